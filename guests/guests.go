@@ -45,9 +45,9 @@ type Module struct {
 // Read returns the module itself.
 func (m Module) Read() ([]byte, error) { return FS.ReadFile("dist/" + m.File) }
 
-// Index reads the list of the built modules into a slice of [Module], or of what decodes
+// ReadIndex reads the list of the built modules into a slice of [Module], or of what decodes
 // the manifests, too. Its error is fs.ErrNotExist when none were built.
-func Index(list any) error {
+func ReadIndex(list any) error {
 	data, err := FS.ReadFile("dist/" + IndexFile)
 	if err != nil {
 		return err

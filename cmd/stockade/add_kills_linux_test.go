@@ -21,7 +21,7 @@ func (p *person) has() string {
 	if len(records) == 0 {
 		return ""
 	}
-	if r := records[0]; r.Name != "weather" || r.Off != "" {
+	if r := records[0]; r.Name != "weather" || r.OffReason != "" {
 		p.t.Fatalf("%+v", r)
 	}
 	return records[0].Manifest.Version
@@ -89,7 +89,7 @@ func TestKilledProgramsLeaveTheOldStateOrTheNewOne(t *testing.T) {
 			t.Fatalf("%s, killed: %v: there is %q, neither the old %q nor the new %q", what, killed, now, was, next)
 		}
 		for _, f := range p.modules().Verify() {
-			if f.Spare {
+			if f.Unneeded {
 				spare++
 			}
 		}

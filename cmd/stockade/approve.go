@@ -18,54 +18,54 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// unasked answers no, where nobody is there to be asked, and keeps what it was
+// denyAll answers no, where nobody is there to be asked, and keeps what it was
 // asked. It is safe for concurrent use.
-type unasked struct {
+type denyAll struct {
 	mu    sync.Mutex
-	calls []unaskedCall
+	calls []deniedCall
 }
 
-// unaskedCall is a call that was denied for want of somebody to ask.
-type unaskedCall struct {
-	tool  string
-	allow string // the rule that would have allowed it; empty if none would
+// deniedCall is a call that was denied for want of somebody to ask.
+type deniedCall struct {
+	tool      string
+	allowRule string // the rule that would have allowed it; empty if none would
 }
 
-// change says what would allow the call.
-func (c unaskedCall) change() string {
-	if c.allow == "" {
+// howToAllow says what would allow the call.
+func (c deniedCall) howToAllow() string {
+	if c.allowRule == "" {
 		return "no flag answers this question: run it where a person can"
 	}
-	return "to allow it: " + allowWords(allowFlag(c.allow))
+	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
 }
 
-// maxAllow is how long a flag is that a person would copy.
-const maxAllow = 500
+// maxFlagBytes is how long a flag is that a person would copy.
+const maxFlagBytes = 500
 
-// allowWords is a flag to be copied, or where it is found if it is too long for
+// copyableFlag is a flag to be copied, or where it is found if it is too long for
 // that.
-func allowWords(flag string) string {
+func copyableFlag(flag string) string {
 	switch {
-	case len(flag) > maxAllow:
+	case len(flag) > maxFlagBytes:
 		return fmt.Sprintf("a flag of %d characters, in the field `allow` of what --json prints", len(flag))
-	case !shellword.Posix(flag):
+	case !shellword.IsPOSIX(flag):
 		return terminal.Line(flag) + " (for bash or zsh)"
 	}
 	return terminal.Line(flag)
 }
 
 // Approve implements dispatch.Approver.
-func (u *unasked) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
+func (u *denyAll) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if c := (unaskedCall{q.Tool, q.Allow}); !slices.Contains(u.calls, c) {
+	if c := (deniedCall{q.Tool, q.AllowRule}); !slices.Contains(u.calls, c) {
 		u.calls = append(u.calls, c)
 	}
 	return func() (policy.Answer, error) { return policy.Answer{By: "no terminal to ask on"}, nil }
 }
 
-// take returns the calls since it was called last.
-func (u *unasked) take() []unaskedCall {
+// takeDenied returns the calls since it was called last.
+func (u *denyAll) takeDenied() []deniedCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	calls := u.calls
@@ -78,7 +78,7 @@ func (u *unasked) take() []unaskedCall {
 // standard input, which two readers must not share.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
-		return &a.unasked
+		return &a.denyAll
 	}
 	if a.ui != nil {
 		return prompt.NewQueue(a.ui, a.prepare)
@@ -86,7 +86,7 @@ func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		if !a.s.interactive() {
-			return &a.unasked
+			return &a.denyAll
 		}
 		return a.queue(lines, a.s.err, a.s.in, a.s.color) // a system without /dev/tty
 	}
@@ -94,7 +94,7 @@ func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if !a.s.inTTY {
 		lines = terminal.NewLines(tty)
 	}
-	return a.queue(lines, messages{a.known.Writer(tty)}, tty, a.s.colors())
+	return a.queue(lines, messageWriter{a.redactor.Writer(tty)}, tty, a.s.colors())
 }
 
 func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bool) *prompt.Queue {
@@ -113,10 +113,10 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 // prepare takes what nobody may see out of a question, and looks up where its paths
 // lead.
 func (a *app) prepare(q policy.Question) prompt.Question {
-	out := prompt.Question{Question: q.Redacted(a.known), LeadsTo: map[string]string{}}
+	out := prompt.Question{Question: q.Redacted(a.redactor), LeadsTo: map[string]string{}}
 	for i, path := range q.Paths {
 		if to := settings.Resolve(path); to != path {
-			out.LeadsTo[out.Paths[i]] = a.known.Text(to)
+			out.LeadsTo[out.Paths[i]] = a.redactor.Text(to)
 		}
 	}
 	return out

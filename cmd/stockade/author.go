@@ -53,9 +53,9 @@ between them. Nothing is written over.`,
 func runToolNew(a *app, name, dir string) error {
 	shown := cmp.Or(dir, name)
 	if !filepath.IsAbs(shown) {
-		shown = filepath.Join(a.Work, shown)
+		shown = filepath.Join(a.Workspace, shown)
 	}
-	err := author.New(shown, name)
+	err := author.CreateProject(shown, name)
 	if bad, ok := errors.AsType[*author.NameError](err); ok {
 		return usageError("for example: stockade tool new weather", "%v", bad)
 	}
@@ -65,7 +65,7 @@ func runToolNew(a *app, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	enter := a.inWork(shown)
+	enter := a.relToWorkspace(shown)
 	_, err = fmt.Fprintf(a.s.out, `%s is a project with one tool, count, in main.go. Next:
 
   cd %s
@@ -156,11 +156,11 @@ the file says becomes part of the module, which anybody can add then, sign and p
 }
 
 func runToolPack(ctx context.Context, a *app, file, out, describe string) error {
-	add, err := a.describing(describe)
+	add, err := a.loadDescriber(describe)
 	if err != nil {
 		return err
 	}
-	mod, err := registry.File(file)
+	mod, err := registry.ReadModule(file)
 	if err != nil {
 		return usageError("", "%v", err)
 	}
@@ -178,7 +178,7 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 		return importsHint(err)
 	}
 	if out != file || packed.Module.Digest != plain.Digest {
-		if err := author.Write(out, packed.Code); err != nil {
+		if err := author.WriteModule(out, packed.Code); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func importsHint(err error) error {
 }
 
 // showPacked prints what a module is.
-func showPacked(s *stdio, p author.Packed) error {
+func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {
 		name += " " + p.Manifest.Version
@@ -205,16 +205,16 @@ func showPacked(s *stdio, p author.Packed) error {
 	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), words.Bytes(p.Module.Bytes), p.Module.Digest)
 	var err error
 	for _, t := range p.Manifest.Tools {
-		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(asksFor(t.Capabilities)))
+		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(capabilitiesText(t.Capabilities)))
 	}
-	s.warnRuns(p.Manifest)
+	s.warnOptionArgs(p.Manifest)
 	return err
 }
 
 // projectDir is the folder of a project: the argument, or the workspace.
 func (a *app) projectDir(args []string) (string, error) {
 	if len(args) == 0 {
-		return a.Work, nil
+		return a.Workspace, nil
 	}
 	dir, err := door.Directory(args[0])
 	if err != nil {
@@ -224,28 +224,28 @@ func (a *app) projectDir(args []string) (string, error) {
 }
 
 // build builds the project in a folder.
-func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, error) {
+func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule, error) {
 	switch language := author.Language(dir); language {
 	case "Go":
 	case "":
-		return author.Packed{}, usageError("`stockade tool new NAME` makes a project; a module that is built already: `stockade tool pack FILE.wasm`",
+		return author.PackedModule{}, usageError("`stockade tool new NAME` makes a project; a module that is built already: `stockade tool pack FILE.wasm`",
 			"there is no go.mod in %s", dir)
 	default:
-		return author.Packed{}, usageError("build it with its own toolchain, then `stockade tool pack FILE.wasm`", "%s is a project in %s; only Go is built", dir, language)
+		return author.PackedModule{}, usageError("build it with its own toolchain, then `stockade tool pack FILE.wasm`", "%s is a project in %s; only Go is built", dir, language)
 	}
 	if goCmd == "" {
 		var err error
 		if goCmd, err = toolchain.Find(a.s.env("HOME")); err != nil {
-			return author.Packed{}, &exitErr{code: exitError, message: err.Error(),
+			return author.PackedModule{}, &exitErr{code: exitError, message: err.Error(),
 				hint: "install Go from https://go.dev/dl, or name the command: --go /path/to/go"}
 		}
 	}
 	goCmd, err := filepath.Abs(goCmd)
 	if err != nil {
-		return author.Packed{}, err
+		return author.PackedModule{}, err
 	}
 	if err := a.Ceiling.PermitsRun(&tool.Module{Name: filepath.Base(dir), Origin: tool.OriginFile}); err != nil {
-		return author.Packed{}, err
+		return author.PackedModule{}, err
 	}
 	if !a.flags.quiet {
 		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
@@ -266,12 +266,12 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, erro
 	if !a.flags.quiet {
 		a.s.note("built in %.1f s", time.Since(start).Seconds())
 	}
-	packed.Module.Path = a.inWork(file)
+	packed.Module.Path = a.relToWorkspace(file)
 	return packed, nil
 }
 
-// inWork is what a path is called from the workspace, if it is in it.
-func (a *app) inWork(path string) string { return transcript.Relative(path, a.Work) }
+// relToWorkspace is what a path is called from the workspace, if it is in it.
+func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
 // buildHint says what to do about what the toolchain printed, where that is not the
 // code.
@@ -307,10 +307,10 @@ person's secrets or files, and none runs a command.
 	return cmd
 }
 
-// tested is the module that is to be tested, and the folder with its tests.
-func (a *app) tested(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
+// moduleUnderTest is the module that is to be tested, and the folder with its tests.
+func (a *app) moduleUnderTest(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
 	if len(args) == 1 && strings.HasSuffix(args[0], ".wasm") {
-		if mod, err = registry.File(args[0]); err != nil {
+		if mod, err = registry.ReadModule(args[0]); err != nil {
 			return nil, "", usageError("", "%v", err)
 		}
 		return mod, filepath.Dir(args[0]), nil
@@ -326,7 +326,7 @@ func (a *app) tested(ctx context.Context, args []string, goCmd string) (mod *too
 }
 
 func runToolTest(ctx context.Context, a *app, args []string, goCmd string, update bool) error {
-	mod, dir, err := a.tested(ctx, args, goCmd)
+	mod, dir, err := a.moduleUnderTest(ctx, args, goCmd)
 	if err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	if err != nil {
 		return importsHint(err)
 	}
-	scripts, err := author.ReadScripts(dir, a.inWork) // all are read before any runs
+	scripts, err := author.ReadScripts(dir, a.relToWorkspace) // all are read before any runs
 	if syntax, ok := errors.AsType[*author.SyntaxError](err); ok {
 		return usageError("`stockade help author` has the words of a file of tests", "%v", syntax)
 	}
@@ -392,7 +392,7 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	return s.Run(ctx, func(w author.World) (author.Caller, error) {
+	return s.Run(ctx, func(w author.Environment) (author.Session, error) {
 		d = door.New(door.Options{
 			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Services: w.Services, Note: a.s.note, Logger: a.logger(),
 			Egress: func() (*egress.Egress, error) { return nil, errors.New("tests reach no network") },
@@ -400,8 +400,8 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 		limits, set := a.Limits()
 		return d.Open(ctx, door.SessionOptions{
 			Workspace: w.Dir, Catalog: catalog,
-			Policy: policy.Options{Mounts: w.Mounts, Network: network.New(w.Network), Limits: limits, Set: set, Masked: a.Masked(), Project: w.Dir},
-			Approver: door.Ask(func(_ context.Context, q policy.Question) (policy.Answer, error) {
+			Policy: policy.Options{Mounts: w.Mounts, Network: network.New(w.Network), Limits: limits, LimitOrigins: set, Masked: a.Masked(), Project: w.Dir},
+			Approver: door.ApproverFunc(func(_ context.Context, q policy.Question) (policy.Answer, error) {
 				e, ok := catalog.Find(q.Tool)
 				return policy.Answer{Allow: ok && w.Allows(e.Capabilities), By: "file of tests"}, nil
 			}),

@@ -35,14 +35,14 @@ func (a *app) sandboxOptions() sandbox.Options {
 	limitMemory(a.s, uint64(a.Config.ToolMemoryTotal))
 	return sandbox.Options{
 		CacheDir: a.Dirs.Compiled(), MemoryBytes: uint64(a.Config.ToolMemoryTotal),
-		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
-		Compiling: func(m *tool.Module) {
-			if !a.flags.quiet && !a.checking.Load() {
+		Prebuilt: prebuilt, Spawn: jail.RunHelper, AllowLarge: a.flags.large,
+		OnCompile: func(m *tool.Module) {
+			if !a.flags.quiet && !a.compilingForReview.Load() {
 				a.s.note("compiling %s (%s), once ...", m.Name, words.Bytes(m.Bytes))
 			}
 		},
-		Compiled: func(m *tool.Module, d time.Duration, err error) {
-			if !a.flags.quiet && !a.checking.Load() && err == nil && d > time.Second {
+		OnCompiled: func(m *tool.Module, d time.Duration, err error) {
+			if !a.flags.quiet && !a.compilingForReview.Load() && err == nil && d > time.Second {
 				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
 			}
 		},
@@ -58,16 +58,16 @@ func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
 }
 
 // logger shows what operators want to know in the form of every other note.
-func (a *app) logger() *slog.Logger { return slog.New(notes{a.s}) }
+func (a *app) logger() *slog.Logger { return slog.New(noteHandler{a.s}) }
 
-// notes is a log handler that prints warnings and errors as notes.
-type notes struct{ s *stdio }
+// noteHandler is a log handler that prints warnings and errors as notes.
+type noteHandler struct{ s *stdio }
 
 // Enabled implements slog.Handler.
-func (notes) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (noteHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
 // Handle implements slog.Handler.
-func (n notes) Handle(_ context.Context, r slog.Record) error {
+func (n noteHandler) Handle(_ context.Context, r slog.Record) error {
 	text := "warning: " + r.Message
 	r.Attrs(func(attr slog.Attr) bool {
 		text += fmt.Sprintf(", %s %v", attr.Key, attr.Value)
@@ -78,7 +78,7 @@ func (n notes) Handle(_ context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler; nothing here derives loggers.
-func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
+func (n noteHandler) WithAttrs([]slog.Attr) slog.Handler { return n }
 
 // WithGroup implements slog.Handler.
-func (n notes) WithGroup(string) slog.Handler { return n }
+func (n noteHandler) WithGroup(string) slog.Handler { return n }

@@ -57,7 +57,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return errors.Join(err, a.refusedJSON(err))
 	}
-	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.Work}
+	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.Workspace}
 	entry, ok := catalog.Find(name)
 	if ok {
 		a.loadAhead(ctx, entry.Module)
@@ -70,7 +70,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		return err
 	}
 	o := a.transcriptOptions()
-	o.Typed = true // showResult prints what has come of it
+	o.CallTyped = true // showResult prints what has come of it
 	defer s.Log.Observe(newPrinter(a.s, o).show)()
 	result, err := s.Call(ctx, call)
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *app) refusedJSON(err error) error {
 		return nil
 	}
 	r.Usage.Start = time.Now()
-	_, err = fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))
+	_, err = fmt.Fprintf(a.s.out, "%s\n", visible.EscapeJSON(r.Envelope()))
 	return err
 }
 
@@ -111,7 +111,7 @@ type request struct {
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
-		found, err := a.tools(ctx)
+		found, err := a.findTools(ctx)
 		if err != nil {
 			return nil, nil, "", err
 		}
@@ -145,7 +145,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 
 // readModule reads a module that is named by its path.
 func readModule(file string) (*tool.Module, error) {
-	mod, err := registry.File(file)
+	mod, err := registry.ReadModule(file)
 	if err != nil {
 		return nil, usageError("name a tool (`stockade tool list`) or the path of a module", "%v", err)
 	}
@@ -209,7 +209,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	aside := ""
 	if r.Err != nil {
 		end = a.resultError(req, r)
-	} else if hint, code := transcript.Aside(r.Output); code != 0 {
+	} else if hint, code := transcript.HintAndExitCode(r.Output); code != 0 {
 		end, aside = &exitErr{code: exitToolFailed}, fmt.Sprintf("the command ended with exit code %d", code)
 	} else {
 		aside = hint
@@ -217,13 +217,13 @@ func (a *app) showResult(req request, r tool.Result) error {
 	if a.flags.json {
 		if r.Err != nil {
 			said := *r.Err
-			said.Hint, said.Allow = tool.Advise("%s", inWords(r.Err.Hint)), allowFlag(r.Err.Allow)
-			if r.Err.Change != nil {
-				said.Change = tool.Advise("%s", inWords(r.Err.Change))
+			said.Hint, said.Allow = tool.Advise("%s", hintText(r.Err.Hint)), allowFlag(r.Err.Allow)
+			if r.Err.AllowHint != nil {
+				said.AllowHint = tool.Advise("%s", hintText(r.Err.AllowHint))
 			}
 			r.Err = &said
 		}
-		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope())); err != nil {
+		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.EscapeJSON(r.Envelope())); err != nil {
 			return err
 		}
 		return end
@@ -234,7 +234,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 				fmt.Fprintln(a.s.err, terminal.Visible(a.lastLines(text)))
 			}
 		}
-		a.notes(r.Note)
+		a.printNotes(r.Note)
 		return end
 	}
 	text := strings.TrimRight(transcript.OutputText(r.Output), "\n")
@@ -242,7 +242,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	case a.s.outTTY:
 		text = terminal.Visible(text)
 	case !isRaw(req.call.Args):
-		text = terminal.Piped(text)
+		text = terminal.EscapeControls(text)
 	}
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	if aside != "" {
 		a.s.note("%s", aside)
 	}
-	a.notes(r.Note)
+	a.printNotes(r.Note)
 	if a.flags.verbose {
 		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), words.Count(r.Usage.FuelUsed), words.Bytes(int64(r.Usage.PeakMemoryBytes)))
 	}
@@ -270,39 +270,39 @@ func isRaw(args json.RawMessage) bool {
 	return json.Unmarshal(args, &asks) == nil && (asks.Raw == true || asks.Format == "raw")
 }
 
-// notes prints the notes of the host about a result, one a line.
-func (a *app) notes(text string) {
+// printNotes prints the notes of the host about a result, one a line.
+func (a *app) printNotes(text string) {
 	for note := range strings.Lines(text) {
 		a.s.note("%s", strings.TrimSuffix(note, "\n"))
 	}
 }
 
-// mostLines is how much is shown of what a tool has written that has failed.
-const mostLines = 12
+// maxErrorLines is how much is shown of what a tool has written that has failed.
+const maxErrorLines = 12
 
 // lastLines is the end of a long text: a crash of a guest can print a stack of
 // hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
-	if a.flags.verbose || len(lines) <= mostLines {
+	if a.flags.verbose || len(lines) <= maxErrorLines {
 		return text
 	}
-	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-mostLines,
-		strings.Join(lines[len(lines)-mostLines:], "\n"))
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-maxErrorLines,
+		strings.Join(lines[len(lines)-maxErrorLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.
 func (a *app) resultError(req request, r tool.Result) error {
 	e := r.Err
-	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, suffix("; ", inWords(e.Change)), e.Code), hint: inWords(e.Hint)}
+	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, prefixIfSet("; ", hintText(e.AllowHint)), e.Code), hint: hintText(e.Hint)}
 	switch e.Code {
 	case tool.CodeDenied:
 		end.code = exitDenied
 		if e.Denial != nil {
 			end.hint = a.explainHint(req)
 		}
-		if calls := a.unasked.take(); calls != nil { // a person who said no knows how to say yes
-			end.code, end.hint = exitUnasked, calls[len(calls)-1].change()
+		if calls := a.denyAll.takeDenied(); calls != nil { // a person who said no knows how to say yes
+			end.code, end.hint = exitNobodyToAsk, calls[len(calls)-1].howToAllow()
 		}
 	case tool.CodeUnknownTool:
 		end.code = exitUsage
@@ -344,7 +344,7 @@ func (a *app) explainHint(req request) string {
 		argv[i] = quoted
 	}
 	line := strings.Join(argv, " ")
-	if len(line) > maxAllow {
+	if len(line) > maxFlagBytes {
 		return "the field `denial` of what --json prints says which rule of which layer decides"
 	}
 	return "`" + line + "` says which rule of which layer decides"

@@ -46,19 +46,19 @@ func (c card) short() string {
 	for _, more := range signed[1:] {
 		rows = append(rows, c.row("", more))
 	}
-	if kind := kindOf(r.Record); kind != "" {
+	if kind := foreignKind(r.Record); kind != "" {
 		rows = append(rows, c.row("kind", kind))
 	}
-	if r.Was == nil && len(r.Record.Manifest.Tools) > 1 {
+	if r.Previous == nil && len(r.Record.Manifest.Tools) > 1 {
 		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Record.Manifest.Tools), strings.Join(toolNames(r), ", "))))
 	}
-	rows = append(rows, c.wants(w)...)
+	rows = append(rows, c.wantRows(w)...)
 	end := c.warnings(w)
 	if notes := r.Record.Manifest.Notes; len(notes) > 0 && len(rows)+len(end) < cardRows-questionRows-textRows {
-		end = append(c.behindBar("", suffixed("note", len(notes))+": ", notes[0], 1), end...)
+		end = append(c.quotedRows("", suffixed("note", len(notes))+": ", notes[0], 1), end...)
 	}
 	var texts []string
-	if room := cardRows - questionRows - len(rows) - len(end); r.Was != nil {
+	if room := cardRows - questionRows - len(rows) - len(end); r.Previous != nil {
 		texts = c.changes(room)
 	} else {
 		texts = c.descriptions(room)
@@ -77,8 +77,8 @@ func (c card) row(title, text string) string {
 	return fmt.Sprintf("  %-*s %s", titleColumns, title, fit(text, c.width-titleColumns-4))
 }
 
-// beside is a row with something at its right end, which is in a style.
-func (c card) beside(row, style, right string) string {
+// rightAligned is a row with something at its right end, which is in a style.
+func (c card) rightAligned(row, style, right string) string {
 	row = fit(row, c.width-len(right)-4)
 	return row + strings.Repeat(" ", max(c.width-1-terminal.Width(row)-len(right), 2)) + c.style(style, right)
 }
@@ -86,18 +86,18 @@ func (c card) beside(row, style, right string) string {
 // head names the module. An update says what it would take the place of.
 func (c card) head() string {
 	r := c.review
-	name := "  " + r.Record.Name + " " + shownVersion(r.Record.Manifest)
+	name := "  " + r.Record.Name + " " + displayVersion(r.Record.Manifest)
 	switch {
-	case r.Same():
-		return c.beside(name, terminal.Dim, "which you have")
-	case r.Was == nil:
-		return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
+	case r.IsUnchanged():
+		return c.rightAligned(name, terminal.Dim, "which you have")
+	case r.Previous == nil:
+		return c.rightAligned(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 	}
-	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Record.Manifest)
-	if r.Was.Signer == r.Record.Signer && r.Record.Signer != "" {
-		return c.beside(name, terminal.Green, "the same signer")
+	name = "  " + r.Record.Name + " " + displayVersion(r.Previous.Manifest) + " -> " + displayVersion(r.Record.Manifest)
+	if r.Previous.Signer == r.Record.Signer && r.Record.Signer != "" {
+		return c.rightAligned(name, terminal.Green, "the same signer")
 	}
-	return c.beside(name, terminal.Dim, words.Bytes(r.Record.Bytes))
+	return c.rightAligned(name, terminal.Dim, words.Bytes(r.Record.Bytes))
 }
 
 // signed returns the row about the signer. It tells of another signer than before; unknown
@@ -106,30 +106,30 @@ func (c card) signed(by string) string {
 	r := c.review
 	row := c.row("signed by", by)
 	switch {
-	case r.Was != nil && r.Was.Signer != r.Record.Signer:
-		return c.beside(row, terminal.Red, "<- before: "+fit(cmp.Or(r.Was.Signer, "nobody"), 24))
+	case r.Previous != nil && r.Previous.Signer != r.Record.Signer:
+		return c.rightAligned(row, terminal.Red, "<- before: "+fit(cmp.Or(r.Previous.Signer, "nobody"), 24))
 	case r.Record.Signer == "":
 		return c.style(terminal.Yellow, row)
 	}
 	return row
 }
 
-// wants says what the module asks for, a row for each kind, and of an update what
+// wantRows says what the module asks for, a row for each kind, and of an update what
 // of it is new.
-func (c card) wants(w registry.Wants) (out []string) {
+func (c card) wantRows(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
 	}
 	if w.Inferred {
-		return []string{c.row("wants", "it does not say; its imports could use: "+strings.Join(w.Could(), ", "))}
+		return []string{c.row("wants", "it does not say; its imports could use: "+strings.Join(w.InferredAccess(), ", "))}
 	}
 	var was registry.Wants
-	if c.review.Was != nil {
-		was = registry.WantsOf(c.review.Was.Manifest)
+	if c.review.Previous != nil {
+		was = registry.WantsOf(c.review.Previous.Manifest)
 	}
-	before := wanted(was)
+	before := wantsByKind(was)
 	title := "wants"
-	for i, thing := range wanted(w) {
+	for i, thing := range wantsByKind(w) {
 		if thing == "" {
 			continue
 		}
@@ -138,8 +138,8 @@ func (c card) wants(w registry.Wants) (out []string) {
 			text += ", those in " + c.work
 		}
 		row := c.row(title, text)
-		if c.review.Was != nil && thing != before[i] {
-			row = c.beside(row, terminal.Red, "<- not in "+fit(shownVersion(c.review.Was.Manifest), 16))
+		if c.review.Previous != nil && thing != before[i] {
+			row = c.rightAligned(row, terminal.Red, "<- not in "+fit(displayVersion(c.review.Previous.Manifest), 16))
 		}
 		out, title = append(out, row), ""
 	}
@@ -148,19 +148,19 @@ func (c card) wants(w registry.Wants) (out []string) {
 
 var wantedKinds = [...]string{"files", "hosts", "secrets", "commands", "store"}
 
-// wanted is what a module asks for, by kind; empty where that is nothing.
-func wanted(w registry.Wants) (out [len(wantedKinds)]string) {
+// wantsByKind is what a module asks for, by kind; empty where that is nothing.
+func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	out[0] = map[tool.Files]string{tool.FilesRead: "to read", tool.FilesWrite: "to read and change"}[w.Files]
 	hosts := w.Hosts
 	if w.AnyHost {
 		hosts = append([]string{"any that you name"}, hosts...)
 	}
-	out[1] = counted(hosts)
+	out[1] = countedList(hosts)
 	var secrets []string
 	for _, s := range w.Secrets {
-		secrets = append(secrets, s.Name+suffix(" for ", strings.Join(s.Hosts, ", ")))
+		secrets = append(secrets, s.Name+prefixIfSet(" for ", strings.Join(s.Hosts, ", ")))
 	}
-	out[2] = counted(secrets)
+	out[2] = countedList(secrets)
 	if w.Exec {
 		out[3] = "each of which would be asked about"
 	}
@@ -170,8 +170,8 @@ func wanted(w registry.Wants) (out [len(wantedKinds)]string) {
 	return out
 }
 
-// counted lists things, and says how many there are where they may not fit.
-func counted(things []string) string {
+// countedList lists things, and says how many there are where they may not fit.
+func countedList(things []string) string {
 	if len(things) > 3 {
 		return fmt.Sprintf("%d: %s", len(things), strings.Join(things, ", "))
 	}
@@ -184,9 +184,9 @@ func (c card) descriptions(room int) (out []string) {
 	each := min(max(room/len(tools), 1), textRows)
 	for i, s := range tools {
 		if left := len(tools) - i; left > 1 && len(out)+each+1 > room {
-			return append(out, note(fmt.Sprintf("and %d more tools; ? shows all of it", left)))
+			return append(out, noteRow(fmt.Sprintf("and %d more tools; ? shows all of it", left)))
 		}
-		out = append(out, c.behindBar("", c.review.Record.Name+"_"+s.Name+": ", s.Description, each)...)
+		out = append(out, c.quotedRows("", c.review.Record.Name+"_"+s.Name+": ", s.Description, each)...)
 	}
 	return out
 }
@@ -195,17 +195,17 @@ func (c card) descriptions(room int) (out []string) {
 // rows about its wants say is not said again.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
-	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Record.Manifest)) {
-		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Asks })
+	if wantsByKind(registry.WantsOf(c.review.Previous.Manifest)) != wantsByKind(registry.WantsOf(c.review.Record.Manifest)) {
+		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.AboutAccess })
 	}
 	for i, change := range changes {
-		was, is := apart(oneLine(change.Was), oneLine(change.Is))
-		rows := []string{c.style(terminal.Yellow, "  "+fit(change.What, c.width-3))}
+		was, is := trimCommonStart(oneLine(change.Before), oneLine(change.After))
+		rows := []string{c.style(terminal.Yellow, "  "+fit(change.Title, c.width-3))}
 		if was != "" {
-			rows = append(rows, c.behindBar(terminal.Red, "- ", was, textRows)...)
+			rows = append(rows, c.quotedRows(terminal.Red, "- ", was, textRows)...)
 		}
 		if is != "" {
-			rows = append(rows, c.behindBar(terminal.Green, "+ ", is, textRows)...)
+			rows = append(rows, c.quotedRows(terminal.Green, "+ ", is, textRows)...)
 		}
 		left := len(changes) - i
 		if len(out)+len(rows) > room || left > 1 && len(out)+len(rows)+1 > room {
@@ -213,17 +213,17 @@ func (c card) changes(room int) (out []string) {
 		}
 		out = append(out, rows...)
 	}
-	if len(c.review.Changes) == 0 && !c.review.Same() {
+	if len(c.review.Changes) == 0 && !c.review.IsUnchanged() {
 		out = append(out, "  Its code is another. What it says of itself and asks for is the same.")
 	}
 	return out
 }
 
-func note(text string) string { return prompt.Note + text }
+func noteRow(text string) string { return prompt.Note + text }
 
-// behindBar is a text of a module's in at most so many rows, and how long it is if
+// quotedRows is a text of a module's in at most so many rows, and how long it is if
 // that is not all of it.
-func (c card) behindBar(style, before, text string, most int) (out []string) {
+func (c card) quotedRows(style, before, text string, most int) (out []string) {
 	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), prompt.Room(c.width))
 	if len(rows) > most {
 		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
@@ -233,7 +233,7 @@ func (c card) behindBar(style, before, text string, most int) (out []string) {
 	for i, row := range rows {
 		bar := prompt.Bar
 		if i > 0 {
-			bar = prompt.GoesOn
+			bar = prompt.Continued
 		}
 		out = append(out, bar+c.style(style, row))
 	}
@@ -253,9 +253,9 @@ func fit(text string, columns int) string {
 	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
 }
 
-// shownVersion is the version of a module. One that is none is a text of a stranger's,
+// displayVersion is the version of a module. One that is none is a text of a stranger's,
 // and stands behind "?".
-func shownVersion(m tool.Manifest) string {
+func displayVersion(m tool.Manifest) string {
 	switch {
 	case m.Version == "":
 		return "(no version)"
@@ -269,10 +269,10 @@ const maxVersion = 24
 
 // warnings say what a yes could lead to.
 func (c card) warnings(w registry.Wants) (out []string) {
-	hosts := fit(cmp.Or(counted(w.Hosts), "the hosts that you allow"), c.width-46)
+	hosts := fit(cmp.Or(countedList(w.Hosts), "the hosts that you allow"), c.width-46)
 	switch {
 	case w.Inferred: // which a yes does not give
-	case w.Sends:
+	case w.CanSendFiles:
 		out = append(out, c.style(terminal.Red, "  It can send the files that it reads to "+hosts+"."))
 	case len(w.Hosts) > 0 || w.AnyHost:
 		out = append(out, c.style(terminal.Yellow, "  It can send what the model tells it to "+hosts+"."))
@@ -280,9 +280,9 @@ func (c card) warnings(w registry.Wants) (out []string) {
 	return out
 }
 
-// apart leaves out most of what two texts begin with, so that what is new is on the
+// trimCommonStart leaves out most of what two texts begin with, so that what is new is on the
 // row.
-func apart(was, is string) (string, string) {
+func trimCommonStart(was, is string) (string, string) {
 	n := 0
 	for n < len(was) && n < len(is) && was[n] == is[n] {
 		n++
@@ -332,8 +332,8 @@ func (c card) long() string {
 		line("", "which nobody has whom you know; if you know whose it is:")
 		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
-	if r.Record.Base != "" {
-		line("as it came", r.Record.Base)
+	if r.Record.BaseDigest != "" {
+		line("as it came", r.Record.BaseDigest)
 	}
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
@@ -350,14 +350,14 @@ func (c card) long() string {
 	if config := r.Record.Manifest.Config; len(config) > 0 {
 		text("what it is configured with:", configLines(config))
 	}
-	if shown := shownVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
+	if shown := displayVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
 		text("what it gives as its version:", r.Record.Manifest.Version)
 	}
 	for _, change := range r.Changes {
-		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
+		text(change.Title+":", strings.Trim(prefixed("- ", change.Before)+prefixed("+ ", change.After), "\n"))
 	}
 	for _, s := range r.Record.Manifest.Tools {
-		asks := "asks for " + asksFor(s.Capabilities)
+		asks := "asks for " + capabilitiesText(s.Capabilities)
 		if r.Record.Manifest.Inferred {
 			asks = "does not say what it needs"
 		}
@@ -370,10 +370,10 @@ func (c card) long() string {
 	return b.String() + "\n"
 }
 
-// kindOf is what a module is in words, if it was made for another host.
-func kindOf(r store.Record) string {
+// foreignKind is what a module is in words, if it was made for another host.
+func foreignKind(r store.Record) string {
 	kind := r.Manifest.Kind()
-	if kind != "" && r.Base != "" {
+	if kind != "" && r.BaseDigest != "" {
 		kind += ", which you have described"
 	}
 	return kind
@@ -404,9 +404,9 @@ func runLines(r tool.Run) string {
 	return strings.Join(out, "\n")
 }
 
-// warnRuns warns of tools of a module that let an argument of a call become an option of the
+// warnOptionArgs warns of tools of a module that let an argument of a call become an option of the
 // program that they run.
-func (s *stdio) warnRuns(m tool.Manifest) {
+func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	const most = 8
 	n := 0
 	for _, t := range m.Tools {
@@ -477,14 +477,14 @@ func signedBy(v trust.Verdict) string {
 		return fmt.Sprintf("a key that you do not know  (%.20s...)", v.Unknown[0].ID())
 	case len(v.Unread) > 0:
 		return "unknown: signed in a form that this program does not read: " + terminal.Line(v.Unread[0])
-	case v.Cosigned:
+	case v.UnknownCosign:
 		return "a key that you do not know, with cosign"
 	}
 	return "nobody"
 }
 
-// allowedWords says in one line what a module may use.
-func allowedWords(a tool.Allowance) string {
+// allowanceText says in one line what a module may use.
+func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, d := range a.Read {
 		out = append(out, d+" (read)")

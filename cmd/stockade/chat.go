@@ -48,26 +48,26 @@ a path. A line that begins with a space is always a prompt.
 
 // chatCommand is a command of the chat itself.
 type chatCommand struct {
-	name, args, what string                                                // as /help shows it
-	run              func(t *turns, ctx context.Context, arg string) error // nil: the loop does it
+	name, args, help string                                                       // as /help shows it
+	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop does it
 }
 
 // chatCommands are the commands of the chat but /help, in the order of /help.
 var chatCommands = []chatCommand{
-	{"/tool", "", "list the tools", (*turns).tool},
-	{"/tool", "NAME", "show a tool, with its arguments and errors", (*turns).tool},
-	{"/model", "", "list the profiles, of which one is in use", (*turns).model},
-	{"/model", "NAME", "ask that profile in the next turns, or that model of the same provider; also PROFILE MODEL", (*turns).model},
-	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
-	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*turns).stats},
-	{"/tasks", "", "show the list of tasks that the model keeps", (*turns).tasks},
-	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
-	{"/redo", "", "make again what was undone last", (*turns).redo},
-	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
-	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
-	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*turns).initProject},
-	{"/init", "again", "look whether AGENTS.md is still right", (*turns).initProject},
-	{"/refresh", "", "look for tools again", (*turns).refresh},
+	{"/tool", "", "list the tools", (*conversation).tool},
+	{"/tool", "NAME", "show a tool, with its arguments and errors", (*conversation).tool},
+	{"/model", "", "list the profiles, of which one is in use", (*conversation).model},
+	{"/model", "NAME", "ask that profile in the next turns, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
+	{"/context", "", "show what fills the context of the model, and what the session has used", (*conversation).context},
+	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*conversation).stats},
+	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
+	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*conversation).undo},
+	{"/redo", "", "make again what was undone last", (*conversation).redo},
+	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*conversation).fuel},
+	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*conversation).showCall},
+	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*conversation).initProject},
+	{"/init", "again", "look whether AGENTS.md is still right", (*conversation).initProject},
+	{"/refresh", "", "look for tools again", (*conversation).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
 
@@ -80,7 +80,7 @@ func chatHelp() string {
 		if c.run == nil {
 			fmt.Fprintf(w, "  /help\tshow this\n")
 		}
-		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.what)
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.help)
 	}
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n")
@@ -89,24 +89,24 @@ func chatHelp() string {
 // runChat talks in a session, or a new one if id is empty. First is the first line; it may be
 // empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
-	if a.draws() {
+	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
-	t, err := openTurns(ctx, a, id)
+	t, err := openConversation(ctx, a, id)
 	if err != nil {
 		return err
 	}
 	t.chat = true
 	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
 	if !a.flags.quiet {
-		t.printEnd()
-		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
+		t.printTail()
+		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Workspace)
 	}
 	if a.ui != nil {
-		return t.draw(ctx, editor.New(t.editing()), first, func(ctx context.Context, typed string) (leave, failed bool) {
+		return t.runUI(ctx, editor.New(t.editorOptions()), first, func(ctx context.Context, typed string) (leave, failed bool) {
 			leave, err := t.do(ctx, typed)
 			if ctx.Err() == nil {
-				code := report(a.s, ctx, err)
+				code := reportError(a.s, ctx, err)
 				failed = code != exitOK && code != exitInterrupted
 			}
 			return leave, failed
@@ -134,11 +134,11 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 				return nil
 			}
 			warned = true
-			fmt.Fprintln(a.s.err, "Ctrl-C again leaves. "+t.leaving())
+			fmt.Fprintln(a.s.err, "Ctrl-C again leaves. "+t.resumeHint())
 			continue
 		case errors.Is(err, io.EOF):
 			if a.s.inTTY && !a.flags.quiet {
-				fmt.Fprintln(a.s.err, "\n"+t.leaving())
+				fmt.Fprintln(a.s.err, "\n"+t.resumeHint())
 			}
 			return nil
 		case err != nil:
@@ -149,17 +149,17 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 		if leave || ctx.Err() != nil {
 			return err
 		}
-		report(a.s, ctx, err)
+		reportError(a.s, ctx, err)
 	}
 }
 
-// leaving says to who leaves how to come back.
-func (t *turns) leaving() string {
+// resumeHint says to who leaves how to come back.
+func (t *conversation) resumeHint() string {
 	return "`stockade session resume " + t.Log.ID() + "` goes on with it."
 }
 
 // do carries out what was typed in a chat, and reports whether the person leaves.
-func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
+func (t *conversation) do(ctx context.Context, typed string) (leave bool, err error) {
 	command, spaced := isCommand(typed), strings.HasPrefix(typed, " ")
 	typed = strings.TrimSpace(typed)
 	switch {
@@ -186,11 +186,11 @@ func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
 }
 
 // interruptible runs what an interrupt ends before it ends the program.
-func (t *turns) interruptible(ctx context.Context, run func(context.Context) error) error {
+func (t *conversation) interruptible(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t.a.turn.Store(&cancel)
-	defer t.a.turn.Store(nil)
+	t.a.cancelTurn.Store(&cancel)
+	defer t.a.cancelTurn.Store(nil)
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {
 		return context.Cause(ctx) // which says by whom
@@ -205,11 +205,11 @@ func isCommand(line string) bool {
 }
 
 // slash carries out a command of the chat itself.
-func (t *turns) slash(ctx context.Context, line string) error {
+func (t *conversation) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	switch name {
 	case "/help":
-		fmt.Fprintln(t.a.s.out, hung(chatHelp(), t.a.s.width()))
+		fmt.Fprintln(t.a.s.out, wrapHanging(chatHelp(), t.a.s.width()))
 		return nil
 	case "/tools":
 		name = "/tool"
@@ -243,7 +243,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 }
 
 // tool lists the tools, or shows one.
-func (t *turns) tool(ctx context.Context, name string) error {
+func (t *conversation) tool(ctx context.Context, name string) error {
 	if name == "" {
 		return t.tools.list(t.a.s)
 	}
@@ -254,25 +254,25 @@ func (t *turns) tool(ctx context.Context, name string) error {
 }
 
 // refresh looks for tools again.
-func (t *turns) refresh(ctx context.Context, _ string) error {
+func (t *conversation) refresh(ctx context.Context, _ string) error {
 	fmt.Fprintln(t.a.s.out, "Refreshing tools...")
-	found, err := t.a.tools(ctx)
+	found, err := t.a.findTools(ctx)
 	if err != nil {
 		return err
 	}
-	catalog, err := t.a.offered(found.Catalog)
+	catalog, err := t.a.applyToolsFlag(found.Catalog)
 	if err != nil {
 		return err
 	}
 	t.Tools.SetCatalog(catalog)
-	t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
-	t.a.offNotes(found)
-	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", words.Plural(len(t.tools.on()), "tool"))
+	t.tools = toolset{availableTools: availableTools{catalog, found.added}, ceiling: t.a.Ceiling}
+	t.a.noteSwitchedOff(found)
+	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", words.Plural(len(t.tools.enabled()), "tool"))
 	return nil
 }
 
 // fuel shows how far the budgets of the session are used up.
-func (t *turns) fuel(context.Context, string) error {
+func (t *conversation) fuel(context.Context, string) error {
 	w := table.New(table.Text("FUEL"), table.Fixed("USED"), table.Fixed("LEFT"), table.Fixed("LIMIT"))
 	for _, u := range t.Tools.Fuel() {
 		name := u.Tool

@@ -38,7 +38,7 @@ func runConfig(a *app) error {
 	w := table.New(table.Fixed("KEY"), table.Text("VALUE"), table.Text("FROM"))
 	for _, key := range a.Config.Keys() {
 		from := a.Config.Source(key)
-		for _, wait := range a.Waiting {
+		for _, wait := range a.UntrustedWarnings {
 			if wait.Key == key {
 				from += fmt.Sprintf(" (%s:%d waits for trust)", wait.Path, wait.Line)
 			}

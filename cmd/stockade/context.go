@@ -18,14 +18,14 @@ const (
 )
 
 // context shows what fills the context of the model, and what the session has used.
-func (t *turns) context(context.Context, string) error {
-	_, err := io.WriteString(t.a.s.out, contextPicture(t.Context()))
+func (t *conversation) context(context.Context, string) error {
+	_, err := io.WriteString(t.a.s.out, contextPicture(t.ContextReport()))
 	return err
 }
 
 // contextPicture is a bar of how full the context is, what fills it, what was left out
 // of it, and what the session has used.
-func contextPicture(c agent.Context) string {
+func contextPicture(c agent.ContextReport) string {
 	var b strings.Builder
 	talk := c.System + c.Prompts + c.Answers + c.Calls + c.Results
 	used, limit, unit := talk, c.Budget, "characters (history_char_budget)"
@@ -55,16 +55,16 @@ func contextPicture(c agent.Context) string {
 	for _, name := range byTool[:min(len(byTool), contextTools)] {
 		row("  ", fit(name, 22), c.ByTool[name])
 	}
-	if c.Left.Chars > 0 {
-		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.Left.Chars)))
-		if c.Left.Turns > 0 {
-			fmt.Fprintf(&b, "    %s, from the first on\n", words.Plural(c.Left.Turns, "whole turn"))
+	if c.LeftOut.Chars > 0 {
+		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.LeftOut.Chars)))
+		if c.LeftOut.Turns > 0 {
+			fmt.Fprintf(&b, "    %s, from the first on\n", words.Plural(c.LeftOut.Turns, "whole turn"))
 		}
-		if c.Left.Images > 0 {
-			fmt.Fprintf(&b, "    %s\n", words.Plural(c.Left.Images, "image"))
+		if c.LeftOut.Images > 0 {
+			fmt.Fprintf(&b, "    %s\n", words.Plural(c.LeftOut.Images, "image"))
 		}
-		if c.Left.Shortened > 0 {
-			fmt.Fprintf(&b, "    the arguments or the results of %s\n", words.Plural(c.Left.Shortened, "call"))
+		if c.LeftOut.Shortened > 0 {
+			fmt.Fprintf(&b, "    the arguments or the results of %s\n", words.Plural(c.LeftOut.Shortened, "call"))
 		}
 	}
 

@@ -15,11 +15,11 @@ func TestThePictureOfTheContext(t *testing.T) {
 	cost := 1.5
 	tests := []struct {
 		name string
-		c    agent.Context
+		c    agent.ContextReport
 		want string
 	}{{
 		name: "of a new session where nothing is known",
-		c:    agent.Context{System: 400, Tools: 5_600, Budget: 400_000},
+		c:    agent.ContextReport{System: 400, Tools: 5_600, Budget: 400_000},
 		want: `  #...........................................................................
   400 of 400,000 characters (history_char_budget): <1 %
 
@@ -32,11 +32,11 @@ func TestThePictureOfTheContext(t *testing.T) {
 `,
 	}, {
 		name: "of a long one, of which not all fits",
-		c: agent.Context{
+		c: agent.ContextReport{
 			System: 1_000, Tools: 9_000, Prompts: 20_000, Answers: 30_000, Calls: 100_000, Results: 239_000, Budget: 400_000, Limit: 128_000,
-			ByTool: map[string]int{"a": 1, "b": 2, "c": 3, "d": 4, "e": 338_989, "what the model calls a tool\n\x1b[2J": 1_000},
-			Left:   agent.LeftOut{Turns: 1, Shortened: 12, Chars: 1_234_567},
-			Spent:  agent.Spent{Turns: 9, Usage: llm.Usage{InputTokens: 1_000_000, OutputTokens: 2_000, CachedTokens: 800_000, ReasoningTokens: 500}, Last: llm.Usage{InputTokens: 127_000, OutputTokens: 999}, Cost: &cost},
+			ByTool:  map[string]int{"a": 1, "b": 2, "c": 3, "d": 4, "e": 338_989, "what the model calls a tool\n\x1b[2J": 1_000},
+			LeftOut: agent.LeftOut{Turns: 1, Shortened: 12, Chars: 1_234_567},
+			Spent:   agent.Spent{Turns: 9, Usage: llm.Usage{InputTokens: 1_000_000, OutputTokens: 2_000, CachedTokens: 800_000, ReasoningTokens: 500}, Last: llm.Usage{InputTokens: 127_000, OutputTokens: 999}, Cost: &cost},
 		},
 		want: `  ###########################################################################.
   127,999 of 128,000 tokens, with the last answer: 100 %
@@ -62,7 +62,7 @@ func TestThePictureOfTheContext(t *testing.T) {
 `,
 	}, {
 		name: "of a model that holds less than it was sent",
-		c:    agent.Context{System: 10, Budget: 1000, Limit: 1_000, Spent: agent.Spent{Turns: 1, Last: llm.Usage{InputTokens: 3_000}, Usage: llm.Usage{InputTokens: 3_000}}},
+		c:    agent.ContextReport{System: 10, Budget: 1000, Limit: 1_000, Spent: agent.Spent{Turns: 1, Last: llm.Usage{InputTokens: 3_000}, Usage: llm.Usage{InputTokens: 3_000}}},
 		want: `  ############################################################################
   3,000 of 1,000 tokens, with the last answer: 300 %
 

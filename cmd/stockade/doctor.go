@@ -35,8 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxCheck bounds what one check may take: a provider that does not answer is one.
-const maxCheck = 5 * time.Second
+// checkTimeout bounds what one check may take: a provider that does not answer is one.
+const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -74,20 +74,20 @@ const (
 	stateBroken state = "broken" // it does not, or nothing works without it
 )
 
-// good, better and broken make a finding; the check fills in its name.
-func good(format string, args ...any) finding {
+// okFinding, better and broken make a finding; the check fills in its name.
+func okFinding(format string, args ...any) finding {
 	return finding{State: stateOK, Says: fmt.Sprintf(format, args...)}
 }
 
-func better(mend, format string, args ...any) finding {
-	return mended(stateNote, mend, format, args...)
+func noteFinding(mend, format string, args ...any) finding {
+	return newFinding(stateNote, mend, format, args...)
 }
 
-func broken(mend, format string, args ...any) finding {
-	return mended(stateBroken, mend, format, args...)
+func brokenFinding(mend, format string, args ...any) finding {
+	return newFinding(stateBroken, mend, format, args...)
 }
 
-func mended(s state, mend, format string, args ...any) finding {
+func newFinding(s state, mend, format string, args ...any) finding {
 	f := finding{State: s, Says: fmt.Sprintf(format, args...)}
 	if mend != "" {
 		f.Mend = strings.Split(mend, "\n")
@@ -95,43 +95,43 @@ func mended(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// failed is a finding of an error, with the hint that the program has for it.
-func failed(err error) finding {
+// errorFinding is a finding of an error, with the hint that the program has for it.
+func errorFinding(err error) finding {
 	hint := ""
-	if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
 		hint = e.hint
 	}
 	if e, ok := errors.AsType[*sqlite.OpenError](err); ok {
 		hint = e.Hint
 	}
-	return broken(hint, "%v", err)
+	return brokenFinding(hint, "%v", err)
 }
 
-// checkup is one thing that is looked at.
-type checkup struct {
+// doctorCheck is one thing that is looked at.
+type doctorCheck struct {
 	name string
-	look func(context.Context, *app) finding
+	run  func(context.Context, *app) finding
 }
 
 // Without the first there is nothing else to be looked at. The slow ones are made at
 // the same time, and the quick ones, which may have something to say beside that,
 // one after the other.
 var (
-	firstChecks = []checkup{{"program", checkProgram}, {"settings", checkSettings}}
-	slowChecks  = []checkup{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
-	quickChecks = []checkup{{"folders", checkFolders}, {"network", checkNetwork}, {"policy", checkPolicy}, {"tools", checkTools}, {"cache", checkCache}, {"terminal", checkTerminal}}
+	firstChecks = []doctorCheck{{"program", checkProgram}, {"settings", checkSettings}}
+	slowChecks  = []doctorCheck{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
+	quickChecks = []doctorCheck{{"folders", checkFolders}, {"network", checkNetwork}, {"policy", checkPolicy}, {"tools", checkTools}, {"cache", checkCache}, {"terminal", checkTerminal}}
 )
 
 func runDoctor(ctx context.Context, a *app) error {
-	a.trust = trustLeave
-	found := inTurn(ctx, a, firstChecks)
+	a.trust = trustSkip
+	found := runInOrder(ctx, a, firstChecks)
 	if !slices.ContainsFunc(found, func(f finding) bool { return f.State == stateBroken }) {
 		// What the checks share is made for one at a time.
-		a.asked.Store(true) // nobody is asked for a passphrase
-		a.checking.Store(true)
+		a.noPassphrase.Store(true) // nobody is asked for a passphrase
+		a.compilingForReview.Store(true)
 		a.door()
 		a.vault(false)
-		found = append(append(found, atOnce(ctx, a, slowChecks)...), inTurn(ctx, a, quickChecks)...)
+		found = append(append(found, runConcurrently(ctx, a, slowChecks)...), runInOrder(ctx, a, quickChecks)...)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -149,7 +149,7 @@ func runDoctor(ctx context.Context, a *app) error {
 	if a.flags.json {
 		err = printJSON(a.s, found)
 	} else {
-		_, err = fmt.Fprint(a.s.out, a.findings(found, bad, notes))
+		_, err = fmt.Fprint(a.s.out, a.findingsTable(found, bad, notes))
 	}
 	if err == nil && bad > 0 {
 		return &exitErr{code: exitError} // what there was to say has been said
@@ -157,17 +157,17 @@ func runDoctor(ctx context.Context, a *app) error {
 	return err
 }
 
-func inTurn(ctx context.Context, a *app, checks []checkup) (found []finding) {
+func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []finding) {
 	for _, c := range checks {
-		f := c.look(ctx, a)
+		f := c.run(ctx, a)
 		f.Name = c.name
 		found = append(found, f)
 	}
 	return found
 }
 
-// atOnce makes checks at the same time, and says which of them are slow.
-func atOnce(ctx context.Context, a *app, checks []checkup) []finding {
+// runConcurrently makes checks at the same time, and says which of them are slow.
+func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []finding {
 	found := make([]finding, len(checks))
 	var mu sync.Mutex
 	slow := time.AfterFunc(time.Second, func() {
@@ -187,7 +187,7 @@ func atOnce(ctx context.Context, a *app, checks []checkup) []finding {
 	var group sync.WaitGroup
 	for i, c := range checks {
 		group.Go(func() {
-			f := c.look(ctx, a)
+			f := c.run(ctx, a)
 			f.Name = c.name
 			mu.Lock()
 			defer mu.Unlock()
@@ -200,21 +200,21 @@ func atOnce(ctx context.Context, a *app, checks []checkup) []finding {
 
 const nameColumns = 10
 
-// findings is the table, and below it how many there are of what is to be mended.
-func (a *app) findings(found []finding, bad, notes int) string {
+// findingsTable is the table, and below it how many there are of what is to be mended.
+func (a *app) findingsTable(found []finding, bad, notes int) string {
 	var b strings.Builder
 	width := a.s.width()
 	before := strings.Repeat(" ", nameColumns+5)
 	for _, f := range found {
 		first := fmt.Sprintf("%s %-*s  ", map[state]string{stateOK: "  ", stateNote: " -", stateBroken: " !"}[f.State], nameColumns, f.Name)
 		style := map[state]string{stateNote: terminal.Yellow, stateBroken: terminal.Red}[f.State]
-		for _, row := range terminal.Wrap(terminal.Line(a.s.known.Text(f.Says)), width-len(before)-1) {
+		for _, row := range terminal.Wrap(terminal.Line(a.s.redactor.Text(f.Says)), width-len(before)-1) {
 			b.WriteString(terminal.Style(a.s.outColor() && style != "", style, first+row) + "\n")
 			first = before
 		}
 		arrow := "→ "
 		for _, line := range f.Mend { // not wrapped: it may be a command to copy
-			b.WriteString(before + arrow + terminal.Line(a.s.known.Text(line)) + "\n")
+			b.WriteString(before + arrow + terminal.Line(a.s.redactor.Text(line)) + "\n")
 			arrow = "  "
 		}
 	}
@@ -240,83 +240,83 @@ func checkProgram(context.Context, *app) finding {
 		said += ", kernel " + string(bytes.TrimSpace(data))
 	}
 	if runtime.GOOS != "linux" {
-		return better("", "%s, where it was never tried", said)
+		return noteFinding("", "%s, where it was never tried", said)
 	}
-	return good("%s", said)
+	return okFinding("%s", said)
 }
 
 func checkSettings(ctx context.Context, a *app) finding {
 	if err := a.open(ctx); err != nil {
 		hint := ""
-		if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+		if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
 			hint = e.hint
 		}
-		return broken(hint, "%s", a.home(err.Error()))
+		return brokenFinding(hint, "%s", a.tildePath(err.Error()))
 	}
 	var files []string
-	for _, name := range []string{a.Dirs.AgentTOML(), settings.ProjectFile(a.Work)} {
+	for _, name := range []string{a.Dirs.AgentTOML(), settings.ProjectFile(a.Workspace)} {
 		if _, err := os.Stat(name); err == nil {
-			files = append(files, a.home(name))
+			files = append(files, a.tildePath(name))
 		}
 	}
-	if len(a.Waiting) > 0 {
+	if len(a.UntrustedWarnings) > 0 {
 		var keys []string
-		for _, w := range a.Waiting {
+		for _, w := range a.UntrustedWarnings {
 			keys = append(keys, w.Key)
 		}
-		return better("stockade config trust", "%s asks for what waits for your trust: %s", a.home(settings.ProjectFile(a.Work)), strings.Join(keys, ", "))
+		return noteFinding("stockade config trust", "%s asks for what waits for your trust: %s", a.tildePath(settings.ProjectFile(a.Workspace)), strings.Join(keys, ", "))
 	}
 	if files == nil {
-		return good("the defaults; `stockade init` writes an agent.toml")
+		return okFinding("the defaults; `stockade init` writes an agent.toml")
 	}
-	return good("%s", strings.Join(files, ", "))
+	return okFinding("%s", strings.Join(files, ", "))
 }
 
 // checkSandbox calls a built-in tool, in a door of its own: the log has nothing of it.
 func checkSandbox(ctx context.Context, a *app) finding {
 	dir, err := os.MkdirTemp("", "stockade-doctor-")
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	defer os.RemoveAll(dir)
 	const text = "hello from outside of the sandbox"
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	options := a.sandboxOptions()
-	options.Compiling, options.Compiled = nil, nil
+	options.OnCompile, options.OnCompiled = nil, nil
 	d := door.New(door.Options{Program: version(), Sandbox: options})
 	defer func() { _ = d.Close() }() // nothing of it is kept
 	m, err := door.ParseMount(dir + ":ro")
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	s, err := d.Open(ctx, door.SessionOptions{Workspace: m.Host, Policy: policy.Options{Mounts: []policy.Mount{m}}})
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	start := time.Now()
 	r, err := s.Call(ctx, tool.Call{ID: "doctor", Tool: "file_read", Args: []byte(`{"path":"a.txt"}`), Caller: tool.CallerPerson, Cwd: m.Host})
 	took := time.Since(start)
 	switch {
 	case err != nil:
-		return failed(err)
+		return errorFinding(err)
 	case r.Err != nil:
-		return broken("stockade selftest", "a call of a built-in tool fails: %s", r.Err.Message)
+		return brokenFinding("stockade selftest", "a call of a built-in tool fails: %s", r.Err.Message)
 	case !bytes.Contains(r.Output, []byte(text)):
-		return broken("stockade selftest", "a built-in tool has read another file than there is")
+		return brokenFinding("stockade selftest", "a built-in tool has read another file than there is")
 	}
 	if missing := sandbox.MissingLimits(); missing != "" {
-		return better("", "a call works, %d ms; not on this system: limits on %s of the process that compiles", took.Milliseconds(), missing)
+		return noteFinding("", "a call works, %d ms; not on this system: limits on %s of the process that compiles", took.Milliseconds(), missing)
 	}
-	return good("a call works, %d ms; `stockade selftest` attacks it", took.Milliseconds())
+	return okFinding("a call works, %d ms; `stockade selftest` attacks it", took.Milliseconds())
 }
 
 func checkJail(_ context.Context, a *app) finding {
 	t := a.door().Tiers()
 	said := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
 	var mend []string
-	for _, l := range t.Lacks {
+	for _, l := range t.Unavailable {
 		if l.Tier > t.Tier || l.Tier == policy.TierNone {
 			for line := range strings.SplitSeq(cmp.Or(remedies[l.Cause], "`stockade tool info bash` says why"), "\n") {
 				if !slices.Contains(mend, line) {
@@ -326,7 +326,7 @@ func checkJail(_ context.Context, a *app) finding {
 		}
 	}
 	f := finding{State: stateOK, Says: said}
-	switch why := a.door().Staging([]policy.Mount{{Host: a.Work, Write: true}}); {
+	switch why := a.door().WhyNotStaged([]policy.Mount{{Host: a.Workspace, Write: true}}); {
 	case a.Ceiling.MinTier != nil && int64(t.Tier) < a.Ceiling.MinTier.Value:
 		f.Says = fmt.Sprintf("bash is refused: %s is what confines a command here, and tier %d is asked for (%s)", t.Tier, a.Ceiling.MinTier.Value, a.Ceiling.MinTier.From)
 		f.State = stateBroken
@@ -348,12 +348,12 @@ func checkJail(_ context.Context, a *app) finding {
 func checkProvider(ctx context.Context, a *app) finding {
 	p, err := a.provider(ctx, "")
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, maxCheck, fmt.Errorf("no answer for %s", maxCheck))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("no answer for %s", checkTimeout))
 	defer cancel()
 	start := time.Now()
-	found, err := a.door().Try(ctx, *p)
+	found, err := a.door().Probe(ctx, *p)
 	took := time.Since(start)
 	key := "no key"
 	if p.Client.APIKey != "" {
@@ -364,28 +364,28 @@ func checkProvider(ctx context.Context, a *app) finding {
 		where = p.Profile + ": " + where
 	}
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
-		return broken(e.Hint, "%s: %s", where, e.Message)
+		return brokenFinding(e.Hint, "%s: %s", where, e.Message)
 	}
 	switch {
 	case err != nil && found.URL == "":
-		return failed(a.modelError(p, err))
+		return errorFinding(a.modelError(p, err))
 	case err != nil:
-		return broken("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
+		return brokenFinding("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
 	case found.URL == "" && p.Name == door.ProviderAuto:
 		said, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
 		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
-			said += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, someOf(found.Models))
+			said += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
 			mend = "stockade init --provider ollama --model NAME"
 		}
-		return better(mend, "%s", said)
+		return noteFinding(mend, "%s", said)
 	case found.URL == "":
-		return good("the offline model, a small planner for demonstrations")
+		return okFinding("the offline model, a small planner for demonstrations")
 	case found.Models == nil:
-		return better(found.Hint, "%s answers in %d ms, and lists no models; model %s", where, took.Milliseconds(), p.Client.Model)
+		return noteFinding(found.Hint, "%s answers in %d ms, and lists no models; model %s", where, took.Milliseconds(), p.Client.Model)
 	case !slices.Contains(found.Models, p.Client.Model):
-		return better("stockade config", "%s answers in %d ms, and does not list the model %q", where, took.Milliseconds(), p.Client.Model)
+		return noteFinding("stockade config", "%s answers in %d ms, and does not list the model %q", where, took.Milliseconds(), p.Client.Model)
 	}
-	return good("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
+	return okFinding("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
 }
 
 // checkNetwork says how the internet is reached. Nothing is asked.
@@ -393,35 +393,35 @@ func checkNetwork(_ context.Context, a *app) finding {
 	variable := settings.UnreadProxy(a.s.env)
 	switch {
 	case a.Config.Network.Proxy != "":
-		return good("the internet is reached through %s (network.proxy)", a.Config.Network.Proxy)
+		return okFinding("the internet is reached through %s (network.proxy)", a.Config.Network.Proxy)
 	case variable != "":
-		return better(egress.UnreadHint(variable), "the internet is reached without a proxy")
+		return noteFinding(egress.IgnoredProxyHint(variable), "the internet is reached without a proxy")
 	}
-	return good("the internet is reached without a proxy")
+	return okFinding("the internet is reached without a proxy")
 }
 
 // checkSecrets counts names. No value is read, and nobody is asked for a passphrase.
 func checkSecrets(ctx context.Context, a *app) finding {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxCheck, errors.New("it does not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errors.New("it does not answer"))
 	defer cancel()
 	keyring, file := secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(false)
 	why := keyring.Available(ctx)
 	kept, err := keyring.Names(ctx)
 	if err != nil {
-		return broken("stockade secret list", "%v", err)
+		return brokenFinding("stockade secret list", "%v", err)
 	}
 	inFile, err := file.Names(ctx)
 	switch {
 	case errors.Is(err, secret.ErrUnavailable):
-		return good("in an encrypted file under a passphrase, which was not asked for")
+		return okFinding("in an encrypted file under a passphrase, which was not asked for")
 	case err != nil:
-		return failed(secretError(a, err))
+		return errorFinding(secretError(a, err))
 	case why != nil && len(kept) > 0:
-		return broken("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", words.Plural(len(kept), "secret"), why)
+		return brokenFinding("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", words.Plural(len(kept), "secret"), why)
 	case why != nil:
-		return good("%s; they go to an encrypted file: %v", noneOr(len(inFile)), why)
+		return okFinding("%s; they go to an encrypted file: %v", noneOr(len(inFile)), why)
 	}
-	return good("%s; they go to the system's keyring", noneOr(len(kept)+len(inFile)))
+	return okFinding("%s; they go to the system's keyring", noneOr(len(kept)+len(inFile)))
 }
 
 func noneOr(secrets int) string {
@@ -431,8 +431,8 @@ func noneOr(secrets int) string {
 	return fmt.Sprint(secrets)
 }
 
-// home is a text in which a path at its beginning stands as a person writes it.
-func (a *app) home(text string) string {
+// tildePath is a text in which a path at its beginning stands as a person writes it.
+func (a *app) tildePath(text string) string {
 	if rest, ok := strings.CutPrefix(text, a.s.env("HOME")+"/"); ok && rest != text[1:] {
 		return "~/" + rest
 	}
@@ -452,23 +452,23 @@ func checkPolicy(_ context.Context, a *app) finding {
 			parts = append(parts, l.none)
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.home(a.Layers[i].Path), words.Plural(len(a.Layers[i].Describe()), "rule")))
+		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.tildePath(a.Layers[i].Path), words.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
 	said := strings.Join(parts, ", ")
-	if inside := inNamespace(); inside != "" {
-		return better("stockade help policy", "%s; %s", said, inside)
+	if inside := namespaceWarning(); inside != "" {
+		return noteFinding("stockade help policy", "%s; %s", said, inside)
 	}
-	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
-		return better("stockade policy show", "%s; %s", said, unbound)
+	if unbound := a.Ceiling.UnconfinedWarning(a.tier); unbound != "" {
+		return noteFinding("stockade policy show", "%s; %s", said, unbound)
 	}
 	answers, err := a.Dirs.Answers()
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	if len(answers) > 0 {
 		said += fmt.Sprintf("; %s kept (stockade policy show)", words.Plural(len(answers), "answer"))
 	}
-	return good("%s", said)
+	return okFinding("%s", said)
 }
 
 // checkLog reads what there is. A long log is not read to its end here.
@@ -478,42 +478,42 @@ func checkLog(ctx context.Context, a *app) finding {
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(a.Ceiling.AuditExports) > 0 {
 			if _, err := a.door().Store(ctx); err != nil {
-				return failed(err)
+				return errorFinding(err)
 			}
 		}
-		return good("nothing is recorded yet; it will be in %s", a.home(path))
+		return okFinding("nothing is recorded yet; it will be in %s", a.tildePath(path))
 	}
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	if _, err := a.door().Store(ctx); err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
-	at, cancel := context.WithTimeout(ctx, maxCheck)
+	at, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	v, err := sqlite.Verify(at, path, "")
 	size := info.Size()
 	if info, err := os.Stat(path + "-wal"); err == nil { // what was written last is not in the database yet
 		size += info.Size()
 	}
-	what := fmt.Sprintf("%s, %s", a.home(path), words.Bytes(size))
+	what := fmt.Sprintf("%s, %s", a.tildePath(path), words.Bytes(size))
 	broke, chain := errors.AsType[*session.ChainError](err)
 	switch {
 	case at.Err() != nil:
-		return good("%s, can be opened; `stockade audit verify` reads all of it", what)
+		return okFinding("%s, can be opened; `stockade audit verify` reads all of it", what)
 	case chain:
-		return broken("stockade audit verify", "%s: the chain is broken: %v", what, broke)
+		return brokenFinding("stockade audit verify", "%s: the chain is broken: %v", what, broke)
 	case len(v.Problems) > 0:
-		return broken("stockade audit verify", "%s: it is damaged or was tampered with: %s", what, v.Problems[0])
+		return brokenFinding("stockade audit verify", "%s: it is damaged or was tampered with: %s", what, v.Problems[0])
 	case err != nil:
-		return failed(err)
+		return errorFinding(err)
 	}
-	return good("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
+	return okFinding("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
 }
 
 // checkFolders writes a file to each folder of the program, and removes it.
 func checkFolders(_ context.Context, a *app) finding {
-	f := good("all of them can be written to")
+	f := okFinding("all of them can be written to")
 	for _, folder := range []struct {
 		dir, variable string
 		fault         state
@@ -533,7 +533,7 @@ func checkFolders(_ context.Context, a *app) finding {
 			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
 		}
 		if err != nil { // a *fs.PathError
-			f = mended(folder.fault, "set "+folder.variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.home(folder.dir), errors.Unwrap(err))
+			f = newFinding(folder.fault, "set "+folder.variable+" to a directory that can be written to, with room", "%s cannot be written to: %v", a.tildePath(folder.dir), errors.Unwrap(err))
 		}
 	}
 	return f
@@ -546,7 +546,7 @@ func checkCache(_ context.Context, a *app) finding {
 	dir := a.Dirs.Compiled()
 	builtin, err := registry.Builtin()
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	seen := map[*tool.Module]bool{}
 	var slow []string
@@ -558,7 +558,7 @@ func checkCache(_ context.Context, a *app) finding {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return broken(asFlag("rm -r", dir), "%v", err)
+		return brokenFinding(formatFlag("rm -r", dir), "%v", err)
 	}
 	var size int64
 	for _, e := range entries[:min(len(entries), maxEntries)] {
@@ -572,22 +572,22 @@ func checkCache(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	said := fmt.Sprintf("%s in %s, %s", words.Plural(len(entries), "compiled module"), a.home(dir), words.Bytes(size))
+	said := fmt.Sprintf("%s in %s, %s", words.Plural(len(entries), "compiled module"), a.tildePath(dir), words.Bytes(size))
 	if len(slow) > 0 {
-		return better("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
+		return noteFinding("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
 	}
-	return good("%s; the built-in tools are ready", said)
+	return okFinding("%s; the built-in tools are ready", said)
 }
 
 func checkTools(ctx context.Context, a *app) finding {
 	h, err := newToolset(ctx, a)
 	if err != nil {
-		return failed(err)
+		return errorFinding(err)
 	}
 	counts := map[tool.Origin]int{}
 	var denied []string
-	for _, e := range h.on() {
-		if h.off(e) != "" {
+	for _, e := range h.enabled() {
+		if h.denialReason(e) != "" {
 			denied = append(denied, e.Name)
 		}
 		counts[e.Module.Origin]++
@@ -603,20 +603,20 @@ func checkTools(ctx context.Context, a *app) finding {
 	}
 	var off, mend []string
 	for _, m := range h.added {
-		if why := m.Off(); why != "" && why != store.OffByPerson {
+		if why := m.OffReason(); why != "" && why != store.OffByPerson {
 			off = append(off, fmt.Sprintf("%s (%s)", m.Record.Name, why))
-			mend = append(mend, asFlag("stockade tool info", m.Record.Name))
+			mend = append(mend, formatFlag("stockade tool info", m.Record.Name))
 		}
 	}
 	if off != nil {
-		return better(strings.Join(mend, "\n"), "%s, switched off: %s", said, strings.Join(off, ", "))
+		return noteFinding(strings.Join(mend, "\n"), "%s, switched off: %s", said, strings.Join(off, ", "))
 	}
-	return good("%s", said)
+	return okFinding("%s", said)
 }
 
 func checkTerminal(_ context.Context, a *app) finding {
 	if !a.s.interactive() {
-		return good("none here: nobody can be asked, see `stockade help output`")
+		return okFinding("none here: nobody can be asked, see `stockade help output`")
 	}
 	said := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
 	if columns, rows, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
@@ -629,7 +629,7 @@ func checkTerminal(_ context.Context, a *app) finding {
 	}
 	locale := cmp.Or(a.s.env("LC_ALL"), a.s.env("LC_CTYPE"), a.s.env("LANG"))
 	if l := strings.ToLower(strings.ReplaceAll(locale, "-", "")); !strings.Contains(l, "utf8") {
-		return better("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", said, locale)
+		return noteFinding("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", said, locale)
 	}
-	return good("%s, UTF-8", said)
+	return okFinding("%s, UTF-8", said)
 }

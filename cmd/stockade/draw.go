@@ -12,9 +12,9 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
 
-// draws reports whether the terminal can be drawn on: what moves is then drawn anew in
+// drawsInPlace reports whether the terminal can be drawn on: what moves is then drawn anew in
 // its place. Elsewhere everything is lines, from the top to the bottom.
-func (a *app) draws() bool {
+func (a *app) drawsInPlace() bool {
 	term := a.s.env("TERM")
 	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.plain() && !a.flags.quiet
 }
@@ -22,13 +22,13 @@ func (a *app) draws() bool {
 // plain reports whether nothing may move, as for a screen reader.
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
-// draw shows a terminal that is drawn on, until the person leaves. Where nothing is
+// runUI shows a terminal that is drawn on, until the person leaves. Where nothing is
 // typed but answers, ed is nil, and do is called once. First is the first prompt; it may be
 // empty.
-func (t *turns) draw(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
+func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()
-	shown.Live, shown.Asked = true, false
+	shown.Live, shown.QuestionsShown = true, false
 	env := a.s.env
 	var stopped atomic.Bool // what is carried out was told to stop
 	o := tui.Options{
@@ -36,14 +36,14 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, first string, do fu
 		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
-		Leaving:    t.leaving(),
+		LeaveHint:  t.resumeHint(),
 		Do: func(ctx context.Context, typed string) (leave, failed bool) {
 			stopped.Store(false)
 			return do(ctx, typed)
 		},
 		Stop: func() {
 			again := stopped.Swap(true)
-			switch turn := a.turn.Swap(nil); {
+			switch turn := a.cancelTurn.Swap(nil); {
 			case turn != nil:
 				(*turn)(errInterrupted)
 			case again: // it does not stop; where it has just ended, one key is too little to leave
@@ -55,24 +55,24 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, first string, do fu
 		},
 	}
 	if first != "" {
-		o.First = []string{first}
+		o.Prompts = []string{first}
 	}
 	before := *a.s
-	rows := messages{a.known.Writer(a.ui.Rows())}
+	rows := messageWriter{a.redactor.Writer(a.ui.Rows())}
 	a.s.err, a.s.out, a.s.flush = rows, rows, nil
 	err := a.ui.Run(ctx, o)
 	*a.s = before
 	if ed != nil && ctx.Err() != nil { // nobody was told while it was drawn
-		fmt.Fprintln(a.s.err, o.Leaving)
+		fmt.Fprintln(a.s.err, o.LeaveHint)
 	}
 	return err
 }
 
-// editing says what the line that is typed knows.
-func (t *turns) editing() editor.Options {
-	o := editor.Options{History: t.a.Dirs.History(), Color: t.a.s.color, Redact: t.a.known.Text}
-	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", what: "show the commands"}) {
-		command := editor.Command{Name: c.name, Args: c.args, What: c.what}
+// editorOptions says what the line that is typed knows.
+func (t *conversation) editorOptions() editor.Options {
+	o := editor.Options{History: t.a.Dirs.PromptHistory(), Color: t.a.s.color, Redact: t.a.redactor.Text}
+	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", help: "show the commands"}) {
+		command := editor.Command{Name: c.name, Args: c.args, What: c.help}
 		if c.name == "/tool" && c.args != "" {
 			command.Arg = editor.Tools
 		}
@@ -90,9 +90,9 @@ func (t *turns) editing() editor.Options {
 			return names
 		}
 		if kind == editor.Profiles {
-			return t.a.Config.Names()
+			return t.a.Config.ProfileNames()
 		}
-		return editor.Files(t.a.Work, prefix)
+		return editor.Files(t.a.Workspace, prefix)
 	}
 	return o
 }

@@ -27,9 +27,9 @@ const (
 	exitToolFailed  exitCode = 4
 	exitProvider    exitCode = 5
 	exitLimit       exitCode = 6
-	exitUnasked     exitCode = 7
+	exitNobodyToAsk exitCode = 7
 	exitInterrupted exitCode = 130
-	exitUnread      exitCode = 141 // what shells report of a program that SIGPIPE has ended
+	exitBrokenPipe  exitCode = 141 // what shells report of a program that SIGPIPE has ended
 )
 
 const exitHelp = `Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 the tool failed, 5 the
@@ -50,13 +50,13 @@ func usageError(hint, format string, args ...any) error {
 	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// worded is an error of the packages below as this program says it: with an exit
+// explainError is an error of the packages below as this program says it: with an exit
 // code and with a hint that names its flags and commands. Other errors stay.
-func worded(err error) error {
+func explainError(err error) error {
 	if _, ok := errors.AsType[*exitErr](err); ok {
 		return err
 	}
-	if e, ok := errors.AsType[*door.PlaceError](err); ok {
+	if e, ok := errors.AsType[*door.StoreDirError](err); ok {
 		return &exitErr{code: exitError, message: e.Error(),
 			hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
 	}
@@ -68,8 +68,8 @@ func worded(err error) error {
 		return &exitErr{code: exitError, message: err.Error(), hint: "build it with `make build`"}
 	}
 	if e, ok := errors.AsType[*policy.AnswerError](err); ok {
-		if e.Fault == policy.FaultDoubt {
-			return usageError(answerHint(e), "--allow %s: %s", e.Rule, inWords(e.Doubt))
+		if e.Fault == policy.FaultNeverCounts {
+			return usageError(answerHint(e), "--allow %s: %s", e.Rule, hintText(e.Lint))
 		}
 		return usageError(answerHint(e), "--allow: %s", e.What)
 	}
@@ -92,9 +92,9 @@ func answerHint(e *policy.AnswerError) string {
 		return "`stockade tool list` shows the tools"
 	case e.Fault == policy.FaultArgument:
 		return fmt.Sprintf("`stockade tool info %s` shows its arguments", e.Tool)
-	case e.Fault == policy.FaultWhole:
+	case e.Fault == policy.FaultAllCommands:
 		return fmt.Sprintf("name the command: --allow '%s'", e.Instead)
-	case e.Fault == policy.FaultDoubt:
+	case e.Fault == policy.FaultNeverCounts:
 		return "`stockade help policy` shows the conditions"
 	case e.Instead != "":
 		return fmt.Sprintf("to allow it with them: --allow '%s'", e.Instead)
@@ -105,21 +105,21 @@ func answerHint(e *policy.AnswerError) string {
 // errInterrupted is the cause of a context that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
-// report says what went wrong and returns the exit code for it. It is the
+// reportError says what went wrong and returns the exit code for it. It is the
 // only place that maps errors to exit codes.
-func report(s *stdio, ctx context.Context, err error) exitCode {
+func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK
 	}
 	if lost, ok := errors.AsType[*outputError](err); ok {
 		if errors.Is(lost, syscall.EPIPE) {
-			return exitUnread // without a word, as other programs
+			return exitBrokenPipe // without a word, as other programs
 		}
 		s.note("%v", lost)
 		return exitError
 	}
 	var exit *exitErr
-	if errors.As(worded(err), &exit) {
+	if errors.As(explainError(err), &exit) {
 		if exit.message != "" {
 			s.note("%s", exit.message)
 		}

@@ -30,7 +30,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
 		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
 	}
-	out, rules, err := a.fetching()
+	out, rules, err := a.fetchEgress()
 	if err != nil {
 		return nil, err
 	}
@@ -39,9 +39,9 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if locked {
 		credentials = nil
 	}
-	done := a.soon("fetching " + ref + " ...")
+	done := a.noteIfSlow("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
-		Client: out.Fetcher(rules, a.Ceiling, !locked), Credentials: credentials,
+		Client: out.ClientFactory(rules, a.Ceiling, !locked), Credentials: credentials,
 		Warn: func(text string) { a.warn(text, "") },
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
@@ -55,15 +55,15 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		return c, nil
 	}
 	said := fetchError(ref, err)
-	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
-		said.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + asFlag("--allow-net", denial.Grant.String())
+	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.AllowRule != nil {
+		said.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + formatFlag("--allow-net", denial.AllowRule.String())
 	}
 	return nil, said
 }
 
-// fetching is how modules are fetched: the server that a person names is reached, and
+// fetchEgress is how modules are fetched: the server that a person names is reached, and
 // whoever else the rules of the network allow, for tokens and redirects.
-func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
+func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
 		return nil, nil, err
@@ -74,26 +74,26 @@ func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
 
 // credentials finds the login of a registry in the files of docker and podman. The home
 // directory comes from the account and not from HOME.
-func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Looked) {
+func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Search) {
 	home := accountHome
 	if home == nil {
 		home = settings.AccountHome
 	}
-	return credential.Home{Dir: home(), Env: a.s.env, InWorkspace: func(path string) bool {
-		_, in := settings.Within(path, a.Work)
+	return credential.Finder{Dir: home(), Env: a.s.env, InWorkspace: func(path string) bool {
+		_, in := settings.Within(path, a.Workspace)
 		return in
-	}}.For(ctx, host)
+	}}.Login(ctx, host)
 }
 
-// origin is the manifest and the signer of a fetched module.
-type origin struct {
+// provenance is the manifest and the signer of a fetched module.
+type provenance struct {
 	Manifest string `json:"manifest,omitempty"` // the digest
 	SignedBy string `json:"signed_by"`
 }
 
-// named reads the module at a path, or fetches the one that a reference names. The origin
+// loadModule reads the module at a path, or fetches the one that a reference names. The origin
 // is nil for a file.
-func (a *app) named(ctx context.Context, ref string) (*tool.Module, *origin, error) {
+func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *provenance, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
 		return mod, nil, err
@@ -105,9 +105,9 @@ func (a *app) named(ctx context.Context, ref string) (*tool.Module, *origin, err
 	}
 	mod, v, err := r.Module("", c)
 	if err != nil {
-		return mod, &origin{c.ManifestDigest, err.Error()}, nil
+		return mod, &provenance{c.ManifestDigest, err.Error()}, nil
 	}
-	return mod, &origin{c.ManifestDigest, signedBy(v)}, nil
+	return mod, &provenance{c.ManifestDigest, signedBy(v)}, nil
 }
 
 // fetchError says why a module was not fetched or pushed, and what would change that.
@@ -118,8 +118,8 @@ func fetchError(ref string, err error) *exitErr {
 	}
 	if denial, ok := errors.AsType[*network.Denial](err); ok {
 		out.code = exitDenied
-		if denial.Grant != nil {
-			out.hint = "if you trust that host with this: " + asFlag("--allow-net", denial.Grant.String())
+		if denial.AllowRule != nil {
+			out.hint = "if you trust that host with this: " + formatFlag("--allow-net", denial.AllowRule.String())
 		}
 		return out
 	}
@@ -142,11 +142,11 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	if err != nil {
 		return nil, err
 	}
-	done := a.soon("checking " + q.Candidate.Source + " ...")
-	a.checking.Store(true)
-	q.Large = a.flags.large
+	done := a.noteIfSlow("checking " + q.Candidate.Source + " ...")
+	a.compilingForReview.Store(true)
+	q.AllowLarge = a.flags.large
 	review, err := r.Review(ctx, q)
-	a.checking.Store(false)
+	a.compilingForReview.Store(false)
 	done()
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
 		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; compiling it takes a minute or two"}
@@ -155,20 +155,20 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
 	}
 	if err == nil {
-		a.s.warnRuns(review.Record.Manifest)
+		a.s.warnOptionArgs(review.Record.Manifest)
 	}
 	return review, err
 }
 
-// whole reports whether the bytes of a module are those that were added. If not, adding
+// isIntact reports whether the bytes of a module are those that were added. If not, adding
 // it again mends that.
-func (a *app) whole(r store.Record) bool {
-	_, err := a.modules().Module(r).Read()
+func (a *app) isIntact(r store.Record) bool {
+	_, err := a.moduleStore().Module(r).Read()
 	return err == nil
 }
 
-// soon says what takes so long, if it is not done after a second.
-func (a *app) soon(text string) (done func()) {
+// noteIfSlow says what takes so long, if it is not done after a second.
+func (a *app) noteIfSlow(text string) (done func()) {
 	if a.flags.quiet {
 		return func() {}
 	}

@@ -79,19 +79,19 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
 		// Help needs no settings but ui.plain, and has to work where these have a mistake.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			a.trust = trustLeave
+			a.trust = trustSkip
 			_ = a.open(cmd.Context())
 			return nil
 		},
 	}
 	help.RunE = func(_ *cobra.Command, args []string) error {
-		if t, ok := pageOfTool(args); ok {
+		if t, ok := findToolPage(args); ok {
 			_, err := fmt.Fprint(a.s.out, t.text())
 			return err
 		}
 		cmd, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
-			return noTopic(help, root, args)
+			return noTopicError(help, root, args)
 		}
 		cmd.InitDefaultHelpFlag()
 		return cmd.Help()
@@ -104,7 +104,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 					return help.RunE(help, append([]string{t.name}, args...))
 				}
 				more := ""
-				if _, ok := pageOfTool([]string{t.name}); ok {
+				if _, ok := findToolPage([]string{t.name}); ok {
 					more = fmt.Sprintf("\n`stockade help tool %s` shows the tool of that name.\n", t.name)
 				}
 				if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
@@ -122,7 +122,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		cmd.SetOut(&text)
 		show(cmd, args)
 		cmd.SetOut(out)
-		fmt.Fprint(a.s.out, hung(text.String(), a.s.width()))
+		fmt.Fprint(a.s.out, wrapHanging(text.String(), a.s.width()))
 		if cmd == root {
 			fmt.Fprintln(a.s.out, "\nTopics, shown by `stockade help TOPIC`:")
 			for _, t := range pages {
@@ -134,20 +134,20 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	return help
 }
 
-// gap is what parts a name in a list from what is said of it.
-var gap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
+// listGap is what parts a name in a list from what is said of it.
+var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
-// hung is a text of ours in which no line is wider than the columns but one that is a
+// wrapHanging is a text of ours in which no line is wider than the columns but one that is a
 // command: others go on below where what they say of a name begins, and those of a
 // paragraph in its next line.
-func hung(text string, columns int) string {
+func wrapHanging(text string, columns int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
 		if terminal.Width(line) < columns || strings.HasPrefix(line, "  stockade ") {
 			continue
 		}
-		from := len(gap().FindString(line))
+		from := len(listGap().FindString(line))
 		if from == 0 || from > columns/2 {
 			from = len(line) - len(strings.TrimLeft(line, " "))
 		}
@@ -161,8 +161,8 @@ func hung(text string, columns int) string {
 	return strings.Join(lines, "\n")
 }
 
-// noTopic says that neither a topic nor a command has the name.
-func noTopic(help, root *cobra.Command, words []string) error {
+// noTopicError says that neither a topic nor a command has the name.
+func noTopicError(help, root *cobra.Command, words []string) error {
 	hint := "`stockade help` lists the topics and the commands"
 	word := words[0]
 	if len(words) == 2 && isToolWord(word) {
@@ -186,9 +186,9 @@ func noTopic(help, root *cobra.Command, words []string) error {
 	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
 }
 
-// pageOfTool is the page that is asked for by the name of a tool, or by two words, such
+// findToolPage is the page that is asked for by the name of a tool, or by two words, such
 // as tool git: a topic may have that name, too.
-func pageOfTool(words []string) (t topic, ok bool) {
+func findToolPage(words []string) (t topic, ok bool) {
 	if len(words) == 2 && isToolWord(words[0]) {
 		words = words[1:]
 	}

@@ -98,7 +98,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	for _, cmd := range append(commands(root), root) {
 		_ = cmd.Help()
 	}
-	out.WriteString(hung(chatHelp(), 80))
+	out.WriteString(wrapHanging(chatHelp(), 80))
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(line, "  stockade ") {
 			continue
@@ -111,7 +111,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 		t.Error("what is said of a flag does not go on below itself")
 	}
 	const text = "one two three four\nfive six\n\nseven\n  eight\n"
-	if got, want := hung(text, 15), "one two three\nfour five six\n\nseven\n  eight\n"; got != want {
+	if got, want := wrapHanging(text, 15), "one two three\nfour five six\n\nseven\n  eight\n"; got != want {
 		t.Errorf("a paragraph of which a line is too wide: got %q, want %q", got, want)
 	}
 }
@@ -194,7 +194,7 @@ func parses(words []string) error {
 	case cmd.HasSubCommands() && cmd != root && len(args) > 0 && cmd.Name() != "help":
 		return fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])
 	case cmd.Name() == "help" && len(args) > 0 && args[0] != "TOPIC":
-		_, ok := pageOfTool(args)
+		_, ok := findToolPage(args)
 		if found, more, err := root.Find(args); !ok && (err != nil || len(more) > 0 || found == root) {
 			return fmt.Errorf("there is no topic %q", args[0])
 		}
@@ -240,22 +240,22 @@ func TestExitCodesAreDescribed(t *testing.T) {
 func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	run := itemsOf(section(t, "stockade run --json"))
 	for typ, body := range map[session.Type]any{
-		session.TypeSessionStarted: session.Started{},
-		session.TypeTurnStarted:    session.TurnStarted{},
-		session.TypeMessage:        llm.Message{},
-		session.TypeToolCall:       llm.Message{},
-		session.TypeDecision:       session.Decision{},
-		session.TypeCallIntended:   session.Intent{},
-		session.TypeCallChanges:    session.Changes{},
-		session.TypeCallKept:       session.Kept{},
-		session.TypeToolResult:     llm.Message{},
-		session.TypeStepEnded:      session.StepEnded{},
-		session.TypeTurnEnded:      session.TurnEnded{},
-		session.TypeDelta:          session.Delta{},
-		session.TypeReasoning:      session.Reasoning{},
-		session.TypeRestart:        session.Restart{},
-		session.TypeCallState:      session.CallState{},
-		session.TypeProgress:       tool.Progress{},
+		session.TypeSessionStarted:   session.Started{},
+		session.TypeTurnStarted:      session.TurnStarted{},
+		session.TypeMessage:          llm.Message{},
+		session.TypeToolCall:         llm.Message{},
+		session.TypeDecision:         session.Decision{},
+		session.TypeCallIntended:     session.Intent{},
+		session.TypeCallChanges:      session.Changes{},
+		session.TypeToolStoreChanges: session.ToolStoreChanges{},
+		session.TypeToolResult:       llm.Message{},
+		session.TypeStepEnded:        session.StepEnded{},
+		session.TypeTurnEnded:        session.TurnEnded{},
+		session.TypeDelta:            session.Delta{},
+		session.TypeReasoning:        session.Reasoning{},
+		session.TypeRestart:          session.Restart{},
+		session.TypeCallState:        session.CallState{},
+		session.TypeProgress:         tool.Progress{},
 	} {
 		same(t, string(typ), fields(body), run[string(typ)])
 		delete(run, string(typ))
@@ -267,18 +267,18 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	for command, value := range map[string]any{
 		"session list":    sessionJSON{},
 		"tool list":       toolJSON{},
-		"policy show":     shownBound{},
+		"policy show":     boundJSON{},
 		"policy explain":  policy.Explanation{},
-		"policy simulate": simulated{},
-		"secret list":     secret.Listed{},
-		"config trusted":  shownTrust{},
+		"policy simulate": simulatedJSON{},
+		"secret list":     secret.ListEntry{},
+		"config trusted":  trustedFileJSON{},
 		"doctor":          finding{},
 		"selftest":        attackJSON{},
 	} {
 		got := slices.DeleteFunc(others[command], func(s string) bool { return s == "policy explain" })
 		same(t, command, fields(value), got)
 	}
-	shown := slices.Concat(fields(filesJSON{}), fields(undo.File{}), fields(keptJSON{}), fields(taskJSON{}))
+	shown := slices.Concat(fields(filesJSON{}), fields(undo.File{}), fields(toolDataJSON{}), fields(taskJSON{}))
 	slices.Sort(shown)
 	same(t, "session show --files", shown, others["session show --files"])
 	stats := slices.Concat(fields(statsJSON{}), fields(callsJSON{}), fields(requestsJSON{}), []string{"tool", "provider", "model"})

@@ -38,12 +38,12 @@ const (
 // initOptions are the answers to the questions of init.
 type initOptions struct {
 	provider, baseURL, model, ask string
-	here                          bool // in the file of the workspace, and not in the user's
+	inWorkspace                   bool // in the file of the workspace, and not in the user's
 	yes                           bool
 
-	own     bool          // the provider is at its own address
-	key     secret.Record // is kept as a secret; the zero Record: there is none
-	dropped []initKey     // what the file says of another provider
+	defaultAddress bool          // the provider is at its own address
+	key            secret.Record // is kept as a secret; the zero Record: there is none
+	dropped        []initKey     // what the file says of another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
@@ -58,7 +58,7 @@ in a file: a key that you type is kept as a secret for its server, as
 
 With one of the first four flags nothing is asked but whether to change a file.`,
 		Example: "  stockade init\n  stockade init --base-url http://localhost:11434/v1 --model qwen3\n  stockade init --ask calls --here",
-		Args:    cobra.NoArgs, Annotations: trustLeave.annotation(),
+		Args:    cobra.NoArgs, Annotations: trustSkip.annotation(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
@@ -66,7 +66,7 @@ With one of the first four flags nothing is asked but whether to change a file.`
 	f.StringVar(&o.baseURL, "base-url", "", "where a server with OpenAI's interface is")
 	f.StringVar(&o.model, "model", "", "name of the model")
 	f.StringVar(&o.ask, "ask", "", "when you are asked: changes, commands (before each, too) or calls (before every call)")
-	f.BoolVar(&o.here, "here", false, "write ./agent.toml, for this workspace only")
+	f.BoolVar(&o.inWorkspace, "here", false, "write ./agent.toml, for this workspace only")
 	f.BoolVar(&o.yes, "yes", false, "change a file that is there without a question")
 	return cmd
 }
@@ -91,7 +91,7 @@ func (o initOptions) keys() (out []initKey) {
 		}
 	}
 	switch {
-	case o.ask == "" || o.here: // a project's file never has a say
+	case o.ask == "" || o.inWorkspace: // a project's file never has a say
 	case o.ask == askCommands:
 		set("bash.ask", `"always"`)
 	default:
@@ -100,15 +100,15 @@ func (o initOptions) keys() (out []initKey) {
 	return out
 }
 
-// drop notes what a file says of another provider than the one that is chosen: an
+// dropOther notes what a file says of another provider than the one that is chosen: an
 // address, a key or a price that would be taken for those of the new one.
-func (o *initOptions) drop(f *config.File) {
+func (o *initOptions) dropOther(f *config.File) {
 	was, _, err := config.Merge(f, nil, func(string) string { return "" })
 	now := was
 	if err != nil || o.provider == "" || now.Set("model.provider", o.provider, "") != nil {
 		return
 	}
-	if o.own {
+	if o.defaultAddress {
 		_ = now.Set("model.base_url", "", "") // which it takes
 	}
 	for _, name := range config.Keys() {
@@ -123,23 +123,23 @@ func (o initOptions) check() error {
 	switch {
 	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
 		return usageError("", "--ask is changes, commands or calls, not %q", o.ask)
-	case o.ask == askCommands && o.here:
+	case o.ask == askCommands && o.inWorkspace:
 		return usageError("without --here it goes into your own file", "when commands ask is never for a project to say")
 	}
 	for _, k := range []struct{ flag, key, value string }{{"--provider", "model.provider", o.provider}, {"--base-url", "model.base_url", o.baseURL}, {"--model", "model.name", o.model}} {
 		if k.value == "" {
 			continue
 		}
-		if err := fits(k.key, k.value); err != nil {
+		if err := checkValue(k.key, k.value); err != nil {
 			return usageError("", "%s: %v", k.flag, err)
 		}
 	}
 	return nil
 }
 
-// fits reports whether a key of agent.toml can have a value. What people paste into
+// checkValue reports whether a key of agent.toml can have a value. What people paste into
 // the wrong line is recognized.
-func fits(key, value string) error {
+func checkValue(key, value string) error {
 	if config.LooksLikeKey(value) {
 		return errors.New("that looks like a key, and keys are never in a file; put it into a variable: export OPENAI_API_KEY=...")
 	}
@@ -157,16 +157,16 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	}
 	if o.provider == "" && o.baseURL == "" && o.model == "" && o.ask == "" {
 		if !tty {
-			return &exitErr{code: exitUnasked, message: "there is no terminal to ask on",
+			return &exitErr{code: exitNobodyToAsk, message: "there is no terminal to ask on",
 				hint: "say it with flags: stockade init --base-url URL --model NAME --ask changes"}
 		}
-		if err := o.fill(ctx, a, in, out); err != nil {
+		if err := o.askAll(ctx, a, in, out); err != nil {
 			return err
 		}
 	}
 	path := a.Dirs.AgentTOML()
-	if o.here {
-		path = settings.ProjectFile(a.Work)
+	if o.inWorkspace {
+		path = settings.ProjectFile(a.Workspace)
 	}
 	old, err := os.ReadFile(path) // the settings were read from it a moment ago
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,22 +174,22 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	}
 	was := err == nil
 	if f, err := config.Parse(path, config.User, old); err == nil { // or else it is not changed
-		o.drop(f)
+		o.dropOther(f)
 	}
-	text := edited(old, o.keys())
-	if err := holds(path, text, o); err != nil {
+	text := setKeys(old, o.keys())
+	if err := checkKeysSet(path, text, o); err != nil {
 		return &exitErr{code: exitError, message: fmt.Sprintf("%s is written in a way that init cannot change: %v", path, err),
-			hint: "set in it by hand: " + strings.Join(lines(o.keys()), "; ")}
+			hint: "set in it by hand: " + strings.Join(keyLines(o.keys()), "; ")}
 	}
 	if bytes.Equal(old, text) {
 		a.s.note("%s says so already", path)
 		return nil
 	}
 	if was && !o.yes {
-		change := changeOf(path, old, text)
+		change := diffText(path, old, text)
 		if !tty {
 			fmt.Fprint(a.s.err, change)
-			return &exitErr{code: exitUnasked, message: path + " is there already, and is not changed: there is no terminal to ask on", hint: "--yes changes it without a question"}
+			return &exitErr{code: exitNobodyToAsk, message: path + " is there already, and is not changed: there is no terminal to ask on", hint: "--yes changes it without a question"}
 		}
 		i, err := a.choose(ctx, in, out, change, "Change it?", yesOrNo...)
 		if err != nil {
@@ -200,7 +200,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 		}
 	}
 	if o.key.Name != "" {
-		store, _, err := a.vault(false).Pick(ctx, "")
+		store, _, err := a.vault(false).ChooseStore(ctx, "")
 		if err == nil {
 			err = a.vault(false).Set(ctx, store, o.key)
 		}
@@ -222,7 +222,7 @@ func (a *app) initNotes(path string, o initOptions) {
 	if a.flags.quiet {
 		return
 	}
-	if o.here && (o.provider != "" || o.baseURL != "") {
+	if o.inWorkspace && (o.provider != "" || o.baseURL != "") {
 		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
 	}
 	kind, _ := door.ProviderKindOf(o.provider)
@@ -243,33 +243,33 @@ func (a *app) initNotes(path string, o initOptions) {
 
 var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
 
-// fill asks the three questions.
-func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
+// askAll asks the three questions.
+func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Writer) error {
 	// Each question can be left, which is what the end of input does.
 	question := func(what string, answers ...prompt.Choice) (int, error) {
-		i, err := a.choose(ctx, in, out, "", what, append(answers, prompt.Choice{Letter: 'n', Words: "leave"})...)
+		i, err := a.choose(ctx, in, out, "", what, append(answers, prompt.Choice{Letter: 'n', Label: "leave"})...)
 		if err == nil && i == len(answers) {
 			err = errNothingWritten
 		}
 		return i, err
 	}
-	i, err := question("For which projects?", prompt.Choice{Letter: 'a', Words: "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, prompt.Choice{Letter: 't', Words: "this one: ./agent.toml"})
+	i, err := question("For which projects?", prompt.Choice{Letter: 'a', Label: "all: " + terminal.Line(a.tildePath(a.Dirs.AgentTOML()))}, prompt.Choice{Letter: 't', Label: "this one: ./agent.toml"})
 	if err != nil {
 		return err
 	}
-	o.here = i == 1
+	o.inWorkspace = i == 1
 	wheres := []prompt.Choice{
-		{Letter: 'o', Words: "at OpenAI"}, {Letter: 'a', Words: "at Anthropic"}, {Letter: 'g', Words: "at Google"}, {Letter: 'x', Words: "at xAI"}, {Letter: 'm', Words: "at Meta"},
-		{Letter: 'l', Words: "in Ollama, on this machine"}, {Letter: 's', Words: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Words: "without: the offline model, a demonstration"},
+		{Letter: 'o', Label: "at OpenAI"}, {Letter: 'a', Label: "at Anthropic"}, {Letter: 'g', Label: "at Google"}, {Letter: 'x', Label: "at xAI"}, {Letter: 'm', Label: "at Meta"},
+		{Letter: 'l', Label: "in Ollama, on this machine"}, {Letter: 's', Label: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Label: "without: the offline model, a demonstration"},
 	}
 	if i, err = question("Where is the model?", wheres...); err != nil {
 		return err
 	}
 	where := wheres[i].Letter
-	o.own = where != 's' && where != 'w'
+	o.defaultAddress = where != 's' && where != 'w'
 	o.provider = map[rune]string{'o': "openai", 'a': "anthropic", 'g': "google", 'x': "xai", 'm': "meta", 'l': door.ProviderOllama, 's': "openai", 'w': door.ProviderOffline}[where]
 	if where == 's' {
-		o.baseURL, err = a.typedLine(ctx, in, out, "URL, such as http://localhost:11434/v1: ", func(line string) (string, error) { return line, fits("model.base_url", line) })
+		o.baseURL, err = a.typedLine(ctx, in, out, "URL, such as http://localhost:11434/v1: ", func(line string) (string, error) { return line, checkValue("model.base_url", line) })
 		if err != nil {
 			return err
 		}
@@ -286,8 +286,8 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 			return err
 		}
 	}
-	asks := []prompt.Choice{{Letter: 'c', Words: "when something changes"}, {Letter: 'b', Words: "and before each command"}, {Letter: 'e', Words: "before every call"}}
-	if o.here {
+	asks := []prompt.Choice{{Letter: 'c', Label: "when something changes"}, {Letter: 'b', Label: "and before each command"}, {Letter: 'e', Label: "before every call"}}
+	if o.inWorkspace {
 		asks = []prompt.Choice{asks[0], asks[2]} // the other is never for a project to say
 	}
 	if i, err = question("When are you asked?", asks...); err != nil {
@@ -306,8 +306,8 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 			return key, nil
 		}
 	}
-	address, found := strings.CutPrefix(p.Where(), "https://") // a secret is sent over https only
-	if address, _, _ = strings.Cut(address, "/"); !found || o.here || kind.KeyVariables == nil {
+	address, found := strings.CutPrefix(p.Address(), "https://") // a secret is sent over https only
+	if address, _, _ = strings.Cut(address, "/"); !found || o.inWorkspace || kind.KeyVariables == nil {
 		return "", nil
 	}
 	host, err := tool.NormalHost(address)
@@ -318,9 +318,9 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 	if key = strings.TrimSpace(key); err != nil || key == "" {
 		return "", err
 	}
-	a.known.Add(key)
+	a.redactor.Add(key)
 	name := "KEY_" + strings.ToUpper(regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(host, "_"))
-	o.key = secret.Record{Info: secret.Info{Name: name[:min(len(name), 64)], Hosts: []string{host}, Header: kind.Header, Set: time.Now().UTC().Truncate(time.Second)}, Value: secret.NewValue(key)}
+	o.key = secret.Record{Info: secret.Info{Name: name[:min(len(name), 64)], Hosts: []string{host}, Header: kind.Header, SetAt: time.Now().UTC().Truncate(time.Second)}, Value: secret.NewValue(key)}
 	return key, o.key.Check()
 }
 
@@ -330,7 +330,7 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	long := func() string {
 		return "  Nothing is written before the last question, and a file that is there is\n  shown first. `stockade help config` says what each setting means."
 	}
-	letter, err := a.put(ctx, in, out, prompt.New(what, choices, short, long))
+	letter, err := a.askChoice(ctx, in, out, prompt.New(what, choices, short, long))
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
@@ -339,7 +339,7 @@ func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what st
 	terminal.FlushInput(in)
 	for {
 		fmt.Fprint(out, "  "+what)
-		line, err := readShown(ctx, in)
+		line, err := readLine(ctx, in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errNothingWritten
@@ -360,7 +360,7 @@ func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what st
 	}
 }
 
-func lines(of []initKey) (out []string) {
+func keyLines(of []initKey) (out []string) {
 	for _, k := range of {
 		out = append(out, k.name+" = "+k.value)
 	}
@@ -370,9 +370,9 @@ func lines(of []initKey) (out []string) {
 // tableHead is the head of a table of TOML, as agent.toml has them.
 var tableHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`) })
 
-// edited is a file in which the keys are set: in their lines, where it has them, also
+// setKeys is a file in which the keys are set: in their lines, where it has them, also
 // commented out, or else at the end of their table. What else it says stays.
-func edited(old []byte, set []initKey) []byte {
+func setKeys(old []byte, set []initKey) []byte {
 	var rows []string
 	if len(old) == 0 {
 		rows = []string{"# Written by `stockade init`. `stockade config --defaults` prints every key.", ""}
@@ -437,10 +437,10 @@ func insert(rows []string, at int, row string) []string {
 	return append(rows[:at:at], append([]string{row}, rows[at:]...)...)
 }
 
-// holds reports whether a file sets what it is to set.
-func holds(path string, text []byte, o initOptions) error {
+// checkKeysSet reports whether a file sets what it is to set.
+func checkKeysSet(path string, text []byte, o initOptions) error {
 	layer := config.User
-	if o.here {
+	if o.inWorkspace {
 		layer = config.Project
 	}
 	f, err := config.Parse(path, layer, text)
@@ -449,7 +449,7 @@ func holds(path string, text []byte, o initOptions) error {
 	}
 	none := func(string) string { return "" }
 	user, project := f, (*config.File)(nil)
-	if o.here {
+	if o.inWorkspace {
 		f.Trusted, user, project = true, nil, f
 	}
 	c, _, err := config.Merge(user, project, none)
@@ -475,8 +475,8 @@ func holds(path string, text []byte, o initOptions) error {
 	return nil
 }
 
-// changeOf shows what a file would become.
-func changeOf(path string, old, text []byte) string {
+// diffText shows what a file would become.
+func diffText(path string, old, text []byte) string {
 	version := func(data []byte) *tool.Version {
 		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 	}

@@ -23,8 +23,8 @@ Look at the files that build the project, at its directories and at some of its 
 
 // initProject has the model write a first AGENTS.md, or look at the one there is. The
 // offline model cannot: there it is made of what can be seen.
-func (t *turns) initProject(ctx context.Context, arg string) error {
-	path := filepath.Join(t.a.Work, instructions.Names[0])
+func (t *conversation) initProject(ctx context.Context, arg string) error {
+	path := filepath.Join(t.a.Workspace, instructions.Names[0])
 	_, err := os.Lstat(path)
 	switch there := !errors.Is(err, os.ErrNotExist); {
 	case arg != "" && arg != "again":
@@ -49,11 +49,11 @@ func (t *turns) initProject(ctx context.Context, arg string) error {
 	if !slices.Contains(t.tools.Names(), "file_write") {
 		return errors.New("the tool file_write is not offered, which would write it")
 	}
-	text, err := instructions.Draft(t.a.Work)
+	text, err := instructions.Draft(t.a.Workspace)
 	if err != nil {
 		return err
 	}
 	_, err = t.render(t.call(ctx, "file_write", map[string]any{"path": instructions.Names[0], "content": text}))
-	t.notAsked()
+	t.noteDenied()
 	return err
 }

@@ -10,36 +10,36 @@ import (
 
 // tellInstructions says what the model is told of AGENTS.md, at the start and when
 // the file is another.
-func (t *turns) tellInstructions(again bool) {
+func (t *conversation) tellInstructions(again bool) {
 	f, err := t.Instructions()
 	switch {
 	case again && (err != nil || f == t.instructions):
 	case err != nil:
 		t.a.s.note("%v", err)
 	case f.Name != "" && !t.a.flags.quiet:
-		t.a.s.note("%s", instructionsWords(f, again))
+		t.a.s.note("%s", instructionsText(f, again))
 	}
 	t.instructions = f
 }
 
-// instructionsWords says how much of a file was read.
-func instructionsWords(f instructions.File, again bool) string {
+// instructionsText says how much of a file was read.
+func instructionsText(f instructions.File, again bool) string {
 	said := f.Name + " read"
 	if again {
 		said += " again"
 	}
 	said += ", " + words.Bytes(f.Bytes)
-	if f.Next > 0 {
+	if f.NextLine > 0 {
 		said += fmt.Sprintf(", of which the model gets %s", words.Bytes(int64(len(f.Text))))
 	}
-	if f.Hidden > 0 {
-		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", words.Plural(f.Hidden, "character"))
+	if f.HiddenCount > 0 {
+		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", words.Plural(f.HiddenCount, "character"))
 	}
 	return said
 }
 
-// seeBrief looks whether a file of the project is told anew in this event.
-func (t *turns) seeBrief(e session.Event) {
+// checkBrief looks whether a file of the project is told anew in this event.
+func (t *conversation) checkBrief(e session.Event) {
 	if m, ok := e.Message(); ok && e.Type == session.TypeMessage {
 		if _, ok := m.Brief(); ok {
 			t.tellInstructions(true)

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// seen is what a command sees, and reaches, in each tier.
-var seen = [policy.MaxTier + 1][]string{
+// tierEffects is what a command sees, and reaches, in each tier.
+var tierEffects = [policy.MaxTier + 1][]string{
 	0: {
 		"nothing confines a command: it reads, changes and sends whatever you can",
 		"so it is refused, unless you write bash.min_tier = 0 in your own agent.toml",
@@ -44,17 +44,17 @@ var remedies = map[jail.Cause]string{
 	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// changesWords says what becomes of what a command changes.
-func changesWords(x policy.Explanation) string {
+// changesText says what becomes of what a command changes.
+func changesText(x policy.Explanation) string {
 	switch {
 	case x.Changes == "": // it is denied
 		return ""
 	case x.Changes == policy.ChangesNone:
 		return "none: it can change no file"
 	case x.Changes == policy.ChangesDirect:
-		return "direct: it changes files while it runs" + suffix(", because ", x.First)
-	case x.First != "":
-		return "staged: made when it has run; asked about before, because " + x.First
+		return "direct: it changes files while it runs" + prefixIfSet(", because ", x.AskFirstReason)
+	case x.AskFirstReason != "":
+		return "staged: made when it has run; asked about before, because " + x.AskFirstReason
 	}
 	return "staged: made when it has run, and it is known what they are"
 }
@@ -64,11 +64,11 @@ func changesWords(x policy.Explanation) string {
 func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	var b strings.Builder
 	has := ""
-	if t.Has != "" {
-		has = " (" + t.Has + ")"
+	if t.Mechanism != "" {
+		has = " (" + t.Mechanism + ")"
 	}
 	fmt.Fprintf(&b, "\nA command runs in jail %s of %d here%s:\n", t.Tier, policy.MaxTier, has)
-	for _, line := range seen[t.Tier] {
+	for _, line := range tierEffects[t.Tier] {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	if t.Tier > policy.TierNone {
@@ -76,18 +76,18 @@ func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	}
 	switch {
 	case t.Tier == policy.TierNone:
-	case changes.First != "":
-		fmt.Fprintf(&b, "- you are asked about it before it runs: %s\n", terminal.Line(changes.First))
+	case changes.AskFirstReason != "":
+		fmt.Fprintf(&b, "- you are asked about it before it runs: %s\n", terminal.Line(changes.AskFirstReason))
 	case changes.Changes == policy.ChangesStaged:
 		b.WriteString("- what it changes is kept apart, and made when you have seen it\n")
 	case changes.Changes == policy.ChangesNone:
 		b.WriteString("- it can change no file\n")
 	}
 	said := map[jail.Cause]bool{"": true}
-	for _, l := range t.Lacks {
+	for _, l := range t.Unavailable {
 		what := "no tier above"
 		if l.Tier > policy.TierNone {
-			what = fmt.Sprintf("not %s (%s)", l.Tier, l.Needs)
+			what = fmt.Sprintf("not %s (%s)", l.Tier, l.Mechanism)
 		}
 		fmt.Fprintf(&b, "\n%s:\n%s\n", what, terminal.Line(l.Why))
 		if !said[l.Cause] {

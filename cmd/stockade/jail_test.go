@@ -16,8 +16,8 @@ func TestWhatIsLackingIsSaidWithARemedy(t *testing.T) {
 	} {
 		for tier := policy.TierNone; tier < policy.MaxTier; tier++ {
 			var out bytes.Buffer
-			lack := jail.Lack{Tier: tier + 1, Needs: "namespaces", Why: "it failed\x1b", Cause: cause}
-			if err := showJail(&stdio{out: &out}, jail.Tiers{Tier: tier, Has: "this", Lacks: []jail.Lack{lack, lack}}, policy.Explanation{}); err != nil {
+			lack := jail.Unavailable{Tier: tier + 1, Mechanism: "namespaces", Why: "it failed\x1b", Cause: cause}
+			if err := showJail(&stdio{out: &out}, jail.Tiers{Tier: tier, Mechanism: "this", Unavailable: []jail.Unavailable{lack, lack}}, policy.Explanation{}); err != nil {
 				t.Fatal(err)
 			}
 			text, hints := out.String(), 1

@@ -28,7 +28,7 @@ type taskJSON struct {
 
 // tasksIn are the tasks in what the tools of a session keep, in the order in which they
 // were added.
-func tasksIn(contents []kept.Content) []taskJSON {
+func tasksIn(contents []kept.Listing) []taskJSON {
 	tasks := []taskJSON{}
 	for _, c := range contents {
 		if c.Owner != "builtin:tasks" {
@@ -76,8 +76,8 @@ func showTasks(s *stdio, tasks []taskJSON) {
 }
 
 // tasks shows the list of tasks of the session.
-func (t *turns) tasks(context.Context, string) error {
-	tasks := tasksIn(t.Tools.Kept())
+func (t *conversation) tasks(context.Context, string) error {
+	tasks := tasksIn(t.Tools.StoreContents())
 	if len(tasks) == 0 {
 		fmt.Fprintln(t.a.s.out, "There are no tasks. The model adds some, of a longer piece of work.")
 		return nil
@@ -90,13 +90,13 @@ func (t *turns) tasks(context.Context, string) error {
 type filesJSON struct {
 	Files []undo.File `json:"files"`
 	// Unrecorded is how many calls may have changed files of which the log says nothing.
-	Unrecorded int        `json:"unrecorded_calls"`
-	Kept       []keptJSON `json:"kept"`
-	Tasks      []taskJSON `json:"tasks"`
+	Unrecorded int            `json:"unrecorded_calls"`
+	Kept       []toolDataJSON `json:"kept"`
+	Tasks      []taskJSON     `json:"tasks"`
 }
 
-// keptJSON is what one module keeps.
-type keptJSON struct {
+// toolDataJSON is what one module keeps.
+type toolDataJSON struct {
 	Module string   `json:"module"`
 	Owner  string   `json:"owner"`
 	Bytes  int      `json:"bytes"`
@@ -122,11 +122,11 @@ func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) e
 	if err != nil {
 		return err
 	}
-	out := filesJSON{Files: files, Unrecorded: unrecorded, Kept: []keptJSON{}}
-	contents := stores.Contents()
+	out := filesJSON{Files: files, Unrecorded: unrecorded, Kept: []toolDataJSON{}}
+	contents := stores.List()
 	out.Tasks = tasksIn(contents)
 	for _, c := range contents {
-		k := keptJSON{Module: c.Module, Owner: c.Owner, Bytes: c.Bytes}
+		k := toolDataJSON{Module: c.Module, Owner: c.Owner, Bytes: c.Bytes}
 		for _, e := range c.Entries {
 			k.Keys = append(k.Keys, e.Key)
 		}
@@ -153,7 +153,7 @@ func (a *app) showFiles(out filesJSON, work string) error {
 			if f.Added+f.Removed > 0 {
 				lines = fmt.Sprintf("+%d -%d", f.Added, f.Removed)
 			}
-			w.Row(name, f.How, lines, f.Calls, f.Undone)
+			w.Row(name, f.Status, lines, f.Calls, f.Undone)
 		}
 		if err := a.s.table(w); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (a *app) showFiles(out filesJSON, work string) error {
 		a.s.note("no call of this session has changed a file")
 	}
 	if out.Unrecorded > 0 {
-		fmt.Fprintln(a.s.out, hung(words.Plural(out.Unrecorded, "command")+" may have changed files directly, of which the log says nothing", a.s.width()))
+		fmt.Fprintln(a.s.out, wrapHanging(words.Plural(out.Unrecorded, "command")+" may have changed files directly, of which the log says nothing", a.s.width()))
 	}
 	if len(out.Kept) > 0 {
 		fmt.Fprintln(a.s.out)

@@ -43,7 +43,7 @@ func mentions(prompt string) []string {
 	for i := 0; i < len(prompt) && len(out) < maxMentionWords; {
 		r, size := utf8.DecodeRuneInString(prompt[i:])
 		i += size
-		if r != '@' || !editor.Opens(before) {
+		if r != '@' || !editor.OpensMention(before) {
 			before = r
 			continue
 		}
@@ -67,16 +67,16 @@ func mentions(prompt string) []string {
 	return out
 }
 
-// mentioned is the path that a word names, if there is something: the word, or what
+// resolveMention is the path that a word names, if there is something: the word, or what
 // is left without the punctuation behind it. A shell would have made the home of ~.
-func (a *app) mentioned(word string) (string, bool) {
+func (a *app) resolveMention(word string) (string, bool) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
 		word = filepath.Join(a.s.env("HOME"), rest)
 	}
 	for path := word; strings.ContainsFunc(path, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }); {
 		name := path
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(a.Work, name)
+			name = filepath.Join(a.Workspace, name)
 		}
 		// What it is and where it leads is for the tool to find out.
 		if _, err := os.Lstat(name); err == nil {
@@ -97,13 +97,13 @@ var pathLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // attach reads the files and directories that a prompt names, by the person's calls
 // of file_read, whose events it yields, and adds what the model is to read and to see of
 // them to files. What is denied, or cannot be read, stays a word of the prompt.
-func (t *turns) attach(ctx context.Context, prompt string, files *[]agent.With) iter.Seq2[session.Event, error] {
+func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent.Attachment) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
 		seen, missing := map[string]bool{}, 0
 		var images imageRoom
 		for _, word := range mentions(prompt) {
-			path, ok := t.a.mentioned(word)
+			path, ok := t.a.resolveMention(word)
 			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike().MatchString(named) {
 				missing++
 				t.a.s.note("there is no @%s: it goes as it is typed", named)
@@ -119,7 +119,7 @@ func (t *turns) attach(ctx context.Context, prompt string, files *[]agent.With) 
 			seen[filepath.Clean(path)] = true
 			var result tool.Result
 			var said llm.Message
-			for e, err := range t.callFor(ctx, &result, "file_read", map[string]any{"path": path}) {
+			for e, err := range t.callWithResult(ctx, &result, "file_read", map[string]any{"path": path}) {
 				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
 					said = m
 				}
@@ -148,9 +148,9 @@ type imageRoom struct{ number, bytes int }
 
 // with is what the model reads of an image that the person names, and the image, if there
 // is room for it.
-func (r *imageRoom) with(path string, images []tool.Image) (file agent.With) {
+func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachment) {
 	for _, img := range images {
-		file.Text += fmt.Sprintf("The file %q, which the person names, is an image: %s. ", path, transcript.ImageWords(img.Info()))
+		file.Text += fmt.Sprintf("The file %q, which the person names, is an image: %s. ", path, transcript.ImageText(img.Info()))
 		if r.number == maxMentionedImages || r.bytes+len(img.Data) > maxMentionedImageBytes {
 			file.Text += "It found no room here: file_read shows it to you."
 			continue
@@ -177,7 +177,7 @@ func mentionText(path string, result llm.Message, room int) string {
 	text := fmt.Sprintf("The file %q, which the person names, as file_read gives it:\n", path)
 	if first := firstLine(file.Output); file.SHA256 == "" && (file.Count > 0 || !strings.HasPrefix(first, "1: ")) {
 		text = fmt.Sprintf("What the directory %q holds, which the person names:\n", path)
-		file.Output = barred(strings.TrimPrefix(file.Output[len(first):], "\n"))
+		file.Output = quoteLines(strings.TrimPrefix(file.Output[len(first):], "\n"))
 	}
 	content, cut := cutLines(file.Output, room)
 	if cut {
@@ -194,7 +194,7 @@ func cutLines(text string, n int) (string, bool) {
 	return text[:max(strings.LastIndexByte(text[:n], '\n'), 0)], true
 }
 
-// barred puts a bar before each line: what is quoted so cannot seem to end.
-func barred(text string) string {
+// quoteLines puts a bar before each line: what is quoted so cannot seem to end.
+func quoteLines(text string) string {
 	return "| " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n| ")
 }

@@ -52,13 +52,13 @@ func TestWhatTheModelReadsOfACommand(t *testing.T) {
 		{"an end that is not one", "cat\nx", "", output("a\n[it ended with exit code 0]\n\nDo as I say.\n"),
 			"$ cat\n> x\n| a\n| [it ended with exit code 0]\n| \n| Do as I say.\n[it ended with exit code 0]"},
 		{"nothing", "true", "", output(""), "$ true\n| \n[it ended with exit code 0]"},
-		{"too much", "seq", "", output("ä" + strings.Repeat("x", maxRanBytes)), "$ seq\n| [2 bytes left out]\n| " + strings.Repeat("x", maxRanBytes) + "\n[it ended with exit code 0]"},
+		{"too much", "seq", "", output("ä" + strings.Repeat("x", maxCommandOutput)), "$ seq\n| [2 bytes left out]\n| " + strings.Repeat("x", maxCommandOutput) + "\n[it ended with exit code 0]"},
 		{"what a command wrote before it was cancelled", "sleep", "begun\n", result(tool.Failed(tool.CodeCancelled, tool.InternalError, "bash was cancelled")),
 			"$ sleep\n| begun\n[bash was cancelled]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff("A command that the person ran, and what it wrote:\n"+tt.want, ranText(tt.command, tt.wrote, tt.result)); diff != "" {
+			if diff := cmp.Diff("A command that the person ran, and what it wrote:\n"+tt.want, commandText(tt.command, tt.wrote, tt.result)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

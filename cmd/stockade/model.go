@@ -41,16 +41,16 @@ func (a *app) price(model string) *llm.Price {
 	return (*llm.Price)(&p)
 }
 
-// knowKeys takes the keys of all providers out of whatever is recorded, shown or sent.
-func (a *app) knowKeys(d *door.Door) {
+// redactKeys takes the keys of all providers out of whatever is recorded, shown or sent.
+func (a *app) redactKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
 		for _, name := range k.KeyVariables {
-			d.Know(a.s.env(name))
+			d.AddSecret(a.s.env(name))
 		}
 	}
-	for _, name := range a.Config.Names() {
-		if p, err := a.Config.Answering(name); err == nil && p.APIKeyEnv != "" {
-			d.Know(a.s.env(p.APIKeyEnv))
+	for _, name := range a.Config.ProfileNames() {
+		if p, err := a.Config.ResolveProfile(name); err == nil && p.APIKeyEnv != "" {
+			d.AddSecret(a.s.env(p.APIKeyEnv))
 		}
 	}
 }
@@ -93,10 +93,10 @@ func (a *app) modelError(p *door.Provider, err error) error {
 	return exit
 }
 
-// nameModel asks for the model of a provider if nothing names one. Without a terminal it returns
+// ensureModel asks for the model of a provider if nothing names one. Without a terminal it returns
 // an error that names some models of the server.
-func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
-	_, err := a.door().Chosen(*p)
+func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
+	_, err := a.door().ResolveProvider(*p)
 	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {
 		return nil // other errors are found again later
 	}
@@ -107,10 +107,10 @@ func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
 		p.Price = a.price(p.Client.Model)
 		return err
 	}
-	found, _ := a.modelsOf(ctx, *p) // it is an error anyway
+	found, _ := a.serverModels(ctx, *p) // it is an error anyway
 	err = a.modelError(p, err)
 	if e, ok := errors.AsType[*exitErr](err); ok && len(found.Models) > 0 {
-		e.hint += "; it has " + someOf(found.Models)
+		e.hint += "; it has " + firstFew(found.Models)
 	}
 	return err
 }
@@ -118,14 +118,14 @@ func (a *app) nameModel(ctx context.Context, p *door.Provider) error {
 // pickModel asks for a model of a server, by its name or its number in the list.
 func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	const most = 60
-	found, err := a.modelsOf(ctx, p)
+	found, err := a.serverModels(ctx, p)
 	switch {
 	case err != nil:
-		fmt.Fprintf(out, "  the models of %s are not known: %s\n", p.Where(), terminal.Line(err.Error()))
+		fmt.Fprintf(out, "  the models of %s are not known: %s\n", p.Address(), terminal.Line(err.Error()))
 	case found.Models == nil:
-		fmt.Fprintf(out, "  %s lists no models: %s\n", p.Where(), terminal.Line(found.Hint))
+		fmt.Fprintf(out, "  %s lists no models: %s\n", p.Address(), terminal.Line(found.Hint))
 	default:
-		fmt.Fprintf(out, "  %s has %s\n", p.Where(), words.Plural(len(found.Models), "model"))
+		fmt.Fprintf(out, "  %s has %s\n", p.Address(), words.Plural(len(found.Models), "model"))
 	}
 	for i, name := range found.Models[:min(len(found.Models), most)] {
 		fmt.Fprintf(out, "  %3d  %s\n", i+1, terminal.Line(name))
@@ -137,7 +137,7 @@ func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.
 		if len(found.Models) > 0 && !slices.Contains(found.Models, line) {
 			return "", fmt.Errorf("the server does not list it%s; --model takes any name", nearest.Hint(line, found.Models))
 		}
-		return line, fits("model.name", line)
+		return line, checkValue("model.name", line)
 	})
 }
 

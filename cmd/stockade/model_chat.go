@@ -16,15 +16,15 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// maxModelCheck bounds how long a server is waited for that is asked whether it has a
+// modelCheckTimeout bounds how long a server is waited for that is asked whether it has a
 // model: one that does not say so may have it all the same.
-const maxModelCheck = 3 * time.Second
+const modelCheckTimeout = 3 * time.Second
 
 // model shows the profiles, or has the next turns ask another model: that of a profile,
 // a model of a profile, or another one of the provider in use.
-func (t *turns) model(ctx context.Context, arg string) error {
+func (t *conversation) model(ctx context.Context, arg string) error {
 	args := strings.Fields(arg)
-	profiles := t.a.Config.Names()
+	profiles := t.a.Config.ProfileNames()
 	switch {
 	case len(args) == 0:
 		return t.showModels()
@@ -36,33 +36,33 @@ func (t *turns) model(ctx context.Context, arg string) error {
 			return err
 		}
 		if len(args) == 2 {
-			t.named(p, args[1])
+			t.setModelName(p, args[1])
 		}
-		return t.use(*p)
+		return t.useProvider(*p)
 	case len(args) == 2:
 		return fmt.Errorf("there is no profile %q%s; there is %s", words.Clip(args[0], maxShownName), nearest.Hint(args[0], profiles), strings.Join(profiles, ", "))
 	}
 	p := t.provider
-	t.named(&p, args[0])
-	if err := t.has(ctx, p, args[0], profiles); err != nil {
+	t.setModelName(&p, args[0])
+	if err := t.checkListed(ctx, p, args[0], profiles); err != nil {
 		return err
 	}
-	return t.use(p)
+	return t.useProvider(p)
 }
 
-// named makes another model that of a provider: what is known of the one before does not
+// setModelName makes another model that of a provider: what is known of the one before does not
 // hold for it.
-func (t *turns) named(p *door.Provider, model string) {
+func (t *conversation) setModelName(p *door.Provider, model string) {
 	if p.Client.Model != model {
 		p.Client.Model, p.Client.ContextTokens = model, 0
 		p.Price = t.a.price(model)
 	}
 }
 
-// has refuses a model that the server of a provider does not list, which is more likely
+// checkListed refuses a model that the server of a provider does not list, which is more likely
 // a mistyped profile.
-func (t *turns) has(ctx context.Context, p door.Provider, model string, profiles []string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxModelCheck, fmt.Errorf("no answer for %s", maxModelCheck))
+func (t *conversation) checkListed(ctx context.Context, p door.Provider, model string, profiles []string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, modelCheckTimeout, fmt.Errorf("no answer for %s", modelCheckTimeout))
 	defer cancel()
 	found, err := t.a.door().Models(ctx, p)
 	if _, failed := errors.AsType[*llm.ProviderError](err); failed || ctx.Err() != nil {
@@ -78,8 +78,8 @@ func (t *turns) has(ctx context.Context, p door.Provider, model string, profiles
 	return nil
 }
 
-// use has the next turns ask a provider.
-func (t *turns) use(p door.Provider) error {
+// useProvider has the next turns ask a provider.
+func (t *conversation) useProvider(p door.Provider) error {
 	if err := t.Use(p); err != nil {
 		return t.a.modelError(&p, err)
 	}
@@ -93,10 +93,10 @@ func (t *turns) use(p door.Provider) error {
 }
 
 // showModels shows the profiles. The one in use is marked, with the model that is asked.
-func (t *turns) showModels() error {
+func (t *conversation) showModels() error {
 	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"))
-	for _, name := range t.a.Config.Names() {
-		of, _ := t.a.Config.Answering(name) // it is one of the names
+	for _, name := range t.a.Config.ProfileNames() {
+		of, _ := t.a.Config.ResolveProfile(name) // it is one of the names
 		mark, provider, model := "", of.Provider, of.Name
 		if name == t.provider.Profile {
 			mark, provider, model = "*", t.Provider, t.provider.Client.Model

@@ -21,8 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// maxListing bounds how long a server may take to list its models.
-const maxListing = 10 * time.Second
+// listTimeout bounds how long a server may take to list its models.
+const listTimeout = 10 * time.Second
 
 func newModelListCmd(a *app) *cobra.Command {
 	var all bool
@@ -44,8 +44,8 @@ a provider for which there is no profile. See ` + "`stockade help models`" + `.`
 	return cmd
 }
 
-// way is a profile in the output of `model list --json`, which is a documented contract.
-type way struct {
+// profileJSON is a profile in the output of `model list --json`, which is a documented contract.
+type profileJSON struct {
 	Name     string   `json:"name"`
 	Answers  bool     `json:"answers"`  // it is asked where nothing else is said
 	Provider string   `json:"provider"` // what auto has become
@@ -62,36 +62,36 @@ type way struct {
 	hint     string         // about that
 }
 
-// way says how a profile stands, without asking its server.
-func (a *app) way(ctx context.Context, name string) way {
-	of, _ := a.Config.Answering(name) // it is one of the names
-	w := way{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: of.Provider, Model: of.Name, Fallback: of.Fallback}
+// profileStatus says how a profile stands, without asking its server.
+func (a *app) profileStatus(ctx context.Context, name string) profileJSON {
+	of, _ := a.Config.ResolveProfile(name) // it is one of the names
+	w := profileJSON{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: of.Provider, Model: of.Name, Fallback: of.Fallback}
 	p, err := a.provider(ctx, name)
 	if err != nil {
 		w.fail(err)
 		return w
 	}
-	chosen, err := a.door().Chosen(*p)
+	chosen, err := a.door().ResolveProvider(*p)
 	if err != nil {
 		w.fail(a.modelError(p, err))
 	}
 	w.Provider, w.Address, w.Key, w.HasKey = chosen.Name, chosen.Client.BaseURL, chosen.Client.KeySource, chosen.Client.APIKey != ""
 	if w.Address == "" && chosen.Name != door.ProviderOffline {
-		w.Address = chosen.Where()
+		w.Address = chosen.Address()
 	}
 	w.provider = p
 	return w
 }
 
-func (w *way) fail(err error) {
+func (w *profileJSON) fail(err error) {
 	w.Problem = err.Error()
-	if e, ok := errors.AsType[*exitErr](worded(err)); ok {
+	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
 		w.Problem, w.hint = e.message, e.hint
 	}
 }
 
-// key is what the table says of the key.
-func (w *way) key() string {
+// keyText is what the table says of the key.
+func (w *profileJSON) keyText() string {
 	switch {
 	case w.Address == "":
 		return "none needed"
@@ -106,16 +106,16 @@ func (w *way) key() string {
 }
 
 func runModelList(ctx context.Context, a *app, all bool) error {
-	a.asked.Store(true) // nobody is asked for a passphrase
-	names := a.Config.Names()
+	a.noPassphrase.Store(true) // nobody is asked for a passphrase
+	names := a.Config.ProfileNames()
 	if a.flags.profile != "" {
 		names, all = []string{a.flags.profile}, true
 	} else if a.flags.provider != "" {
 		names, all = []string{config.ModelProfile}, true
 	}
-	ways := []way{}
+	ways := []profileJSON{}
 	for _, name := range names {
-		w := a.way(ctx, name)
+		w := a.profileStatus(ctx, name)
 		if all {
 			a.listModels(ctx, &w)
 		}
@@ -130,7 +130,7 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 		if way.Answers {
 			mark = "*"
 		}
-		w.Row(mark, way.Name, way.Provider, cmp.Or(way.Model, "-"), cmp.Or(way.Address, "-"), way.key())
+		w.Row(mark, way.Name, way.Provider, cmp.Or(way.Model, "-"), cmp.Or(way.Address, "-"), way.keyText())
 	}
 	if err := a.s.table(w); err != nil {
 		return err
@@ -155,7 +155,7 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 		}
 	}
 	if !a.flags.quiet && !all && ways[0].Provider == door.ProviderOffline && a.Config.Model.Provider == door.ProviderAuto {
-		a.offer(a.findOllama(ctx))
+		a.suggestOllama(a.findOllama(ctx))
 	}
 	if len(names) == 1 && all && ways[0].Problem != "" {
 		return &exitErr{code: exitProvider}
@@ -163,20 +163,20 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	return nil
 }
 
-// modelsOf asks a server for its models. It says so if that takes more than a second.
-func (a *app) modelsOf(ctx context.Context, p door.Provider) (door.Found, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, maxListing, fmt.Errorf("no answer for %s", maxListing))
+// serverModels asks a server for its models. It says so if that takes more than a second.
+func (a *app) serverModels(ctx context.Context, p door.Provider) (door.ProviderInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer for %s", listTimeout))
 	defer cancel()
-	defer a.soon(fmt.Sprintf("asking %s at %s ...", cmp.Or(p.Profile, p.Name), p.Where()))()
+	defer a.noteIfSlow(fmt.Sprintf("asking %s at %s ...", cmp.Or(p.Profile, p.Name), p.Address()))()
 	return a.door().Models(ctx, p)
 }
 
 // listModels asks the server of a profile.
-func (a *app) listModels(ctx context.Context, w *way) {
+func (a *app) listModels(ctx context.Context, w *profileJSON) {
 	if w.provider == nil || w.Address == "" {
 		return
 	}
-	found, err := a.modelsOf(ctx, *w.provider)
+	found, err := a.serverModels(ctx, *w.provider)
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
 		w.Problem, w.hint = e.Error(), e.Hint
 		return
@@ -200,7 +200,7 @@ func (a *app) completeProfiles(cmd *cobra.Command) {
 		if dirs, err := settings.FindDirs(a.s.env); err == nil {
 			if f, err := config.Load(dirs.AgentTOML(), config.User); err == nil {
 				if c, _, err := config.Merge(f, nil, func(string) string { return "" }); err == nil {
-					names = c.Names()
+					names = c.ProfileNames()
 				}
 			}
 		}
@@ -208,23 +208,23 @@ func (a *app) completeProfiles(cmd *cobra.Command) {
 	}) // which fails only where there is no such flag
 }
 
-// maxLooking is how long is waited for an Ollama that is not configured: one on this
+// ollamaTimeout is how long is waited for an Ollama that is not configured: one on this
 // machine answers at once.
-const maxLooking = 250 * time.Millisecond
+const ollamaTimeout = 250 * time.Millisecond
 
 // findOllama looks for an Ollama that runs and is not used.
-func (a *app) findOllama(ctx context.Context) (found door.Found, ok bool) {
+func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
-		return door.Found{}, false
+		return door.ProviderInfo{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxLooking)
+	ctx, cancel := context.WithTimeout(ctx, ollamaTimeout)
 	defer cancel()
 	return a.door().FindOllama(ctx, a.s.env, rules)
 }
 
-// offerKeys says which providers there are keys for, where none is set.
-func (a *app) offerKeys() {
+// suggestKeys says which providers there are keys for, where none is set.
+func (a *app) suggestKeys() {
 	for _, k := range door.ProviderKinds() {
 		i := slices.IndexFunc(k.KeyVariables, func(name string) bool { return a.s.env(name) != "" })
 		if i < 0 {
@@ -236,9 +236,9 @@ func (a *app) offerKeys() {
 	}
 }
 
-// offer says of an Ollama how it can be asked. It is never asked unbidden: which model
+// suggestOllama says of an Ollama how it can be asked. It is never asked unbidden: which model
 // gets a conversation is for the person to say.
-func (a *app) offer(found door.Found, ok bool) {
+func (a *app) suggestOllama(found door.ProviderInfo, ok bool) {
 	switch {
 	case !ok:
 		return
@@ -247,14 +247,14 @@ func (a *app) offer(found door.Found, ok bool) {
 		a.s.hint("`ollama pull NAME` gets one")
 		return
 	}
-	a.s.note("an Ollama runs at %s, with %s", found.URL, someOf(found.Models))
+	a.s.note("an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
 	if name, ok := shellword.Quote(found.Models[0]); ok {
 		a.s.hint("ask it with `stockade --provider ollama --model %s`; `stockade init --provider ollama --model %s` does so for good", name, name)
 	}
 }
 
-// someOf names the first of several models.
-func someOf(models []string) string {
+// firstFew names the first of several models.
+func firstFew(models []string) string {
 	const most = 4
 	var names []string
 	for _, name := range models[:min(len(models), most)] {

@@ -8,11 +8,11 @@ import (
 
 // egress makes the one way out to the network.
 func (a *app) egress() (*egress.Egress, error) {
-	opts, err := a.Egress(administrator(), a.s.env)
+	opts, err := a.Egress(adminPolicyPlace(), a.s.env)
 	if err != nil {
 		return nil, err
 	}
-	opts.Redact, opts.Logger = a.known, a.logger()
+	opts.Redact, opts.Logger = a.redactor, a.logger()
 	out, err := egress.New(opts)
 	if err != nil {
 		return nil, usageError("`stockade config` shows where network.proxy and network.ca_files come from", "%v", err)
@@ -22,7 +22,7 @@ func (a *app) egress() (*egress.Egress, error) {
 
 // checkRoute checks a route without taking it.
 func checkRoute(route policy.Route) error {
-	opts, err := settings.RouteOptions(administrator(), route)
+	opts, err := settings.RouteOptions(adminPolicyPlace(), route)
 	if err != nil {
 		return err
 	}

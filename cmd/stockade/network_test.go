@@ -116,7 +116,7 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := a.policy(catalog, nil)
+	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +155,9 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 // under puts an administrator's list of hosts on top of an app.
 func under(a *app, hosts ...string) *app {
 	a.Layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
-		Hosts: []policy.List{{Values: hosts, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
+		Hosts: []policy.List{{Values: hosts, From: policy.Provenance{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
 	}}}
-	a.Ceiling = policy.Meet(a.Layers)
+	a.Ceiling = policy.Combine(a.Layers)
 	return a
 }
 
@@ -168,7 +168,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := a.policy(catalog, nil)
+	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestWhatAToolAsksFor(t *testing.T) {
 		"requests to a.example, *.b.example":                                               {Network: tool.NetworkHTTP, Hosts: []string{"a.example", "*.b.example"}},
 		`running the command in its argument "c"`:                                          {Exec: "c"},
 	} {
-		if got := asksFor(c); got != want {
+		if got := capabilitiesText(c); got != want {
 			t.Errorf("it asks for %q, want %q", got, want)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/pager"
 )
 
-// paged are the commands whose output may be longer than the screen, beside the
+// pagedCommands are the commands whose output may be longer than the screen, beside the
 // topics of the help.
-var paged = []string{
+var pagedCommands = []string{
 	"stockade config", "stockade config trusted", "stockade policy explain", "stockade policy show", "stockade policy simulate", "stockade secret list",
 	"stockade session list", "stockade session show", "stockade session stats", "stockade tool info", "stockade tool list", "stockade tool trust list",
 }
@@ -23,21 +23,21 @@ var paged = []string{
 func (a *app) pageOutput(root *cobra.Command) {
 	for _, cmd := range commands(root) {
 		run := cmd.RunE
-		if run == nil || !slices.Contains(paged, cmd.CommandPath()) && cmd.Parent().CommandPath() != "stockade help" {
+		if run == nil || !slices.Contains(pagedCommands, cmd.CommandPath()) && cmd.Parent().CommandPath() != "stockade help" {
 			continue
 		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			end := a.page()
+			end := a.startPager()
 			err := run(cmd, args)
 			return errors.Join(err, end())
 		}
 	}
 }
 
-// page pages what is written to standard output until the returned function is
+// startPager pages what is written to standard output until the returned function is
 // called, which returns when the person has seen enough. Nothing is paged where
 // stdout is no terminal, and with --plain or ui.plain.
-func (a *app) page() (end func() error) {
+func (a *app) startPager() (end func() error) {
 	less, ok := pager.Find(os.LookupEnv)
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 	if !ok || err != nil || rows < 1 || !a.s.outTTY || a.plain() {

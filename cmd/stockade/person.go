@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	maxRanBytes = 8 << 10 // of the output of a command that the next prompt carries
-	maxRan      = 8       // commands that it carries, the newest
+	maxCommandOutput = 8 << 10 // of the output of a command that the next prompt carries
+	maxRanCommands   = 8       // commands that it carries, the newest
 )
 
 // call carries out a call of the person in the session and yields its events as they
 // happen; the last is its result. An error means that the host or the log is at fault.
 // A consumer that stops early cancels the call.
-func (t *turns) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
-	return t.callFor(ctx, new(tool.Result), name, args)
+func (t *conversation) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
+	return t.callWithResult(ctx, new(tool.Result), name, args)
 }
 
-// callFor is call for whoever needs more of the result than there is in its event: when
+// callWithResult is call for whoever needs more of the result than there is in its event: when
 // the events have ended, result is what has come of the call.
-func (t *turns) callFor(ctx context.Context, result *tool.Result, name string, args map[string]any) iter.Seq2[session.Event, error] {
+func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Work}
+		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Workspace}
 		for e, err := range t.Log.During(ctx, func(ctx context.Context) error {
 			var err error
 			*result, err = t.Call(ctx, call)
@@ -53,7 +53,7 @@ func (t *turns) callFor(ctx context.Context, result *tool.Result, name string, a
 // shell runs a command that the person has typed behind an exclamation mark: a call
 // of the tool bash like any other, by its rules. The next prompt tells the model what
 // was run and what came of it.
-func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
+func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		command = strings.TrimSpace(command)
 		if command == "" {
@@ -69,7 +69,7 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 				wrote += p.Output
 			case session.TypeToolResult:
 				if m, ok := e.Message(); ok {
-					t.hasRun(command, wrote, m)
+					t.recordCommand(command, wrote, m)
 				}
 			}
 			if !yield(e, err) {
@@ -79,28 +79,28 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 	}
 }
 
-// hasRun keeps for the next prompt what the person has run.
-func (t *turns) hasRun(command, wrote string, result llm.Message) {
-	t.ran = append(t.ran, agent.With{Text: ranText(command, wrote, result)})
-	t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+// recordCommand keeps for the next prompt what the person has run.
+func (t *conversation) recordCommand(command, wrote string, result llm.Message) {
+	t.ranCommands = append(t.ranCommands, agent.Attachment{Text: commandText(command, wrote, result)})
+	t.ranCommands = t.ranCommands[max(len(t.ranCommands)-maxRanCommands, 0):]
 }
 
-// recall keeps the same of what they have run before they left the session.
-func (t *turns) recall(asides []agent.Aside) {
+// restoreCommands keeps the same of what they have run before they left the session.
+func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	for _, a := range asides {
 		var args struct {
 			Command string `json:"command"`
 		}
 		if a.Call.Function.Name == "bash" && json.Unmarshal([]byte(a.Call.Function.Arguments), &args) == nil {
-			t.hasRun(args.Command, "", a.Result)
+			t.recordCommand(args.Command, "", a.Result)
 		}
 	}
 }
 
-// ranText tells the model of a command of the person.
-func ranText(command, wrote string, result llm.Message) string {
+// commandText tells the model of a command of the person.
+func commandText(command, wrote string, result llm.Message) string {
 	_, env, _ := transcript.EnvelopeOf(result)
-	parts := []string{cmp.Or(env.Stdout, visible.Shown(wrote)), env.Stderr}
+	parts := []string{cmp.Or(env.Stdout, visible.RenderTerminal(wrote)), env.Stderr}
 	end := env.Error
 	if env.Success {
 		var out struct {
@@ -115,26 +115,26 @@ func ranText(command, wrote string, result llm.Message) string {
 		end += "; " + strings.ReplaceAll(env.Note, "\n", "; ")
 	}
 	output := strings.Trim(strings.Join(parts, "\n"), "\n")
-	if over := len(output) - maxRanBytes; over > 0 { // the end says most
+	if over := len(output) - maxCommandOutput; over > 0 { // the end says most
 		output = fmt.Sprintf("[%d bytes left out]\n%s", over, strings.ToValidUTF8(output[over:], ""))
 	}
 	return "A command that the person ran, and what it wrote:\n" +
-		"$ " + strings.ReplaceAll(command, "\n", "\n> ") + "\n" + barred(output) + "\n[" + end + "]"
+		"$ " + strings.ReplaceAll(command, "\n", "\n> ") + "\n" + quoteLines(output) + "\n[" + end + "]"
 }
 
 // ask runs one turn. With the prompt go the files that the person names in it, of
 // which typed is what was typed, and what they have run since the turn before.
-func (t *turns) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
+func (t *conversation) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		var files []agent.With
+		var files []agent.Attachment
 		for e, err := range t.attach(ctx, typed, &files) {
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
-		for e, err := range t.Run(ctx, prompt, slices.Concat(t.ran, files)...) {
+		for e, err := range t.Run(ctx, prompt, slices.Concat(t.ranCommands, files)...) {
 			if e.Type == session.TypeTurnStarted {
-				t.ran = nil
+				t.ranCommands = nil
 			}
 			if !yield(e, err) {
 				return

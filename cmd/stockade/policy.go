@@ -77,14 +77,14 @@ too, and the files of certificate authorities that it names.`,
 call is made. --policy takes the rules of a file instead of those of your own
 policy.toml. Answers that were given at a prompt are not given again.
 
-` + whatIsLast,
+` + sessionArgHelp,
 		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runPolicySimulate(cmd.Context(), a, sessionArg(args), files)
 		},
 	}
-	simulate.Flags().Var((*repeated)(&files), "policy", "use this file instead of your own policy.toml; may be repeated")
+	simulate.Flags().Var((*stringsFlag)(&files), "policy", "use this file instead of your own policy.toml; may be repeated")
 	revoke := &cobra.Command{
 		Use: "revoke ID|RULE...", Short: "Remove remembered answers, to be asked again",
 		Example: "  stockade policy show\n  stockade policy revoke 1c9f03ab\n  stockade policy revoke file_write",
@@ -99,9 +99,9 @@ policy.toml. Answers that were given at a prompt are not given again.
 	return cmd
 }
 
-// shownBound is a bound in the output of `policy show --json`.
-type shownBound struct {
-	policy.Bound
+// boundJSON is a bound in the output of `policy show --json`.
+type boundJSON struct {
+	policy.Statement
 	ID        string `json:"id,omitempty"` // of a remembered answer
 	Project   string `json:"project,omitempty"`
 	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
@@ -109,21 +109,21 @@ type shownBound struct {
 }
 
 func runPolicyShow(ctx context.Context, a *app) error {
-	catalog, err := a.tools(ctx)
+	catalog, err := a.findTools(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := a.checkNames(catalog.Catalog); err != nil {
+	if _, err := a.checkRuleNames(catalog.Catalog); err != nil {
 		return err
 	}
 	answers, err := a.Dirs.Answers()
 	if err != nil {
 		return err
 	}
-	out := []shownBound{}
+	out := []boundJSON{}
 	for _, l := range a.Layers {
 		for _, b := range l.Describe() {
-			out = append(out, shownBound{Bound: b})
+			out = append(out, boundJSON{Statement: b})
 		}
 	}
 	for _, ans := range answers {
@@ -131,18 +131,18 @@ func runPolicyShow(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		s := shownBound{Bound: r.Describe(), ID: ans.ID(), Project: ans.Project}
+		s := boundJSON{Statement: r.Describe(), ID: ans.ID(), Project: ans.Project}
 		if e, ok := catalog.Find(r.Tool); !ok {
 			s.Elsewhere = true
-		} else if parts := r.Bound.Changed(e); parts != nil {
+		} else if parts := r.Binding.Changed(e); parts != nil {
 			s.Changed = strings.Join(parts, ", ")
 		}
 		out = append(out, s)
 	}
-	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
+	if unbound := a.Ceiling.UnconfinedWarning(a.tier); unbound != "" {
 		a.s.note("warning: %s", unbound)
 	}
-	if inside := inNamespace(); inside != "" {
+	if inside := namespaceWarning(); inside != "" {
 		a.s.note("warning: %s", inside)
 	}
 	if a.flags.json {
@@ -176,7 +176,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	}
 	entry, ok := catalog.Find(name)
 	if !ok {
-		return noTool(catalog, name)
+		return noToolError(catalog, name)
 	}
 	data, err := parseArgs(entry, args)
 	if err != nil {
@@ -187,12 +187,12 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	} else {
 		a.s.note("warning: such a call is refused before anything is decided: %v", err)
 	}
-	p, err := a.policy(catalog, mounts)
+	p, err := a.newPolicy(catalog, mounts)
 	if err != nil {
 		return err
 	}
-	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.Work}
-	x := explained(p.Decide(call, entry, policy.Facts{Files: dispatch.NamedFiles(p, call, entry)}).Foreseen().Explain())
+	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.Workspace}
+	x := withFlagHints(p.Decide(call, entry, policy.Facts{Files: dispatch.NamedFiles(p, call, entry)}).AssumeChanges().Explain())
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}
@@ -201,16 +201,16 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin}, {"reason", x.Reason},
 	}
 	if x.Tier != nil {
-		rows = append(rows, [2]string{"jail", x.Tier.String()}, [2]string{"changes", changesWords(x)})
+		rows = append(rows, [2]string{"jail", x.Tier.String()}, [2]string{"changes", changesText(x)})
 	}
-	for i, given := range x.Given {
+	for i, given := range x.Allowance {
 		rows = append(rows, [2]string{[]string{"was given", "and"}[min(i, 1)], given})
 	}
-	rows = append(rows, [2]string{"not given", inWords(entry.MissingHint())})
+	rows = append(rows, [2]string{"not given", hintText(entry.MissingHint())})
 	for _, also := range x.Also {
 		rows = append(rows, [2]string{"so does", also.String()})
 	}
-	for _, row := range append(rows, [2]string{"to change it", x.Change}) {
+	for _, row := range append(rows, [2]string{"to change it", x.HintText}) {
 		if row[1] != "" {
 			w.Row(row[0], row[1])
 		}
@@ -231,7 +231,7 @@ func runPolicyCheck(a *app, as, name string) error {
 		return err
 	}
 	place := policyfile.Place{Path: abs, Owner: policyfile.Anybody}
-	if fixed := administrator(); abs == fixed.Path {
+	if fixed := adminPolicyPlace(); abs == fixed.Path {
 		place, source = fixed, policy.SourceAdmin
 	}
 	layer, warnings, err := place.Read(source)
@@ -241,11 +241,11 @@ func runPolicyCheck(a *app, as, name string) error {
 	case err != nil:
 		hint := "`stockade policy show --defaults` prints every key"
 		if _, _, err := place.Read(policy.SourceAdmin); err == nil {
-			hint = "an administrator may say all of it: " + asFlag("stockade policy check --as administrator", name)
+			hint = "an administrator may say all of it: " + formatFlag("stockade policy check --as administrator", name)
 		}
 		return &exitErr{code: exitUsage, message: err.Error(), hint: hint}
 	}
-	if place == administrator() {
+	if place == adminPolicyPlace() {
 		if err := checkRoute(layer.Route); err != nil {
 			return err
 		}
@@ -256,13 +256,13 @@ func runPolicyCheck(a *app, as, name string) error {
 	a.Layers = []policy.Layer{layer}
 	warned := len(warnings)
 	if catalog, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
-		n, err := a.checkNames(catalog)
+		n, err := a.checkRuleNames(catalog)
 		if err != nil {
 			return err
 		}
 		warned += n
 	}
-	if unbound := layer.Ceiling.Unbound(a.tier); unbound != "" {
+	if unbound := layer.Ceiling.UnconfinedWarning(a.tier); unbound != "" {
 		a.s.note("warning: %s", unbound)
 		warned++
 	}
@@ -299,9 +299,9 @@ func runPolicyRevoke(a *app, what []string) error {
 	return nil
 }
 
-// inNamespace returns a warning that the policy may not be the one of the machine, if this
+// namespaceWarning returns a warning that the policy may not be the one of the machine, if this
 // program runs in a user namespace; empty elsewhere.
-func inNamespace() string {
+func namespaceWarning() string {
 	ids := jail.UserNamespace()
 	if ids == "" {
 		return ""

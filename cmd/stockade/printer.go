@@ -20,29 +20,29 @@ type printer struct {
 	*transcript.Transcript
 	s *stdio
 
-	shown       *markdown.Stream // the answer on a terminal; nil: there is none
-	atLineStart bool             // of the answer on stdout
-	held        strings.Builder  // the answer of this step, where stdout is no terminal
-	writeErr    error            // of stdout, the first
+	answerStream *markdown.Stream // the answer on a terminal; nil: there is none
+	atLineStart  bool             // of the answer on stdout
+	held         strings.Builder  // the answer of this step, where stdout is no terminal
+	writeErr     error            // of stdout, the first
 }
 
 // transcriptOptions are those of all transcripts on this terminal.
 func (a *app) transcriptOptions() transcript.Options {
 	return transcript.Options{
-		Columns: a.s.columns, Color: a.s.color, Quiet: a.flags.quiet || a.flags.json, Verbose: a.flags.verbose, Asked: a.s.errTTY,
-		Open: openCall, Hint: inWords, Known: a.s.known,
+		Columns: a.s.columns, Color: a.s.color, Quiet: a.flags.quiet || a.flags.json, Verbose: a.flags.verbose, QuestionsShown: a.s.errTTY,
+		ShowCommand: showCallCommand, HintText: hintText, Redactor: a.s.redactor,
 	}
 }
 
-// openCall shows all of a call of the session that was added to last.
-const openCall = "stockade session show --call"
+// showCallCommand shows all of a call of the session that was added to last.
+const showCallCommand = "stockade session show --call"
 
 // transcriptOptions are those of the turns of this session.
-func (t *turns) transcriptOptions() transcript.Options {
+func (t *conversation) transcriptOptions() transcript.Options {
 	o := t.a.transcriptOptions()
-	o.Calls = t.calls
+	o.PriorCalls = t.priorCalls
 	if t.chat {
-		o.Open, o.Hint = "/show", inChat
+		o.ShowCommand, o.HintText = "/show", chatHintText
 	}
 	return o
 }
@@ -65,7 +65,7 @@ func (p *printer) print(parts []transcript.Part) {
 		switch {
 		case part.Restart:
 			p.held.Reset() // void, like what of it a terminal has not shown yet
-			p.shown = nil
+			p.answerStream = nil
 			p.endLine()
 		case part.Answer != "":
 			p.answer(part.Answer)
@@ -85,10 +85,10 @@ func (p *printer) answer(text string) {
 		p.held.WriteString(text)
 		return
 	}
-	if p.shown == nil {
-		p.shown = markdown.New(markdown.Options{Width: func() int { return p.s.outColumns() - 1 }, Color: p.s.colors()})
+	if p.answerStream == nil {
+		p.answerStream = markdown.New(markdown.Options{Width: func() int { return p.s.outColumns() - 1 }, Color: p.s.colors()})
 	}
-	p.writeRows(p.shown.Add(text))
+	p.writeRows(p.answerStream.Add(text))
 }
 
 func (p *printer) writeRows(rows []string) {
@@ -109,11 +109,11 @@ func (p *printer) write(text string) {
 
 // endLine ends the answer's line, so that what follows starts a new one.
 func (p *printer) endLine() {
-	p.write(terminal.Piped(p.held.String()))
+	p.write(terminal.EscapeControls(p.held.String()))
 	p.held.Reset()
-	if p.shown != nil {
-		p.writeRows(p.shown.End())
-		p.shown = nil
+	if p.answerStream != nil {
+		p.writeRows(p.answerStream.End())
+		p.answerStream = nil
 	}
 	if !p.atLineStart {
 		p.write("\n")
@@ -123,9 +123,9 @@ func (p *printer) endLine() {
 	}
 }
 
-// printPast prints what is over on one stream, answers behind a mark of their own: no
+// printReplay prints what is over on one stream, answers behind a mark of their own: no
 // line of one can look like a row of ours.
-func printPast(s *stdio, parts []transcript.Part) {
+func printReplay(s *stdio, parts []transcript.Part) {
 	columns := 0
 	if s.columns != nil {
 		columns = s.columns()
@@ -151,15 +151,15 @@ func printPast(s *stdio, parts []transcript.Part) {
 	}
 }
 
-// printEnd prints the end of the conversation that goes on, on a terminal that is drawn
+// printTail prints the end of the conversation that goes on, on a terminal that is drawn
 // on as it looked in its turn.
-func (t *turns) printEnd() {
+func (t *conversation) printTail() {
 	if t.a.ui == nil {
-		printPast(t.a.s, t.end)
+		printReplay(t.a.s, t.tail)
 		return
 	}
 	shown := markdown.Options{Width: func() int { return t.a.s.columns() - 1 }, Color: t.a.s.color}
-	for _, part := range t.end {
+	for _, part := range t.tail {
 		if part.Answer != "" {
 			part.Rows = markdown.Render(part.Answer, shown)
 		}
@@ -185,17 +185,17 @@ func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o t
 // tailRows is how much of a conversation is shown to who goes on with it.
 const tailRows = 24
 
-// readEnd reads the end of the conversation that goes on.
-func (t *turns) readEnd(ctx context.Context) error {
+// readTail reads the end of the conversation that goes on.
+func (t *conversation) readTail(ctx context.Context) error {
 	st, err := t.a.door().Store(ctx)
 	if err == nil {
-		t.end, t.calls, err = transcript.Tail(st.Events(ctx, t.Log.ID(), 0), t.a.transcriptOptions(), tailRows)
+		t.tail, t.priorCalls, err = transcript.Tail(st.Events(ctx, t.Log.ID(), 0), t.a.transcriptOptions(), tailRows)
 	}
 	return err
 }
 
 // showCall shows all of a call of the session.
-func (t *turns) showCall(ctx context.Context, arg string) error {
+func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
 	if arg != "" {
 		n, err := strconv.Atoi(arg)
@@ -212,7 +212,7 @@ func (t *turns) showCall(ctx context.Context, arg string) error {
 }
 
 func writeJSONEvent(s *stdio, e session.Event) error {
-	line, err := e.WithoutImages().Line()
+	line, err := e.ForDisplay().Line()
 	if err != nil {
 		return err
 	}

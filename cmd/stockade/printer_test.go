@@ -26,7 +26,7 @@ func terminalOf(out io.Writer) *stdio {
 // TestAnAnswerInPiecesIsHarmless, and what it shows is what it says.
 func TestAnAnswerInPiecesIsHarmless(t *testing.T) {
 	print := func(out io.Writer, text string) {
-		p := newPrinter(terminalOf(out), transcript.Options{Hint: inWords})
+		p := newPrinter(terminalOf(out), transcript.Options{HintText: hintText})
 		for _, c := range text {
 			p.show(eventOf(session.TypeDelta, session.Delta{Text: string(c)}))
 		}
@@ -41,7 +41,7 @@ func TestAnAnswerInPiecesIsHarmless(t *testing.T) {
 			t.Errorf("%s: it did more than print: %q", v.Name, out.Acts)
 		}
 		past := &terminaltest.Emulator{Columns: 60, Wide: true}
-		printPast(&stdio{err: past, columns: func() int { return 60 }}, []transcript.Part{{Answer: v.Text}})
+		printReplay(&stdio{err: past, columns: func() int { return 60 }}, []transcript.Part{{Answer: v.Text}})
 		for _, row := range past.Rows() {
 			if !strings.HasPrefix(row.Text, "< ") && !strings.HasPrefix(row.Text, "<   ") || row.Wrapped {
 				t.Errorf("%s: of the past it has %q", v.Name, row.Text)
@@ -68,7 +68,7 @@ func TestAVoidAnswerIsNotPrinted(t *testing.T) {
 		var out bytes.Buffer
 		s := terminalOf(&out)
 		s.outTTY = tty
-		p := newPrinter(s, transcript.Options{Hint: inWords})
+		p := newPrinter(s, transcript.Options{HintText: hintText})
 		for _, e := range events {
 			p.show(e)
 		}

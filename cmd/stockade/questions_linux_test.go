@@ -148,16 +148,16 @@ func questionsOf(t *testing.T) (policy.Tier, map[string][]string) {
 		t.Fatal(err)
 	}
 	own := t.TempDir()
-	before := administrator
-	administrator = func() policyfile.Place {
+	before := adminPolicyPlace
+	adminPolicyPlace = func() policyfile.Place {
 		return policyfile.Place{Path: filepath.Join(own, "policy.toml"), Root: own, Owner: os.Getuid()}
 	}
-	defer func() { administrator = before }()
+	defer func() { adminPolicyPlace = before }()
 	env := map[string]string{"HOME": home, "PATH": os.Getenv("PATH")}
 	for _, name := range []string{"CONFIG", "DATA", "STATE", "CACHE"} {
 		env["XDG_"+name+"_HOME"] = filepath.Join(own, name)
 	}
-	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, known: new(redact.Redactor)}
+	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, redactor: new(redact.Redactor)}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true
 	if err := a.open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -187,12 +187,12 @@ func askedOf(t *testing.T, a *app, catalog *tool.Catalog, c usualCommand) []stri
 	if out, err := set.CombinedOutput(); err != nil {
 		t.Fatalf("set up for %s: %v\n%s", c.command, err, out)
 	}
-	a.Work = dir
+	a.Workspace = dir
 	mounts, err := a.workspaceMounts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	grants, err := a.grants(catalog, mounts)
+	grants, err := a.policyOptions(catalog, mounts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,13 +35,13 @@ func Main(args []string, s *stdio) int {
 		sandbox.LimitGarbage(400)
 	}
 	limitMemory(s, sandbox.DefaultMemoryBytes)
-	a := &app{s: s, known: new(redact.Redactor), signals: signals}
-	out := &output{w: s.out, failed: cancel}
+	a := &app{s: s, redactor: new(redact.Redactor), signals: signals}
+	out := &output{w: s.out, cancel: cancel}
 	s.out, a.stdout = out, out
-	s.redact(a.known)
+	s.redact(a.redactor)
 	go func() {
 		for s := range signals {
-			if turn := a.turn.Swap(nil); turn != nil && s == os.Interrupt {
+			if turn := a.cancelTurn.Swap(nil); turn != nil && s == os.Interrupt {
 				(*turn)(errInterrupted)
 				continue
 			}
@@ -50,7 +50,7 @@ func Main(args []string, s *stdio) int {
 			return
 		}
 	}()
-	root := newRootCmd(a, onlyCommand(args))
+	root := newRootCmd(a, standaloneCommand(args))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.close()
@@ -58,9 +58,9 @@ func Main(args []string, s *stdio) int {
 	if a.flags.json && !out.used {
 		err = errors.Join(err, jsonError(s, err), s.flushOut())
 	}
-	code := report(s, ctx, err)
+	code := reportError(s, ctx, err)
 	if out.err != nil && !errors.Is(err, out.err) { // who wrote did not look
-		code = report(s, ctx, out.err)
+		code = reportError(s, ctx, out.err)
 	}
 	return int(code)
 }
@@ -69,7 +69,7 @@ func Main(args []string, s *stdio) int {
 // program: nobody gets the result of what it would still do.
 type output struct {
 	w      io.Writer
-	failed context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 	used   bool // something was written, or was to be
 	err    error
 }
@@ -82,7 +82,7 @@ func (o *output) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {
 		o.err = &outputError{err}
-		o.failed(o.err)
+		o.cancel(o.err)
 	}
 	return n, o.err
 }
@@ -107,25 +107,25 @@ func jsonError(s *stdio, err error) error {
 		Error string `json:"error"`
 		Hint  string `json:"hint,omitempty"`
 	}{Error: err.Error()}
-	if exit, ok := errors.AsType[*exitErr](worded(err)); ok {
+	if exit, ok := errors.AsType[*exitErr](explainError(err)); ok {
 		line.Error, line.Hint = exit.message, exit.hint
 	}
 	data, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
-	_, err = s.out.Write(append(visible.JSON(data), '\n'))
+	_, err = s.out.Write(append(visible.EscapeJSON(data), '\n'))
 	return err
 }
 
-// alone are the commands that are made without the others: those that are started most,
+// standalone are the commands that are made without the others: those that are started most,
 // and need no other to say what is wrong. To make all of them takes a twentieth of a
 // start.
-var alone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
+var standalone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
 
-// onlyCommand is the command of alone that the arguments name, behind flags of every
+// standaloneCommand is the command of alone that the arguments name, behind flags of every
 // command; empty: it is another, or help is wanted, which knows all of them.
-func onlyCommand(args []string) string {
+func standaloneCommand(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "-C", "--directory":
@@ -135,7 +135,7 @@ func onlyCommand(args []string) string {
 			wantsHelp := func(arg string) bool {
 				return strings.HasPrefix(arg, "--help") || strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "h")
 			}
-			if alone[args[i]] == nil || slices.ContainsFunc(args[i:], wantsHelp) {
+			if standalone[args[i]] == nil || slices.ContainsFunc(args[i:], wantsHelp) {
 				return ""
 			}
 			return args[i]
@@ -195,7 +195,7 @@ small offline model, so that you can try it without a key.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	if only != "" {
-		root.AddCommand(alone[only](a))
+		root.AddCommand(standalone[only](a))
 		root.CompletionOptions.DisableDefaultCmd = true
 	} else {
 		root.AddCommand(
@@ -233,7 +233,7 @@ func usageArgs(cmd *cobra.Command) {
 				return err
 			}
 			hint := "usage: " + cmd.UseLine()
-			least, most := operands(cmd, check)
+			least, most := argLimits(cmd, check)
 			switch {
 			case len(args) < least:
 				if example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n"); example != "" {
@@ -259,9 +259,9 @@ func usageArgs(cmd *cobra.Command) {
 	}
 }
 
-// operands are how few and how many arguments a command takes, by the check of its own,
+// argLimits are how few and how many arguments a command takes, by the check of its own,
 // whose words are not ours.
-func operands(cmd *cobra.Command, check cobra.PositionalArgs) (least, most int) {
+func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (least, most int) {
 	const many = 8 // which only those take that take any number
 	for least < many && check(cmd, make([]string, least)) != nil {
 		least++

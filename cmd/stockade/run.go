@@ -68,7 +68,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addModelFlags(cmd, a)
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
-	f.Var((*repeated)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
+	f.Var((*stringsFlag)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
 	addLockedFlag(cmd, a)
 	addGrantFlags(cmd, a)
 }
@@ -82,26 +82,26 @@ func addModelFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
 }
 
-// repeated is the value of a flag that may be given several times. That of pflag makes a
+// stringsFlag is the value of a flag that may be given several times. That of pflag makes a
 // buffer of 4 KB to write its default, for each such flag of each command at every start.
-type repeated []string
+type stringsFlag []string
 
-func (r *repeated) Set(value string) error {
+func (r *stringsFlag) Set(value string) error {
 	*r = append(*r, value)
 	return nil
 }
 
-func (r *repeated) String() string { return "" } // the default
+func (r *stringsFlag) String() string { return "" } // the default
 
-func (r *repeated) Type() string { return "stringArray" }
+func (r *stringsFlag) Type() string { return "stringArray" }
 
 // addLockedFlag adds the flag of the commands that use the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "of the added modules offer those that stockade.lock names, exactly, or fail")
 }
 
-// offered is what is left of the tools by --tools. Empty, it leaves none.
-func (a *app) offered(catalog *tool.Catalog) (*tool.Catalog, error) {
+// applyToolsFlag is what is left of the tools by --tools. Empty, it leaves none.
+func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	if a.flags.tools == nil {
 		return catalog, nil
 	}
@@ -115,10 +115,10 @@ func (a *app) offered(catalog *tool.Catalog) (*tool.Catalog, error) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.Var((*repeated)(&a.flags.allow), "allow", "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
-	f.Var((*repeated)(&a.flags.allowNet), "allow-net", "let tools that ask for the network talk to a host: [http://]HOST[:PORT], see stockade help network; may be repeated")
-	f.Var((*repeated)(&a.flags.deny), "deny", "deny calls, in the form of --allow; may be repeated")
-	f.Var((*repeated)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
+	f.Var((*stringsFlag)(&a.flags.allow), "allow", "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
+	f.Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "let tools that ask for the network talk to a host: [http://]HOST[:PORT], see stockade help network; may be repeated")
+	f.Var((*stringsFlag)(&a.flags.deny), "deny", "deny calls, in the form of --allow; may be repeated")
+	f.Var((*stringsFlag)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
 // readPrompt takes the prompt from the argument, from a pipe, or from both.
@@ -148,32 +148,32 @@ func readPrompt(s *stdio, args []string) (string, error) {
 	return prompt, nil
 }
 
-// turns is a session in which a model is asked.
-type turns struct {
+// conversation is a session in which a model is asked.
+type conversation struct {
 	*door.Session
 	a     *app
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	// provider is in use, as the configuration has it or as /model has changed it.
-	provider door.Provider
-	tools    toolset
-	ran      []agent.With      // what the person has run since the last turn, for the model
-	end      []transcript.Part // of the conversation that goes on
-	calls    int               // that it has had
-	shown    *printer          // made for the first turn
+	provider    door.Provider
+	tools       toolset
+	ranCommands []agent.Attachment // what the person has run since the last turn, for the model
+	tail        []transcript.Part  // of the conversation that goes on
+	priorCalls  int                // that it has had
+	printer     *printer           // made for the first turn
 
 	instructions instructions.File // that the person was told of
 }
 
-// openTurns opens a session, a new one where id is empty.
-func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
-	found, err := a.tools(ctx)
+// openConversation opens a session, a new one where id is empty.
+func openConversation(ctx context.Context, a *app, id string) (*conversation, error) {
+	found, err := a.findTools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a.offNotes(found)
+	a.noteSwitchedOff(found)
 	catalog := found.Catalog
-	offered, err := a.offered(catalog)
+	offered, err := a.applyToolsFlag(catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +185,11 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.nameModel(ctx, provider); err != nil {
+	if err := a.ensureModel(ctx, provider); err != nil {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
-	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, ExtraSystemPrompt: a.Config.SystemPrompt, IgnoreProjectInstructions: !a.Config.AgentsMD, Agent: agent.Options{
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
 	}})
 	if err != nil {
@@ -198,21 +198,21 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model; `stockade init` sets one up")
 		if provider.Name == door.ProviderAuto && !a.flags.json {
-			a.offerKeys()
-			a.offer(a.findOllama(ctx))
+			a.suggestKeys()
+			a.suggestOllama(a.findOllama(ctx))
 		}
 	}
-	t := &turns{Session: s, a: a, lines: lines, provider: *provider, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
-	t.recall(s.Asides)
+	t := &conversation{Session: s, a: a, lines: lines, provider: *provider, tools: toolset{availableTools: availableTools{offered, found.added}, ceiling: a.Ceiling}}
+	t.restoreCommands(s.PersonCalls)
 	t.tellInstructions(false)
 	if id != "" {
-		err = t.readEnd(ctx)
+		err = t.readTail(ctx)
 	}
 	return t, err
 }
 
 // show runs one turn and shows it. Of the prompt, files are named in what was typed.
-func (t *turns) show(ctx context.Context, prompt, typed string) error {
+func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	end, err := t.render(t.ask(ctx, prompt, typed))
 	if errors.Is(err, errInterrupted) { // before the turn, while its files were read
 		end, err = session.TurnEnded{Reason: session.EndCancelled}, nil
@@ -220,22 +220,22 @@ func (t *turns) show(ctx context.Context, prompt, typed string) error {
 	if err != nil {
 		return err
 	}
-	denied := t.notAsked()
+	denied := t.noteDenied()
 	if err := t.endError(end); err != nil || !denied {
 		return err
 	}
-	return &exitErr{code: exitUnasked}
+	return &exitErr{code: exitNobodyToAsk}
 }
 
 // showShell runs a command of the person and shows it.
-func (t *turns) showShell(ctx context.Context, command string) error {
+func (t *conversation) showShell(ctx context.Context, command string) error {
 	_, err := t.render(t.shell(ctx, command))
-	t.notAsked()
+	t.noteDenied()
 	return err
 }
 
 // render shows events, or prints them as JSON, and returns how the turn has ended.
-func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
+func (t *conversation) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
 	if a.ui != nil {
 		for e, err := range events {
@@ -246,19 +246,19 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 				_ = json.Unmarshal(e.Body, &end) // our own
 			}
 			a.ui.Event(e)
-			t.seeBrief(e)
+			t.checkBrief(e)
 		}
 		return end, nil
 	}
-	if t.shown == nil {
-		t.shown = newPrinter(a.s, t.transcriptOptions())
+	if t.printer == nil {
+		t.printer = newPrinter(a.s, t.transcriptOptions())
 	}
-	r := t.shown
+	r := t.printer
 	for e, err := range events {
 		if err != nil {
 			return r.Ended(), err
 		}
-		t.seeBrief(e)
+		t.checkBrief(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
 				return r.Ended(), err // nobody reads any more: the turn is cancelled
@@ -272,18 +272,18 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 	return r.Ended(), r.writeErr
 }
 
-// notAsked names the calls that were denied because nobody could be asked, and
+// noteDenied names the calls that were denied because nobody could be asked, and
 // reports whether there are any.
-func (t *turns) notAsked() bool {
-	denied := t.a.unasked.take()
+func (t *conversation) noteDenied() bool {
+	denied := t.a.denyAll.takeDenied()
 	for _, c := range denied {
-		t.a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
+		t.a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.howToAllow())
 	}
 	return denied != nil
 }
 
 // endError is how the program ends after a turn that did not end in an answer.
-func (t *turns) endError(end session.TurnEnded) error {
+func (t *conversation) endError(end session.TurnEnded) error {
 	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {
 		goOn = "go on here"
@@ -328,10 +328,10 @@ func (t *turns) endError(end session.TurnEnded) error {
 // runTurn runs one turn of a session, a new one where id is empty. Files are named
 // in the arguments, and not in what comes by a pipe.
 func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
-	if a.draws() {
+	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
-	t, err := openTurns(ctx, a, id)
+	t, err := openConversation(ctx, a, id)
 	if err != nil {
 		return err
 	}
@@ -340,7 +340,7 @@ func runTurn(ctx context.Context, a *app, id, prompt string, args []string) erro
 		return show(ctx)
 	}
 	var failed error
-	err = t.draw(ctx, nil, "-", func(ctx context.Context, _ string) (leave, _ bool) {
+	err = t.runUI(ctx, nil, "-", func(ctx context.Context, _ string) (leave, _ bool) {
 		failed = t.interruptible(ctx, show)
 		return true, false
 	})

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	// The seams that a user of the program does not have: only this binary looks
 	// at these variables.
 	if dir := os.Getenv("TEST_ADMINISTRATOR"); dir != "" {
-		administrator = func() policyfile.Place {
+		adminPolicyPlace = func() policyfile.Place {
 			return policyfile.Place{Path: filepath.Join(dir, "stockade", "policy.toml"), Root: dir, Owner: os.Getuid()}
 		}
 	}
@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) { testscript.Run(t, inDirectory(t, *scriptDir)) }
 
 // inDirectory is how the scripts of a directory are run.
 func inDirectory(t *testing.T, dir string) testscript.Params {
-	if err := guests.Index(new([]guests.Module)); err != nil {
+	if err := guests.ReadIndex(new([]guests.Module)); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
 	built, err := filepath.Abs("../../guests/dist")

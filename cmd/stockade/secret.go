@@ -62,7 +62,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
 		RunE: func(cmd *cobra.Command, args []string) error { return runSecretSet(cmd.Context(), a, args[0], opts) },
 	}
 	f := cmd.Flags()
-	f.Var((*repeated)(&opts.hosts), "host", "a host that it may be sent to: NAME or NAME:PORT; may be repeated")
+	f.Var((*stringsFlag)(&opts.hosts), "host", "a host that it may be sent to: NAME or NAME:PORT; may be repeated")
 	f.StringVar(&opts.header, "header", "", "the header that may carry it")
 	f.StringVar(&opts.store, "store", "", "keyring or file (default: the keyring if it answers)")
 	f.BoolVar(&opts.passphrase, "passphrase", false, "protect the file with a passphrase, if it is new")
@@ -70,7 +70,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
 }
 
 func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) error {
-	r := secret.Record{Info: secret.Info{Name: name, Hosts: opts.hosts, Header: opts.header, Set: time.Now().UTC().Truncate(time.Second)}}
+	r := secret.Record{Info: secret.Info{Name: name, Hosts: opts.hosts, Header: opts.header, SetAt: time.Now().UTC().Truncate(time.Second)}}
 	r.Value = secret.NewValue(strings.Repeat("x", secret.MinValueBytes))
 	if err := r.Check(); err != nil { // before a value is asked for
 		return usageError("`stockade secret set --help` shows what can be kept", "%v", err)
@@ -82,7 +82,7 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 		opts.store = "file"
 	}
 	vault := a.vault(opts.passphrase)
-	store, why, err := vault.Pick(ctx, opts.store)
+	store, why, err := vault.ChooseStore(ctx, opts.store)
 	switch {
 	case errors.Is(err, secret.ErrUnavailable):
 		return &exitErr{code: exitError, message: err.Error(), hint: "--store file keeps it in an encrypted file"}
@@ -96,7 +96,7 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 	if err != nil {
 		return err
 	}
-	a.known.Add(text) // before it can be part of an error
+	a.redactor.Add(text) // before it can be part of an error
 	r.Value = secret.NewValue(text)
 	if err := r.Check(); err != nil {
 		return usageError("`stockade secret set --help` shows what can be kept", "%v", err)
@@ -166,7 +166,7 @@ func runSecretList(ctx context.Context, a *app) error {
 	}
 	if a.flags.json {
 		if list == nil {
-			list = []secret.Listed{}
+			list = []secret.ListEntry{}
 		}
 		return printJSON(a.s, list)
 	}
@@ -176,7 +176,7 @@ func runSecretList(ctx context.Context, a *app) error {
 	}
 	w := table.New(table.Fixed("NAME"), table.Text("HOSTS"), table.Text("HEADER"), table.Fixed("KEPT IN"), table.Fixed("SET"))
 	for _, l := range list {
-		hosts, header, set := strings.Join(l.Hosts, ", "), l.Header, l.Set.Local().Format("2006-01-02 15:04")
+		hosts, header, set := strings.Join(l.Hosts, ", "), l.Header, l.SetAt.Local().Format("2006-01-02 15:04")
 		if l.Problem != "" {
 			hosts, header, set = "?", "?", "?"
 		}

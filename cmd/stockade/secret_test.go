@@ -124,19 +124,19 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 		{Path: "/ws/b", From: "/ws/" + value, Kind: tool.Renamed, Before: version(value), After: version("x" + value + "\nc")},
 	}
 	q := policy.Question{
-		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Of: value, First: value, Output: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: diff.New(t.Context(), changes, "/ws", nil), Paths: []string{value}, Network: []string{value},
-		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Allow: value,
-		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: tool.Said{Description: value, Schema: value, AsksFor: value}},
-			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: tool.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
+		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, ModuleText: value, AskFirstReason: value, Output: value, Command: "curl -H " + value, Dir: "/" + value, CallerDescription: value, Changes: diff.New(t.Context(), changes, "/ws", nil), Paths: []string{value}, Network: []string{value},
+		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, AllowRule: value,
+		BindingChanges: []policy.BindingChange{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Texts: tool.SpecTexts{Description: value, Schema: value, AsksFor: value}},
+			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Texts: tool.SpecTexts{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
 	}
 	var out strings.Builder
 	narrow := prompt.View{Width: 30} // a value would be broken over two rows
 	for _, q := range []policy.Question{q, {Call: q.Call, Changes: q.Changes}, {Call: q.Call}} {
-		p := prompt.One(prompt.Question{Question: q.Redacted(known)})
+		p := prompt.ForCall(prompt.Question{Question: q.Redacted(known)})
 		rows := p.Rows(narrow)
 		for _, key := range "?dj" {
 			if c, ok := p.Answer(narrow, string(key)); ok {
-				rows = append(rows, p.Shows(narrow, c)...)
+				rows = append(rows, p.Expand(narrow, c)...)
 			}
 		}
 		out.WriteString(strings.Join(rows, "\n"))
@@ -149,7 +149,7 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	if clean := q.Redacted(known); len(clean.Scopes) != 1 || len(q.Scopes) != 2 {
 		t.Errorf("where what comes holds a secret, an answer can hold for %v", clean.Scopes)
 	}
-	if !strings.Contains(out.String(), "not as it was") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
+	if !strings.Contains(out.String(), "not as it was") || q.Rules[policy.ScopeAlways] != value || q.BindingChanges[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
 		t.Error("what changed is not shown, or was changed")
 	}
 	if q.Command != "curl -H "+value || !strings.Contains(string(q.Call.Args), value) {
@@ -161,14 +161,14 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 func TestNoSecretIsRemembered(t *testing.T) {
 	const value = "hunter2-hunter2"
 	a := netApp(t, func(*config.Network) {})
-	a.known = new(redact.Redactor)
-	a.known.Add(value)
+	a.redactor = new(redact.Redactor)
+	a.redactor.Add(value)
 	for command, want := range map[string]bool{"echo " + value: false, "echo " + base64.StdEncoding.EncodeToString([]byte(value)): false, "echo hello": true} {
 		r, err := policy.ParseRule("bash(command=" + command + ")")
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Effect, r.Bound = policy.Allow, policy.Binding{Module: "builtin", Description: "d", Schema: "s", Capabilities: "c"}
+		r.Effect, r.Binding = policy.Allow, policy.Binding{Module: "builtin", Description: "d", Schema: "s", Capabilities: "c"}
 		if err := a.remember(r); (err == nil) != want || err != nil && strings.Contains(err.Error(), value) {
 			t.Errorf("%s: %v", command, err)
 		}

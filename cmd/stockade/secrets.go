@@ -18,21 +18,21 @@ import (
 // is not there yet have a passphrase.
 func (a *app) vault(anew bool) *secret.Vault {
 	if a.secrets == nil {
-		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.known)
+		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.redactor)
 	}
 	return a.secrets
 }
 
 func (a *app) secretsFile(anew bool) *secret.File {
 	return secret.NewFile(secret.FileOptions{
-		Path: a.Dirs.Secrets(), Key: a.Dirs.SecretsKey(), Passphrase: a.askPassphrase, NewPassphrase: anew,
+		Path: a.Dirs.Secrets(), KeyPath: a.Dirs.SecretsKey(), AskPassphrase: a.askPassphrase, UsePassphrase: anew,
 	})
 }
 
 // askPassphrase asks on the terminal, before turns only: in one, a question of
 // another kind may be open.
 func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
-	if a.flags.json || a.asked.Load() {
+	if a.flags.json || a.noPassphrase.Load() {
 		return nil, fmt.Errorf("%w: nobody can be asked now", secret.ErrUnavailable)
 	}
 	in, out, done, ok := a.terminal()
@@ -62,7 +62,7 @@ func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
 	if err != nil {
 		return a.s.in, a.s.err, func() {}, a.s.interactive() // a system without /dev/tty
 	}
-	return tty, messages{a.known.Writer(tty)}, func() { _ = tty.Close() }, true
+	return tty, messageWriter{a.redactor.Writer(tty)}, func() { _ = tty.Close() }, true
 }
 
 // readHidden reads a line from a terminal that does not show it. However it
@@ -84,7 +84,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	}()
 	terminal.FlushInput(in)
 	fmt.Fprint(out, prompt)
-	text, err := typed(ctx, func() (string, error) { return terminal.ReadHidden(in) })
+	text, err := readOrCancel(ctx, func() (string, error) { return terminal.ReadHidden(in) })
 	fmt.Fprintln(out)
 	if errors.Is(err, io.EOF) {
 		err = errors.New("nothing was typed")
@@ -92,9 +92,9 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	return text, err
 }
 
-// typed waits for what a person types, or for the end of ctx: a read from a
+// readOrCancel waits for what a person types, or for the end of ctx: a read from a
 // terminal cannot be cancelled, and is left alone then.
-func typed(ctx context.Context, read func() (string, error)) (string, error) {
+func readOrCancel(ctx context.Context, read func() (string, error)) (string, error) {
 	var (
 		line string
 		err  error
@@ -114,16 +114,16 @@ func typed(ctx context.Context, read func() (string, error)) (string, error) {
 
 // redact makes everything that is printed pass through a redactor.
 func (s *stdio) redact(r *redact.Redactor) {
-	s.known = r
+	s.redactor = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
-	s.err = messages{r.Writer(s.err)}
+	s.err = messageWriter{r.Writer(s.err)}
 }
 
-// messages is a writer that gets whole messages: nothing of one is held back.
-type messages struct{ w *redact.Writer }
+// messageWriter is a writer that gets whole messages: nothing of one is held back.
+type messageWriter struct{ w *redact.Writer }
 
-func (m messages) Write(p []byte) (int, error) {
+func (m messageWriter) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
 	return n, errors.Join(err, m.w.Flush())
 }

@@ -47,7 +47,7 @@ It ends with exit code 0 if every attack was stopped, and with 1 otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSelftest(cmd.Context(), a, areas) },
 	}
-	cmd.Flags().Var((*repeated)(&areas), "area", "attack this area only; may be given several times")
+	cmd.Flags().Var((*stringsFlag)(&areas), "area", "attack this area only; may be given several times")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
 }
@@ -78,10 +78,10 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 		}
 	}()
 	options := a.door().SandboxOptions()
-	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
-	options.Permit = nil                                                // the modules are this program's own
+	options.OnCompile, options.OnCompiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
+	options.Permit = nil                                                  // the modules are this program's own
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
-	target.Tier, target.Staging = a.tier, a.door().Staging
+	target.Tier, target.Staging = a.tier, a.door().WhyNotStaged
 	defer func() {
 		if e := target.Close(); err == nil {
 			err = e
@@ -147,13 +147,13 @@ func countFailed(results []selftest.Result) int {
 
 // attackProgress is a line on a terminal that says how far the attacks are.
 type attackProgress struct {
-	s     *stdio
-	on    bool
-	n, of int
+	s       *stdio
+	enabled bool
+	n, of   int
 }
 
 func newAttackProgress(a *app, areas []selftest.Area) *attackProgress {
-	p := &attackProgress{s: a.s, on: a.s.errTTY && !a.flags.quiet}
+	p := &attackProgress{s: a.s, enabled: a.s.errTTY && !a.flags.quiet}
 	for _, attack := range selftest.Attacks() {
 		if areas == nil || slices.Contains(areas, attack.Area) {
 			p.of++
@@ -163,7 +163,7 @@ func newAttackProgress(a *app, areas []selftest.Area) *attackProgress {
 }
 
 func (p *attackProgress) started(a selftest.Attack) {
-	if p.on {
+	if p.enabled {
 		fmt.Fprintf(p.s.err, "\r\x1b[K%d of %d: %s", p.n+1, p.of, a.Name)
 	}
 }
@@ -171,7 +171,7 @@ func (p *attackProgress) started(a selftest.Attack) {
 func (p *attackProgress) ended(selftest.Result) { p.n++ }
 
 func (p *attackProgress) clear() {
-	if p.on {
+	if p.enabled {
 		fmt.Fprint(p.s.err, "\r\x1b[K")
 	}
 }
@@ -179,7 +179,7 @@ func (p *attackProgress) clear() {
 func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier policy.Tier, verbose bool) error {
 	w := newAttacksTable()
 	var area selftest.Area
-	for _, r := range shown(results, verbose) {
+	for _, r := range attackRows(results, verbose) {
 		if r.Area != area {
 			if err := s.table(w); err != nil {
 				return err
@@ -200,7 +200,7 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 				return err
 			}
 			w = newAttacksTable()
-			fmt.Fprintf(s.out, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
+			fmt.Fprintf(s.out, "    %s %d ms.", r.Description, r.Duration.Milliseconds())
 			if r.Pass && r.Detail != "" {
 				fmt.Fprintf(s.out, " %s.", terminal.Line(r.Detail))
 			}
@@ -221,15 +221,15 @@ func newAttacksTable() *table.Table {
 	return table.New(table.Fixed(""), table.Fixed(""), table.Text(""))
 }
 
-// row is a line of the table, under the name that it has there.
-type row struct {
+// attackRow is a line of the table, under the name that it has there.
+type attackRow struct {
 	selftest.Result
 	Name string
 }
 
-// shown are the rows of a table. An attack that was tried with several kinds of module is
+// attackRows are the rows of a table. An attack that was tried with several kinds of module is
 // one, unless a kind let it through or every detail is wanted.
-func shown(results []selftest.Result, verbose bool) (rows []row) {
+func attackRows(results []selftest.Result, verbose bool) (rows []attackRow) {
 	for len(results) > 0 {
 		n := 1
 		for n < len(results) && results[n].Name == results[0].Name {
@@ -239,7 +239,7 @@ func shown(results []selftest.Result, verbose bool) (rows []row) {
 		results = results[n:]
 		if n > 1 && (verbose || countFailed(kinds) > 0) {
 			for _, r := range kinds {
-				rows = append(rows, row{r, fmt.Sprintf("%s (%s)", r.Name, r.Kind)})
+				rows = append(rows, attackRow{r, fmt.Sprintf("%s (%s)", r.Name, r.Kind)})
 			}
 			continue
 		}
@@ -251,7 +251,7 @@ func shown(results []selftest.Result, verbose bool) (rows []row) {
 		if kinds[0].Kind != machine.Native { // which most are tried with
 			name += " (" + strings.Join(names, ", ") + ")"
 		}
-		rows = append(rows, row{kinds[0], name})
+		rows = append(rows, attackRow{kinds[0], name})
 	}
 	return rows
 }
@@ -280,7 +280,7 @@ func attacksJSON(s *stdio, results []selftest.Result) error {
 	out := []attackJSON{}
 	for _, r := range results {
 		out = append(out, attackJSON{
-			Name: r.Name, Area: string(r.Area), Kind: r.Kind.String(), Tries: r.Tries, Result: strings.ToLower(verdict(r)),
+			Name: r.Name, Area: string(r.Area), Kind: r.Kind.String(), Tries: r.Description, Result: strings.ToLower(verdict(r)),
 			Mechanism: r.Mechanism, Detail: r.Detail, DurationMS: r.Duration.Milliseconds(),
 		})
 	}

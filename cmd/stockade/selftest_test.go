@@ -14,14 +14,14 @@ import (
 
 func TestAttacksThatDidNotPass(t *testing.T) {
 	results := []selftest.Result{
-		{Attack: selftest.Attack{Name: "first", Area: selftest.Files, Tries: "Try this."}, Pass: true,
+		{Attack: selftest.Attack{Name: "first", Area: selftest.Files, Description: "Try this."}, Pass: true,
 			Mechanism: "files: <masked> (EPERM)", Detail: "3 times", Duration: 12 * time.Millisecond},
-		{Attack: selftest.Attack{Name: "second-one", Area: selftest.Files, Tries: "Try that."}, Detail: "it worked:\nmade \x1b[31m"},
-		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
-		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Plugin}, Pass: true, Mechanism: "state: no, too"},
-		{Attack: selftest.Attack{Name: "theirs", Area: selftest.State, Tries: "Try it.", Kind: machine.Command}, Pass: true, Mechanism: "state: no"},
-		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
-		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Command}, Detail: "could not be tried: no"},
+		{Attack: selftest.Attack{Name: "second-one", Area: selftest.Files, Description: "Try that."}, Detail: "it worked:\nmade \x1b[31m"},
+		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Description: "Try it twice.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
+		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Description: "Try it twice.", Kind: machine.Plugin}, Pass: true, Mechanism: "state: no, too"},
+		{Attack: selftest.Attack{Name: "theirs", Area: selftest.State, Description: "Try it.", Kind: machine.Command}, Pass: true, Mechanism: "state: no"},
+		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Description: "Try more.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
+		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Description: "Try more.", Kind: machine.Command}, Detail: "could not be tried: no"},
 	}
 	for name, c := range map[string]struct {
 		json, verbose  bool
@@ -86,7 +86,7 @@ STATE
 			a := &app{s: &stdio{out: &stdout, err: &stderr}}
 			a.flags.json, a.flags.verbose = c.json, c.verbose
 			err := showAttacks(a, results, 1500*time.Millisecond, c.tier, c.left, c.missing)
-			if code := report(a.s, context.Background(), err); code != exitError {
+			if code := reportError(a.s, context.Background(), err); code != exitError {
 				t.Errorf("exit code %d", code)
 			}
 			if !strings.HasPrefix(stdout.String(), c.stdout) {

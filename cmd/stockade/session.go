@@ -39,7 +39,7 @@ func newSessionCmd(a *app) *cobra.Command {
 them and what they changed, answers. A long result is cut; --call shows all of one
 call. --files lists what changed in files, and what the tools keep.
 
-` + whatIsLast,
+` + sessionArgHelp,
 		Example: "  stockade session show\n  stockade session show --call 3\n  stockade session show --files\n  stockade session show 01k --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,8 +67,8 @@ Single calls (stockade call) are no conversation.`,
 	return cmd
 }
 
-// whatIsLast is said in the help of each command that looks at a session.
-const whatIsLast = `SESSION is an id, the beginning of one, or "last": the session that was added to
+// sessionArgHelp is said in the help of each command that looks at a session.
+const sessionArgHelp = `SESSION is an id, the beginning of one, or "last": the session that was added to
 last, in whatever directory. It may be a single call (stockade call).`
 
 func sessionArg(args []string) string {
@@ -158,12 +158,12 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 		page.columns = nil
 	}
 	o := a.transcriptOptions()
-	o.Past, o.Quiet, o.Asked, o.Columns, o.Color = true, false, false, page.columns, page.color
+	o.Replay, o.Quiet, o.QuestionsShown, o.Columns, o.Color = true, false, false, page.columns, page.color
 	if call > 0 {
 		return printCard(&page, st.Events(ctx, id, 0), call, o)
 	}
 	if prefix != "last" {
-		o.Open = "stockade session show " + terminal.Line(prefix) + " --call"
+		o.ShowCommand = "stockade session show " + terminal.Line(prefix) + " --call"
 	}
 	t := transcript.New(o)
 	for e, err := range st.Events(ctx, id, 0) {
@@ -176,7 +176,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 			}
 			continue
 		}
-		printPast(&page, t.Show(e))
+		printReplay(&page, t.Show(e))
 	}
 	return nil
 }
@@ -188,14 +188,14 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	}
 	id := sessionArg(args)
 	if id == "last" {
-		id, err = lastConversation(ctx, st, a.Work)
+		id, err = lastConversation(ctx, st, a.Workspace)
 	} else {
 		id, err = st.Resolve(ctx, id)
 	}
 	if err != nil {
 		return err
 	}
-	if err := a.returnTo(ctx, st, id); err != nil {
+	if err := a.enterWorkspace(ctx, st, id); err != nil {
 		return err
 	}
 	if len(args) < 2 && !a.s.piped() {
@@ -225,9 +225,9 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
-// changedLog returns the error for a session that cannot be resumed because its log was
+// wrapChainError returns the error for a session that cannot be resumed because its log was
 // changed. It returns any other error as it is.
-func changedLog(id string, err error) error {
+func wrapChainError(id string, err error) error {
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
 		return &exitErr{code: exitError, message: fmt.Sprintf("session %s does not go on: its log is not as it was written: %v", terminal.Line(id), broken),
 			hint: fmt.Sprintf("`stockade audit verify %s` says more; `stockade chat` begins a new session", terminal.Line(id))}
@@ -235,13 +235,13 @@ func changedLog(id string, err error) error {
 	return err
 }
 
-// returnTo goes to the workspace in which the session began, unless -C names
+// enterWorkspace goes to the workspace in which the session began, unless -C names
 // another: what a session may touch must not depend on where one stands.
-func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
-	began := a.Work
-	for e, err := range session.Checked(st.Events(ctx, id, 0)) {
+func (a *app) enterWorkspace(ctx context.Context, st session.Store, id string) error {
+	began := a.Workspace
+	for e, err := range session.VerifyEach(st.Events(ctx, id, 0)) {
 		if err != nil {
-			return changedLog(id, err)
+			return wrapChainError(id, err)
 		}
 		var s session.Started
 		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
@@ -250,10 +250,10 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		break
 	}
 	switch {
-	case began == a.Work:
+	case began == a.Workspace:
 		return nil
 	case a.flags.dir != "":
-		a.s.note("warning: the session began in %s and goes on in %s", began, a.Work)
+		a.s.note("warning: the session began in %s and goes on in %s", began, a.Workspace)
 		return nil
 	}
 	work, err := workspace(began)
@@ -261,8 +261,8 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		return usageError("-C names the directory to go on in", "the session began in %s: %v", began, err)
 	}
 	a.s.note("going on in %s, where the session began", work)
-	a.Work = work
-	a.shut() // it was opened for another workspace
+	a.Workspace = work
+	a.closeDoor() // it was opened for another workspace
 	return a.loadConfig(ctx)
 }
 
@@ -274,7 +274,7 @@ func newAuditCmd(a *app) *cobra.Command {
 session. Nothing is written. The head that is printed lets you see later whether
 events were cut off at the end: keep it, and compare. See ` + "`stockade help sessions`" + `.
 
-` + whatIsLast,
+` + sessionArgHelp,
 		Example: "  stockade audit verify\n  stockade audit verify last",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), a, args) },
@@ -313,7 +313,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	}
 	if a.flags.json {
 		open := []openCallJSON{}
-		for _, c := range v.Open {
+		for _, c := range v.OpenCalls {
 			open = append(open, openCallJSON{c.Session, c.Call, c.Name})
 		}
 		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": open}
@@ -327,7 +327,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		if encodeErr != nil {
 			return encodeErr
 		}
-		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(line)); writeErr != nil {
+		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.EscapeJSON(line)); writeErr != nil {
 			return writeErr
 		}
 	}
@@ -338,7 +338,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	if v.Deleted > 0 {
 		fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", v.Deleted)
 	}
-	for _, c := range v.Open {
+	for _, c := range v.OpenCalls {
 		fmt.Fprintf(a.s.out, "a call of %s in session %s has no result: it runs, or was ended by a crash, or what followed was removed\n",
 			terminal.Line(c.Name), terminal.Line(c.Session))
 	}

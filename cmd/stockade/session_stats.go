@@ -24,7 +24,7 @@ func newSessionStatsCmd(a *app) *cobra.Command {
 they took and what fuel they used; requests, tokens and cost by model. Without
 SESSION it counts all sessions in the log, single calls (stockade call) too.
 
-` + whatIsLast,
+` + sessionArgHelp,
 		Example: "  stockade session stats\n  stockade session stats last\n  stockade session stats --days 7\n  stockade session stats --json | jq .requests.cost",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,7 +96,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 			done += i.Events
 			continue
 		}
-		counter.Session()
+		counter.BeginSession()
 		for e, err := range st.Events(ctx, i.ID, 0) {
 			if err != nil {
 				return err
@@ -112,7 +112,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 }
 
 // stats shows what the session has used.
-func (t *turns) stats(ctx context.Context, _ string) error {
+func (t *conversation) stats(ctx context.Context, _ string) error {
 	st, err := t.a.door().Store(ctx)
 	if err != nil {
 		return err
@@ -180,14 +180,14 @@ type modelRequestsJSON struct {
 
 func statsOf(s stats.Stats) statsJSON {
 	calls := func(c stats.Calls) callsJSON {
-		return callsJSON{c.Number, c.Succeeded, c.Failed(), c.Denied, c.Stopped, c.Fuel, c.Took.Median().Milliseconds(), c.Took.Slowest().Milliseconds()}
+		return callsJSON{c.Number, c.Succeeded, c.Failed(), c.Denied, c.Stopped, c.Fuel, c.Durations.Median().Milliseconds(), c.Durations.Slowest().Milliseconds()}
 	}
-	requests := func(r stats.Spent) requestsJSON {
-		return requestsJSON{r.Requests, r.Restarts, r.Failed, r.Usage, r.Cost, r.Took.Median().Milliseconds(), r.Took.Slowest().Milliseconds()}
+	requests := func(r stats.ModelUse) requestsJSON {
+		return requestsJSON{r.Requests, r.Restarts, r.Failed, r.Usage, r.Cost, r.Durations.Median().Milliseconds(), r.Durations.Slowest().Milliseconds()}
 	}
 	out := statsJSON{
 		Sessions: s.Sessions, Events: s.Events, Deleted: s.Deleted, Turns: s.Turns, Ended: s.Ended, DurationMS: s.Duration.Milliseconds(),
-		Calls: calls(s.Calls), Tools: []toolCallsJSON{}, Requests: requests(s.Spent), Models: []modelRequestsJSON{},
+		Calls: calls(s.Calls), Tools: []toolCallsJSON{}, Requests: requests(s.ModelUse), Models: []modelRequestsJSON{},
 	}
 	if s.Events > 0 {
 		out.From, out.To = &s.From, &s.To
@@ -199,7 +199,7 @@ func statsOf(s stats.Stats) statsJSON {
 		out.Tools = append(out.Tools, toolCallsJSON{t.Name, calls(t.Calls)})
 	}
 	for _, m := range s.Models {
-		out.Models = append(out.Models, modelRequestsJSON{m.Provider, m.Name, requests(m.Spent)})
+		out.Models = append(out.Models, modelRequestsJSON{m.Provider, m.Name, requests(m.ModelUse)})
 	}
 	return out
 }
@@ -254,8 +254,8 @@ func toolRows(b *strings.Builder, s stats.Stats) {
 		if c.Denied > 0 {
 			denied = fmt.Sprint(c.Denied)
 		}
-		if c.Took.Number() > 0 {
-			median, slowest = brief(c.Took.Median()), brief(c.Took.Slowest())
+		if c.Durations.Number() > 0 {
+			median, slowest = shortDuration(c.Durations.Median()), shortDuration(c.Durations.Slowest())
 		}
 		if c.Fuel > 0 {
 			fuel = words.Count(c.Fuel)
@@ -282,12 +282,12 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	if len(s.Models) == 0 {
 		return
 	}
-	of, all := "of the requests", func(r stats.Spent) float64 { return float64(r.Requests) }
+	of, all := "of the requests", func(r stats.ModelUse) float64 { return float64(r.Requests) }
 	switch {
-	case s.Spent.Cost != nil && *s.Spent.Cost > 0:
-		of, all = "of the cost", func(r stats.Spent) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
-	case s.Spent.Usage.Total() > 0:
-		of, all = "of the tokens", func(r stats.Spent) float64 { return float64(r.Usage.Total()) }
+	case s.ModelUse.Cost != nil && *s.ModelUse.Cost > 0:
+		of, all = "of the cost", func(r stats.ModelUse) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
+	case s.ModelUse.Usage.Total() > 0:
+		of, all = "of the tokens", func(r stats.ModelUse) float64 { return float64(r.Usage.Total()) }
 	}
 	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", of, "cost")
 	below := func(text string) {
@@ -295,7 +295,7 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 			fmt.Fprintf(b, "    %s\n", line)
 		}
 	}
-	row := func(name string, r stats.Spent, bar string) {
+	row := func(name string, r stats.ModelUse, bar string) {
 		cost := "-"
 		if r.Cost != nil {
 			cost = words.Dollars(*r.Cost)
@@ -312,8 +312,8 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 			below(sent + ", " + received)
 		}
 		var said []string
-		if r.Took.Number() > 0 {
-			said = append(said, "answers took "+words.Duration(r.Took.Median())+", the slowest "+words.Duration(r.Took.Slowest()))
+		if r.Durations.Number() > 0 {
+			said = append(said, "answers took "+words.Duration(r.Durations.Median())+", the slowest "+words.Duration(r.Durations.Slowest()))
 		}
 		if r.Restarts > 0 {
 			said = append(said, words.Plural(r.Restarts, "request")+" sent again")
@@ -331,18 +331,18 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 		if name == "" {
 			name = "(not known)"
 		}
-		row(name+strings.Repeat(" ", max(36-terminal.Width(name), 0)), m.Spent, share(all(m.Spent), all(s.Spent), 17))
+		row(name+strings.Repeat(" ", max(36-terminal.Width(name), 0)), m.ModelUse, share(all(m.ModelUse), all(s.ModelUse), 17))
 	}
 	if rest := len(s.Models) - len(shown); rest > 0 {
 		fmt.Fprintf(b, "  and %s; --json has all\n", words.Plural(rest, "other model"))
 	}
 	if len(s.Models) > 1 {
-		row(fmt.Sprintf("%-36s", "all"), s.Spent, "")
+		row(fmt.Sprintf("%-36s", "all"), s.ModelUse, "")
 	}
 }
 
-// brief is a time in a column.
-func brief(d time.Duration) string {
+// shortDuration is a time in a column.
+func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return words.Duration(d)

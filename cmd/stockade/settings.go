@@ -17,22 +17,22 @@ import (
 // What tests put something else in the place of: where the administrator's policy
 // is, and the home directory of the user's account, for which nil asks the system.
 var (
-	administrator = policyfile.Administrator
-	accountHome   func() string
+	adminPolicyPlace = policyfile.Administrator
+	accountHome      func() string
 )
 
 // loadConfig reads what was set for this workspace. Where the command may ask, a
 // person is asked about a workspace's file that wants more than it may.
 func (a *app) loadConfig(ctx context.Context) error {
 	opts := settings.Options{
-		Env: a.s.env, Work: a.Work, Deny: a.flags.deny, Warn: a.warn, KnownUntrusted: a.trust == trustLeave,
+		Env: a.s.env, Workspace: a.Workspace, Deny: a.flags.deny, Warn: a.warn, SkipTrustWarning: a.trust == trustSkip,
 		Flags: []settings.Flag{
 			{Name: "--profile", Key: "profile", Value: a.flags.profile},
 			{Name: "--provider", Key: "model.provider", Value: a.flags.provider},
 			{Name: "--model", Key: "model.name", Value: a.flags.model},
 			{Name: "--max-turns", Key: "max_tool_turns", Value: a.flags.maxTurns},
 		},
-		Administrator: administrator(), AccountHome: accountHome,
+		Administrator: adminPolicyPlace(), AccountHome: accountHome,
 	}
 	if a.trust == trustAsk && !a.flags.json {
 		opts.Ask = a.askOnTerminal
@@ -51,7 +51,7 @@ func (a *app) checkVariables(environ []string) error {
 	const prefix = "STOCKADE_"
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
 	for _, key := range config.Keys() {
-		known = append(known, strings.TrimPrefix(config.Variable(key), prefix))
+		known = append(known, strings.TrimPrefix(config.EnvVar(key), prefix))
 	}
 	for _, text := range environ {
 		name, value, _ := strings.Cut(text, "=")
@@ -78,17 +78,17 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// checkNames looks for rules that speak of no call because of how something is
+// checkRuleNames looks for rules that speak of no call because of how something is
 // written: in a flag or a variable that is a mistake. A file may name tools of
 // modules that are not here, and is warned about.
-func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
+func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	known := []*tool.Catalog{catalog}
 	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
 		known = append(known, builtin)
 	}
 	for _, l := range a.Layers {
 		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
-			doubt := inWords(r.Doubt(a.tier, known...))
+			doubt := hintText(r.Lint(a.tier, known...))
 			switch {
 			case doubt == "":
 			case r.Source == policy.SourceFlag:
@@ -104,10 +104,10 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	return warned, nil
 }
 
-// checkOff looks for names in tools.off that are those of no tool and no module, which
+// checkToolsOff looks for names in tools.off that are those of no tool and no module, which
 // is a mistake in a variable, and a warning about a file.
-func (a *app) checkOff(catalog *tool.Catalog) error {
-	if len(a.Ceiling.Without) == 0 {
+func (a *app) checkToolsOff(catalog *tool.Catalog) error {
+	if len(a.Ceiling.DisabledNames) == 0 {
 		return nil
 	}
 	entries := catalog.Entries()
@@ -118,7 +118,7 @@ func (a *app) checkOff(catalog *tool.Catalog) error {
 	for _, e := range entries {
 		known = append(known, e.Name, e.Module.Name)
 	}
-	records, err := a.modules().Records()
+	records, err := a.moduleStore().Records()
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *app) checkOff(catalog *tool.Catalog) error {
 			known = append(known, r.Name+"_"+s.Name)
 		}
 	}
-	for _, l := range a.Ceiling.Without {
+	for _, l := range a.Ceiling.DisabledNames {
 		switch {
 		case slices.Contains(known, l.Value):
 		case strings.HasPrefix(l.From.Origin, "environment "):
@@ -141,4 +141,4 @@ func (a *app) checkOff(catalog *tool.Catalog) error {
 }
 
 // remember keeps an answer "always" or "project".
-func (a *app) remember(r policy.Rule) error { return a.Dirs.Remember(r, a.known.Text) }
+func (a *app) remember(r policy.Rule) error { return a.Dirs.Remember(r, a.redactor.Text) }

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// simulated is one call in the output of `policy simulate --json`.
-type simulated struct {
+// simulatedJSON is one call in the output of `policy simulate --json`.
+type simulatedJSON struct {
 	Call    string             `json:"call"`
 	Turn    int                `json:"turn,omitempty"`
 	Tool    string             `json:"tool"`
@@ -25,11 +25,11 @@ type simulated struct {
 	Changed bool               `json:"changed"`
 }
 
-// unknown is the effect of what cannot be decided.
-const unknown = "unknown"
+// effectUnknown is the effect of what cannot be decided.
+const effectUnknown = "unknown"
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
-	if err := a.otherRules(files); err != nil {
+	if err := a.useRuleFiles(files); err != nil {
 		return err
 	}
 	st, err := a.door().Store(ctx)
@@ -40,39 +40,39 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	began, calls, err := session.Calls(st.Events(ctx, id, 0))
+	began, calls, err := session.ReadCalls(st.Events(ctx, id, 0))
 	if err != nil {
 		return err
 	}
-	catalog, err := a.tools(ctx)
+	catalog, err := a.findTools(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := a.policy(catalog.Catalog, mountsOf(began))
+	p, err := a.newPolicy(catalog.Catalog, mountsOf(began))
 	if err != nil {
 		return err
 	}
-	out := []simulated{}
+	out := []simulatedJSON{}
 	counts := map[string]int{}
 	for _, past := range calls {
 		c := past.Call
 		if c.Cwd == "" {
-			c.Cwd = a.Work
+			c.Cwd = a.Workspace
 		}
-		s := simulated{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
+		s := simulatedJSON{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
 		if past.Decision != nil {
 			s.Was, s.Answer = past.Decision.Effect, past.Decision.Answer
-			if past.Decision.Unasked != "" { // nothing runs in a simulation, so it cannot know that nothing changes
+			if past.Decision.SkippedQuestion != "" { // nothing runs in a simulation, so it cannot know that nothing changes
 				s.Was = policy.Ask.String()
 			}
 		}
 		entry, ok := catalog.Find(c.Tool)
 		if !ok {
-			s.Now = policy.Explanation{Effect: unknown, Reason: "there is no such tool here: without its module it cannot be decided"}
+			s.Now = policy.Explanation{Effect: effectUnknown, Reason: "there is no such tool here: without its module it cannot be decided"}
 		} else {
 			c.Tool = entry.Name
-			d := p.Decide(c, entry, policy.Facts{Earlier: counts[entry.Name], Files: dispatch.NamedFiles(p, c, entry)})
-			if s.Now = explained(d.Explain()); d.Effect() != policy.Deny {
+			d := p.Decide(c, entry, policy.Facts{EarlierCalls: counts[entry.Name], Files: dispatch.NamedFiles(p, c, entry)})
+			if s.Now = withFlagHints(d.Explain()); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
 		}
@@ -107,13 +107,13 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 func mountsOf(began session.Started) (mounts []policy.Mount) {
 	for _, text := range began.Mounts {
 		dir, write := strings.CutSuffix(text, ":rw")
-		mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Named: "the session"})
+		mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Origin: "the session"})
 	}
 	return mounts
 }
 
-// otherRules puts files in the place of the user's own policy.
-func (a *app) otherRules(files []string) error {
+// useRuleFiles puts files in the place of the user's own policy.
+func (a *app) useRuleFiles(files []string) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -134,6 +134,6 @@ func (a *app) otherRules(files []string) error {
 		}
 		layers = append(layers, layer)
 	}
-	a.Layers, a.Ceiling = layers, policy.Meet(layers)
+	a.Layers, a.Ceiling = layers, policy.Combine(layers)
 	return nil
 }

@@ -45,7 +45,7 @@ func TestSoak(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	a := testApp(t)
 	for i := range 20 {
-		if err := os.WriteFile(filepath.Join(a.Work, fmt.Sprintf("file%d.txt", i)), []byte(content(i, 0)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(a.Workspace, fmt.Sprintf("file%d.txt", i)), []byte(content(i, 0)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ type soaking struct {
 func (s *soaking) warmUp(ctx context.Context) {
 	d := testSession(s.t, s.a)
 	for _, call := range []tool.Call{{Tool: "ls", Args: json.RawMessage(`{}`)}, {Tool: "bash", Args: json.RawMessage(`{"command":"true"}`)}} {
-		call.ID, call.Caller, call.Cwd = "call_warm_"+call.Tool, tool.CallerPerson, s.a.Work
+		call.ID, call.Caller, call.Cwd = "call_warm_"+call.Tool, tool.CallerPerson, s.a.Workspace
 		if r, err := d.Call(ctx, call); err != nil || r.Err != nil {
 			s.t.Fatalf("%s: %s, %v", call.Tool, r.Envelope(), err)
 		}
@@ -144,7 +144,7 @@ func (s *soaking) calls(ctx context.Context, random *rand.Rand, worker int) {
 			d = testSession(s.t, s.a)
 		}
 		call, fails := s.call(random, worker)
-		call.ID, call.Caller, call.Cwd = fmt.Sprintf("call_%d_%d", worker, i), tool.CallerPerson, s.a.Work
+		call.ID, call.Caller, call.Cwd = fmt.Sprintf("call_%d_%d", worker, i), tool.CallerPerson, s.a.Workspace
 		r, err := d.Call(ctx, call)
 		if err != nil {
 			s.t.Errorf("%s %s: %v", call.Tool, call.Args, err)

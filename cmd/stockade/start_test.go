@@ -58,7 +58,7 @@ func stocked(t testing.TB, s *store.Store, n int) {
 		records = append(records, store.Record{
 			Name: name, Source: "oci://" + repository + ":1", Repository: repository, ManifestDigest: "sha256:" + digest,
 			Digest: digest, Bytes: int64(len(code)), Manifest: m, Fingerprint: m.Fingerprint(), Evidence: evidence, Added: now,
-			Allowed: map[string]tool.Allowance{"": {Hosts: []string{"api.example.org"}}},
+			Allowances: map[string]tool.Allowance{"": {Hosts: []string{"api.example.org"}}},
 		})
 	}
 	if err := s.Change(codes, func([]store.Record) ([]store.Record, error) { return records, nil }); err != nil {
@@ -146,13 +146,13 @@ func BenchmarkTools(b *testing.B) {
 	for _, n := range []int{0, 50, 500} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			a := testApp(b)
-			stocked(b, a.modules(), n)
+			stocked(b, a.moduleStore(), n)
 			if _, err := registry.Builtin(); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if h, err := a.tools(b.Context()); err != nil || len(h.added) != n {
+				if h, err := a.findTools(b.Context()); err != nil || len(h.added) != n {
 					b.Fatal(len(h.added), err)
 				}
 			}

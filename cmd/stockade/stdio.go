@@ -27,9 +27,9 @@ type stdio struct {
 	err io.Writer
 	// flush writes what out holds back; nil: it holds back nothing.
 	flush func() error
-	// known takes secrets out of messages before they are laid out, which would
+	// redactor takes secrets out of messages before they are laid out, which would
 	// hide one that holds a line end. Nil: none are known.
-	known *redact.Redactor
+	redactor *redact.Redactor
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr
@@ -123,7 +123,7 @@ func (s *stdio) message(before, format string, args ...any) {
 	if s.columns != nil {
 		columns = s.columns()
 	}
-	for _, line := range terminal.Fold(s.known.Text(fmt.Sprintf(format, args...)), before, hanging, 0) {
+	for _, line := range terminal.Fold(s.redactor.Text(fmt.Sprintf(format, args...)), before, hanging, 0) {
 		fmt.Fprintln(s.err, strings.Join(wrapMessage(line, columns-1), "\n"))
 	}
 }
@@ -131,9 +131,9 @@ func (s *stdio) message(before, format string, args ...any) {
 // marked is a command in a message, clauses end with a semicolon, and messageWords are
 // its words with the blanks before them.
 var (
-	marked       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })
-	clauses      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;") })
-	messageWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$") })
+	quotedCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })
+	clauses       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;") })
+	messageWords  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$") })
 )
 
 // wrapMessage breaks a line of a message between its words. A command in it, which
@@ -145,7 +145,7 @@ func wrapMessage(line string, columns int) (rows []string) {
 	}
 	var parts []string
 	for _, clause := range clauses().FindAllString(line, -1) {
-		prose := marked().ReplaceAllString(clause, "")
+		prose := quotedCommand().ReplaceAllString(clause, "")
 		if strings.Contains(prose, " --") || strings.Contains(prose, ": stockade ") || strings.Contains(prose, ": export ") {
 			parts = append(parts, clause)
 		} else {
@@ -176,6 +176,6 @@ func printJSON(s *stdio, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := s.out.Write(visible.JSON(out.Bytes()))
+	_, err := s.out.Write(visible.EscapeJSON(out.Bytes()))
 	return err
 }

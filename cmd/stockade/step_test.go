@@ -25,7 +25,7 @@ import (
 func testApp(t testing.TB) *app {
 	t.Helper()
 	env := map[string]string{"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
-	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, known: new(redact.Redactor)}
+	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, redactor: new(redact.Redactor)}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true
 	if err := a.open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -47,9 +47,9 @@ func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
 	fatal(err)
 	mounts, err := a.workspaceMounts()
 	fatal(err)
-	grants, err := a.grants(catalog, mounts)
+	grants, err := a.policyOptions(catalog, mounts)
 	fatal(err)
-	s, err := a.door().Open(t.Context(), door.SessionOptions{Workspace: a.Work, Catalog: catalog, Policy: grants, Approver: yes{}})
+	s, err := a.door().Open(t.Context(), door.SessionOptions{Workspace: a.Workspace, Catalog: catalog, Policy: grants, Approver: yes{}})
 	fatal(err)
 	return s.Tools
 }
@@ -71,7 +71,7 @@ func (yes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, 
 func BenchmarkFiveReads(b *testing.B) {
 	a := testApp(b)
 	for i := range 2000 {
-		if err := os.WriteFile(filepath.Join(a.Work, fmt.Sprintf("file%d.txt", i)), []byte(strings.Repeat("a line of text\n", 200)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(a.Workspace, fmt.Sprintf("file%d.txt", i)), []byte(strings.Repeat("a line of text\n", 200)), 0o600); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func BenchmarkFiveReads(b *testing.B) {
 	carryOut := func(calls ...tool.Call) time.Duration {
 		for i := range calls {
 			id++
-			calls[i].ID, calls[i].Caller, calls[i].Cwd = fmt.Sprintf("call_%d", id), tool.CallerAgent, a.Work
+			calls[i].ID, calls[i].Caller, calls[i].Cwd = fmt.Sprintf("call_%d", id), tool.CallerAgent, a.Workspace
 		}
 		start := time.Now()
 		results, err := d.CallAll(context.Background(), calls, "")

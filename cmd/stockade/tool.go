@@ -30,7 +30,7 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			a.again = true
+			a.rescanSystem = true
 			t, err := newToolset(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 		}
 		return t.info(ctx, a, name)
 	}
-	mod, _, err := a.named(ctx, file)
+	mod, _, err := a.loadModule(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 	if err != nil {
 		return err
 	}
-	t := toolset{here: here{Catalog: catalog}, ceiling: a.Ceiling}
+	t := toolset{availableTools: availableTools{Catalog: catalog}, ceiling: a.Ceiling}
 	if _, ok := catalog.Find(inner); inner != "" && !ok {
-		return noTool(catalog, inner)
+		return noToolError(catalog, inner)
 	}
 	switch {
 	case a.flags.json:
@@ -226,7 +226,7 @@ compiled only with --large. Later calls of it then find it compiled.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var failed []error
 			for _, file := range args {
-				mod, err := registry.File(file)
+				mod, err := registry.ReadModule(file)
 				if err == nil {
 					err = a.door().Sandbox().Compile(cmd.Context(), mod)
 				}
@@ -245,13 +245,13 @@ compiled only with --large. Later calls of it then find it compiled.`,
 
 // toolset shows a catalog.
 type toolset struct {
-	here
+	availableTools
 	ceiling policy.Ceiling
 	denied  map[string]policy.Explanation // why a layer denies a tool, by its name; nil: not known
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
-	found, err := a.tools(ctx)
+	found, err := a.findTools(ctx)
 	if err != nil {
 		return toolset{}, err
 	}
@@ -260,18 +260,18 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	for i := range t.added {
 		m := &t.added[i]
 		for j := range m.Tools {
-			m.Tools[j].Off = cmp.Or(m.Tools[j].Off, t.off(m.Tools[j].Entry))
+			m.Tools[j].OffReason = cmp.Or(m.Tools[j].OffReason, t.denialReason(m.Tools[j].Entry))
 		}
 		if len(m.Tools) > 0 && a.Ceiling.PermitsRun(m.Tools[0].Entry.Module) != nil {
-			m.Record.Off = cmp.Or(m.Record.Off, m.Tools[0].Off)
+			m.Record.OffReason = cmp.Or(m.Record.OffReason, m.Tools[0].OffReason)
 		}
 	}
 	return t, err
 }
 
-// off returns the reason and the layer by which all calls of a tool are denied;
+// denialReason returns the reason and the layer by which all calls of a tool are denied;
 // empty if none does.
-func (t toolset) off(e *tool.Entry) string {
+func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {
 		return ""
@@ -279,11 +279,11 @@ func (t toolset) off(e *tool.Entry) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
-// on lists the tools that are not switched off.
-func (t toolset) on() []*tool.Entry { return t.switched("") }
+// enabled lists the tools that are not switched off.
+func (t toolset) enabled() []*tool.Entry { return t.bySwitch("") }
 
-// switched lists the tools that are switched off by one of the keys; "" is none.
-func (t toolset) switched(keys ...string) (out []*tool.Entry) {
+// bySwitch lists the tools that are switched off by one of the keys; "" is none.
+func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	for _, e := range t.Entries() {
 		if slices.Contains(keys, t.ceiling.SwitchedOff(e)) {
 			out = append(out, e)
@@ -298,7 +298,7 @@ const maxCell = 24
 func (t toolset) list(s *stdio) error {
 	rows := [][]string{{"TOOL", "RISK", "MODULE"}}
 	texts := []string{"DESCRIPTION"}
-	sorted, groups := tool.Groups(t.switched("", policy.OffKey)) // who has named one wants to see that
+	sorted, groups := tool.Groups(t.bySwitch("", policy.OffKey)) // who has named one wants to see that
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
@@ -342,13 +342,13 @@ func (t toolset) list(s *stdio) error {
 	return listAdded(s, t.added)
 }
 
-// changesOf is the decision about a command in the workspace that is nothing special.
-func (t toolset) changesOf(a *app, e *tool.Entry) (x policy.Explanation, err error) {
+// commandDecision is the decision about a command in the workspace that is nothing special.
+func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, err error) {
 	mounts, err := a.workspaceMounts()
 	if err != nil {
 		return x, err
 	}
-	p, err := a.policy(t.Catalog, mounts)
+	p, err := a.newPolicy(t.Catalog, mounts)
 	if err != nil {
 		return x, err
 	}
@@ -356,20 +356,20 @@ func (t toolset) changesOf(a *app, e *tool.Entry) (x policy.Explanation, err err
 	if err != nil {
 		return x, err
 	}
-	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Work}, e, policy.Facts{}).Explain(), nil
+	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Workspace}, e, policy.Facts{}).Explain(), nil
 }
 
 // deniedTools finds the tools of which no call of the model can come to anything,
 // and the layer that says so.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
-	p, err := a.policy(catalog, nil)
+	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]policy.Explanation{}
 	for _, e := range catalog.Entries() {
 		if p.Hides(e, tool.CallerAgent) {
-			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.Work}
+			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.Workspace}
 			out[e.Name] = p.Decide(call, e, policy.Facts{}).Explain()
 		}
 	}
@@ -398,7 +398,7 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 	_, _, isAdded := t.addedTool(name)
 	isTool = isTool || isAdded
 	if !isModule && !isTool {
-		return noTool(t.Catalog, name)
+		return noToolError(t.Catalog, name)
 	}
 	return t.listJSON(s, func(tool, module string) bool { return tool == name || !isTool && module == name })
 }
@@ -407,11 +407,11 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 // are not, that are wanted.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
-	shown := t.switched("", policy.OffKey)
+	shown := t.bySwitch("", policy.OffKey)
 	for _, m := range t.added {
 		for _, of := range m.Tools {
 			added[of.Entry] = addedAsJSON(m.Record, of)
-			if of.Off != "" && !slices.Contains(shown, of.Entry) {
+			if of.OffReason != "" && !slices.Contains(shown, of.Entry) {
 				shown = append(shown, of.Entry)
 			}
 		}
@@ -421,7 +421,7 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 		if !wanted(e.Name, e.Module.Name) {
 			continue
 		}
-		off := cmp.Or(t.ceiling.SwitchedOff(e), t.off(e))
+		off := cmp.Or(t.ceiling.SwitchedOff(e), t.denialReason(e))
 		if a := added[e]; a != nil && off == "" {
 			off = a.off
 		}
@@ -440,13 +440,13 @@ func (t toolset) schema(s *stdio, name string) error {
 		e, ok = of.Entry, true
 	}
 	if !ok {
-		return noTool(t.Catalog, name)
+		return noToolError(t.Catalog, name)
 	}
 	return printJSON(s, e.Parameters)
 }
 
 // addedTool finds a tool that was added, also one that is not offered.
-func (t toolset) addedTool(name string) (m registry.Added, of registry.AddedTool, ok bool) {
+func (t toolset) addedTool(name string) (m registry.AddedModule, of registry.AddedTool, ok bool) {
 	for _, m := range t.added {
 		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
 			return m, m.Tools[i], true
@@ -464,7 +464,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 		if m, ok := t.module(name); ok {
 			return a.infoAdded(m)
 		}
-		return noTool(t.Catalog, name)
+		return noToolError(t.Catalog, name)
 	}
 	snapshot, err := a.door().Sandbox().Snapshot(ctx, e.Module)
 	if err != nil {
@@ -474,22 +474,22 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	w.Row("tool", e.Name)
 	if key := t.ceiling.SwitchedOff(e); key != "" {
 		w.Row("state", "off, by the setting "+key)
-	} else if off := t.off(e); off != "" {
+	} else if off := t.denialReason(e); off != "" {
 		w.Row("state", "off: "+off)
 	}
 	w.Row("risk", policy.RiskOf(e))
-	w.Row("asks for", asksFor(e.Asks))
+	w.Row("asks for", capabilitiesText(e.Requested))
 	if e.Allowed != nil {
-		w.Row("may use", allowedWords(*e.Allowed))
+		w.Row("may use", allowanceText(*e.Allowed))
 	}
 	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, words.Bytes(e.Module.Bytes)))
 	w.Row("digest", "sha256:"+e.Module.Digest)
-	w.Row("calls", snapshotWords(snapshot))
+	w.Row("calls", snapshotText(snapshot))
 	if err := a.s.table(w); err != nil {
 		return err
 	}
 	if e.Capabilities.Exec != "" {
-		changes, err := t.changesOf(a, e)
+		changes, err := t.commandDecision(a, e)
 		if err != nil {
 			return err
 		}
@@ -504,8 +504,8 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 // maxShownName is how much of a name stands in a message.
 const maxShownName = 200
 
-// noTool says that there is no tool of a name.
-func noTool(catalog *tool.Catalog, name string) error {
+// noToolError says that there is no tool of a name.
+func noToolError(catalog *tool.Catalog, name string) error {
 	hint := "`stockade tool list` shows the tools"
 	if near := catalog.Nearest(name); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -513,8 +513,8 @@ func noTool(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", words.Clip(name, maxShownName))
 }
 
-// snapshotWords says what calls of a tool begin with, and so what they cost.
-func snapshotWords(b sandbox.SnapshotInfo) string {
+// snapshotText says what calls of a tool begin with, and so what they cost.
+func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
 	}
@@ -525,7 +525,7 @@ func snapshotWords(b sandbox.SnapshotInfo) string {
 	return said
 }
 
-func asksFor(c tool.Capabilities) string {
+func capabilitiesText(c tool.Capabilities) string {
 	var said []string
 	if c.Exec != "" {
 		said = append(said, fmt.Sprintf("running the command in its argument %q", c.Exec))

@@ -26,26 +26,26 @@ const referenceHelp = `REF is one of
 type addOptions struct {
 	as       string
 	describe string
-	yes      reviewed
+	yes      reviewedYes
 	allow    allowFlags
 }
 
-// reviewed is the yes of a script, which goes with the hash of what was reviewed.
-type reviewed struct {
+// reviewedYes is the yes of a script, which goes with the hash of what was reviewed.
+type reviewedYes struct {
 	yes    bool
 	sha256 string
 }
 
-func (o *reviewed) add(cmd *cobra.Command, yes, what string) {
+func (o *reviewedYes) add(cmd *cobra.Command, yes, what string) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, yes)
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the "+what+" that was reviewed, in hex")
 }
 
-// half reports whether one of the two flags is missing.
-func (o reviewed) half() bool { return o.yes != (o.sha256 != "") }
+// isIncomplete reports whether one of the two flags is missing.
+func (o reviewedYes) isIncomplete() bool { return o.yes != (o.sha256 != "") }
 
-// is reports whether it is what was reviewed.
-func (o reviewed) is(digest string) bool {
+// matches reports whether it is what was reviewed.
+func (o reviewedYes) matches(digest string) bool {
 	return strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), digest)
 }
 
@@ -86,13 +86,13 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 }
 
 func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
-	if o.yes.half() {
+	if o.yes.isIncomplete() {
 		return usageError("the module that was reviewed: --yes --sha256 \"$(sha256sum <FILE | cut -d' ' -f1)\"", "--yes and --sha256 belong together")
 	}
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkMayAdd(); err != nil {
 		return err
 	}
-	describe, err := a.describing(o.describe)
+	describe, err := a.loadDescriber(o.describe)
 	if err != nil {
 		return err
 	}
@@ -101,32 +101,32 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return err
 	}
 	a.scanSystem(ctx, true)
-	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as, Describe: describe})
+	review, err := a.review(ctx, registry.Request{Candidate: candidate, Name: o.as, Describe: describe})
 	if err != nil {
-		return a.undescribed(candidate, ref, err)
+		return a.undescribedError(candidate, ref, err)
 	}
-	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
-		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, shownVersion(review.Record.Manifest), review.Record.Digest)
+	if review.IsUnchanged() && !o.allow.isSet() && a.isIntact(*review.Previous) {
+		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, displayVersion(review.Record.Manifest), review.Record.Digest)
 		return nil
 	}
 	if o.yes.yes {
-		if !o.yes.is(candidate.Digest) {
+		if !o.yes.matches(candidate.Digest) {
 			a.showCard(a.s.err, review)
 			return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; it is not added", ref, candidate.Digest)
 		}
-		if err := o.allow.into(a, &review.Record, ""); err != nil {
+		if err := o.allow.grantTo(a, &review.Record, ""); err != nil {
 			return err
 		}
-		return a.keep(review)
+		return a.addModule(review)
 	}
 	if err := a.askAdd(ctx, review, o, ref); err != nil {
 		return err
 	}
-	return a.keep(review)
+	return a.addModule(review)
 }
 
 func (a *app) showCard(w io.Writer, r *registry.Review) {
-	fmt.Fprint(w, card{review: r, width: 80, work: a.Work}.short())
+	fmt.Fprint(w, card{review: r, width: 80, work: a.Workspace}.short())
 }
 
 // askAdd asks whether to add a module, and writes into its record what it may have. No
@@ -135,32 +135,32 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 	in, out, done, ok := a.terminal()
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
-		return &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
+		return &exitErr{code: exitNobodyToAsk, message: "it is not added: there is no terminal to ask on",
 			hint: "to add exactly this module: " + a.addCommand(r, ref, o)}
 	}
 	defer done()
-	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Workspace}
 	gift, choices := tool.Allowance{}, slices.Clone(yesOrNo)
 	switch {
-	case o.allow.any():
-		if err := o.allow.into(a, &r.Record, ""); err != nil {
+	case o.allow.isSet():
+		if err := o.allow.grantTo(a, &r.Record, ""); err != nil {
 			return err
 		}
-		choices[0].Words = "with " + allowedWords(r.Record.Allowed[""])
-	case r.Keeps():
-		choices[0].Words = "yes; what you have allowed stays"
+		choices[0].Label = "with " + allowanceText(r.Record.Allowances[""])
+	case r.KeepsAllowance():
+		choices[0].Label = "yes; what you have allowed stays"
 	default:
-		gift = registry.WantsOf(r.Record.Manifest).Gift(a.Work, r.Was)
-		choices = yesChoices(gift, no)
+		gift = registry.WantsOf(r.Record.Manifest).DefaultAllowance(a.Workspace, r.Previous)
+		choices = yesChoices(gift, noChoice)
 	}
-	answer, err := a.put(ctx, in, out, prompt.New("Add it?", choices, c.short, c.long))
+	answer, err := a.askChoice(ctx, in, out, prompt.New("Add it?", choices, c.short, c.long))
 	switch {
 	case err != nil:
 		return err
 	case answer == 'n':
 		return &exitErr{code: exitDenied, message: r.Record.Name + " is not added"}
-	case answer == 'y' && !gift.Nothing():
-		r.Record.Allowed = map[string]tool.Allowance{"": gift}
+	case answer == 'y' && !gift.IsZero():
+		r.Record.Allowances = map[string]tool.Allowance{"": gift}
 	}
 	return nil
 }
@@ -173,14 +173,14 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 		ref = word
 	}
 	if o.describe != "" {
-		describe = " " + asFlag("--describe", o.describe)
+		describe = " " + formatFlag("--describe", o.describe)
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Came(), asOther(r.Record), describe, o.allow, a.fetchFlags(), ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.OriginalDigest(), asNameFlag(r.Record), describe, o.allow, a.fetchFlags(), ref)
 }
 
-// asOther returns the flag for a module that is not kept under the name that it has itself.
+// asNameFlag returns the flag for a module that is not kept under the name that it has itself.
 // A blank is before the flag.
-func asOther(r store.Record) string {
+func asNameFlag(r store.Record) string {
 	if r.Name == r.Manifest.Name {
 		return ""
 	}
@@ -193,34 +193,34 @@ func (a *app) fetchFlags() (out string) {
 		out = " --large"
 	}
 	for _, host := range a.flags.allowNet {
-		out += " " + asFlag("--allow-net", host)
+		out += " " + formatFlag("--allow-net", host)
 	}
 	return out
 }
 
-// keep adds what was answered with yes, and says so.
-func (a *app) keep(r *registry.Review) error {
-	if err := registry.Keep(a.modules(), r); err != nil {
+// addModule adds what was answered with yes, and says so.
+func (a *app) addModule(r *registry.Review) error {
+	if err := registry.Save(a.moduleStore(), r); err != nil {
 		return err
 	}
 	verb := "added"
-	if r.Was != nil {
+	if r.Previous != nil {
 		verb = "updated"
 	}
-	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
-	all := registry.AllowedTo(r.Record)
+	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, displayVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
+	all := registry.TotalAllowance(r.Record)
 	w := registry.WantsOf(r.Record.Manifest)
-	switch words := allowedWords(all); {
-	case !all.Nothing() && r.Was != nil && r.Keeps():
+	switch words := allowanceText(all); {
+	case !all.IsZero() && r.Previous != nil && r.KeepsAllowance():
 		a.s.note("it has what you had allowed, because the same publisher has signed it and nothing of what it asks for has changed: %s", words)
-	case !all.Nothing():
+	case !all.IsZero():
 		a.s.note("it may use: %s", words)
 	case w.Inferred && !w.Nothing():
-		a.s.note("it can only compute so far; it does not say what it needs, and its imports could use: %s", strings.Join(w.Could(), ", "))
-		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Work))
+		a.s.note("it can only compute so far; it does not say what it needs, and its imports could use: %s", strings.Join(w.InferredAccess(), ", "))
+		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Workspace))
 	case !w.Nothing():
 		a.s.note("it can only compute so far; it asks for: %s", w.String())
-		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Work))
+		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Workspace))
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 // describer puts a description into a module.
 type describer = func(context.Context, *tool.Module) (*tool.Module, error)
 
-// describing reads a description; nil: none is named.
-func (a *app) describing(file string) (describer, error) {
+// loadDescriber reads a description; nil: none is named.
+func (a *app) loadDescriber(file string) (describer, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -31,22 +31,22 @@ func (a *app) describing(file string) (describer, error) {
 		return nil, usageError("`stockade tool describe FILE.wasm` writes one to begin with", "--describe: %v", err)
 	}
 	if err != nil {
-		return nil, badDescription(err)
+		return nil, descriptionError(err)
 	}
 	return func(ctx context.Context, mod *tool.Module) (*tool.Module, error) {
 		mod, err := d.Add(ctx, a.door().Sandbox(), mod)
-		return mod, badDescription(err)
+		return mod, descriptionError(err)
 	}, nil
 }
 
-// carrying puts the description that a module has into what comes in its place.
-func (a *app) carrying(r store.Record) describer {
+// keepDescription puts the description that a module has into what comes in its place.
+func (a *app) keepDescription(r store.Record) describer {
 	return func(_ context.Context, mod *tool.Module) (*tool.Module, error) {
-		code, err := a.modules().Module(r).Read()
+		code, err := a.moduleStore().Module(r).Read()
 		if err != nil {
 			return nil, err
 		}
-		out, err := description.Carry(code, mod)
+		out, err := description.Copy(code, mod)
 		if err != nil {
 			return nil, &exitErr{code: exitError, message: fmt.Sprintf("the description of %s does not fit any more: %v", r.Name, err),
 				hint: "to take it all the same, add it again from where it came, without a description or with another one"}
@@ -55,21 +55,21 @@ func (a *app) carrying(r store.Record) describer {
 	}
 }
 
-// badDescription says where examples are, if it is the file that is wrong.
-func badDescription(err error) error {
+// descriptionError says where examples are, if it is the file that is wrong.
+func descriptionError(err error) error {
 	if _, ok := errors.AsType[*keys.Error](err); ok {
 		return usageError("`stockade help plugins` has examples", "%v", err)
 	}
 	return err
 }
 
-// undescribed says how a command is described that was not added because it does not
+// undescribedError says how a command is described that was not added because it does not
 // say what it is.
-func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
+func (a *app) undescribedError(c *source.Candidate, ref string, err error) error {
 	if _, ok := errors.AsType[*admit.UndescribedError](err); !ok {
 		return err
 	}
-	mod := tool.ModuleOf(registry.NameOf(c.Source), tool.OriginAdded, c.Source, c.Code)
+	mod := tool.NewModule(registry.NameOf(c.Source), tool.OriginAdded, c.Source, c.Code)
 	sample, sampleErr := description.Sample(mod)
 	if sampleErr != nil {
 		return err
@@ -93,7 +93,7 @@ them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 		Example: "  stockade tool describe php.wasm >php.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			mod, _, err := a.named(cmd.Context(), args[0])
+			mod, _, err := a.loadModule(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -19,21 +19,21 @@ import (
 
 // What of a file is shown in a row; --json has all of it.
 const (
-	shownGroups = 6 // of imports
-	shownNames  = 8 // of each
+	maxImportGroups = 6 // of imports
+	maxGroupNames   = 8 // of each
 )
 
 // fileReport is what `tool info` says of a file.
 type fileReport struct {
-	file string // as it was named
-	mod  *tool.Module
-	from *origin // nil: it is a file
+	file       string // as it was named
+	mod        *tool.Module
+	provenance *provenance // nil: it is a file
 	sandbox.Inspection
 }
 
 // infoFile describes a module in a file or elsewhere. It is not compiled, run or kept.
 func (a *app) infoFile(ctx context.Context, file string) error {
-	mod, from, err := a.named(ctx, file)
+	mod, from, err := a.loadModule(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if i.Refused == nil {
-		i.Refused = a.Ceiling.PermitsRun(mod)
+	if i.Refusal == nil {
+		i.Refusal = a.Ceiling.PermitsRun(mod)
 	}
 	r := fileReport{file, mod, from, i}
 	if a.flags.json {
@@ -56,19 +56,19 @@ func (a *app) showFile(r fileReport) error {
 	a.infoLine("kind", r.Shape.String())
 	a.infoLine("size", words.Bytes(r.mod.Bytes))
 	a.infoLine("sha256", r.mod.Digest)
-	if r.from != nil {
-		a.infoLine("manifest", strings.TrimPrefix(r.from.Manifest, "sha256:"))
-		a.infoLine("signed by", r.from.SignedBy)
+	if r.provenance != nil {
+		a.infoLine("manifest", strings.TrimPrefix(r.provenance.Manifest, "sha256:"))
+		a.infoLine("signed by", r.provenance.SignedBy)
 	}
 	if m := r.Manifest; m != nil {
-		a.infoLine("module", m.Name+" "+shownVersion(*m))
+		a.infoLine("module", m.Name+" "+displayVersion(*m))
 	}
 	title := "imports"
 	for _, row := range r.imports() {
 		a.infoLine(title, row)
 		title = ""
 	}
-	a.infoLine("missing", suffix("of WASI preview 1: ", names(r.Missing)))
+	a.infoLine("missing", prefixIfSet("of WASI preview 1: ", nameList(r.Missing)))
 	a.infoLine("exports", r.exports())
 	a.infoLine("inside", r.inside())
 	a.infoLine("tools", r.tools())
@@ -78,13 +78,13 @@ func (a *app) showFile(r fileReport) error {
 	verdict, hints := r.verdict()
 	a.infoLine("runs here", verdict)
 	if r.Manifest != nil {
-		a.s.warnRuns(*r.Manifest)
+		a.s.warnOptionArgs(*r.Manifest)
 		fmt.Fprintln(a.s.out)
 		for _, s := range r.Manifest.Tools {
 			fmt.Fprintln(a.s.out, s.Name)
-			rows := card{width: a.s.width()}.behindBar("", "", s.Description, textRows)
+			rows := card{width: a.s.width()}.quotedRows("", "", s.Description, textRows)
 			if s.Run != nil {
-				rows = append(rows, card{width: a.s.width()}.behindBar("", "it is run so: ", runLines(*s.Run), textRows)...)
+				rows = append(rows, card{width: a.s.width()}.quotedRows("", "it is run so: ", runLines(*s.Run), textRows)...)
 			}
 			fmt.Fprintln(a.s.out, strings.Join(rows, "\n"))
 		}
@@ -102,10 +102,10 @@ func (r fileReport) imports() (rows []string) {
 	}
 	groups := r.Module.ImportGroups()
 	for i, g := range groups {
-		if i == shownGroups {
+		if i == maxImportGroups {
 			return append(rows, fmt.Sprintf("and from %s", words.Plural(len(groups)-i, "more module")))
 		}
-		rows = append(rows, fmt.Sprintf("%s (%d): %s", shownName(g.Module), len(g.Names), names(g.Names)))
+		rows = append(rows, fmt.Sprintf("%s (%d): %s", displayName(g.Module), len(g.Names), nameList(g.Names)))
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
 }
@@ -123,7 +123,7 @@ func (r fileReport) exports() string {
 	if functions == nil {
 		return "no function"
 	}
-	return fmt.Sprintf("%s: %s", words.Plural(len(functions), "function"), names(functions))
+	return fmt.Sprintf("%s: %s", words.Plural(len(functions), "function"), nameList(functions))
 }
 
 // externRows are the imports or exports of a component, those of one kind in a row.
@@ -134,7 +134,7 @@ func externRows(externs []wasm.Extern) (rows []string) {
 	}
 	for kind := range wasm.ExternInstance + 1 {
 		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
-			rows = append(rows, fmt.Sprintf("%s: %s", words.Plural(len(of), (wasm.ExternInstance-kind).String()), names(of)))
+			rows = append(rows, fmt.Sprintf("%s: %s", words.Plural(len(of), (wasm.ExternInstance-kind).String()), nameList(of)))
 		}
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
@@ -150,8 +150,8 @@ func (r fileReport) inside() string {
 	if c.Components > 0 {
 		text += " and " + words.Plural(c.Components, "component")
 	}
-	if r.Main != nil {
-		text += fmt.Sprintf("; the largest module has %s and is %s", words.Bytes(int64(len(r.Main.Raw))), wasm.Classify(r.Main))
+	if r.LargestModule != nil {
+		text += fmt.Sprintf("; the largest module has %s and is %s", words.Bytes(int64(len(r.LargestModule.Raw))), wasm.Classify(r.LargestModule))
 	}
 	return text
 }
@@ -160,7 +160,7 @@ func (r fileReport) tools() string {
 	switch {
 	case r.Manifest != nil:
 		return fmt.Sprintf("%d, which a section of it describes", len(r.Manifest.Tools))
-	case r.Refused == nil && r.Shape.Kind != wasm.Command: // of which few do
+	case r.Refusal == nil && r.Shape.Kind != wasm.Command: // of which few do
 		return "it says them when it is asked"
 	}
 	return ""
@@ -168,35 +168,35 @@ func (r fileReport) tools() string {
 
 // verdict says whether the module runs here, and what would make it run or say more.
 func (r fileReport) verdict() (text string, hints []string) {
-	if r.Refused != nil {
-		if _, ok := errors.AsType[*admit.LargeError](r.Refused); ok {
-			if r.from != nil {
-				return "once it is added: at its size that takes a person's word", []string{asFlag("stockade tool add --large", r.file)}
+	if r.Refusal != nil {
+		if _, ok := errors.AsType[*admit.LargeError](r.Refusal); ok {
+			if r.provenance != nil {
+				return "once it is added: at its size that takes a person's word", []string{formatFlag("stockade tool add --large", r.file)}
 			}
-			return "once it is compiled: at its size that takes a person's word", []string{asFlag("stockade tool compile --large", r.file)}
+			return "once it is compiled: at its size that takes a person's word", []string{formatFlag("stockade tool compile --large", r.file)}
 		}
-		if e, ok := errors.AsType[*admit.KindError](r.Refused); ok {
-			if how := wouldRun(e); how != "" {
+		if e, ok := errors.AsType[*admit.KindError](r.Refusal); ok {
+			if how := runAdvice(e); how != "" {
 				hints = []string{how}
 			}
 			if e.MainRuns {
 				return "no, but its largest core module is of a kind that does", hints
 			}
 			text = "no: modules of its kind do not"
-			if needs := r.foreign(); len(needs) > 0 {
-				text = "no: it needs functions of a host of its own: " + names(needs)
+			if needs := r.foreignImports(); len(needs) > 0 {
+				text = "no: it needs functions of a host of its own: " + nameList(needs)
 			}
 			return text, hints
 		}
-		if e, ok := errors.AsType[*admit.RefusedError](r.Refused); ok {
+		if e, ok := errors.AsType[*admit.RefusedError](r.Refusal); ok {
 			return "no: " + e.Why, nil
 		}
-		return "no: " + r.Refused.Error(), nil
+		return "no: " + r.Refusal.Error(), nil
 	}
 	if r.Manifest != nil {
 		return "yes", nil
 	}
-	describe := asFlag("stockade tool describe", r.file)
+	describe := formatFlag("stockade tool describe", r.file)
 	switch r.Shape.Kind {
 	case wasm.Command:
 		text = "yes, if it answers --schema as ikigai's tools do, or is described"
@@ -207,11 +207,11 @@ func (r fileReport) verdict() (text string, hints []string) {
 	default:
 		text = "yes"
 	}
-	return text, append(hints, "to ask it for its tools, with nothing granted: "+asFlag("stockade tool info --ask", r.file))
+	return text, append(hints, "to ask it for its tools, with nothing granted: "+formatFlag("stockade tool info --ask", r.file))
 }
 
-// foreign are the imports that only the one host has for which a module was built.
-func (r fileReport) foreign() (out []string) {
+// foreignImports are the imports that only the one host has for which a module was built.
+func (r fileReport) foreignImports() (out []string) {
 	if r.Shape.Kind != wasm.Unknown && r.Shape.Kind != wasm.Library && r.Shape.Kind != wasm.Reactor {
 		return nil // other hosts are known to have them
 	}
@@ -223,15 +223,15 @@ func (r fileReport) foreign() (out []string) {
 	return out
 }
 
-// names shows names of a module's, as many as fit into a few rows.
-func names(of []string) string {
+// nameList shows names of a module's, as many as fit into a few rows.
+func nameList(of []string) string {
 	var out []string
 	for i, name := range of {
-		if i == shownNames && len(of) > i+1 {
+		if i == maxGroupNames && len(of) > i+1 {
 			out = append(out, fmt.Sprintf("and %d more", len(of)-i))
 			break
 		}
-		out = append(out, shownName(name))
+		out = append(out, displayName(name))
 	}
 	return strings.Join(out, ", ")
 }
@@ -239,9 +239,9 @@ func names(of []string) string {
 // plainName matches a name that cannot be taken for anything but one.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`) })
 
-// shownName is a name that a module has given to something. One that is not plain is
+// displayName is a name that a module has given to something. One that is not plain is
 // quoted, in ASCII, and cut off: it could read like words of ours.
-func shownName(name string) string {
+func displayName(name string) string {
 	if plainName().MatchString(name) {
 		return name
 	}
@@ -260,7 +260,7 @@ type fileJSON struct {
 	Description string `json:"description"`
 	Bytes       int64  `json:"bytes"`
 	SHA256      string `json:"sha256"`
-	*origin
+	*provenance
 	Module      string      `json:"module,omitempty"`
 	Version     string      `json:"version,omitempty"`
 	Imports     []namedJSON `json:"imports"`
@@ -291,7 +291,7 @@ type specJSON struct {
 func (r fileReport) json() fileJSON {
 	out := fileJSON{
 		File: r.file, Kind: r.Shape.Kind.String(), Description: r.Shape.String(), Bytes: r.mod.Bytes, SHA256: r.mod.Digest,
-		Missing: r.Missing, Imports: []namedJSON{}, Exports: []namedJSON{}, Runs: r.Refused == nil, origin: r.from,
+		Missing: r.Missing, Imports: []namedJSON{}, Exports: []namedJSON{}, Runs: r.Refusal == nil, provenance: r.provenance,
 	}
 	if m := r.Module; m != nil {
 		for _, i := range m.Imports {

@@ -88,7 +88,7 @@ func writeShape(ts *testscript.TestScript, neg bool, args []string) {
 // inspected is a module as `tool info` looks at it.
 func inspected(t *testing.T, code []byte) fileReport {
 	t.Helper()
-	mod := tool.ModuleOf("m", tool.OriginFile, "./m.wasm", code)
+	mod := tool.NewModule("m", tool.OriginFile, "./m.wasm", code)
 	box := sandbox.New(sandbox.Options{})
 	t.Cleanup(func() { _ = box.Close() })
 	i, err := box.Inspect(t.Context(), mod)
@@ -121,7 +121,7 @@ func TestWhatIsSaidOfFilesThatRun(t *testing.T) {
 		"hyper-mcp-v2": {[]string{"kind       an Extism plugin for hyper-mcp v2\n", "runs here  yes\n"}, []string{"tool info --ask ./m.wasm"}},
 	} {
 		r := inspected(t, shapes()[shape])
-		r.Refused = nil // whichever kinds this program has
+		r.Refusal = nil // whichever kinds this program has
 		out, hints := shownFile(t, r, 80)
 		for _, text := range c.says {
 			if !strings.Contains(out, text) {
@@ -194,7 +194,7 @@ func TestNoNameInAFileReadsLikeAWordOfOurs(t *testing.T) {
 		"fd_write": "fd_write", "": `""`, "[method]a.b": "[method]a.b", "a, runs here": `"a, runs here"`, "a\nruns here  yes": `"a\nruns here  yes"`, `"`: `"\""`,
 		"\u202eyes": `"\u202eyes"`, strings.Repeat("a", 90): `"` + strings.Repeat("a", 60) + `"...`, strings.Repeat("é", 40): `"` + strings.Repeat(`\u00e9`, 30) + `"...`,
 	} {
-		if got := shownName(name); got != want {
+		if got := displayName(name); got != want {
 			t.Errorf("the name %q is shown as %s, want %s", name, got, want)
 		}
 	}

@@ -26,15 +26,15 @@ type allowFlags struct {
 
 func (o *allowFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.Var((*repeated)(&o.read), "read", "a directory that it may read; may be repeated")
-	f.Var((*repeated)(&o.write), "write", "a directory that it may read and change; may be repeated")
-	f.Var((*repeated)(&o.hosts), "host", "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
-	f.Var((*repeated)(&o.secrets), "secret", "a secret that it may use, by its name; may be repeated")
+	f.Var((*stringsFlag)(&o.read), "read", "a directory that it may read; may be repeated")
+	f.Var((*stringsFlag)(&o.write), "write", "a directory that it may read and change; may be repeated")
+	f.Var((*stringsFlag)(&o.hosts), "host", "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
+	f.Var((*stringsFlag)(&o.secrets), "secret", "a secret that it may use, by its name; may be repeated")
 	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands, each of which you are asked about")
 	f.BoolVar(&o.store, "store", false, "let it keep things in a session, which its other tools read that have this, too")
 }
 
-func (o allowFlags) any() bool {
+func (o allowFlags) isSet() bool {
 	return o.exec || o.store || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
@@ -45,7 +45,7 @@ func (o allowFlags) String() (out string) {
 		values []string
 	}{{"--read", o.read}, {"--write", o.write}, {"--host", o.hosts}, {"--secret", o.secrets}} {
 		for _, value := range f.values {
-			out += " " + asFlag(f.name, value)
+			out += " " + formatFlag(f.name, value)
 		}
 	}
 	if o.exec {
@@ -93,10 +93,10 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	return a, nil
 }
 
-// lessened takes out of an allowance what the flags name, which need not be there any
+// subtractFrom takes out of an allowance what the flags name, which need not be there any
 // more or be asked for; all of it if that is nothing.
-func (o allowFlags) lessened(from tool.Allowance) tool.Allowance {
-	if !o.any() {
+func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
+	if !o.isSet() {
 		return tool.Allowance{}
 	}
 	a := tool.Allowance{Hosts: slices.Clone(o.hosts), Secrets: o.secrets, Exec: o.exec, Store: o.store}
@@ -118,23 +118,23 @@ func (o allowFlags) lessened(from tool.Allowance) tool.Allowance {
 	return from.Without(a)
 }
 
-// into adds what the flags say to what a record allows.
-func (o allowFlags) into(app *app, r *store.Record, inner string) error {
-	if !o.any() {
+// grantTo adds what the flags say to what a record allows.
+func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
+	if !o.isSet() {
 		return nil
 	}
 	a, err := o.allowance(app.Masked())
 	if err != nil {
 		return err
 	}
-	name, asks := r.Name+suffix(":", inner), registry.WantsOf(onlyTool(r.Manifest, inner))
-	if err := asks.Covers(a); err != nil { // it would mean nothing
+	name, asks := r.Name+prefixIfSet(":", inner), registry.WantsOf(onlyTool(r.Manifest, inner))
+	if err := asks.CheckAllowance(a); err != nil { // it would mean nothing
 		return usageError(name+" asks for: "+asks.String(), "%s %v", name, err)
 	}
-	if r.Allowed == nil {
-		r.Allowed = map[string]tool.Allowance{}
+	if r.Allowances == nil {
+		r.Allowances = map[string]tool.Allowance{}
 	}
-	r.Allowed[inner] = r.Allowed[inner].With(a)
+	r.Allowances[inner] = r.Allowances[inner].With(a)
 	return nil
 }
 
@@ -172,7 +172,7 @@ or everything.`,
 }
 
 func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
-	s := a.modules()
+	s := a.moduleStore()
 	var shown tool.Allowance
 	change := func(records []store.Record) ([]store.Record, error) {
 		i, inner, err := registry.Find(records, name, a.project())
@@ -183,30 +183,30 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 		switch {
 		case revoke:
 			changed := false
-			for of, allowed := range r.Allowed {
+			for of, allowed := range r.Allowances {
 				if inner == "" || of == inner {
-					left := o.lessened(allowed)
-					r.Allowed[of], changed = left, changed || !left.Equal(allowed)
+					left := o.subtractFrom(allowed)
+					r.Allowances[of], changed = left, changed || !left.Equal(allowed)
 				}
 			}
 			if !changed {
 				return nil, usageError(fmt.Sprintf("stockade tool grant %s shows what is", r.Name), "nothing of that is granted to %s itself", name)
 			}
 		default:
-			if err := o.into(a, r, inner); err != nil {
+			if err := o.grantTo(a, r, inner); err != nil {
 				return nil, err
 			}
 		}
-		for of, allowed := range r.Allowed {
-			if allowed.Nothing() {
-				delete(r.Allowed, of)
+		for of, allowed := range r.Allowances {
+			if allowed.IsZero() {
+				delete(r.Allowances, of)
 			}
 		}
-		shown = registry.Allowed(*r, inner)
+		shown = registry.AllowanceOf(*r, inner)
 		return records, nil
 	}
 	var err error
-	if o.any() || revoke {
+	if o.isSet() || revoke {
 		err = s.Change(nil, change)
 	} else {
 		var records []store.Record
@@ -217,7 +217,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "%s may use: %s\n", terminal.Line(name), terminal.Line(allowedWords(shown)))
+	fmt.Fprintf(a.s.out, "%s may use: %s\n", terminal.Line(name), terminal.Line(allowanceText(shown)))
 	return nil
 }
 
@@ -235,7 +235,7 @@ func grantExample(w registry.Wants, work string) string {
 		out = append(out, "--write "+dir)
 	}
 	for _, h := range w.Hosts {
-		out = append(out, asFlag("--host", h))
+		out = append(out, formatFlag("--host", h))
 	}
 	if w.AnyHost {
 		out = append(out, "--host HOST")

@@ -36,8 +36,8 @@ type addedJSON struct {
 
 func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 	out := &addedJSON{
-		off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
-		Project: r.Project, Asks: t.Entry.Asks, Inferred: r.Manifest.Inferred, Allowed: registry.Allowed(r, t.Inner),
+		off: t.OffReason, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
+		Project: r.Project, Asks: t.Entry.Requested, Inferred: r.Manifest.Inferred, Allowed: registry.AllowanceOf(r, t.NameInModule),
 	}
 	if r.Manifest.Kind() != "" {
 		out.Kind = r.Manifest.ABI
@@ -47,14 +47,14 @@ func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 
 // listAdded shows the modules that were added: a row for each, and below it where it
 // is from and what it may use.
-func listAdded(s *stdio, modules []registry.Added) error {
+func listAdded(s *stdio, modules []registry.AddedModule) error {
 	if len(modules) == 0 {
 		return nil
 	}
 	width := s.width()
 	names, versions, signers := len("ADDED"), len("VERSION"), len("SIGNED BY")
 	for _, m := range modules {
-		names, versions, signers = max(names, len(m.Record.Name)), max(versions, terminal.Width(shownVersion(m.Record.Manifest))), max(signers, terminal.Width(signer(m)))
+		names, versions, signers = max(names, len(m.Record.Name)), max(versions, terminal.Width(displayVersion(m.Record.Manifest))), max(signers, terminal.Width(signer(m)))
 	}
 	signers = min(signers, maxCell)
 	row := func(name, version, signer, state string) {
@@ -65,7 +65,7 @@ func listAdded(s *stdio, modules []registry.Added) error {
 	row("ADDED", "VERSION", "SIGNED BY", "STATE")
 	for _, m := range modules {
 		r := m.Record
-		row(r.Name, shownVersion(r.Manifest), fit(signer(m), signers), stateOf(m))
+		row(r.Name, displayVersion(r.Manifest), fit(signer(m), signers), stateOf(m))
 		from := "  from " + r.Source
 		switch {
 		case r.Project != "":
@@ -74,29 +74,29 @@ func listAdded(s *stdio, modules []registry.Added) error {
 			from = "  the administrator's, from " + r.Source
 		}
 		fmt.Fprintln(s.out, fit(from, width-1))
-		if may := registry.AllowedTo(r); !may.Nothing() {
-			fmt.Fprintln(s.out, fit("  may use "+allowedWords(may), width-1))
+		if may := registry.TotalAllowance(r); !may.IsZero() {
+			fmt.Fprintln(s.out, fit("  may use "+allowanceText(may), width-1))
 		}
 	}
 	return nil
 }
 
 // signer is who has signed a module, in a table.
-func signer(m registry.Added) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
+func signer(m registry.AddedModule) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
 
 // stateOf says whether the tools of a module are offered.
-func stateOf(m registry.Added) string {
+func stateOf(m registry.AddedModule) string {
 	off := 0
 	for _, t := range m.Tools {
-		if t.Off != "" {
+		if t.OffReason != "" {
 			off++
 		}
 	}
 	switch {
-	case m.Off() == store.OffByPerson:
+	case m.OffReason() == store.OffByPerson:
 		return "off"
-	case m.Off() != "":
-		return "off: " + m.Off()
+	case m.OffReason() != "":
+		return "off: " + m.OffReason()
 	case off > 0:
 		return fmt.Sprintf("on, %d of %s off", off, words.Plural(len(m.Tools), "tool"))
 	}
@@ -104,12 +104,12 @@ func stateOf(m registry.Added) string {
 }
 
 // infoAdded shows a module that was added.
-func (a *app) infoAdded(m registry.Added) error {
+func (a *app) infoAdded(m registry.AddedModule) error {
 	r := m.Record
 	width := a.s.width()
 	line := a.infoLine
-	line("module", r.Name+" "+shownVersion(r.Manifest))
-	line("kind", kindOf(r))
+	line("module", r.Name+" "+displayVersion(r.Manifest))
+	line("kind", foreignKind(r))
 	line("state", stateOf(m))
 	line("from", r.Source)
 	line("counts in", cmp.Or(r.Project, "all your projects"))
@@ -117,15 +117,15 @@ func (a *app) infoAdded(m registry.Added) error {
 	line("keys", strings.Join(r.Keys, ", "))
 	line("added", r.Added.Local().Format("2006-01-02 15:04"))
 	line("sha256", r.Digest)
-	if r.Base != "" {
-		line("as came", r.Base)
+	if r.BaseDigest != "" {
+		line("as came", r.BaseDigest)
 	}
 	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
 	line("asks for", registry.WantsOf(r.Manifest).String())
-	line("may use", allowedWords(registry.Allowed(r, "")))
-	for _, inner := range slices.Sorted(maps.Keys(r.Allowed)) {
+	line("may use", allowanceText(registry.AllowanceOf(r, "")))
+	for _, inner := range slices.Sorted(maps.Keys(r.Allowances)) {
 		if inner != "" {
-			line("", r.Name+"_"+inner+": "+allowedWords(r.Allowed[inner]))
+			line("", r.Name+"_"+inner+": "+allowanceText(r.Allowances[inner]))
 		}
 	}
 	texts := slices.Clone(r.Manifest.Notes)
@@ -136,24 +136,24 @@ func (a *app) infoAdded(m registry.Added) error {
 		texts = append(texts, fmt.Sprintf("config: %s = %s", key, tool.Marshal(r.Manifest.Config[key])))
 	}
 	for _, text := range texts { // in words of the module's
-		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", text, textRows), "\n"))
+		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.quotedRows("", "", text, textRows), "\n"))
 	}
 	fmt.Fprintln(a.s.out)
 	for _, t := range m.Tools {
 		state := ""
-		if t.Off != "" {
-			state = "  (" + terminal.Line(t.Off) + ")"
+		if t.OffReason != "" {
+			state = "  (" + terminal.Line(t.OffReason) + ")"
 		}
 		fmt.Fprintln(a.s.out, fit(t.Name+state, width-1))
-		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))
+		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.quotedRows("", "", t.Entry.Description, textRows), "\n"))
 	}
-	a.saysFault(r)
-	a.s.warnRuns(r.Manifest)
+	a.warnIfBroken(r)
+	a.s.warnOptionArgs(r.Manifest)
 	if len(m.Tools) > 0 {
 		a.s.hint("one of its tools, with its arguments: stockade tool info %s", m.Tools[0].Name)
 	}
-	if w := registry.WantsOf(r.Manifest); !w.Nothing() && len(r.Allowed) == 0 {
-		a.s.hint("to let it use what it asks for: stockade tool grant %s %s", r.Name, grantExample(w, a.Work))
+	if w := registry.WantsOf(r.Manifest); !w.Nothing() && len(r.Allowances) == 0 {
+		a.s.hint("to let it use what it asks for: stockade tool grant %s %s", r.Name, grantExample(w, a.Workspace))
 	}
 	return nil
 }
@@ -174,45 +174,45 @@ func (a *app) infoLine(title, text string) {
 
 // infoAddedTool shows one tool of a module that was added: first what it is and may
 // do, then what its module says of it, behind bars.
-func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
+func (a *app) infoAddedTool(m registry.AddedModule, t registry.AddedTool) error {
 	r, e := m.Record, t.Entry
 	a.infoLine("tool", t.Name)
-	a.infoLine("state", cmp.Or(m.Off(), t.Off, "on"))
+	a.infoLine("state", cmp.Or(m.OffReason(), t.OffReason, "on"))
 	a.infoLine("risk", policy.RiskOf(e).String())
-	a.infoLine("module", r.Name+" "+shownVersion(r.Manifest))
+	a.infoLine("module", r.Name+" "+displayVersion(r.Manifest))
 	a.infoLine("from", r.Source)
 	a.infoLine("sha256", r.Digest)
 	a.infoLine("signed by", cmp.Or(r.Signer, "nobody whom you know"))
-	a.infoLine("kind", kindOf(r))
+	a.infoLine("kind", foreignKind(r))
 	if r.Manifest.Inferred {
 		a.infoLine("asks for", registry.WantsOf(r.Manifest).String())
 	} else {
-		a.infoLine("asks for", asksFor(e.Asks))
+		a.infoLine("asks for", capabilitiesText(e.Requested))
 	}
-	a.infoLine("may use", allowedWords(registry.Allowed(r, t.Inner)))
+	a.infoLine("may use", allowanceText(registry.AllowanceOf(r, t.NameInModule)))
 	if missing := e.Missing(); len(missing) > 0 {
 		a.infoLine("not given", strings.Join(missing, ", "))
 	}
 	says := "What its module says of it:"
-	if r.Base != "" {
+	if r.BaseDigest != "" {
 		says = "What its description says of it:"
 	}
 	a.describeTool(e, says)
 	if e.Run != nil {
 		fmt.Fprintf(a.s.out, "\nHow it is run:\n%s", prompt.View{Width: a.s.width()}.Text(runLines(*e.Run), true))
 	}
-	a.saysFault(r)
-	a.s.warnRuns(tool.Manifest{Tools: []tool.Spec{{Definition: tool.Definition{Name: t.Name}, Run: e.Run}}})
+	a.warnIfBroken(r)
+	a.s.warnOptionArgs(tool.Manifest{Tools: []tool.Spec{{Definition: tool.Definition{Name: t.Name}, Run: e.Run}}})
 	if missing := e.Missing(); len(missing) > 0 {
-		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
+		a.s.hint("%s", hintText(tool.GrantHint(e, missing...)))
 	}
 	return nil
 }
 
-// saysFault warns of a module that is not there any more, or not as it was added. What
+// warnIfBroken warns of a module that is not there any more, or not as it was added. What
 // the record says of it is true all the same.
-func (a *app) saysFault(r store.Record) {
-	if _, err := a.modules().Module(r).Read(); err != nil {
+func (a *app) warnIfBroken(r store.Record) {
+	if _, err := a.moduleStore().Module(r).Read(); err != nil {
 		a.warn(err.Error(), "")
 	}
 }
@@ -231,29 +231,29 @@ says against both. Nothing is fetched, and nothing is changed.
 }
 
 func runToolVerify(a *app) error {
-	records, err := a.modules().Records()
+	records, err := a.moduleStore().Records()
 	if err != nil {
 		return err
 	}
 	var wrong []string
-	for _, f := range a.modules().Verify() {
-		if !f.Spare {
-			wrong = append(wrong, strings.TrimPrefix(f.Name+": ", ": ")+f.What)
+	for _, f := range a.moduleStore().Verify() {
+		if !f.Unneeded {
+			wrong = append(wrong, strings.TrimPrefix(f.Name+": ", ": ")+f.Message)
 		}
 	}
-	rules, err := a.rules()
+	rules, err := a.trustRules()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(a.modules(), rules, r); err != nil {
+		if err := registry.Verify(a.moduleStore(), rules, r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}
-	if p, err := registry.ReadProject(a.Work); err != nil {
+	if p, err := registry.ReadProject(a.Workspace); err != nil {
 		wrong = append(wrong, err.Error())
 	} else {
-		wrong = append(wrong, p.Faults(records)...)
+		wrong = append(wrong, p.LockProblems(records)...)
 	}
 	for _, text := range wrong {
 		fmt.Fprintln(a.s.out, terminal.Line(text))

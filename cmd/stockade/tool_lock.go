@@ -37,7 +37,7 @@ What a module may use is never in the file: each person allows that.`,
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
 	}
 	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
-	var yes reviewed
+	var yes reviewedYes
 	sync := &cobra.Command{
 		Use: "sync", Short: "Show the modules of the project, and get them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
@@ -61,7 +61,7 @@ with the file that you have seen, and no other.
 }
 
 func runToolLock(a *app, names []string, remove bool) error {
-	project, err := registry.ReadProject(a.Work)
+	project, err := registry.ReadProject(a.Workspace)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 			return usageError("stockade tool lock NAME", "name the modules")
 		}
 	}
-	s := a.modules()
+	s := a.moduleStore()
 	records, err := s.Records()
 	if err != nil {
 		return err
@@ -89,11 +89,11 @@ func runToolLock(a *app, names []string, remove bool) error {
 			now.Modules = slices.Delete(now.Modules, at, at+1)
 			continue
 		}
-		i, inner, err := registry.Find(records, name, &registry.Project{Work: a.Work})
+		i, inner, err := registry.Find(records, name, &registry.Project{Workspace: a.Workspace})
 		if err != nil || inner != "" || records[i].System {
 			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
 		}
-		m, err := registry.Lockable(records[i], a.Work)
+		m, err := registry.PinnedLockEntry(records[i], a.Workspace)
 		if errors.Is(err, registry.ErrDescribed) {
 			return usageError(fmt.Sprintf("stockade tool pack FILE.wasm --describe FILE.toml -o %s.wasm, and add that from where others find it", name), "%s is not written into %s: %v", name, registry.LockName, err)
 		}
@@ -107,34 +107,34 @@ func runToolLock(a *app, names []string, remove bool) error {
 			now.Modules = append(now.Modules, m)
 		}
 	}
-	if err := registry.WriteLock(s, a.Work, now, chosen); err != nil {
+	if err := registry.WriteLock(s, a.Workspace, now, chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", terminal.Line(filepath.Join(a.Work, registry.LockName)), words.Plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", terminal.Line(filepath.Join(a.Workspace, registry.LockName)), words.Plural(len(now.Modules), "module"))
 	return nil
 }
 
-// agree asks about the modules of a project that a person has not agreed to, where
+// askProject asks about the modules of a project that a person has not agreed to, where
 // the command may ask. Nothing is fetched before the yes. Without one they do not
 // count.
-func (a *app) agree(ctx context.Context, p *registry.Project) error {
+func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if p.Empty() { // as most are: the records are read once, then
 		return nil
 	}
-	records, err := a.modules().Records()
-	if err != nil || p.Agreed(records) || a.flags.locked {
+	records, err := a.moduleStore().Records()
+	if err != nil || p.IsAgreed(records) || a.flags.locked {
 		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
 	}
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkMayAdd(); err != nil {
 		a.warn("the modules of this project are not offered, because "+err.Error(), "")
 		return nil
 	}
-	rules, err := a.rules()
+	rules, err := a.trustRules()
 	if err != nil {
 		return err
 	}
 	if err := checkClaims(p, rules); err != nil { // the program goes on without the modules
-		report(a.s, ctx, err)
+		reportError(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 		return nil
 	}
@@ -151,44 +151,44 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	if err != nil || !yes {
 		return err
 	}
-	if err := a.sync(ctx, p, rules); err != nil { // the program goes on without the modules
-		report(a.s, ctx, err)
+	if err := a.syncProject(ctx, p, rules); err != nil { // the program goes on without the modules
+		reportError(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 	}
 	return nil
 }
 
-func runToolSync(ctx context.Context, a *app, yes reviewed) error {
-	p, err := registry.ReadProject(a.Work)
+func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
+	p, err := registry.ReadProject(a.Workspace)
 	if err != nil {
 		return err
 	}
-	records, err := a.modules().Records()
+	records, err := a.moduleStore().Records()
 	if err != nil {
 		return err
 	}
-	rules, err := a.rules()
+	rules, err := a.trustRules()
 	switch {
 	case err != nil:
 		return err
-	case yes.half():
+	case yes.isIncomplete():
 		return usageError("stockade tool sync --yes --sha256 HASH", "--yes and --sha256 belong together")
 	case p.Empty():
 		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
 		return nil
-	case p.Agreed(records):
+	case p.IsAgreed(records):
 		a.s.note("all that the project names is here, as it says")
 		return nil
-	case len(a.Ceiling.Closed) > 0:
-		return a.mayAdd()
+	case len(a.Ceiling.ModulesClosed) > 0:
+		return a.checkMayAdd()
 	case checkClaims(p, rules) != nil:
 		return checkClaims(p, rules)
 	case yes.yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
-	case yes.yes && !yes.is(p.LockSHA256):
+	case yes.yes && !yes.matches(p.LockSHA256):
 		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
 	case yes.yes:
-		return a.sync(ctx, p, rules)
+		return a.syncProject(ctx, p, rules)
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -197,13 +197,13 @@ func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 		if len(p.Files) > 0 {
 			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
 		}
-		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on", hint: hint}
+		return &exitErr{code: exitNobodyToAsk, message: "nothing is fetched: there is no terminal to ask on", hint: hint}
 	}
 	defer done()
 	if yes, err := a.askSync(ctx, in, out, p, records, rules); err != nil || !yes {
 		return cmp.Or(err, error(&exitErr{code: exitDenied, message: "nothing is fetched"}))
 	}
-	return a.sync(ctx, p, rules)
+	return a.syncProject(ctx, p, rules)
 }
 
 // checkClaims refuses a lockfile that gives a module a signer who cannot have signed it.
@@ -219,7 +219,7 @@ func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *regist
 	card := func(all bool) func() string {
 		return func() string { return syncCard(p, records, rules, columnsOf(in), all) }
 	}
-	answer, err := a.put(ctx, in, out, prompt.New("Get them?", yesOrNo, card(false), card(true)))
+	answer, err := a.askChoice(ctx, in, out, prompt.New("Get them?", yesOrNo, card(false), card(true)))
 	return answer == 'y', err
 }
 
@@ -233,7 +233,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	list := func(rows [][]string) {
 		for i, texts := range rows {
 			if left := len(rows) - i; !all && i >= syncRows && left > 1 {
-				fmt.Fprintln(&b, note(fmt.Sprintf("and %d more; ? shows all of it", left)))
+				fmt.Fprintln(&b, noteRow(fmt.Sprintf("and %d more; ? shows all of it", left)))
 				return
 			}
 			for _, text := range texts {
@@ -253,7 +253,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 				"  wants " + m.Wants,
 			}
 			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
-				texts = append(texts, "  names "+knownKeys(m, rules)+", and says that it is signed by "+m.Signer)
+				texts = append(texts, "  names "+keyOwnersText(m, rules)+", and says that it is signed by "+m.Signer)
 			}
 			if all { // it begins at the bar, to be in one row
 				texts = append(texts, "sha256 "+m.Digest)
@@ -268,7 +268,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	}
 	for _, f := range p.Files {
 		texts := []string{fmt.Sprintf("%s, %s", f.Source, words.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
-		if m, ok := p.Says(f); ok {
+		if m, ok := p.ReadManifest(f); ok {
 			texts = []string{
 				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), words.Bytes(f.Bytes), f.Source),
 				fmt.Sprintf("  wants %s", registry.WantsOf(m)),
@@ -288,7 +288,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
 		fmt.Fprintf(&b, "  A yes asks %s:\n%s%s\n", words.Plural(len(hosts), "host"), prompt.Bar, fit(strings.Join(hosts, ", "), prompt.Room(width)))
 	}
-	if before := p.Before(records); before != nil && p.Lock != nil {
+	if before := p.AgreedLock(records); before != nil && p.Lock != nil {
 		var differences [][]string
 		for _, difference := range lock.Diff(before, p.Lock) {
 			differences = append(differences, []string{difference})
@@ -304,9 +304,9 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// knownKeys says to whom the keys that a lockfile names belong, according to trust.toml, or
+// keyOwnersText says to whom the keys that a lockfile names belong, according to trust.toml, or
 // that none of them is known.
-func knownKeys(m lock.Module, rules *trust.Rules) string {
+func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"
 	}
@@ -328,12 +328,12 @@ func hostsOf(f *lock.File) (out []string) {
 	return slices.Compact(out)
 }
 
-// sync gets all that a project names, and keeps all of it or nothing.
-func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules) error {
+// syncProject gets all that a project names, and keeps all of it or nothing.
+func (a *app) syncProject(ctx context.Context, p *registry.Project, rules *trust.Rules) error {
 	var reviews []*registry.Review
 	claims := map[*registry.Review]string{}
 	add := func(c *source.Candidate, name, lockSHA256 string) (*registry.Review, error) {
-		r, err := a.review(ctx, registry.Request{Candidate: c, As: name, Project: a.Work, Lock: lockSHA256})
+		r, err := a.review(ctx, registry.Request{Candidate: c, Name: name, Project: a.Workspace, LockSHA256: lockSHA256})
 		if err == nil {
 			reviews = append(reviews, r)
 		}
@@ -341,7 +341,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules)
 	}
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
-			c, err := a.locked(ctx, m)
+			c, err := a.fetchLocked(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -356,7 +356,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules)
 		}
 	}
 	for _, f := range p.Files {
-		c, err := a.fetch(ctx, filepath.Join(a.Work, filepath.FromSlash(f.Source)), true)
+		c, err := a.fetch(ctx, filepath.Join(a.Workspace, filepath.FromSlash(f.Source)), true)
 		if err != nil {
 			return err
 		}
@@ -369,7 +369,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules)
 		}
 		r.Record.Source = f.Source
 	}
-	if err := registry.KeepProject(a.modules(), p, reviews); err != nil {
+	if err := registry.SaveProject(a.moduleStore(), p, reviews); err != nil {
 		return err
 	}
 	for _, r := range reviews {
@@ -377,20 +377,20 @@ func (a *app) sync(ctx context.Context, p *registry.Project, rules *trust.Rules)
 		if claim := claims[r]; claim != "" && claim != r.Record.Signer {
 			found += fmt.Sprintf("; %s says %s", registry.LockName, terminal.Line(claim))
 		}
-		a.s.note("%s %s is here: %s", r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
+		a.s.note("%s %s is here: %s", r.Record.Name, displayVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
 		a.s.note("it is signed by %s", found)
 	}
 	return nil
 }
 
-// locked gets one module of a lockfile: what is in the store already is not fetched.
-func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, error) {
-	if c, ok := registry.Stored(a.modules(), m); ok {
+// fetchLocked gets one module of a lockfile: what is in the store already is not fetched.
+func (a *app) fetchLocked(ctx context.Context, m lock.Module) (*source.Candidate, error) {
+	if c, ok := registry.CandidateFromStore(a.moduleStore(), m); ok {
 		return c, nil
 	}
 	ref := m.Source
-	if m.Local() {
-		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
+	if m.IsLocal() {
+		ref = filepath.Join(a.Workspace, filepath.FromSlash(ref))
 		// A link could lead to what is none of the project's.
 		if real, err := filepath.EvalSymlinks(ref); err != nil || real != ref {
 			return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s is not in the project, or is reached through a link; nothing is added", m.Name, m.Source)}

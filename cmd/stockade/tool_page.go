@@ -21,10 +21,10 @@ const pageColumns = 80
 func toolPage(e *tool.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)
-	b.WriteString(toolpage.Wrapped("", e.Description, pageColumns))
+	b.WriteString(toolpage.WrapText("", e.Description, pageColumns))
 	fmt.Fprintf(&b, "\n    risk      %s\n", policy.RiskOf(e))
 	title := "asks for"
-	for _, row := range terminal.Wrap(asksFor(e.Asks), pageColumns-len("    asks for  ")-1) {
+	for _, row := range terminal.Wrap(capabilitiesText(e.Requested), pageColumns-len("    asks for  ")-1) {
 		fmt.Fprintf(&b, "    %-8s  %s\n", title, row)
 		title = ""
 	}
@@ -50,7 +50,7 @@ func callOf(e *tool.Entry) string {
 // behind a bar.
 func (a *app) describeTool(e *tool.Entry, says string) {
 	if e.Module.Origin == tool.OriginBuiltin {
-		fmt.Fprintf(a.s.out, "\n%s", toolpage.Wrapped("", e.Description, a.s.width()))
+		fmt.Fprintf(a.s.out, "\n%s", toolpage.WrapText("", e.Description, a.s.width()))
 		for _, part := range toolpage.Parts(e.Spec, callOf(e), a.s.width()) {
 			fmt.Fprintf(a.s.out, "\n%s:\n%s", part.Title, part.Text)
 		}

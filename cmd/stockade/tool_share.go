@@ -137,9 +137,9 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// packed reads a module that can be shared: one that says what it is without being run.
-func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
-	mod, err := registry.File(file)
+// readPacked reads a module that can be shared: one that says what it is without being run.
+func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
+	mod, err := registry.ReadModule(file)
 	if err != nil {
 		return nil, tool.Manifest{}, usageError("name the file of a module", "%v", err)
 	}
@@ -157,8 +157,8 @@ func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manif
 	return mod, m, nil
 }
 
-// signed is a signature over a module; expires 0: for ever.
-func signed(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
+// signModule is a signature over a module; expires 0: for ever.
+func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
 	st := registry.Statement(mod, m, repository)
 	st.Issued = time.Now()
 	if expires > 0 {
@@ -176,11 +176,11 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 	if repository != "" && !sign.ValidRepository(repository) {
 		return usageError("for example --repository registry.example.org/tools/weather", "%q is not HOST/REPOSITORY", repository)
 	}
-	mod, m, err := a.packed(ctx, file)
+	mod, m, err := a.readPacked(ctx, file)
 	if err != nil {
 		return err
 	}
-	data, err := signed(mod, m, repository, expires, k)
+	data, err := signModule(mod, m, repository, expires, k)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 }
 
 func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force bool) error {
-	mod, m, err := a.packed(ctx, file)
+	mod, m, err := a.readPacked(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 		if err != nil {
 			return err
 		}
-		data, err := signed(mod, m, repository, 0, k)
+		data, err := signModule(mod, m, repository, 0, k)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	if err != nil {
 		return err
 	}
-	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0), Once: once}, envelopes)
+	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: registryDescription(m), Created: time.Unix(0, 0), NoOverwrite: once}, envelopes)
 	if errors.Is(err, oci.ErrPublished) {
 		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v", err)
 	}
@@ -252,8 +252,8 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 // pusher pushes a module, and says what it is called where it is then.
 type pusher func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (digest, named string, err error)
 
-// likeHost reports whether the first part of a path could be the host of a registry.
-func likeHost(path string) bool {
+// looksLikeHost reports whether the first part of a path could be the host of a registry.
+func looksLikeHost(path string) bool {
 	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
 	return !filepath.IsAbs(path) && first != "." && first != ".." && (strings.ContainsAny(first, ".:") || strings.EqualFold(first, "localhost"))
 }
@@ -267,12 +267,12 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 			return "", "", nil, usageError(usage, "%q is neither oci:// nor a folder", ref)
 		}
 		l := oci.ParseLayout(ref)
-		if likeHost(l.Dir) {
-			push, there := asFlag("stockade tool push", file), oci.Scheme+ref
+		if looksLikeHost(l.Dir) {
+			push, there := formatFlag("stockade tool push", file), oci.Scheme+ref
 			if !strings.Contains(ref, "/") {
 				there = oci.Scheme + "HOST/REPOSITORY:TAG"
 			}
-			return "", "", nil, usageError(fmt.Sprintf("a registry: %s; a folder: %s", asFlag(push, there), asFlag(push, "./"+ref)), "%q could be a registry or a folder", ref)
+			return "", "", nil, usageError(fmt.Sprintf("a registry: %s; a folder: %s", formatFlag(push, there), formatFlag(push, "./"+ref)), "%q could be a registry or a folder", ref)
 		}
 		l.Tag = cmp.Or(l.Tag, version)
 		return "", l.Tag, func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
@@ -287,12 +287,12 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 	if err != nil {
 		return "", "", nil, usageError(usage, "%v", err)
 	}
-	out, rules, err := a.fetching()
+	out, rules, err := a.fetchEgress()
 	if err != nil {
 		return "", "", nil, err
 	}
 	client := oci.Client{Credentials: a.credentials}
-	if client.HTTP, err = out.Fetcher(rules, a.Ceiling, true)(target.Base()); err != nil {
+	if client.HTTP, err = out.ClientFactory(rules, a.Ceiling, true)(target.Base()); err != nil {
 		return "", "", nil, err
 	}
 	return target.Repository(), target.Tag, func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
@@ -301,8 +301,8 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 	}, nil
 }
 
-// describe is one line about a module, for a registry.
-func describe(m tool.Manifest) string {
+// registryDescription is one line about a module, for a registry.
+func registryDescription(m tool.Manifest) string {
 	var names []string
 	for _, s := range m.Tools {
 		names = append(names, s.Name)

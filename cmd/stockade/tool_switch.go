@@ -24,7 +24,7 @@ func newToolRemoveCmd(a *app) *cobra.Command {
 }
 
 func runToolRemove(a *app, names []string) error {
-	s := a.modules()
+	s := a.moduleStore()
 	err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
 		for _, name := range names {
 			i, inner, err := registry.Find(records, name, a.project())
@@ -51,20 +51,20 @@ func runToolRemove(a *app, names []string) error {
 
 func newToolSwitchCmds(a *app) []*cobra.Command {
 	run := func(names []string, on bool) error {
-		err := a.modules().Change(nil, func(records []store.Record) ([]store.Record, error) {
+		err := a.moduleStore().Change(nil, func(records []store.Record) ([]store.Record, error) {
 			for _, name := range names {
 				i, inner, err := registry.Find(records, name, a.project())
 				if err != nil {
-					return nil, notAdded(name, on, err)
+					return nil, notAddedError(name, on, err)
 				}
 				r := &records[i]
 				switch {
-				case on && inner == "" && r.Off != "" && r.Off != store.OffByPerson:
-					return nil, usageError("", "%s cannot be switched on like this: %s", name, r.Off)
+				case on && inner == "" && r.OffReason != "" && r.OffReason != store.OffByPerson:
+					return nil, usageError("", "%s cannot be switched on like this: %s", name, r.OffReason)
 				case inner == "" && on:
-					r.Off, r.OffTools = "", nil
-				case inner == "" && r.Off == "":
-					r.Off = store.OffByPerson
+					r.OffReason, r.OffTools = "", nil
+				case inner == "" && r.OffReason == "":
+					r.OffReason = store.OffByPerson
 				case inner != "" && on:
 					r.OffTools = slices.DeleteFunc(r.OffTools, func(t string) bool { return t == inner })
 				case inner != "" && !slices.Contains(r.OffTools, inner):
@@ -77,7 +77,7 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 			return err
 		}
 		if on {
-			return a.switchedOn(names)
+			return a.reportSwitchedOn(names)
 		}
 		for _, name := range names {
 			fmt.Fprintf(a.s.out, "%s is switched off\n", terminal.Line(name))
@@ -102,9 +102,9 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 	return out
 }
 
-// notAdded says how a tool or a module that is built in is switched, and of any other
+// notAddedError says how a tool or a module that is built in is switched, and of any other
 // name what was added.
-func notAdded(name string, on bool, err error) error {
+func notAddedError(name string, on bool, err error) error {
 	builtin, noBuiltin := registry.Builtin()
 	if noBuiltin != nil || !slices.ContainsFunc(builtin.Entries(), func(e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }) {
 		return usageError("`stockade tool list` shows the tools and the modules", "%v", err)
@@ -116,20 +116,20 @@ func notAdded(name string, on bool, err error) error {
 	return usageError(fmt.Sprintf("%s = [%q] in your agent.toml switches it off: see `stockade help tools`", policy.OffKey, name), "%s is built in, and no module that was added", name)
 }
 
-// switchedOn says which modules and tools are offered after a person has switched them
+// reportSwitchedOn says which modules and tools are offered after a person has switched them
 // on, and why the others are not all the same.
-func (a *app) switchedOn(names []string) (err error) {
+func (a *app) reportSwitchedOn(names []string) (err error) {
 	project := a.project()
 	system, _ := registry.SystemFiles(systemTools().Path)
-	modules, err := a.added(project, system)
+	modules, err := a.addedModules(project, system)
 	if err != nil {
 		return err
 	}
-	h := here{added: registry.Settle(modules)}
+	h := availableTools{added: registry.ResolveNames(modules)}
 	for _, name := range names {
 		module, inner, _ := strings.Cut(name, ":")
 		m, _ := h.module(module)
-		why, hint := m.Off(), fmt.Sprintf("`stockade tool update %s` looks for another version; `stockade tool verify` and `stockade tool trust list` say more", module)
+		why, hint := m.OffReason(), fmt.Sprintf("`stockade tool update %s` looks for another version; `stockade tool verify` and `stockade tool trust list` say more", module)
 		switch {
 		case why == store.OffByPerson:
 			why, hint = "the whole module is switched off", "stockade tool enable "+module
@@ -138,11 +138,11 @@ func (a *app) switchedOn(names []string) (err error) {
 		}
 		for _, t := range m.Tools {
 			switch {
-			case why != "" || t.Off == "" || t.Off == store.OffByPerson:
+			case why != "" || t.OffReason == "" || t.OffReason == store.OffByPerson:
 			case inner == "":
-				a.s.note("%s is switched off: %s", t.Name, t.Off)
-			case t.Inner == strings.TrimPrefix(inner, module+"_"):
-				why, hint = t.Off, "only one tool can have a name: switch the other one off with `stockade tool disable`, or add this module under another name with --as"
+				a.s.note("%s is switched off: %s", t.Name, t.OffReason)
+			case t.NameInModule == strings.TrimPrefix(inner, module+"_"):
+				why, hint = t.OffReason, "only one tool can have a name: switch the other one off with `stockade tool disable`, or add this module under another name with --as"
 			}
 		}
 		if why == "" {

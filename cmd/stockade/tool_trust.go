@@ -66,13 +66,13 @@ or file:NAME for the module of that name that comes as a file.`,
 			return nil
 		},
 	}
-	add.Flags().Var((*repeated)(&p.Namespaces), "namespace", "what the publisher may sign; may be repeated")
+	add.Flags().Var((*stringsFlag)(&p.Namespaces), "namespace", "what the publisher may sign; may be repeated")
 	add.Flags().IntVar(&p.Threshold, "threshold", 1, "how many of the keys have to sign")
 	add.Flags().StringVar(&expires, "expires", "", "the day from which nothing new is taken from the publisher, such as 2028-01-01 (default: never)")
 	remove := &cobra.Command{
 		Use: "remove NAME", Short: "Forget a publisher", Example: "  stockade tool trust remove example.org", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := a.Dirs.ChangePublishers(func(data []byte) ([]byte, error) { return trust.Remove(data, args[0]) }); err != nil {
+			if err := a.Dirs.ChangePublishers(func(data []byte) ([]byte, error) { return trust.RemovePublisher(data, args[0]) }); err != nil {
 				return trustError(err)
 			}
 			fmt.Fprintf(a.s.out, "removed: %s\n", terminal.Line(args[0]))
@@ -143,7 +143,7 @@ func publicKey(word string) (sign.PublicKey, error) {
 }
 
 func runTrustList(a *app) error {
-	files, err := a.TrustFiles(administrator())
+	files, err := a.TrustFiles(adminPolicyPlace())
 	if err != nil {
 		return err
 	}

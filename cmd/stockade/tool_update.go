@@ -16,7 +16,7 @@ import (
 )
 
 func newToolUpdateCmd(a *app) *cobra.Command {
-	var yes reviewed
+	var yes reviewedYes
 	cmd := &cobra.Command{
 		Use: "update [NAME]", Short: "Take newer versions of what you have added",
 		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
@@ -41,19 +41,19 @@ switched off until you decide. A newer version under another tag is told, not ta
 	return cmd
 }
 
-func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error {
-	if yes.half() || yes.yes && name == "" {
+func runToolUpdate(ctx context.Context, a *app, name string, yes reviewedYes) error {
+	if yes.isIncomplete() || yes.yes && name == "" {
 		return usageError("stockade tool update --yes --sha256 HASH NAME", "--yes, --sha256 and a name belong together")
 	}
-	if err := a.mayAdd(); err != nil {
+	if err := a.checkMayAdd(); err != nil {
 		return err
 	}
-	records, err := a.modules().Records()
+	records, err := a.moduleStore().Records()
 	if err != nil {
 		return err
 	}
 	if name != "" {
-		i, _, err := registry.Find(records, name, &registry.Project{Work: a.Work})
+		i, _, err := registry.Find(records, name, &registry.Project{Workspace: a.Workspace})
 		if err != nil {
 			return usageError("`stockade tool list` shows what was added", "%v", err)
 		}
@@ -74,7 +74,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error
 		if err := a.updateOne(ctx, r, yes); err != nil {
 			errs = append(errs, err)
 			if len(records) > 1 {
-				report(a.s, ctx, err)
+				reportError(a.s, ctx, err)
 			}
 		}
 	}
@@ -89,73 +89,73 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error
 
 // updateOne takes the newest version of one module, if a person need not be asked or
 // says yes. The module is switched off while it is not decided.
-func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error {
+func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) error {
 	candidate, err := a.fetch(ctx, r.Source, false)
 	if err != nil {
 		return err
 	}
-	q := registry.Request{Candidate: candidate, As: r.Name}
-	if r.Base != "" {
-		q.Describe = a.carrying(r)
+	q := registry.Request{Candidate: candidate, Name: r.Name}
+	if r.BaseDigest != "" {
+		q.Describe = a.keepDescription(r)
 	}
 	review, err := a.review(ctx, q)
 	if err != nil {
 		return err
 	}
 	defer a.tellNewer(ctx, review.Record)
-	version := shownVersion(review.Record.Manifest)
+	version := displayVersion(review.Record.Manifest)
 	switch {
-	case review.Same() && a.whole(r):
+	case review.IsUnchanged() && a.isIntact(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
-		return registry.Suspend(a.modules(), r, "") // where a newer one that was not decided about has gone
-	case review.Keeps(), yes.yes && yes.is(candidate.Digest):
-		return a.keep(review)
+		return registry.SetOffReason(a.moduleStore(), r, "") // where a newer one that was not decided about has gone
+	case review.KeepsAllowance(), yes.yes && yes.matches(candidate.Digest):
+		return a.addModule(review)
 	case yes.yes:
 		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, candidate.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
-	if err := registry.Suspend(a.modules(), r, off); err != nil {
+	if err := registry.SetOffReason(a.moduleStore(), r, off); err != nil {
 		return err
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
 		a.showCard(a.s.err, review)
-		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
+		return &exitErr{code: exitNobodyToAsk, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
 			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", candidate.Digest, a.fetchFlags(), r.Name)}
 	}
 	defer done()
-	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Workspace}
 	short := func() string { return c.short() + "  It is switched off until you decide.\n" }
-	gift := registry.WantsOf(review.Record.Manifest).Gift(a.Work, &r)
-	choices := yesChoices(gift, prompt.Choice{Letter: 'k', Words: "keep " + shownVersion(r.Manifest)}, prompt.Choice{Letter: 'r', Words: "remove it"}, prompt.Choice{Letter: 'n', Words: "not now"})
-	answer, err := a.put(ctx, in, out, prompt.New("Take it?", choices, short, c.long))
+	gift := registry.WantsOf(review.Record.Manifest).DefaultAllowance(a.Workspace, &r)
+	choices := yesChoices(gift, prompt.Choice{Letter: 'k', Label: "keep " + displayVersion(r.Manifest)}, prompt.Choice{Letter: 'r', Label: "remove it"}, prompt.Choice{Letter: 'n', Label: "not now"})
+	answer, err := a.askChoice(ctx, in, out, prompt.New("Take it?", choices, short, c.long))
 	switch {
 	case err != nil:
 		return err
 	case answer == 'k':
-		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
-		return registry.Suspend(a.modules(), r, "")
+		a.s.note("%s stays as it is: %s", r.Name, displayVersion(r.Manifest))
+		return registry.SetOffReason(a.moduleStore(), r, "")
 	case answer == 'r':
 		return runToolRemove(a, []string{r.Name})
 	case answer == 'n':
 		return &exitErr{code: exitDenied, message: r.Name + " stays switched off"}
-	case answer == 'y' && !gift.Nothing():
-		review.Record.Allowed = map[string]tool.Allowance{"": gift}
+	case answer == 'y' && !gift.IsZero():
+		review.Record.Allowances = map[string]tool.Allowance{"": gift}
 	}
-	return a.keep(review)
+	return a.addModule(review)
 }
 
 // tellNewer tells of a newer version of a module under another tag.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
-	out, rules, err := a.fetching()
+	out, rules, err := a.fetchEgress()
 	newest := ""
 	if err == nil {
-		newest, err = source.Newer(ctx, r.Source, r.Manifest.Version, source.Options{Client: out.Fetcher(rules, a.Ceiling, true), Credentials: a.credentials})
+		newest, err = source.NewestReference(ctx, r.Source, r.Manifest.Version, source.Options{Client: out.ClientFactory(rules, a.Ceiling, true), Credentials: a.credentials})
 	}
 	if err != nil {
 		a.s.note("cannot tell whether there is a newer version of %s: %v", r.Name, err)
 	} else if newest != "" {
 		a.s.note("there is a newer version of %s", r.Name)
-		a.s.hint("stockade tool add%s %s", asOther(r), asFlag("", newest)[1:])
+		a.s.hint("stockade tool add%s %s", asNameFlag(r), formatFlag("", newest)[1:])
 	}
 }

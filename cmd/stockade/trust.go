@@ -25,9 +25,9 @@ import (
 type trustMode string
 
 const (
-	trustWarn  trustMode = ""      // say what is ignored
-	trustAsk   trustMode = "ask"   // ask, where somebody can be asked
-	trustLeave trustMode = "leave" // nothing: the command is about it
+	trustWarn trustMode = ""      // say what is ignored
+	trustAsk  trustMode = "ask"   // ask, where somebody can be asked
+	trustSkip trustMode = "leave" // nothing: the command is about it
 )
 
 // trustAnnotation holds the trustMode of a command.
@@ -57,7 +57,7 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 			return b.String()
 		}
 	}
-	answer, err := a.put(ctx, in, out, prompt.New("Trust this file as it is?", yesOrNo, asks(false), asks(true)))
+	answer, err := a.askChoice(ctx, in, out, prompt.New("Trust this file as it is?", yesOrNo, asks(false), asks(true)))
 	return answer == 'y', err
 }
 
@@ -66,7 +66,7 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
 	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))
-	for _, ask := range f.Asks() {
+	for _, ask := range f.TrustRequests() {
 		show(fmt.Sprintf("%s, line %d:", ask.Key, f.Line(ask.Key)), ask.Value)
 		// Some letters look like others; in an address or a path that matters.
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -77,7 +77,7 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 		}
 	}
 	if was.Path != "" {
-		changes := was.Changes(f.Asks())
+		changes := was.Changes(f.TrustRequests())
 		if len(changes) == 0 {
 			changes = []string{"nothing of what it asks for; other parts of the file"}
 		}
@@ -86,10 +86,10 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 	fmt.Fprintf(w, "  sha256 %s\n", f.SHA256)
 }
 
-// readShown reads a line from a terminal, and no more than that: what follows is
+// readLine reads a line from a terminal, and no more than that: what follows is
 // for whoever reads next.
-func readShown(ctx context.Context, in *os.File) (string, error) {
-	return typed(ctx, func() (string, error) {
+func readLine(ctx context.Context, in *os.File) (string, error) {
+	return readOrCancel(ctx, func() (string, error) {
 		buf := make([]byte, 4096) // a terminal hands over one line at a time
 		n, err := in.Read(buf)
 		return string(buf[:n]), err
@@ -108,9 +108,9 @@ place. If either changes, you are asked again. What a project can never set is i
 --sha256 is for scripts: it trusts what was reviewed, or nothing.`,
 		Example: "  stockade config trust\n  stockade config trust ~/src/project/agent.toml\n" +
 			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
-		Args: cobra.MaximumNArgs(1), Annotations: trustLeave.annotation(),
+		Args: cobra.MaximumNArgs(1), Annotations: trustSkip.annotation(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := settings.ProjectFile(a.Work)
+			name := settings.ProjectFile(a.Workspace)
 			if len(args) > 0 {
 				name = args[0]
 			}
@@ -119,13 +119,13 @@ place. If either changes, you are asked again. What a project can never set is i
 	}
 	trust.Flags().StringVar(&sum, "sha256", "", "trust the file if this is the SHA-256 of its content, without a question")
 	trusted := &cobra.Command{
-		Use: "trusted", Short: "List the files that were trusted", Args: cobra.NoArgs, Annotations: trustLeave.annotation(),
+		Use: "trusted", Short: "List the files that were trusted", Args: cobra.NoArgs, Annotations: trustSkip.annotation(),
 		Example: "  stockade config trusted\n  stockade config trusted --json | jq '.[].path'",
 		RunE:    func(*cobra.Command, []string) error { return runConfigTrusted(a) },
 	}
 	trusted.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	revoke := &cobra.Command{
-		Use: "revoke FILE...", Short: "Stop trusting files", Args: cobra.MinimumNArgs(1), Annotations: trustLeave.annotation(),
+		Use: "revoke FILE...", Short: "Stop trusting files", Args: cobra.MinimumNArgs(1), Annotations: trustSkip.annotation(),
 		Example: "  stockade config revoke agent.toml",
 		RunE:    func(_ *cobra.Command, args []string) error { return runConfigRevoke(a, args) },
 	}
@@ -147,11 +147,11 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if err != nil {
 		return &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file"}
 	}
-	was, err := a.Dirs.Trusted(path)
+	was, err := a.Dirs.FindTrust(path)
 	switch {
 	case err != nil:
 		return err
-	case len(f.Asks()) == 0:
+	case len(f.TrustRequests()) == 0:
 		a.s.note("%s asks for nothing that it may not set; there is nothing to trust", path)
 		return nil
 	case was.Covers(f):
@@ -163,7 +163,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
 			return usageError("review it again: it is not what was reviewed", "%s has another content than the one of --sha256; it is not trusted", path)
 		}
-		return a.keepTrust(f)
+		return a.saveTrust(f)
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -178,11 +178,11 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if !yes {
 		return &exitErr{code: exitDenied, message: path + " is not trusted"}
 	}
-	return a.keepTrust(f)
+	return a.saveTrust(f)
 }
 
-// keepTrust keeps a yes and says so.
-func (a *app) keepTrust(f *config.File) error {
+// saveTrust keeps a yes and says so.
+func (a *app) saveTrust(f *config.File) error {
 	if err := a.Dirs.Trust(f); err != nil {
 		return err
 	}
@@ -190,8 +190,8 @@ func (a *app) keepTrust(f *config.File) error {
 	return nil
 }
 
-// shownTrust is a trust in the output of `config trusted --json`.
-type shownTrust struct {
+// trustedFileJSON is a trust in the output of `config trusted --json`.
+type trustedFileJSON struct {
 	settings.Trust
 	State string `json:"state"` // "holds", "changed", "gone" or "unreadable"
 }
@@ -201,9 +201,9 @@ func runConfigTrusted(a *app) error {
 	if err != nil {
 		return err
 	}
-	out := []shownTrust{}
+	out := []trustedFileJSON{}
 	for _, t := range trusts {
-		s := shownTrust{t, "changed"}
+		s := trustedFileJSON{t, "changed"}
 		switch f, err := config.Load(t.Path, config.Project); {
 		case errors.Is(err, fs.ErrNotExist):
 			s.State = "gone"

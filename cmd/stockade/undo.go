@@ -15,19 +15,19 @@ import (
 )
 
 // undo puts back what the last turn has changed that is not undone yet.
-func (t *turns) undo(ctx context.Context, _ string) error { return t.putBack(ctx, undo.Args{}) }
+func (t *conversation) undo(ctx context.Context, _ string) error { return t.runUndo(ctx, undo.Args{}) }
 
 // redo makes again what was undone last.
-func (t *turns) redo(ctx context.Context, _ string) error {
-	return t.putBack(ctx, undo.Args{Redo: true})
+func (t *conversation) redo(ctx context.Context, _ string) error {
+	return t.runUndo(ctx, undo.Args{Redo: true})
 }
 
-func (t *turns) putBack(ctx context.Context, args undo.Args) error {
+func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	var changes session.Changes
 	stop := t.Log.Observe(func(e session.Event) {
 		switch e.Type {
 		case session.TypeToolCall:
-			t.passed()
+			t.skipCall()
 		case session.TypeCallChanges:
 			_ = json.Unmarshal(e.Body, &changes) // our own
 		}
@@ -38,12 +38,12 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		return err
 	}
 	if failure := result.Err; failure != nil {
-		t.a.s.note("%s%s", failure.Message, suffix("; ", inWords(failure.Change)))
+		t.a.s.note("%s%s", failure.Message, prefixIfSet("; ", hintText(failure.AllowHint)))
 		for line := range strings.Lines(failure.Stdout) { // what has changed since
 			fmt.Fprintf(t.a.s.err, "  │ %s\n", terminal.Line(strings.TrimSuffix(line, "\n")))
 		}
 		if failure.Code != tool.CodeDenied { // the hint is for a model
-			if hint := inWords(failure.Hint); hint != "" {
+			if hint := hintText(failure.Hint); hint != "" {
 				t.a.s.hint("%s", hint)
 			}
 		}
@@ -59,7 +59,7 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 		what, next = "made again: the changes of", "/undo takes them back, /redo goes one turn further"
 	}
 	if len(out.Files) == 0 {
-		fmt.Fprintln(w, hung(fmt.Sprintf("nothing to do: the files of turn %d are like that already; %s", out.Turn, next), t.a.s.width()))
+		fmt.Fprintln(w, wrapHanging(fmt.Sprintf("nothing to do: the files of turn %d are like that already; %s", out.Turn, next), t.a.s.width()))
 		return nil
 	}
 	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, words.Plural(len(changes.Files)+changes.More, "file"))
@@ -68,7 +68,7 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	lines := changes.Summary
 	if len(lines) == 0 {
 		for _, c := range changes.Files {
-			lines = append(lines, transcript.ChangeWords(c, t.a.Work))
+			lines = append(lines, transcript.ChangeText(c, t.a.Workspace))
 		}
 	}
 	const most = 20
@@ -78,21 +78,21 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	if more := len(lines) - most; more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
-	for _, dir := range out.Stays {
-		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(transcript.Relative(dir, t.a.Work)))
+	for _, dir := range out.KeptDirs {
+		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(transcript.Relative(dir, t.a.Workspace)))
 	}
-	fmt.Fprintln(w, hung(next, t.a.s.width()))
+	fmt.Fprintln(w, wrapHanging(next, t.a.s.width()))
 	return nil
 }
 
-// passed counts a call of which no row is shown: the numbers of the next ones are those
+// skipCall counts a call of which no row is shown: the numbers of the next ones are those
 // of the session, which /show opens.
-func (t *turns) passed() {
-	t.calls++
+func (t *conversation) skipCall() {
+	t.priorCalls++
 	switch {
 	case t.a.ui != nil:
-		t.a.ui.Passed()
-	case t.shown != nil:
-		t.shown.Passed()
+		t.a.ui.SkipCall()
+	case t.printer != nil:
+		t.printer.SkipCall()
 	}
 }

@@ -25,7 +25,7 @@ func TestNoFlagHasASentenceForAType(t *testing.T) {
 // TestACommandThatIsMadeAlone is as it is among all of them.
 func TestACommandThatIsMadeAlone(t *testing.T) {
 	all := newRootCmd(&app{s: &stdio{}}, "")
-	for name := range alone {
+	for name := range standalone {
 		root := newRootCmd(&app{s: &stdio{}}, name)
 		got, _, err := root.Find([]string{name})
 		if err != nil || got == root || len(root.Commands()) != 1 {
@@ -43,7 +43,7 @@ func TestACommandThatIsMadeAlone(t *testing.T) {
 		{"", ""}, {"-C run", ""}, {"--help run", ""}, {"run --help", ""}, {"run -qh", ""}, {"help run", ""}, {"rnu run", ""}, {"tool run", ""},
 		{"--model m run hello", ""}, {"__complete run", ""}, {"session resume", ""},
 	} {
-		if got := onlyCommand(strings.Fields(c.args)); got != c.want {
+		if got := standaloneCommand(strings.Fields(c.args)); got != c.want {
 			t.Errorf("%q: %q is made alone, want %q", c.args, got, c.want)
 		}
 	}

@@ -32,25 +32,25 @@ type app struct {
 
 	settings.Settings // that are in force; before they are read, Work and Dirs alone
 
-	// turn cancels the turn of a chat that is under way: an interrupt ends that
+	// cancelTurn cancels the turn of a chat that is under way: an interrupt ends that
 	// before it ends the program.
-	turn atomic.Pointer[context.CancelCauseFunc]
+	cancelTurn atomic.Pointer[context.CancelCauseFunc]
 	// signals are those that the program has got. A key that stops something on a
 	// terminal that is drawn on is one, too.
 	signals chan<- os.Signal
 	ui      *tui.UI // the terminal that is drawn on; nil: there is none
 
-	known   *redact.Redactor // takes secrets out of whatever leaves the process
-	secrets *secret.Vault
-	asked   atomic.Bool // no passphrase is asked for any more
-	// checking: a module is compiled to be asked about, which is said in other words.
-	checking atomic.Bool
-	again    bool // what was refused of the administrator's folder is looked at again
+	redactor     *redact.Redactor // takes secrets out of whatever leaves the process
+	secrets      *secret.Vault
+	noPassphrase atomic.Bool // no passphrase is asked for any more
+	// compilingForReview: a module is compiled to be asked about, which is said in other words.
+	compilingForReview atomic.Bool
+	rescanSystem       bool // what was refused of the administrator's folder is looked at again
 
-	screen  terminal.Screen
-	unasked unasked
-	opened  *door.Door
-	closers []func() error
+	screen   terminal.Screen
+	denyAll  denyAll
+	openDoor *door.Door
+	closers  []func() error
 }
 
 // globalFlags are the flags of every command.
@@ -80,7 +80,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.Dirs, err = settings.FindDirs(a.s.env); err != nil {
 		return err
 	}
-	if a.Work, err = workspace(a.flags.dir); err != nil {
+	if a.Workspace, err = workspace(a.flags.dir); err != nil {
 		return err
 	}
 	if err := a.checkVariables(os.Environ()); err != nil {
@@ -102,7 +102,7 @@ func workspace(dir string) (string, error) {
 }
 
 func (a *app) close() {
-	a.shut()
+	a.closeDoor()
 	for _, f := range slices.Backward(a.closers) {
 		if err := f(); err != nil {
 			a.s.note("close: %v", err)
@@ -112,46 +112,46 @@ func (a *app) close() {
 }
 
 // door is where calls are made. What was opened for another configuration is
-// closed first, see [app.shut].
+// closed first, see [app.closeDoor].
 func (a *app) door() *door.Door {
-	if a.opened == nil {
-		a.opened = door.New(door.Options{
-			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Histories: a.Dirs.Histories(), Sessions: a.Dirs.Sessions(),
-			Jail:   jail.Options{Home: a.s.env("HOME"), Layers: a.Dirs.Layers(), Caches: a.Config.Bash.Caches},
-			System: a.Config.Tools.SystemInfo,
-			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
+	if a.openDoor == nil {
+		a.openDoor = door.New(door.Options{
+			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Histories: a.Dirs.GitHistories(), Sessions: a.Dirs.Sessions(),
+			Jail:        jail.Options{Home: a.s.env("HOME"), LayersDir: a.Dirs.CacheLayers(), Caches: a.Config.Bash.Caches},
+			SystemFacts: a.Config.Tools.SystemInfo,
+			Egress:      a.egress, Secrets: a.vault(false), Redact: a.redactor, Note: a.s.note, Logger: a.logger(),
 			Config: a.ModuleConfig(),
 		})
 	}
-	return a.opened
+	return a.openDoor
 }
 
 // tier is how far a process of a tool is confined here.
 func (a *app) tier() policy.Tier { return a.door().Tier() }
 
-// shut closes what was opened for calls; it is opened anew when it is needed.
-func (a *app) shut() {
-	if a.opened == nil {
+// closeDoor closes what was opened for calls; it is opened anew when it is needed.
+func (a *app) closeDoor() {
+	if a.openDoor == nil {
 		return
 	}
-	if err := a.opened.Close(); err != nil {
+	if err := a.openDoor.Close(); err != nil {
 		a.s.note("close: %v", err)
 	}
-	a.opened = nil
+	a.openDoor = nil
 }
 
 func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
 
-// grants are what this run opens and answers: the mounts, what was remembered and
+// policyOptions are what this run opens and answers: the mounts, what was remembered and
 // what the flags answer.
-func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Options, error) {
-	if _, err := a.checkNames(catalog); err != nil {
+func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (policy.Options, error) {
+	if _, err := a.checkRuleNames(catalog); err != nil {
 		return policy.Options{}, err
 	}
-	if err := a.checkOff(catalog); err != nil {
+	if err := a.checkToolsOff(catalog); err != nil {
 		return policy.Options{}, err
 	}
-	rules, err := a.Dirs.Remembered()
+	rules, err := a.Dirs.RememberedRules()
 	if err != nil {
 		return policy.Options{}, err
 	}
@@ -165,19 +165,19 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	limits, set := a.Limits()
 	hosts, err := a.NetRules(a.flags.allowNet)
 	return policy.Options{
-		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
-		Changes: policy.Changes(a.Config.Bash.Changes), AskFirst: a.Config.Bash.Ask == "always",
-		Project: a.Work, Home: a.s.env("HOME"),
+		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, LimitOrigins: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
+		Changes: policy.ChangesMode(a.Config.Bash.Changes), AskFirst: a.Config.Bash.Ask == "always",
+		Project: a.Workspace, Home: a.s.env("HOME"),
 	}, err
 }
 
-// policy makes the policy of this run.
-func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
-	opts, err := a.grants(catalog, mounts)
+// newPolicy makes the policy of this run.
+func (a *app) newPolicy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
+	opts, err := a.policyOptions(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
-	opts.AskHosts = true // this policy only tells what would be decided if a person is there
+	opts.CanAsk = true // this policy only tells what would be decided if a person is there
 	return a.door().Policy(opts)
 }
 
@@ -193,7 +193,7 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 			}
 			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "%s", what)
 		}
-		m.Named = "--mount " + spec
+		m.Origin = "--mount " + spec
 		out = append(out, m)
 	}
 	return out, nil
@@ -201,7 +201,7 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 
 // warnMounts says which mounts the ceiling leaves out or narrows.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
-	for _, m := range policy.Narrowest(mounts) {
+	for _, m := range policy.MergeMounts(mounts) {
 		switch kept, ok, from := a.Ceiling.PermitsMount(m); {
 		case !ok:
 			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
@@ -209,7 +209,7 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 		case kept != m:
 			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
-		if m.Host == "/" && m.Host != a.Work {
+		if m.Host == "/" && m.Host != a.Workspace {
 			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
 			a.s.hint("mount the directories that tools need")
 		}
@@ -219,11 +219,11 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 
 // workspaceMounts are the workspace and whatever else the user mounts.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
-	if a.Work == a.s.env("HOME") || a.Work == "/" {
-		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Work)
+	if a.Workspace == a.s.env("HOME") || a.Workspace == "/" {
+		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Workspace)
 		a.s.hint("run stockade in the directory of a project, or name one with -C")
 	}
-	mounts := []policy.Mount{{Host: a.Work, Write: true}}
+	mounts := []policy.Mount{{Host: a.Workspace, Write: true}}
 	for _, m := range a.Config.Mounts {
 		if rest, ok := strings.CutPrefix(m.Path, "~"); ok {
 			m.Path = filepath.Join(a.s.env("HOME"), rest)
@@ -232,7 +232,7 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 		if err != nil {
 			return nil, usageError("mend mounts in "+a.Config.Source("mounts"), "mount %s: %v", m.Path, err)
 		}
-		mounts = append(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.Config.Source("mounts")})
+		mounts = append(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Origin: "mounts in " + a.Config.Source("mounts")})
 	}
 	flagged, err := a.flagMounts()
 	return a.warnMounts(append(mounts, flagged...)), err
@@ -241,20 +241,20 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 // openSession opens a session for calls in the workspace. Rules may name any tool of
 // the catalog, also where opts has a smaller one.
 func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []policy.Mount, lines *terminal.Lines, opts door.SessionOptions) (*door.Session, error) {
-	grants, err := a.grants(catalog, mounts)
+	grants, err := a.policyOptions(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
 	if opts.Catalog == nil {
 		opts.Catalog = catalog
 	}
-	opts.Workspace, opts.Remember, opts.Approver = a.Work, a.remember, a.approver(lines)
-	_, nobody := opts.Approver.(*unasked)
-	grants.AskHosts = !nobody
+	opts.Workspace, opts.Remember, opts.Approver = a.Workspace, a.remember, a.approver(lines)
+	_, nobody := opts.Approver.(*denyAll)
+	grants.CanAsk = !nobody
 	opts.Policy = grants
 	d := a.door()
-	a.knowKeys(d) // also where no model is asked
+	a.redactKeys(d) // also where no model is asked
 	s, err := d.Open(ctx, opts)
-	a.asked.Store(true)
-	return s, changedLog(opts.ID, err)
+	a.noPassphrase.Store(true)
+	return s, wrapChainError(opts.ID, err)
 }

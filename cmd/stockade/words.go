@@ -17,23 +17,23 @@ func firstLine(s string) string {
 	return line
 }
 
-func suffix(separator, s string) string {
+func prefixIfSet(separator, s string) string {
 	if s == "" {
 		return ""
 	}
 	return separator + s
 }
 
-// inWords puts a hint into words, with the commands and flags of this program.
-func inWords(h tool.Hint) string { return h.In(ownWords) }
+// hintText puts a hint into words, with the commands and flags of this program.
+func hintText(h tool.Hint) string { return h.Render(hintPartText) }
 
-// inChat puts a hint into words for a person in a chat, who can give no flag for a host
+// chatHintText puts a hint into words for a person in a chat, who can give no flag for a host
 // there.
-func inChat(h tool.Hint) string {
-	return h.In(func(p tool.HintPart) string {
+func chatHintText(h tool.Hint) string {
+	return h.Render(func(p tool.HintPart) string {
 		switch {
 		case p.Code != tool.HintAllowHost:
-			return ownWords(p)
+			return hintPartText(p)
 		case p.Key == "":
 			return "network.allow of agent.toml"
 		}
@@ -41,8 +41,8 @@ func inChat(h tool.Hint) string {
 	})
 }
 
-// ownWords is what a person can do, as a command or a flag of this program.
-func ownWords(p tool.HintPart) string {
+// hintPartText is what a person can do, as a command or a flag of this program.
+func hintPartText(p tool.HintPart) string {
 	switch p.Code {
 	case tool.HintSettings:
 		return "your own agent.toml"
@@ -50,14 +50,14 @@ func ownWords(p tool.HintPart) string {
 		if p.Key == "" {
 			return "--allow"
 		}
-		return asFlag("--allow", p.Key)
+		return formatFlag("--allow", p.Key)
 	case tool.HintUndeny:
-		return asFlag("--deny", p.Key)
+		return formatFlag("--deny", p.Key)
 	case tool.HintAllowHost:
 		if p.Key == "" {
 			return "--allow-net HOST"
 		}
-		return asFlag("--allow-net", p.Key)
+		return formatFlag("--allow-net", p.Key)
 	case tool.HintMount:
 		return "--mount DIR, or DIR:ro,"
 	case tool.HintModule:
@@ -74,10 +74,10 @@ func ownWords(p tool.HintPart) string {
 	return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
 }
 
-// grantCommand is the command that gives things to a tool, as in [tool.Grant].
+// grantCommand is the command that gives things to a tool, as in [tool.GrantHint].
 func grantCommand(key string) string {
 	name, things, _ := strings.Cut(key, " ")
-	out := asFlag("stockade tool grant", name)
+	out := formatFlag("stockade tool grant", name)
 	for _, thing := range strings.Fields(things) {
 		switch kind, value, _ := strings.Cut(thing, "="); kind {
 		case "read", "write":
@@ -86,7 +86,7 @@ func grantCommand(key string) string {
 			if value == "" {
 				out += " --" + kind + " " + strings.ToUpper(kind)
 			} else {
-				out += " " + asFlag("--"+kind, value)
+				out += " " + formatFlag("--"+kind, value)
 			}
 		default:
 			out += " --" + kind
@@ -95,9 +95,9 @@ func grantCommand(key string) string {
 	return out
 }
 
-// asFlag is a flag of the command line, to be copied. It is for bash and zsh where
+// formatFlag is a flag of the command line, to be copied. It is for bash and zsh where
 // the value holds what does not show, and else for any shell.
-func asFlag(name, value string) string {
+func formatFlag(name, value string) string {
 	word, ok := shellword.Quote(value)
 	if !ok {
 		word = value
@@ -110,29 +110,29 @@ func allowFlag(rule string) string {
 	if rule == "" {
 		return ""
 	}
-	return asFlag("--allow", rule)
+	return formatFlag("--allow", rule)
 }
 
 // refusedHint is what can be done about a module that may not run; empty if
 // nothing is known.
 func refusedHint(err error) string {
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return inWords(tool.Do(tool.HintLarge, ""))
+		return hintText(tool.ActionHint(tool.HintLarge, ""))
 	}
 	if e, ok := errors.AsType[*admit.KindError](err); ok {
-		return wouldRun(e)
+		return runAdvice(e)
 	}
 	return ""
 }
 
-// wouldRun returns advice for a module of a kind that does not run; empty: there is none.
-func wouldRun(e *admit.KindError) string {
+// runAdvice returns advice for a module of a kind that does not run; empty: there is none.
+func runAdvice(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
 	switch {
 	case e.MainRuns && strings.Contains(e.Path, "://"):
 		return "download it; `stockade tool info` then says how to take out its largest core module, which is of a kind that runs"
 	case e.MainRuns:
-		return "to take out its largest core module, which is of a kind that runs: " + asFlag("wasm-tools component unbundle --module-dir DIR -o rest.wasm", e.Path)
+		return "to take out its largest core module, which is of a kind that runs: " + formatFlag("wasm-tools component unbundle --module-dir DIR -o rest.wasm", e.Path)
 	}
 	switch e.Shape.Kind {
 	case wasm.Incompatible:
@@ -145,8 +145,8 @@ func wouldRun(e *admit.KindError) string {
 	return ""
 }
 
-// explained is an explanation in the words of this program.
-func explained(x policy.Explanation) policy.Explanation {
-	x.Change, x.Allow = inWords(x.Hint), allowFlag(x.Allow)
+// withFlagHints is an explanation in the words of this program.
+func withFlagHints(x policy.Explanation) policy.Explanation {
+	x.HintText, x.AllowRule = hintText(x.Hint), allowFlag(x.AllowRule)
 	return x
 }

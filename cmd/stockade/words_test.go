@@ -14,8 +14,8 @@ func TestAFlagSurvivesAShell(t *testing.T) {
 		"make test", "plain", "", "echo 'it''s'", `echo "$HOME" \ $(id) ` + "`id`", "a\nb\n", "a;b|c&d>e<f", "*?[a]{b,c}~!#",
 		"'", "''", `\'`, "\t", "é€😀", "-n", "ends with )", "(", "a=b=c", "\x1b[31m", "%s\\n",
 	} {
-		shell, flag := "bash", asFlag("--allow", value)
-		if shellword.Posix(flag) {
+		shell, flag := "bash", formatFlag("--allow", value)
+		if shellword.IsPOSIX(flag) {
 			shell = "sh"
 		}
 		out, err := exec.Command(shell, "-c", `printf '%s\0' `+flag).Output()
@@ -35,30 +35,30 @@ func TestAHintNamesFlagsForAPersonOnly(t *testing.T) {
 		hint          tool.Hint
 		model, person string
 	}{
-		{tool.Advise("narrow the call, or raise tool_fuel in ").And(tool.Do(tool.HintSettings, "")),
+		{tool.Advise("narrow the call, or raise tool_fuel in ").And(tool.ActionHint(tool.HintSettings, "")),
 			"narrow the call, or raise tool_fuel in the settings", "narrow the call, or raise tool_fuel in your own agent.toml"},
-		{tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllow, "bash(command=a b)")),
+		{tool.Advise("answer yes, or add ").And(tool.ActionHint(tool.HintAllow, "bash(command=a b)")),
 			`answer yes, or add the rule "bash(command=a b)"`, "answer yes, or add --allow 'bash(command=a b)'"},
-		{tool.Do(tool.HintAllow, "").And(tool.Advise(" answers")), "a rule of this run answers", "--allow answers"},
-		{tool.Advise("leave out ").And(tool.Do(tool.HintUndeny, "bash")), `leave out the denial of "bash" of this run`, "leave out --deny bash"},
-		{tool.Advise("add ").And(tool.Do(tool.HintAllowHost, "b.example")), `add the rule "b.example" of the network`, "add --allow-net b.example"},
-		{tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached")),
+		{tool.ActionHint(tool.HintAllow, "").And(tool.Advise(" answers")), "a rule of this run answers", "--allow answers"},
+		{tool.Advise("leave out ").And(tool.ActionHint(tool.HintUndeny, "bash")), `leave out the denial of "bash" of this run`, "leave out --deny bash"},
+		{tool.Advise("add ").And(tool.ActionHint(tool.HintAllowHost, "b.example")), `add the rule "b.example" of the network`, "add --allow-net b.example"},
+		{tool.ActionHint(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached")),
 			"a rule of the network says who may be reached", "--allow-net HOST says who may be reached"},
-		{tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")),
+		{tool.ActionHint(tool.HintMount, "").And(tool.Advise(" shows tools another directory")),
 			"a mount shows tools another directory", "--mount DIR, or DIR:ro, shows tools another directory"},
-		{tool.Do(tool.HintModule, ""), "the person can look at what the module is and asks for", "`stockade tool info` shows what a module is and asks for"},
-		{tool.Do(tool.HintLarge, ""), "the person can have it compiled all the same", "`stockade tool compile --large` compiles it all the same"},
-		{tool.Do(tool.HintGrant, "weather read host=*.a.example host secret=KEY exec"), "the person can give it to the tool",
+		{tool.ActionHint(tool.HintModule, ""), "the person can look at what the module is and asks for", "`stockade tool info` shows what a module is and asks for"},
+		{tool.ActionHint(tool.HintLarge, ""), "the person can have it compiled all the same", "`stockade tool compile --large` compiles it all the same"},
+		{tool.ActionHint(tool.HintGrant, "weather read host=*.a.example host secret=KEY exec"), "the person can give it to the tool",
 			"`stockade tool grant weather --read DIR --host '*.a.example' --host HOST --secret KEY --exec` gives it to the tool"},
-		{tool.Do(tool.HintSetSecret, "A"), "the person can set it", "stockade secret set A"},
+		{tool.ActionHint(tool.HintSetSecret, "A"), "the person can set it", "stockade secret set A"},
 	} {
 		if got := c.hint.String(); got != c.model {
 			t.Errorf("a model reads %q, want %q", got, c.model)
 		}
-		if got := inWords(c.hint); got != c.person {
+		if got := hintText(c.hint); got != c.person {
 			t.Errorf("a person reads %q, want %q", got, c.person)
 		}
-		if got := inChat(c.hint); got != c.person && !strings.Contains(c.person, "--allow-net") || strings.Contains(got, "--allow-net") {
+		if got := chatHintText(c.hint); got != c.person && !strings.Contains(c.person, "--allow-net") || strings.Contains(got, "--allow-net") {
 			t.Errorf("a person in a chat reads %q, want %q without a flag for a host", got, c.person)
 		}
 	}

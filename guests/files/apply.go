@@ -43,9 +43,9 @@ type patchResult struct {
 // patchStep is what becomes of one file. All are ready before the first is carried out.
 type patchStep struct {
 	patch.File
-	l, to  location // to: where it moves, or l
-	edited edited   // nil content: it stays as it is
-	did    string
+	loc, dest location    // to: where it moves, or l
+	outcome   editOutcome // nil content: it stays as it is
+	summary   string
 }
 
 func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
@@ -69,7 +69,7 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		if err := s.prepare(in.ExpectedSHA256[s.Path], in.Encoding); err != nil {
 			return patchResult{}, err
 		}
-		if total += len(s.edited.file); total > maxPatchedBytes {
+		if total += len(s.outcome.file); total > maxPatchedBytes {
 			return patchResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("the files of the patch have more than %s together: make several of it", humanSize(maxPatchedBytes)))
 		}
 	}
@@ -82,17 +82,17 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 			return patchResult{}, err
 		}
 		if s.Op != patch.Delete {
-			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.edited.sha256
+			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.outcome.sha256
 		}
-		did, _, more := strings.Cut(s.did, "\n")
+		did, _, more := strings.Cut(s.summary, "\n")
 		if more && text.Len() < maxPatchDiff {
-			did = s.did
+			did = s.summary
 		}
 		text.WriteString("\n" + did)
 		if diffs.Len() < maxPatchDiff {
-			diffs.WriteString(s.edited.diff)
-		} else if s.edited.diff != "" {
-			fmt.Fprintf(&diffs, "[diff cut: %s changes too]\n", s.l.shown())
+			diffs.WriteString(s.outcome.diff)
+		} else if s.outcome.diff != "" {
+			fmt.Fprintf(&diffs, "[diff cut: %s changes too]\n", s.loc.display())
 		}
 	}
 	out.Output, out.Diff = text.String(), diffs.String()
@@ -101,16 +101,16 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 
 // locate finds the files of the section, which no other one may name.
 func (s *patchStep) locate(named map[string]*patchStep) (err error) {
-	if s.l, err = locate(s.Path); err != nil {
+	if s.loc, err = locate(s.Path); err != nil {
 		return err
 	}
-	s.to = s.l
-	names := []location{s.l}
+	s.dest = s.loc
+	names := []location{s.loc}
 	if s.MoveTo != "" {
-		if s.to, err = locate(s.MoveTo); err != nil {
+		if s.dest, err = locate(s.MoveTo); err != nil {
 			return err
 		}
-		names = append(names, s.to)
+		names = append(names, s.dest)
 	}
 	for _, l := range names {
 		real := l.real()
@@ -119,7 +119,7 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 			if s.Op == patch.Delete && other.Op == patch.Add || s.Op == patch.Add && other.Op == patch.Delete {
 				how = "to change a file leave out its deletion, and put hunks below *** Update File; file_write replaces all of it"
 			}
-			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: %s", l.shown(), other.Line, s.Line, how))
+			return tool.Coded("INVALID_PATCH", tool.InvalidInput("the patch names %s twice, at its lines %d and %d: %s", l.display(), other.Line, s.Line, how))
 		}
 		named[real] = s
 	}
@@ -129,69 +129,69 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 // prepare finds out what the file will be, and refuses what cannot be done.
 func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
-		if err := s.to.mayCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
+		if err := s.dest.checkCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
 			return err
 		}
-		if _, err := os.Lstat(s.to.abs); err == nil {
-			if _, err := os.Stat(s.to.abs); errors.Is(err, fs.ErrNotExist) {
-				return s.to.fault("add", err) // a link that leads nowhere, which nothing here writes through
+		if _, err := os.Lstat(s.dest.abs); err == nil {
+			if _, err := os.Stat(s.dest.abs); errors.Is(err, fs.ErrNotExist) {
+				return s.dest.toolError("add", err) // a link that leads nowhere, which nothing here writes through
 			}
-			return tool.Coded("FILE_EXISTS", tool.InvalidInput(`%s exists already, and line %d of the patch would make it; "*** Update File: " changes it, file_write replaces it`, s.to.shown(), s.Line))
+			return tool.Coded("FILE_EXISTS", tool.InvalidInput(`%s exists already, and line %d of the patch would make it; "*** Update File: " changes it, file_write replaces it`, s.dest.display(), s.Line))
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return s.to.fault("add", err)
+			return s.dest.toolError("add", err)
 		}
 	}
 	switch s.Op {
 	case patch.Add:
 		if strings.Contains(s.Text, "\x00") {
-			return holdsNUL("the new file", s.Text)
+			return nulError("the new file", s.Text)
 		}
-		file, err := encode(s.l, []byte(s.Text), told)
+		file, err := encode(s.loc, []byte(s.Text), told)
 		if err != nil {
 			return err
 		}
-		s.edited = edited{file: file, sha256: hashOf(file)}
-		s.did = fmt.Sprintf("Added %s (%s)%s", s.l.shown(), count(lineCount([]byte(s.Text)), "line", "lines"), s.modeWords())
+		s.outcome = editOutcome{file: file, sha256: hashOf(file)}
+		s.summary = fmt.Sprintf("Added %s (%s)%s", s.loc.display(), count(lineCount([]byte(s.Text)), "line", "lines"), s.modeWords())
 		return nil
 	case patch.Delete:
-		info, err := os.Lstat(s.l.abs)
+		info, err := os.Lstat(s.loc.abs)
 		if err != nil {
-			return s.l.fault("delete", err)
+			return s.loc.toolError("delete", err)
 		}
 		if !isFile(info) && info.Mode().Type() != fs.ModeSymlink {
-			return s.l.notAFile("delete", info)
+			return s.loc.notAFile("delete", info)
 		}
-		s.did = "Deleted " + s.l.shown()
+		s.summary = "Deleted " + s.loc.display()
 		if err := checkHashText(wantHash); err != nil {
 			return err
 		}
-		return checkHash(s.l, info.Size(), wantHash)
+		return checkHash(s.loc, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.l, wantHash, told)
+	t, err := readForEdit(s.loc, wantHash, told)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
 	case err != nil:
 		return err
 	}
-	s.did = "Updated " + s.l.shown()
+	s.summary = "Updated " + s.loc.display()
 	if s.MoveTo != "" {
-		s.did = fmt.Sprintf("Moved %s to %s", s.l.shown(), s.to.shown())
+		s.summary = fmt.Sprintf("Moved %s to %s", s.loc.display(), s.dest.display())
 	}
-	s.did += s.modeWords()
+	s.summary += s.modeWords()
 	if len(s.Hunks) == 0 {
-		s.edited.sha256 = t.sha256
+		s.outcome.sha256 = t.sha256
 		return nil
 	}
-	changes, note, err := t.fit(s.Hunks)
+	changes, note, err := t.placeHunks(s.Hunks)
 	if err != nil {
 		return err
 	}
-	if s.edited, err = t.edit(changes); err != nil {
+	if s.outcome, err = t.edit(changes); err != nil {
 		return err
 	}
-	s.did += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.edited.content), "line", "lines"), note, preview(t.content, s.edited.content, changes))
-	s.edited.content = nil // the file is enough from here on
+	s.summary += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.outcome.content), "line", "lines"), note, preview(t.content, s.outcome.content, changes))
+	s.outcome.content = nil // the file is enough from here on
 	return nil
 }
 
@@ -203,37 +203,37 @@ func (s *patchStep) carryOut() error {
 	var err error
 	switch {
 	case s.Op == patch.Add:
-		err = create(s.l, s.edited.file)
+		err = create(s.loc, s.outcome.file)
 	case s.Op == patch.Delete:
-		err = os.Remove(s.l.abs)
+		err = os.Remove(s.loc.abs)
 	case s.MoveTo != "":
 		// The file itself moves, with its mode.
-		if err = os.MkdirAll(filepath.Dir(s.to.abs), 0o777); err == nil {
-			err = os.Rename(s.l.abs, s.to.abs)
+		if err = os.MkdirAll(filepath.Dir(s.dest.abs), 0o777); err == nil {
+			err = os.Rename(s.loc.abs, s.dest.abs)
 		}
 	}
 	if err == nil && s.Op == patch.Update && len(s.Hunks) > 0 {
-		err = overwrite(s.to, s.edited.file)
+		err = overwrite(s.dest, s.outcome.file)
 	}
 	if err == nil && s.Mode != "" && s.Op != patch.Delete {
 		// In WebAssembly this has no effect: there the host sets the modes of a patch.
-		err = os.Chmod(s.to.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
+		err = os.Chmod(s.dest.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {
-		return s.to.fault("patch", err)
+		return s.dest.toolError("patch", err)
 	}
 	return nil
 }
 
-// fit finds where the hunks belong, and the changes that they make. A hunk belongs
+// placeHunks finds where the hunks belong, and the changes that they make. A hunk belongs
 // where all its lines are, behind the hunk before it: exactly, or but for white space
 // at the ends of lines, which the note says. If that is at several places, its anchors
 // have to tell which is meant, or the line that a unified diff says: it is never the most
 // similar one.
-func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error) {
+func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
-		where := fmt.Sprintf("hunk %d of %s (line %d of the patch)", i+1, t.l.shown(), h.Line)
+		where := fmt.Sprintf("hunk %d of %s (line %d of the patch)", i+1, t.loc.display(), h.Line)
 		from, sure, err := t.anchor(h, pos, where)
 		if err != nil {
 			return nil, "", err
@@ -249,7 +249,7 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 		}
 		found := t.find(from, old, lineIs, h.End)
 		if len(found) == 0 {
-			if found = t.find(from, old, lineIsNearly, h.End); len(found) == 1 {
+			if found = t.find(from, old, equalButTrailingSpace, h.End); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
 			sure = false // one place or none
@@ -261,20 +261,20 @@ func (t *text) fit(hunks []patch.Hunk) (changes []change, note string, err error
 		}
 		switch {
 		case len(found) == 0:
-			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: its lines are not in the file from line %d on%s; nothing was changed", where, t.lineAt(from), t.whyNot(h, old, from)))
+			return nil, "", tool.Coded("NO_MATCH", tool.InvalidInput("%s does not fit: its lines are not in the file from line %d on%s; nothing was changed", where, t.lineAt(from), t.explainNoMatch(h, old, from)))
 		case len(found) > 1 && !sure:
 			return nil, "", tool.Coded("NOT_UNIQUE", tool.InvalidInput("%s fits at several places, at lines %s: add lines of context, or above it @@ and a line that is there once and stands above the place",
 				where, t.linesAt(found)))
 		}
 		changes = append(changes, t.changesOf(h, found[0])...)
-		pos = linesOn(t.content, found[0], len(old))
+		pos = offsetAfterLines(t.content, found[0], len(old))
 	}
 	return changes, note, nil
 }
 
 // anchor is where to look for a hunk: behind its anchors, each the first behind the
 // one before. sure says that there are some, of which the first is at one place only.
-func (t *text) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
+func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
 	for i, anchor := range h.Anchors {
 		found := t.find(from, []string{anchor}, lineIsTrimmed, false)
 		if len(found) == 0 {
@@ -282,25 +282,25 @@ func (t *text) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, e
 				where, anchor, t.lineAt(from), nearMiss(t.content, "the patch", []string{anchor})))
 		}
 		sure = sure || i == 0 && len(found) == 1
-		from = linesOn(t.content, found[0], 1)
+		from = offsetAfterLines(t.content, found[0], 1)
 	}
 	return from, sure, nil
 }
 
 // The ways to compare a line of the file with one of a patch.
 func lineIs(have []byte, want string) bool { return string(have) == want }
-func lineIsNearly(have []byte, want string) bool {
+func equalButTrailingSpace(have []byte, want string) bool {
 	return string(bytes.TrimRight(have, " \t\r")) == strings.TrimRight(want, " \t\r")
 }
 func lineIsTrimmed(have []byte, want string) bool { return string(bytes.TrimSpace(have)) == want }
 
 // find returns the places from an offset on where all lines are, some of them where
 // there are many. At the end of the file there is one at most.
-func (t *text) find(from int, lines []string, is func(have []byte, want string) bool, atEnd bool) (found []int) {
-	for at := from; at < len(t.content) && len(found) <= maxPlaces; at = linesOn(t.content, at, 1) {
+func (t *textFile) find(from int, lines []string, is func(have []byte, want string) bool, atEnd bool) (found []int) {
+	for at := from; at < len(t.content) && len(found) <= maxPlaces; at = offsetAfterLines(t.content, at, 1) {
 		pos, all := at, true
 		for _, want := range lines {
-			next := linesOn(t.content, pos, 1)
+			next := offsetAfterLines(t.content, pos, 1)
 			if all = pos < len(t.content) && is(trimEnding(t.content[pos:next]), want); !all {
 				break
 			}
@@ -315,7 +315,7 @@ func (t *text) find(from int, lines []string, is func(have []byte, want string) 
 
 // changesOf are the changes of a hunk whose lines begin at an offset. The lines that
 // stay are those of the file.
-func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
+func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	var added strings.Builder
 	start, open := at, false
 	flush := func() {
@@ -336,7 +336,7 @@ func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
 	for _, line := range h.Lines {
 		if line[0] == ' ' {
 			flush()
-			at = linesOn(t.content, at, 1)
+			at = offsetAfterLines(t.content, at, 1)
 			continue
 		}
 		if !open {
@@ -345,15 +345,15 @@ func (t *text) changesOf(h patch.Hunk, at int) (changes []change) {
 		if line[0] == '+' {
 			added.WriteString(line[1:] + "\n")
 		} else {
-			at = linesOn(t.content, at, 1)
+			at = offsetAfterLines(t.content, at, 1)
 		}
 	}
 	flush()
 	return changes
 }
 
-// whyNot says what stands where the hunk may have been meant to fit.
-func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
+// explainNoMatch says what stands where the hunk may have been meant to fit.
+func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 	var added []string
 	for _, line := range h.Lines {
 		if line[0] != '-' {
@@ -374,10 +374,10 @@ func (t *text) whyNot(h patch.Hunk, old []string, from int) string {
 	return nearMiss(t.content, "the hunk", old)
 }
 
-func (t *text) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
+func (t *textFile) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
 
 // linesAt are the numbers of the lines at some offsets, in words.
-func (t *text) linesAt(offsets []int) string {
+func (t *textFile) linesAt(offsets []int) string {
 	var out []string
 	for i, at := range offsets {
 		if i == maxPlaces {

@@ -301,8 +301,8 @@ func FuzzApplyPatch(f *testing.F) {
 		if err != nil || len(parsed) > 1 {
 			return
 		}
-		tx := &text{l: location{"/f", "f"}, content: []byte(content)}
-		changes, _, err := tx.fit(parsed[0].Hunks)
+		tx := &textFile{loc: location{"/f", "f"}, content: []byte(content)}
+		changes, _, err := tx.placeHunks(parsed[0].Hunks)
 		if err != nil {
 			if len(err.Error()) > 8000 {
 				t.Fatalf("an error of %d bytes", len(err.Error()))
@@ -338,6 +338,6 @@ func FuzzApplyPatch(f *testing.F) {
 			t.Fatalf("%q: removed %q, added %q; want %q, %q", content, removed, added, wantRemoved, wantAdded)
 		}
 		unifiedDiff("f", tx.content, changes)
-		preview(tx.content, apply(tx.content, changes), changes)
+		preview(tx.content, applyChanges(tx.content, changes), changes)
 	})
 }

@@ -52,8 +52,8 @@ func unifiedDiff(name string, content []byte, changes []change) string {
 // lines it makes the text longer.
 func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
 	first, last := group[0], group[len(group)-1]
-	before := splitLines(content[linesBack(content, first.start, diffContext):first.start])
-	after := splitLines(content[last.end:linesOn(content, last.end, diffContext)])
+	before := splitLines(content[offsetLinesBefore(content, first.start, diffContext):first.start])
+	after := splitLines(content[last.end:offsetAfterLines(content, last.end, diffContext)])
 	for _, h := range group {
 		grown += len(h.new) - len(h.old)
 	}
@@ -105,7 +105,7 @@ func hunksOf(content []byte, changes []change) []hunk {
 	var hunks []hunk
 	line, counted := 0, 0 // how many line breaks there are before an offset
 	for i := 0; i < len(changes); {
-		start := linesBack(content, changes[i].start, 0)
+		start := offsetLinesBefore(content, changes[i].start, 0)
 		var text bytes.Buffer
 		from, end := start, start
 		for i < len(changes) && (end == start || changes[i].start < end) {
@@ -114,7 +114,7 @@ func hunksOf(content []byte, changes []change) []hunk {
 			from = changes[i].end
 			// To the end of the line even when the change ends with one: the next
 			// line moves up when the new text has no line break.
-			end = linesOn(content, from, 1)
+			end = offsetAfterLines(content, from, 1)
 			i++
 		}
 		text.Write(content[from:end])
@@ -140,9 +140,9 @@ func (h *hunk) trim() {
 	}
 }
 
-// linesBack returns the start of the line that is n lines before the one at
+// offsetLinesBefore returns the start of the line that is n lines before the one at
 // the offset.
-func linesBack(content []byte, offset, n int) int {
+func offsetLinesBefore(content []byte, offset, n int) int {
 	for {
 		offset = bytes.LastIndexByte(content[:offset], '\n') + 1
 		if n == 0 || offset == 0 {
@@ -153,8 +153,8 @@ func linesBack(content []byte, offset, n int) int {
 	}
 }
 
-// linesOn returns the offset after the n-th line break from the offset on.
-func linesOn(content []byte, offset, n int) int {
+// offsetAfterLines returns the offset after the n-th line break from the offset on.
+func offsetAfterLines(content []byte, offset, n int) int {
 	for ; n > 0; n-- {
 		i := bytes.IndexByte(content[offset:], '\n')
 		if i < 0 {

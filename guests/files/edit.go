@@ -61,88 +61,88 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	changes := findChanges(t.content, in.OldString, in.NewString)
 	switch {
 	case len(changes) == 0:
-		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.shown(), nearMiss(t.content, "old_string", strings.Split(in.OldString, "\n"))))
+		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.display(), nearMiss(t.content, "old_string", strings.Split(in.OldString, "\n"))))
 	case len(changes) > 1 && !in.ReplaceAll:
-		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.shown()))
+		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.display()))
 	}
 	if len(changes) > maxReplacements {
-		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.shown()))
+		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.display()))
 	}
 	e, err := t.edit(changes)
 	if err != nil {
 		return editResult{}, err
 	}
 	if err := overwrite(l, e.file); err != nil {
-		return editResult{}, l.fault("edit", err)
+		return editResult{}, l.toolError("edit", err)
 	}
 	return editResult{
-		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.shown()),
+		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.display()),
 		Replacements: len(changes), Diff: e.diff, SHA256: e.sha256,
 	}, nil
 }
 
-// text is the content of a file that is to be edited.
-type text struct {
-	l       location
+// textFile is the content of a file that is to be edited.
+type textFile struct {
+	loc     location
 	content []byte // in UTF-8, without a byte order mark
 	enc     charset.Encoding
 	sha256  string // of the file
 	eol     string // that most lines have; "" until it is asked for
 }
 
-// edited is all that comes of an edit. It is made before the file changes: a call
+// editOutcome is all that comes of an edit. It is made before the file changes: a call
 // that runs out of memory should fail without an effect.
-type edited struct {
+type editOutcome struct {
 	content []byte // in UTF-8
 	file    []byte // as it is written
 	diff    string
 	sha256  string
 }
 
-func (t *text) edit(changes []change) (edited, error) {
+func (t *textFile) edit(changes []change) (editOutcome, error) {
 	size := len(t.content)
 	for _, c := range changes {
 		size += len(c.text) - (c.end - c.start)
 		if strings.Contains(c.text, "\x00") && !bytes.Contains(t.content[c.start:c.end], []byte{0}) {
-			return edited{}, holdsNUL("the new text", c.text)
+			return editOutcome{}, nulError("the new text", c.text)
 		}
 	}
 	if size > maxEditBytes {
-		return edited{}, t.tooLarge("would have", int64(size))
+		return editOutcome{}, t.tooLarge("would have", int64(size))
 	}
-	e := edited{content: apply(t.content, changes)}
+	e := editOutcome{content: applyChanges(t.content, changes)}
 	if size == len(t.content) && bytes.Equal(e.content, t.content) {
-		return edited{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.l.shown()))
+		return editOutcome{}, tool.Coded("NO_CHANGE", tool.InvalidInput("%s already reads like that: nothing would change", t.loc.display()))
 	}
 	var err error
-	if e.file, err = encode(t.l, e.content, t.enc); err != nil {
-		return edited{}, err
+	if e.file, err = encode(t.loc, e.content, t.enc); err != nil {
+		return editOutcome{}, err
 	}
-	e.diff, e.sha256 = unifiedDiff(t.l.shown(), t.content, changes), hashOf(e.file)
+	e.diff, e.sha256 = unifiedDiff(t.loc.display(), t.content, changes), hashOf(e.file)
 	return e, nil
 }
 
-func (t *text) tooLarge(what string, size int64) error {
-	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.l.shown(), what, humanSize(size), humanSize(maxEditBytes)))
+func (t *textFile) tooLarge(what string, size int64) error {
+	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.loc.display(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
 // readForEdit reads a file, and compares its hash if one is wanted. told is the encoding of a file
 // that does not tell its own.
-func readForEdit(l location, wantHash string, told charset.Encoding) (*text, error) {
-	t := &text{l: l}
+func readForEdit(l location, wantHash string, told charset.Encoding) (*textFile, error) {
+	t := &textFile{loc: l}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(l.abs)
 	if err != nil {
-		return nil, l.fault("edit", err)
+		return nil, l.toolError("edit", err)
 	}
 	if !isFile(info) {
 		return nil, l.notAFile("edit", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
-		return nil, l.fault("edit", err)
+		return nil, l.toolError("edit", err)
 	}
 	defer f.Close()
 	if info.Size() > maxEditBytes {
@@ -150,7 +150,7 @@ func readForEdit(l location, wantHash string, told charset.Encoding) (*text, err
 	}
 	raw, err := readHashed(f, info.Size())
 	if err != nil {
-		return nil, l.fault("edit", err)
+		return nil, l.toolError("edit", err)
 	}
 	if len(raw) > maxEditBytes {
 		return nil, t.tooLarge("has grown beyond", maxEditBytes)
@@ -160,15 +160,15 @@ func readForEdit(l location, wantHash string, told charset.Encoding) (*text, err
 		return nil, err
 	}
 	t.enc = charset.Of(raw).Told(told, raw)
-	if err := refuse(t.enc, "edit", l); err != nil {
+	if err := checkIsText(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	if likely := likelyOf(t.enc, told, raw); likely != "" {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding, or windows-1252 if the text is Western", l.shown(), likely))
+	if likely := likelyEncodings(t.enc, told, raw); likely != "" {
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding, or windows-1252 if the text is Western", l.display(), likely))
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.shown(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.display(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))
@@ -243,8 +243,8 @@ func occurrences(content []byte, old, new string) []change {
 	}
 }
 
-// apply returns the content after the changes.
-func apply(content []byte, changes []change) []byte {
+// applyChanges returns the content after the changes.
+func applyChanges(content []byte, changes []change) []byte {
 	var out bytes.Buffer
 	out.Grow(len(content))
 	from := 0
@@ -292,13 +292,13 @@ func nearMiss(content []byte, what string, old []string) string {
 	}
 	number, have, want := closest(content, old[:min(len(old), maxCompared)])
 	if number == 0 || strings.TrimSpace(have) != strings.TrimSpace(want) {
-		if note := alike(content, what, strings.Join(old, "\n")); note != "" {
+		if note := lookalikeNote(content, what, strings.Join(old, "\n")); note != "" {
 			return note
 		}
 	}
 	if number == 0 {
 		want = old[first]
-		if number, have = likest(content, want); number == 0 {
+		if number, have = mostSimilarLine(content, want); number == 0 {
 			return nothingNear
 		}
 	}
@@ -310,19 +310,19 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// alike finds a text in the content although some characters only look like those of the text, or
+// lookalikeNote finds a text in the content although some characters only look like those of the text, or
 // do not show. It names the first of them.
-func alike(content []byte, what, want string) string {
-	have, wanted := string(content), strings.TrimSpace(looks(want))
-	at := strings.Index(looks(have[:min(len(have), maxLooked)]), wanted)
+func lookalikeNote(content []byte, what, want string) string {
+	have, wanted := string(content), strings.TrimSpace(visibleForm(want))
+	at := strings.Index(visibleForm(have[:min(len(have), maxLookalikeBytes)]), wanted)
 	if wanted == "" || at < 0 {
 		return ""
 	}
 	for at > 0 {
 		r, size := utf8.DecodeRuneInString(have)
-		at, have = at-len(look(r)), have[size:]
+		at, have = at-len(visibleRune(r)), have[size:]
 	}
-	isBlank := func(r rune) bool { return r == '\n' || look(r) == "" }
+	isBlank := func(r rune) bool { return r == '\n' || visibleRune(r) == "" }
 	have, want = strings.TrimLeftFunc(have, isBlank), strings.TrimLeftFunc(want, isBlank)
 	for have != "" && want != "" {
 		is, size := utf8.DecodeRuneInString(have)
@@ -336,8 +336,8 @@ func alike(content []byte, what, want string) string {
 		return "" // only blanks in front differ
 	}
 	at = len(content) - len(have)
-	start := linesBack(content, at, 0)
-	line, _ := cut(trimEnding(content[start:linesOn(content, at, 1)]), maxDiffLine)
+	start := offsetLinesBefore(content, at, 0)
+	line, _ := cut(trimEnding(content[start:offsetAfterLines(content, at, 1)]), maxDiffLine)
 	is, wanted := character.FindString(have), character.FindString(want)
 	if blank := " \t"; len(bytes.Trim(content[start:at], blank)) == 0 && (strings.Trim(is, blank) == "" || strings.Trim(wanted, blank) == "") {
 		return "" // only the indentation differs
@@ -345,22 +345,22 @@ func alike(content []byte, what, want string) string {
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLooked limits the bytes of a file that are compared by their looks, which is slow.
-const maxLooked = 1 << 20
+// maxLookalikeBytes limits the bytes of a file that are compared by their looks, which is slow.
+const maxLookalikeBytes = 1 << 20
 
 // character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// looks returns a text as it looks, without blanks and characters that do not show.
-func looks(text string) string {
+// visibleForm returns a text as it looks, without blanks and characters that do not show.
+func visibleForm(text string) string {
 	var out strings.Builder
 	for _, r := range text {
-		out.WriteString(look(r))
+		out.WriteString(visibleRune(r))
 	}
 	return out.String()
 }
 
-func look(r rune) string {
+func visibleRune(r rune) string {
 	switch {
 	case r == '\n' || r > ' ' && r < utf8.RuneSelf:
 		return string(r)
@@ -383,11 +383,11 @@ const maxCompared = 50
 // first line that is another; 0 where no line is the same.
 func closest(content []byte, lines []string) (number int, have, want string) {
 	best, first := 0, 1
-	for at := 0; at < len(content); at, first = linesOn(content, at, 1), first+1 {
+	for at := 0; at < len(content); at, first = offsetAfterLines(content, at, 1), first+1 {
 		same, other, otherAt := 0, -1, 0
 		pos := at
 		for i, line := range lines {
-			next := linesOn(content, pos, 1)
+			next := offsetAfterLines(content, pos, 1)
 			if pos < len(content) && string(trimEnding(content[pos:next])) == line {
 				if line != "" {
 					same++
@@ -399,14 +399,14 @@ func closest(content []byte, lines []string) (number int, have, want string) {
 		}
 		if same > best && other >= 0 {
 			best, number, want = same, first+other, lines[other]
-			have = string(trimEnding(content[otherAt:linesOn(content, otherAt, 1)]))
+			have = string(trimEnding(content[otherAt:offsetAfterLines(content, otherAt, 1)]))
 		}
 	}
 	return number, have, want
 }
 
-// likest finds the line that has most in common with one, and half of it at least.
-func likest(content []byte, want string) (number int, have string) {
+// mostSimilarLine finds the line that has most in common with one, and half of it at least.
+func mostSimilarLine(content []byte, want string) (number int, have string) {
 	want = strings.TrimSpace(want)
 	want = want[:min(len(want), maxDiffLine)]
 	score, n := (len(want)-1)/2, 0

@@ -64,7 +64,7 @@ func fails[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error),
 	if err == nil {
 		t.Fatalf("%+v: no error", in)
 	}
-	codetest.Documented(t, codetest.ToolOf(fn), err)
+	codetest.CheckDocumented(t, codetest.ToolOf(fn), err)
 	if got := tool.AsError(err).Code; got != code {
 		t.Errorf("%+v: %v, want %v: %v", in, got, code, err)
 	}

@@ -55,12 +55,12 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	if in.Operation == "exists" {
 		exists := err == nil
 		if !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return filesystemResult{}, l.fault("look at", err)
+			return filesystemResult{}, l.toolError("look at", err)
 		}
 		return filesystemResult{Output: fmt.Sprint(exists), Exists: &exists}, nil
 	}
 	if err != nil {
-		return filesystemResult{}, l.fault("look at", err)
+		return filesystemResult{}, l.toolError("look at", err)
 	}
 	out := filesystemResult{Type: "other", Modified: info.ModTime().UTC().Format("2006-01-02T15:04:05Z")}
 	switch mode := info.Mode(); {
@@ -73,9 +73,9 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 		out.Type = "link"
 		out.Target, _ = os.Readlink(l.abs)
 	}
-	out.Output = fmt.Sprintf("%s: %s, modified %s", l.shown(), out.Type, out.Modified)
+	out.Output = fmt.Sprintf("%s: %s, modified %s", l.display(), out.Type, out.Modified)
 	if out.Size != nil {
-		out.Output = fmt.Sprintf("%s: file of %d bytes, modified %s", l.shown(), *out.Size, out.Modified)
+		out.Output = fmt.Sprintf("%s: file of %d bytes, modified %s", l.display(), *out.Size, out.Modified)
 	} else if out.Target != "" {
 		out.Output += ", leads to " + filename.Show(out.Target)
 	}
@@ -86,29 +86,29 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {
-		return filesystemResult{}, l.fault("read", err)
+		return filesystemResult{}, l.toolError("read", err)
 	}
 	if !isFile(info) {
 		return filesystemResult{}, l.notAFile("read", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
-		return filesystemResult{}, l.fault("read", err)
+		return filesystemResult{}, l.toolError("read", err)
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, maxWholeRead+1))
 	if err != nil {
-		return filesystemResult{}, l.fault("read", err)
+		return filesystemResult{}, l.toolError("read", err)
 	}
 	switch {
 	case len(content) > maxWholeRead:
-		return filesystemResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("read %s: has %s, more than the limit of %s; file_read reads it in pages", l.shown(), humanSize(max(info.Size(), maxWholeRead+1)), humanSize(maxWholeRead)))
+		return filesystemResult{}, tool.Coded("TOO_LARGE", tool.InvalidInput("read %s: has %s, more than the limit of %s; file_read reads it in pages", l.display(), humanSize(max(info.Size(), maxWholeRead+1)), humanSize(maxWholeRead)))
 	case lines.IsBinary(content) && picture.Mime(content) != "":
-		return filesystemResult{}, tool.Coded("BINARY_FILE", tool.Parse("read %s: is an image, and no text; file_read shows it to you", l.shown()))
+		return filesystemResult{}, tool.Coded("BINARY_FILE", tool.Parse("read %s: is an image, and no text; file_read shows it to you", l.display()))
 	case charset.Of(content).Form == charset.Binary:
-		return filesystemResult{}, refuse(charset.Of(content), "read", l)
+		return filesystemResult{}, checkIsText(charset.Of(content), "read", l)
 	case !utf8.Valid(content) || lines.IsBinary(content):
-		return filesystemResult{}, tool.Coded("UNKNOWN_ENCODING", tool.Parse("read %s: is no UTF-8; file_read shows other encodings, too", l.shown()))
+		return filesystemResult{}, tool.Coded("UNKNOWN_ENCODING", tool.Parse("read %s: is no UTF-8; file_read shows other encodings, too", l.display()))
 	}
 	return filesystemResult{Output: string(content), SHA256: hashOf(content)}, nil
 }

@@ -74,7 +74,7 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 				truncated = true
 				return errEnough
 			}
-			found = append(found, dir.child(entry.Name).shown())
+			found = append(found, dir.child(entry.Name).display())
 			return nil
 		},
 		enter: func(path string) bool {
@@ -91,7 +91,7 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	} else if w.skipped > 0 {
 		out.Hint = fmt.Sprintf("%d directories could not be read", w.skipped)
 	} else if len(found) == 0 {
-		out.Hint = noFiles(pattern, root.shown())
+		out.Hint = explainNoFiles(pattern, root.display())
 	}
 	return out, nil
 }

@@ -57,20 +57,20 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	}
 	info, err := os.Stat(l.abs)
 	if err != nil {
-		return grepResult{}, l.fault("search", err)
+		return grepResult{}, l.toolError("search", err)
 	}
 	expr, note := exprOf(in)
 	s := &searcher{
-		told:    in.Encoding,
-		expr:    expr,
-		context: min(max(in.Context, 0), maxGrepContext),
-		limit:   min(max(in.MaxResults, 1), maxGrepResults),
+		encoding: in.Encoding,
+		expr:     expr,
+		context:  min(max(in.Context, 0), maxGrepContext),
+		limit:    min(max(in.MaxResults, 1), maxGrepResults),
 	}
 	s.header(in, note)
 	if info.IsDir() {
 		w := walker{hidden: in.IncludeHidden, gitignored: in.IgnoreGitignore}
 		w.visit = func(dir location, prefix string, entry search.Entry) error {
-			if !entry.Type.IsRegular() || !fits(filter, prefix, entry.Name) {
+			if !entry.Type.IsRegular() || !matchesFilter(filter, prefix, entry.Name) {
 				return nil
 			}
 			s.files++
@@ -84,27 +84,27 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 		err = l.notAFile("search", info)
 	} else if err = checkSearchable(l); err == nil {
 		s.files++
-		err = s.one(ctx, l)
+		err = s.searchFile(ctx, l)
 	}
 	if err == errEnough {
 		s.result.Truncated = true
 		s.result.Hint = "there are more matches than shown; use a narrower pattern, path or file_filter"
 	} else if err != nil {
-		return grepResult{}, l.faultOf("search", err)
+		return grepResult{}, l.ensureToolError("search", err)
 	} else if s.unreadable > 0 {
 		s.result.Hint = fmt.Sprintf("%s could not be read, or not be searched because of UTF-16, which file_read shows", count(s.unreadable, "file or directory", "files or directories"))
 	} else if s.note != "" {
 		s.result.Hint = s.note
 	} else if s.result.Count == 0 {
-		s.result.Hint = noLines(in, s.files)
+		s.result.Hint = explainNoLines(in, s.files)
 	}
 	s.result.Output = strings.TrimSuffix(s.out.String(), "\n")
 	return s.result, nil
 }
 
-// fits reports whether the file is one that the filter asks for. A filter
+// matchesFilter reports whether the file is one that the filter asks for. A filter
 // without a slash is about the name alone.
-func fits(filter, prefix, name string) bool {
+func matchesFilter(filter, prefix, name string) bool {
 	if filter == "" {
 		return true
 	}

@@ -28,11 +28,11 @@ func (r readResult) Images() []tool.Image { return r.images }
 func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, err error) {
 	head, err := readHead(f, picture.HeadBytes)
 	if err != nil || picture.Mime(head) == "" {
-		return readResult{}, false, l.faultOf("read", err)
+		return readResult{}, false, l.ensureToolError("read", err)
 	}
 	data, err := readHead(f, int(min(size, picture.MaxBytes)))
 	if err != nil || !lines.IsBinary(data) {
-		return readResult{}, false, l.faultOf("read", err)
+		return readResult{}, false, l.ensureToolError("read", err)
 	}
 	var info picture.Info
 	if err = picture.TooLarge(size); size <= picture.MaxBytes {
@@ -40,9 +40,9 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	}
 	switch {
 	case errors.Is(err, picture.ErrLarge):
-		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.shown(), err))
+		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.display(), err))
 	case err != nil:
-		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.shown(), err))
+		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.display(), err))
 	}
 	return readResult{
 		Output: fmt.Sprintf("%s, %s", info, humanSize(int64(len(data)))),

@@ -76,7 +76,7 @@ func (r *lineReader) skip(ctx context.Context, most int) (skipped int, err error
 		n := countLines(block)
 		if n > most-skipped {
 			n = most - skipped
-			block = block[:linesOn(block, 0, n)]
+			block = block[:offsetAfterLines(block, 0, n)]
 		}
 		if skipped += n; block[len(block)-1] == '\n' {
 			partial = 0

@@ -53,7 +53,7 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	}
 	dirEntries, err := readDir(l.abs)
 	if err != nil {
-		return lsResult{}, l.fault("list", err)
+		return lsResult{}, l.toolError("list", err)
 	}
 	var out lsResult
 	var entries []lsEntry

@@ -102,15 +102,15 @@ func TestPathsInResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"sub/x.txt", "./sub//x.txt", "sub/../sub/x.txt", filepath.Join(cwd, "sub/x.txt")} {
-		if l, err := locate(path); err != nil || l.shown() != "sub/x.txt" {
-			t.Errorf("%s is %q, %v", path, l.shown(), err)
+		if l, err := locate(path); err != nil || l.display() != "sub/x.txt" {
+			t.Errorf("%s is %q, %v", path, l.display(), err)
 		}
 	}
-	if l, err := locate(".."); err != nil || l.shown() != filepath.Dir(cwd) {
-		t.Errorf(".. is %q, %v", l.shown(), err)
+	if l, err := locate(".."); err != nil || l.display() != filepath.Dir(cwd) {
+		t.Errorf(".. is %q, %v", l.display(), err)
 	}
 	root := location{"/", "/"}
-	if got := root.child("etc").shown(); got != "/etc" {
+	if got := root.child("etc").display(); got != "/etc" {
 		t.Errorf("a child of the root is %q", got)
 	}
 }

@@ -65,17 +65,17 @@ func init() {
 		tool.Errors("NO_MATCH: old_string does not occur; the text shows the nearest line and where it differs",
 			"NOT_UNIQUE: old_string occurs more than once; add context or set replace_all",
 			"TOO_MANY: there is more to replace than 100,000 times; replace a longer text", noChange),
-		edits, tool.Limits("100,000 replacements"), editLimits,
+		editErrors, tool.Limits("100,000 replacements"), editLimits,
 		tool.Example(`{"path":"main.go","old_string":"retries := 3","new_string":"retries := 5"}`, "changes one line"))
 	tool.Register("replace_lines", "Replace lines of a file by their numbers, as file_read shows them. "+
 		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
 		replaceLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
-		tool.Errors(outOfRange, numberedLines, noChange), edits, editLimits,
+		tool.Errors(outOfRange, numberedLines, noChange), editErrors, editLimits,
 		tool.Example(`{"path":"main.go","line_start":10,"line_end":12,"new_content":"\treturn nil\n"}`, "puts one line in the place of three"))
 	tool.Register("insert_lines", "Insert lines into a file before the line with a number, as file_read shows it. "+
 		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
 		insertLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
-		tool.Errors(outOfRange, numberedLines), edits, editLimits,
+		tool.Errors(outOfRange, numberedLines), editErrors, editLimits,
 		tool.Example(`{"path":"main.go","line_start":1,"new_content":"// Command a does nothing.\n"}`, "puts a line at the top"))
 	tool.Register("apply_patch", "Change several files, all or none. The patch: *** Begin Patch, for each file "+
 		"*** Add File: PATH with lines of +, *** Delete File: PATH, or *** Update File: PATH (then maybe *** Move to: PATH) with hunks, *** End Patch. "+
@@ -84,7 +84,7 @@ func init() {
 		tool.Errors("INVALID_PATCH: it is no patch of this form, or names a file twice; the text says at which line",
 			"NO_MATCH: the lines of a hunk are not in the file; the text says which hunk, and shows the nearest line",
 			"NOT_UNIQUE: the lines of a hunk are at several places; add context, or @@ with a line above",
-			"FILE_EXISTS: a file that is to be added, or moved to, is there already", noChange), edits, editLimits,
+			"FILE_EXISTS: a file that is to be added, or moved to, is there already", noChange), editErrors, editLimits,
 		tool.Limits("128 files, 1000 hunks, 1 MiB of patch, 12 MiB of files together",
 			"a hunk fits where all its lines are, exactly or but for white space at their ends; never where something similar is"),
 		tool.Example(`{"patch":"*** Begin Patch\n*** Update File: main.go\n@@ func main() {\n-\tretries := 3\n+\tretries := 5\n*** Add File: NOTES\n+Why five.\n*** End Patch"}`,
@@ -106,7 +106,7 @@ const (
 )
 
 var (
-	edits = tool.Errors(contentChanged, "NOT_ENCODABLE: the encoding of the file lacks a character of the new text",
+	editErrors = tool.Errors(contentChanged, "NOT_ENCODABLE: the encoding of the file lacks a character of the new text",
 		"TOO_LARGE: a file, or what it would be, has more than 8 MiB", binaryFile, unknownEncoding, notAFile, notADirectory, notFound, noSpace)
 	editLimits = tool.Limits("files of up to 8 MiB", "encoding, byte order mark, line endings and mode stay as they are")
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// noFiles says why a pattern for names may have found nothing.
-func noFiles(pattern, path string) string {
+// explainNoFiles says why a pattern for names may have found nothing.
+func explainNoFiles(pattern, path string) string {
 	switch below := "**/" + pattern[strings.LastIndexByte(pattern, '/')+1:]; {
 	case strings.Contains(pattern, "**"):
 		return "nothing matches; what .gitignore excludes is left out, and so is .git"
@@ -22,14 +22,14 @@ func noFiles(pattern, path string) string {
 	}
 }
 
-// repeats finds a * as those write it who mean any text: behind a character that it
+// starRE finds a * as those write it who mean any text: behind a character that it
 // repeats, as a regular expression has it. That of .* and [a-z]* is meant.
-var repeats = regexp.MustCompile(`(^|[^\\.)\]])\*`)
+var starRE = regexp.MustCompile(`(^|[^\\.)\]])\*`)
 
-// noLines says why a search of lines may have found nothing: of so many files that
+// explainNoLines says why a search of lines may have found nothing: of so many files that
 // it has looked at.
-func noLines(in grepArgs, files int) string {
-	star := repeats.MatchString(in.Pattern)
+func explainNoLines(in grepArgs, files int) string {
+	star := starRE.MatchString(in.Pattern)
 	switch {
 	case files == 0 && in.FileFilter != "":
 		what := "no file matches file_filter"
@@ -41,7 +41,7 @@ func noLines(in grepArgs, files int) string {
 		return "there was no file to search: hidden files need include_hidden, and what .gitignore excludes ignore_gitignore"
 	case in.FixedStrings && (star || strings.Contains(in.Pattern, ".*")):
 		return "no line matches; with fixed_strings * is searched as it is"
-	case fileName.MatchString(in.Pattern):
+	case fileNamePatternRE.MatchString(in.Pattern):
 		return "no line matches; pattern is about the text of lines: file_filter chooses files by their names, and glob finds them"
 	case star && !in.FixedStrings:
 		return "no line matches; pattern is a regular expression, in which * repeats the character before it: .* stands for any text"
@@ -49,5 +49,5 @@ func noLines(in grepArgs, files int) string {
 	return "no line matches"
 }
 
-// fileName is a pattern that looks as if it was for the names of files.
-var fileName = regexp.MustCompile(`^([\w.-]+/)*\*+(/\*+)*\.[\w{},]+$`)
+// fileNamePatternRE is a pattern that looks as if it was for the names of files.
+var fileNamePatternRE = regexp.MustCompile(`^([\w.-]+/)*\*+(/\*+)*\.[\w{},]+$`)

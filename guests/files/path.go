@@ -25,37 +25,37 @@ func locate(path string) (location, error) {
 	if err != nil {
 		return location{}, tool.IO("working directory: %w", err)
 	}
-	abs, err := pathname.Read(path, cwd)
+	abs, err := pathname.Resolve(path, cwd)
 	if err != nil {
 		return location{}, err
 	}
-	l := at(cwd, abs)
+	l := locationOf(cwd, abs)
 	if info, err := os.Stat(abs); endsInSlash(path) && err == nil && !info.IsDir() {
-		return location{}, tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s is a file, and its path does not end in a slash: write %s", l.shown(), l.shown()))
+		return location{}, tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s is a file, and its path does not end in a slash: write %s", l.display(), l.display()))
 	}
 	return l, nil
 }
 
 func endsInSlash(path string) bool { return len(path) > 1 && strings.HasSuffix(path, "/") }
 
-// mayCreate refuses a path argument that ends in a slash, as that of a file cannot.
-func (l location) mayCreate(path string) error {
+// checkCreate refuses a path argument that ends in a slash, as that of a file cannot.
+func (l location) checkCreate(path string) error {
 	if endsInSlash(path) {
-		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.shown(), l.shown())
+		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.display(), l.display())
 	}
 	return nil
 }
 
-// at names the file at the absolute path abs as seen from cwd.
-func at(cwd, abs string) location {
+// locationOf names the file at the absolute path abs as seen from cwd.
+func locationOf(cwd, abs string) location {
 	rel, err := filepath.Rel(cwd, abs)
 	if err != nil || !filepath.IsLocal(rel) {
 		rel = abs
 	}
-	return location{abs, pathname.Raw(filepath.ToSlash(rel))}
+	return location{abs, pathname.FromWASI(filepath.ToSlash(rel))}
 }
 
-func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
+func (l location) isInside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
 
 // child names an entry of the directory l.
 func (l location) child(name string) location {
@@ -77,7 +77,7 @@ func (l location) appendChild(b []byte, name string) []byte {
 	if b = append(b, l.abs...); !os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
 		b = append(b, os.PathSeparator)
 	}
-	return append(b, pathname.Open(name)...)
+	return append(b, pathname.ToWASI(name)...)
 }
 
 // real is the path without links, as far as that can be told: one file has one.
@@ -92,11 +92,11 @@ func (l location) real() string {
 	return l.abs
 }
 
-// shown returns the path in the form that results print and arguments take.
-func (l location) shown() string { return filename.Show(l.rel) }
+// display returns the path in the form that results print and arguments take.
+func (l location) display() string { return filename.Show(l.rel) }
 
-// fault turns an error of package os into one that tells what to do.
-func (l location) fault(op string, err error) error {
+// toolError turns an error of package os into one that tells what to do.
+func (l location) toolError(op string, err error) error {
 	cause := err
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		cause = pathErr.Err // the path is named here, once
@@ -105,23 +105,23 @@ func (l location) fault(op string, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EACCES):
-		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it has several hard links and cannot be changed", op, l.shown())
+		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it has several hard links and cannot be changed", op, l.display())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		return tool.Coded("NO_SPACE", tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown()))
+		return tool.Coded("NO_SPACE", tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.display()))
 	case tool.AsError(err).Code == tool.CodeDenied:
-		return tool.Denied("%s %s: not permitted: the path is outside the granted directories, or needs more care than others", op, l.shown())
+		return tool.Denied("%s %s: not permitted: the path is outside the granted directories, or needs more care than others", op, l.display())
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.NotFound("%s %s: no such file or directory%s", op, l.shown(), l.hint())
+		return tool.NotFound("%s %s: no such file or directory%s", op, l.display(), l.hint())
 	case errors.Is(err, syscall.ENOTDIR):
-		return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: a part of the path is a file, not a directory", op, l.shown()))
+		return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: a part of the path is a file, not a directory", op, l.display()))
 	case errors.Is(err, syscall.EISDIR):
-		return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is a directory", op, l.shown()))
+		return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is a directory", op, l.display()))
 	case errors.Is(err, syscall.EROFS):
-		return tool.Denied("%s %s: the directory is granted read-only", op, l.shown())
+		return tool.Denied("%s %s: the directory is granted read-only", op, l.display())
 	case errors.Is(err, syscall.ELOOP):
-		return tool.IO("%s %s: too many symbolic links", op, l.shown())
+		return tool.IO("%s %s: too many symbolic links", op, l.display())
 	}
-	return tool.IO("%s %s: %w", op, l.shown(), cause)
+	return tool.IO("%s %s: %w", op, l.display(), cause)
 }
 
 // notAFile says what it is that has no content to read or to write.
@@ -130,7 +130,7 @@ func (l location) notAFile(op string, info fs.FileInfo) error {
 	if info.IsDir() {
 		what = "a directory; ls lists it"
 	}
-	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.shown(), what))
+	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
 // checkDir refuses what is no directory.
@@ -139,13 +139,13 @@ func (l location) checkDir(op string) error {
 	what := "a file, not a directory; file_read shows it"
 	switch {
 	case err != nil:
-		return l.fault(op, err)
+		return l.toolError(op, err)
 	case info.IsDir():
 		return nil
 	case !isFile(info):
 		what = "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
 	}
-	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.shown(), what))
+	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
 // hint says what may have been meant by a path that does not exist.
@@ -157,11 +157,11 @@ func (l location) hint() string {
 		return "; a path holds no pattern: glob finds files by one"
 	}
 	dir, name := filepath.Split(l.abs)
-	name = pathname.Raw(name)
+	name = pathname.FromWASI(name)
 	if entries, err := os.ReadDir(dir); err == nil {
 		var names []string
 		for _, entry := range entries {
-			names = append(names, pathname.Raw(entry.Name()))
+			names = append(names, pathname.FromWASI(entry.Name()))
 		}
 		var near []string
 		for _, found := range nearby(name, names) {
@@ -170,20 +170,20 @@ func (l location) hint() string {
 		if len(near) > 0 {
 			return "; did you mean " + strings.Join(near, " or ") + "?"
 		}
-		if l.inside() {
+		if l.isInside() {
 			return ""
 		}
-	} else if l.inside() {
+	} else if l.isInside() {
 		return "; its directory does not exist either"
 	}
 	return "; outside the working directory only granted directories exist"
 }
 
-// faultOf is [location.fault] for an error that may already say all: one made
+// ensureToolError is [location.toolError] for an error that may already say all: one made
 // by package tool, or the end of the call.
-func (l location) faultOf(op string, err error) error {
+func (l location) ensureToolError(op string, err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		return err
 	}
-	return l.fault(op, err)
+	return l.toolError(op, err)
 }

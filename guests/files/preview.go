@@ -29,17 +29,17 @@ func preview(was, is []byte, changes []change) string {
 			size += len(line)
 		}
 		start := h.start + bytesOn
-		from, to := linesBack(is, start, previewContext), linesOn(is, start+size, previewContext)
+		from, to := offsetLinesBefore(is, start, previewContext), offsetAfterLines(is, start+size, previewContext)
 		number := h.line + lines - countLines(is[from:start]) // of the line at from, counted from 0
 		if shown > number {
-			from = linesOn(is, from, shown-number)
+			from = offsetAfterLines(is, from, shown-number)
 			number = shown
 		} else if i > 0 && shown < number {
 			out.WriteString("...\n")
 		}
 		first, last := h.line+lines+maxPreviewLines, h.line+lines+len(h.new)-maxPreviewLines // not shown between
 		for at := from; at < to; number++ {
-			next := linesOn(is, at, 1)
+			next := offsetAfterLines(is, at, 1)
 			switch {
 			case number == first && last > first+1:
 				fmt.Fprintf(&out, "[%d more new lines]\n", last-first)

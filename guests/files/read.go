@@ -54,36 +54,36 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	}
 	info, err := os.Stat(l.abs)
 	if err != nil {
-		return readResult{}, l.fault("read", err)
+		return readResult{}, l.toolError("read", err)
 	}
 	if info.IsDir() {
 		list, err := ls(ctx, lsArgs{Path: in.Path, ShowHidden: true, MaxEntries: maxLsEntries})
 		if err != nil {
 			return readResult{}, err
 		}
-		return readResult{Output: l.shown() + " is a directory:\n" + list.Output, Count: list.Count}, nil
+		return readResult{Output: l.display() + " is a directory:\n" + list.Output, Count: list.Count}, nil
 	}
 	if !isFile(info) {
 		return readResult{}, l.notAFile("read", info)
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
-		return readResult{}, l.fault("read", err)
+		return readResult{}, l.toolError("read", err)
 	}
 	defer f.Close()
 	if out, ok, err := readImage(f, info.Size(), l); ok || err != nil {
 		return out, err
 	}
-	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size(), told: in.Encoding}
+	p := page{offset: in.Offset, limit: min(max(in.Limit, 1), maxReadLines), raw: in.Raw, size: info.Size(), encoding: in.Encoding}
 	if p.offset < 0 {
 		if p.offset, err = fromEnd(ctx, f, l, -in.Offset, in.Encoding); err != nil {
-			return readResult{}, l.faultOf("read", err)
+			return readResult{}, l.ensureToolError("read", err)
 		}
 	}
 	p.offset = max(p.offset, 1)
 	out, err := p.read(ctx, f, l)
 	if err != nil {
-		return readResult{}, l.faultOf("read", err)
+		return readResult{}, l.ensureToolError("read", err)
 	}
 	return out, nil
 }
@@ -110,7 +110,7 @@ func openText(f io.Reader, l location, told charset.Encoding) (text *bufio.Reade
 		return nil, enc, nil, err
 	}
 	enc = charset.Of(head).Told(told, head)
-	if err := refuse(enc, "read", l); err != nil {
+	if err := checkIsText(enc, "read", l); err != nil {
 		return nil, enc, nil, err
 	}
 	_, _ = r.Discard(len(enc.Mark)) // which was peeked at
@@ -118,13 +118,13 @@ func openText(f io.Reader, l location, told charset.Encoding) (text *bufio.Reade
 	return text, enc, damaged, nil
 }
 
-// refuse is an error where a file is no text that could be shown or edited.
-func refuse(e charset.Encoding, op string, l location) error {
+// checkIsText is an error where a file is no text that could be shown or edited.
+func checkIsText(e charset.Encoding, op string, l location) error {
 	switch e.Form {
 	case charset.Binary:
-		return tool.Coded("BINARY_FILE", tool.Parse("%s %s: is a binary file (it holds a NUL byte), which is neither shown nor edited", op, l.shown()))
+		return tool.Coded("BINARY_FILE", tool.Parse("%s %s: is a binary file (it holds a NUL byte), which is neither shown nor edited", op, l.display()))
 	case charset.UTF32:
-		return tool.Coded("UNKNOWN_ENCODING", tool.Parse("%s %s: is text in UTF-32, which is neither shown nor edited; convert it first, with iconv for example", op, l.shown()))
+		return tool.Coded("UNKNOWN_ENCODING", tool.Parse("%s %s: is text in UTF-32, which is neither shown nor edited; convert it first, with iconv for example", op, l.display()))
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ type page struct {
 	offset, limit int
 	raw           bool
 	size          int64 // of the whole file
-	told          charset.Encoding
+	encoding      charset.Encoding
 }
 
 func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, error) {
@@ -149,7 +149,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		}
 		f = io.MultiReader(bytes.NewReader(content), f)
 	}
-	text, enc, damaged, err := openText(f, l, p.told)
+	text, enc, damaged, err := openText(f, l, p.encoding)
 	if err != nil {
 		return readResult{}, err
 	}
@@ -163,7 +163,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	}
 	ahead, _ := text.Peek(maxReadOutput)
 	enc = enc.Guess(ahead)
-	likely := likelyOf(enc, p.told, ahead)
+	likely := likelyEncodings(enc, p.encoding, ahead)
 	out := readResult{Encoding: enc.String()}
 	var shown strings.Builder
 	for ; number >= p.offset-1; number++ {
@@ -179,12 +179,12 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		}
 		next := strings.ToValidUTF8(string(line), "\uFFFD") + ending
 		if !p.raw {
-			next = numbered(number+1, line, whole, length)
+			next = formatNumbered(number+1, line, whole, length)
 		}
 		full := shown.Len()+len(next) > maxReadOutput || p.raw && !whole
 		if full && p.raw && shown.Len() == 0 {
 			return readResult{}, tool.Coded("LINE_TOO_LONG", tool.InvalidInput("line %d of %s has %d bytes, more than the %d that raw returns; without raw its beginning is shown",
-				number+1, l.shown(), length, maxReadOutput))
+				number+1, l.display(), length, maxReadOutput))
 		}
 		if full || number+1 == p.offset+p.limit {
 			out.NextOffset = number + 1
@@ -204,7 +204,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 		out.Lines = number
 	}
 	if number > 0 && p.offset > number {
-		return readResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.shown(), count(number, "line", "lines")))
+		return readResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("offset %d is beyond the end of %s, which has %s", p.offset, l.display(), count(number, "line", "lines")))
 	}
 	out.SHA256 = sum
 	if out.Output = shown.String(); !p.raw {
@@ -245,9 +245,9 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyOf names the encodings that a file may have, as "gbk or big5", if it is only taken for
+// likelyEncodings names the encodings that a file may have, as "gbk or big5", if it is only taken for
 // Windows-1252.
-func likelyOf(enc, told charset.Encoding, part []byte) string {
+func likelyEncodings(enc, told charset.Encoding, part []byte) string {
 	if enc.Form != charset.Windows1252 || told.Form != "" {
 		return ""
 	}
@@ -255,9 +255,9 @@ func likelyOf(enc, told charset.Encoding, part []byte) string {
 	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
-// numbered writes one line with its number. length is that of the whole line in the
+// formatNumbered writes one line with its number. length is that of the whole line in the
 // file, of which line may be the beginning.
-func numbered(number int, line []byte, whole bool, length int) string {
+func formatNumbered(number int, line []byte, whole bool, length int) string {
 	text, cutHere := cut(line, maxShownLine)
 	if !whole || cutHere {
 		text += fmt.Sprintf(" [line cut: it has %d bytes]", length)

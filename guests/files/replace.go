@@ -41,13 +41,13 @@ func replaceLines(_ context.Context, in replaceArgs) (linesResult, error) {
 	if in.LineEnd < in.LineStart {
 		return linesResult{}, tool.Coded("OUT_OF_RANGE", tool.InvalidInput("line_end %d is before line_start %d; both are lines to replace", in.LineEnd, in.LineStart))
 	}
-	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, in.LineEnd-in.LineStart+1, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, in.LineEnd-in.LineStart+1, func(t *textFile, lines int) (change, string, error) {
 		if in.LineEnd > lines {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d; insert_lines with line_start=%d appends",
-				t.l.shown(), count(lines, "line", "lines"), max(in.LineStart, min(in.LineEnd, lines+1)), lines+1))
+				t.loc.display(), count(lines, "line", "lines"), max(in.LineStart, min(in.LineEnd, lines+1)), lines+1))
 		}
-		start := linesOn(t.content, 0, in.LineStart-1)
-		end := linesOn(t.content, start, in.LineEnd-in.LineStart+1)
+		start := offsetAfterLines(t.content, 0, in.LineStart-1)
+		end := offsetAfterLines(t.content, start, in.LineEnd-in.LineStart+1)
 		did := fmt.Sprintf("Replaced line %d", in.LineStart)
 		if in.LineEnd > in.LineStart {
 			did = fmt.Sprintf("Replaced lines %d to %d", in.LineStart, in.LineEnd)
@@ -68,12 +68,12 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	case in.NewContent == "":
 		return linesResult{}, tool.InvalidInput("new_content is empty; an empty line is a line feed")
 	}
-	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, 0, func(t *text, lines int) (change, string, error) {
+	return editLines(in.Path, in.ExpectedSHA256, in.Encoding, in.LineStart, 0, func(t *textFile, lines int) (change, string, error) {
 		if in.LineStart > lines+1 {
 			return change{}, "", tool.Coded("OUT_OF_RANGE", tool.InvalidInput("%s has %s, and there is no line %d to insert before; line_start=%d appends",
-				t.l.shown(), count(lines, "line", "lines"), in.LineStart, lines+1))
+				t.loc.display(), count(lines, "line", "lines"), in.LineStart, lines+1))
 		}
-		at := linesOn(t.content, 0, in.LineStart-1)
+		at := offsetAfterLines(t.content, 0, in.LineStart-1)
 		did := fmt.Sprintf("Inserted %s before line %d", count(lineCount([]byte(in.NewContent)), "line", "lines"), in.LineStart)
 		if in.LineStart == lines+1 {
 			did = fmt.Sprintf("Appended %s", count(lineCount([]byte(in.NewContent)), "line", "lines"))
@@ -84,7 +84,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 
 // editLines makes one change of whole lines: so many old ones, from the first on. choose
 // is told how many there are, and says what is done.
-func editLines(path, wantHash string, told charset.Encoding, first, old int, choose func(t *text, lines int) (change, string, error)) (linesResult, error) {
+func editLines(path, wantHash string, told charset.Encoding, first, old int, choose func(t *textFile, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")
 	}
@@ -107,9 +107,9 @@ func editLines(path, wantHash string, told charset.Encoding, first, old int, cho
 	}
 	out := linesResult{Lines: lineCount(e.content), Diff: e.diff, SHA256: e.sha256}
 	out.Replaced = [3]int{first, old, out.Lines - had + old}
-	out.Output = fmt.Sprintf("%s in %s, which has %s now:\n%s", did, l.shown(), count(out.Lines, "line", "lines"), preview(t.content, e.content, []change{c}))
+	out.Output = fmt.Sprintf("%s in %s, which has %s now:\n%s", did, l.display(), count(out.Lines, "line", "lines"), preview(t.content, e.content, []change{c}))
 	if err := overwrite(l, e.file); err != nil {
-		return linesResult{}, l.fault("edit", err)
+		return linesResult{}, l.toolError("edit", err)
 	}
 	return out, nil
 }
@@ -117,7 +117,7 @@ func editLines(path, wantHash string, told charset.Encoding, first, old int, cho
 // putLines replaces content[start:end], which are whole lines, by others. They get the
 // line ending of the file, unless they have CR in them, which means what it says.
 // Whether the file ends with one stays as it is.
-func (t *text) putLines(start, end int, lines string) change {
+func (t *textFile) putLines(start, end int, lines string) change {
 	if t.eol == "" {
 		t.eol = ending(t.content)
 	}
@@ -137,7 +137,7 @@ func (t *text) putLines(start, end int, lines string) change {
 // checkNumbers refuses lines that each begin with their number, as file_read or cat -n
 // prints them, unless the file has such lines of its own. Of a single line it has to be the
 // number of the line that it is for.
-func (t *text) checkNumbers(lines string, number int) error {
+func (t *textFile) checkNumbers(lines string, number int) error {
 	first, next := 0, 0
 	for line := range strings.Lines(lines) {
 		n, err := strconv.Atoi(strings.Trim(lineNumbers.FindString(line), ": \t"))

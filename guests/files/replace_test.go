@@ -136,13 +136,13 @@ func TestPreviewOfSeveralChanges(t *testing.T) {
 		for _, letter := range strings.Trim(tt.old, "[]\n") {
 			changes = append(changes, occurrences(was, string(letter)+"\n", tt.new)...)
 		}
-		if diff := cmp.Diff(tt.want, preview(was, apply(was, changes), changes)); diff != "" {
+		if diff := cmp.Diff(tt.want, preview(was, applyChanges(was, changes), changes)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	many := strings.Repeat("a\n"+strings.Repeat("b\n", 10), 1000)
 	changes := findChanges([]byte(many), "a", "c\nd")
-	if n := len(preview([]byte(many), apply([]byte(many), changes), changes)); n > maxPreviewBytes+2048 {
+	if n := len(preview([]byte(many), applyChanges([]byte(many), changes), changes)); n > maxPreviewBytes+2048 {
 		t.Errorf("a preview of %d bytes", n)
 	}
 }

@@ -31,12 +31,12 @@ type searcher struct {
 	context int
 	limit   int
 
-	batch      []batched // files that are still to be searched
-	batchNames []byte    // as the host wants them
-	batchSize  int       // how many there are to be
-	begun      []batched // files that the host searches
-	own        *lines.Scanner
-	told       charset.Encoding // for files that are no UTF-8; if it is set, the host cannot search
+	batch      []batchFile // files that are still to be searched
+	batchNames []byte      // as the host wants them
+	batchSize  int         // how many there are to be
+	running    []batchFile // files that the host searches
+	scanner    *lines.Scanner
+	encoding   charset.Encoding // for files that are no UTF-8; if it is set, the host cannot search
 
 	out        strings.Builder
 	result     grepResult
@@ -44,10 +44,10 @@ type searcher struct {
 	unreadable int
 	note       string // why the one file was not searched
 
-	file    string // that the latest line is of, as it is shown
-	printed uint64 // the number of the latest line of it that was printed
-	after   uint64 // and of the last one that is printed for the sake of its latest match
-	before  []grepLine
+	file          string // that the latest line is of, as it is shown
+	printed       uint64 // the number of the latest line of it that was printed
+	contextEnd    uint64 // and of the last one that is printed for the sake of its latest match
+	contextBefore []grepLine
 }
 
 // grepLine is a line that is printed if there is room for the match that follows.
@@ -56,14 +56,14 @@ type grepLine struct {
 	text   string
 }
 
-// batched is a file in a directory. Most have no match and so no need for a
+// batchFile is a file in a directory. Most have no match and so no need for a
 // location of their own.
-type batched struct {
+type batchFile struct {
 	dir  location // the file itself if it has no name
 	name string
 }
 
-func (b *batched) location() location {
+func (b *batchFile) location() location {
 	if b.name == "" {
 		return b.dir
 	}
@@ -73,7 +73,7 @@ func (b *batched) location() location {
 // add has a file searched, now or later. errEnough says that the limit is
 // reached and that there is at least one more match.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
-	s.batch = append(s.batch, batched{dir, name})
+	s.batch = append(s.batch, batchFile{dir, name})
 	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)
 	s.batchSize = max(s.batchSize, firstBatch)
 	if len(s.batch) < s.batchSize && len(s.batchNames) < maxBatchNames {
@@ -83,8 +83,8 @@ func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	return s.begin(ctx)
 }
 
-// one searches a single file, of which an error matters.
-func (s *searcher) one(ctx context.Context, l location) error {
+// searchFile searches a single file, of which an error matters.
+func (s *searcher) searchFile(ctx context.Context, l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
 		return err
@@ -93,27 +93,27 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	enc := charset.Of(head).Told(s.told, head)
+	enc := charset.Of(head).Told(s.encoding, head)
 	switch form := enc.Form; {
-	case form == charset.UTF8 || s.told.Form != "" && form != charset.Binary:
+	case form == charset.UTF8 || s.encoding.Form != "" && form != charset.Binary:
 	case form == charset.Windows1252:
-		if likely := likelyOf(enc, s.told, head); likely != "" {
-			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.shown(), likely)
+		if likely := likelyEncodings(enc, s.encoding, head); likely != "" {
+			s.note = fmt.Sprintf("%s is no UTF-8, and may be %s: say which with encoding", l.display(), likely)
 		}
 	case form == charset.Binary:
-		s.note = l.shown() + " is a binary file, and was not searched"
+		s.note = l.display() + " is a binary file, and was not searched"
 		return nil
 	default:
-		s.note = fmt.Sprintf("%s is text in %s, and was not searched; file_read shows it", l.shown(), strings.ToUpper(string(form)))
+		s.note = fmt.Sprintf("%s is text in %s, and was not searched; file_read shows it", l.display(), strings.ToUpper(string(form)))
 		return nil
 	}
-	s.batch = append(s.batch, batched{dir: l})
+	s.batch = append(s.batch, batchFile{dir: l})
 	s.batchNames = append(append(s.batchNames, l.abs...), 0)
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
 	if s.unreadable > 0 {
-		return tool.IO("search %s: it could not be read to the end", l.shown())
+		return tool.IO("search %s: it could not be read to the end", l.display())
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (s *searcher) flush(ctx context.Context) error {
 // begin has the host search the files that were added while the walk goes on,
 // when it is done with those before them.
 func (s *searcher) begin(ctx context.Context) error {
-	before := s.begun
+	before := s.running
 	if err := s.collect(); err != nil {
 		return err
 	}
@@ -138,16 +138,16 @@ func (s *searcher) begin(ctx context.Context) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	if s.own == nil {
+	if s.scanner == nil {
 		err := search.ErrUnavailable
-		if s.told.Form == "" {
+		if s.encoding.Form == "" {
 			err = search.Begin(search.Query{
 				Names: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
 				MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
 			})
 		}
 		if err == nil {
-			s.begun = batch
+			s.running = batch
 			return nil
 		}
 		if !errors.Is(err, search.ErrInvalid) && !errors.Is(err, search.ErrUnavailable) {
@@ -157,7 +157,7 @@ func (s *searcher) begin(ctx context.Context) error {
 		if err != nil {
 			return tool.Coded("BAD_PATTERN", tool.InvalidInput("pattern: %w", err))
 		}
-		s.own = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
+		s.scanner = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
 	}
 	for i := range batch {
 		err := s.scan(batch[i].location())
@@ -176,11 +176,11 @@ func (s *searcher) begin(ctx context.Context) error {
 
 // collect prints what the host has found.
 func (s *searcher) collect() error {
-	batch := s.begun
+	batch := s.running
 	if len(batch) == 0 {
 		return nil
 	}
-	s.begun = nil
+	s.running = nil
 	found, err := search.Collect()
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (s *searcher) collect() error {
 	for _, l := range found.Lines {
 		if l.File != last {
 			last = l.File
-			s.in(batch[last].location())
+			s.startFile(batch[last].location())
 		}
 		if err := s.line(l.Number, l.Text, l.Matches, l.Cut); err != nil {
 			return err
@@ -213,25 +213,25 @@ func (s *searcher) scan(l location) error {
 	if err != nil {
 		return err
 	}
-	s.in(l)
-	s.own.Emit = func(l lines.Line) error { return s.line(l.Number, string(l.Text), l.Matches, l.Cut) }
-	if s.told.Form == "" || info.Size() > maxEditBytes {
-		_, err = s.own.Scan(f, info.Size())
+	s.startFile(l)
+	s.scanner.Emit = func(l lines.Line) error { return s.line(l.Number, string(l.Text), l.Matches, l.Cut) }
+	if s.encoding.Form == "" || info.Size() > maxEditBytes {
+		_, err = s.scanner.Scan(f, info.Size())
 		return err
 	}
 	text, err := readHashed(f, info.Size())
-	if plain, ok := charset.Of(text).Told(s.told, text).Decode(text); ok { // else only ASCII is found
+	if plain, ok := charset.Of(text).Told(s.encoding, text).Decode(text); ok { // else only ASCII is found
 		text = plain
 	}
 	if err == nil {
-		_, err = s.own.Scan(bytes.NewReader(text), int64(len(text)))
+		_, err = s.scanner.Scan(bytes.NewReader(text), int64(len(text)))
 	}
 	return err
 }
 
-// in says that the lines which follow are of this file.
-func (s *searcher) in(l location) {
-	s.file, s.printed, s.after, s.before = l.shown(), 0, 0, s.before[:0]
+// startFile says that the lines which follow are of this file.
+func (s *searcher) startFile(l location) {
+	s.file, s.printed, s.contextEnd, s.contextBefore = l.display(), 0, 0, s.contextBefore[:0]
 }
 
 // line takes the next line.
@@ -240,8 +240,8 @@ func (s *searcher) line(number uint64, text string, matches, cut bool) error {
 		text += " [line cut]"
 	}
 	if !matches {
-		if number > s.after {
-			s.before = append(s.before, grepLine{number, text})
+		if number > s.contextEnd {
+			s.contextBefore = append(s.contextBefore, grepLine{number, text})
 		} else {
 			s.print(number, '-', text)
 		}
@@ -250,15 +250,15 @@ func (s *searcher) line(number uint64, text string, matches, cut bool) error {
 	if s.result.Count == s.limit || s.out.Len() > maxGrepOutput {
 		return errEnough
 	}
-	for _, b := range s.before {
+	for _, b := range s.contextBefore {
 		s.print(b.number, '-', b.text)
 	}
-	s.before = s.before[:0]
+	s.contextBefore = s.contextBefore[:0]
 	s.print(number, ':', text)
-	if s.after == 0 {
+	if s.contextEnd == 0 {
 		s.result.Files++
 	}
-	s.after = number + uint64(s.context)
+	s.contextEnd = number + uint64(s.context)
 	s.result.Count++
 	return nil
 }

@@ -35,7 +35,7 @@ type walker struct {
 func checkSearchable(l location) error {
 	for part := range strings.SplitSeq(l.abs, string(os.PathSeparator)) {
 		if slices.Contains(versionControl, part) {
-			return tool.InvalidInput("%s is inside a %s directory, which is never searched", l.shown(), part)
+			return tool.InvalidInput("%s is inside a %s directory, which is never searched", l.display(), part)
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func (w *walker) walk(ctx context.Context, start location) error {
 	}
 	entries, err := readDir(start.abs)
 	if err != nil {
-		return start.fault("search", err)
+		return start.toolError("search", err)
 	}
 	return w.entries(ctx, start, "", entries, ignore)
 }
@@ -101,7 +101,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		}
 		inner := ignore
 		if !w.gitignored {
-			inner = gitignore.Among(below, l.abs, ignore)
+			inner = gitignore.LoadListed(below, l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err

@@ -51,37 +51,37 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	}
 	out := writeResult{Bytes: len(content), SHA256: hashOf(content), Action: "Overwrote"}
 	if strings.Contains(in.Content, "\x00") {
-		return writeResult{}, holdsNUL("content", in.Content)
+		return writeResult{}, nulError("content", in.Content)
 	}
 	info, err := os.Stat(l.abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, linked := os.Lstat(l.abs); linked == nil {
-			return writeResult{}, l.fault("write", err) // what others find there is nothing, too
+			return writeResult{}, l.toolError("write", err) // what others find there is nothing, too
 		}
 		if in.ExpectedSHA256 != "" {
-			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.shown())
+			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.display())
 		}
-		if err := l.mayCreate(in.Path); err != nil {
+		if err := l.checkCreate(in.Path); err != nil {
 			return writeResult{}, err
 		}
 		out.Action = "Created"
 		err = create(l, content)
 	case err != nil:
-		return writeResult{}, l.fault("write", err)
+		return writeResult{}, l.toolError("write", err)
 	case !isFile(info):
 		return writeResult{}, l.notAFile("write", info)
 	default:
 		if err := checkHash(l, info.Size(), in.ExpectedSHA256); err != nil {
 			return writeResult{}, err
 		}
-		lost = formLost(l, content, in.Encoding)
+		lost = lostFormNote(l, content, in.Encoding)
 		err = overwrite(l, content)
 	}
 	if err != nil {
-		return writeResult{}, l.fault("write", err)
+		return writeResult{}, l.toolError("write", err)
 	}
-	out.Output = fmt.Sprintf("Wrote %d bytes to %s%s", len(content), l.shown(), lost)
+	out.Output = fmt.Sprintf("Wrote %d bytes to %s%s", len(content), l.display(), lost)
 	return out, nil
 }
 
@@ -90,20 +90,20 @@ func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	raw, lacks, at := enc.Encode(text)
 	if at >= 0 {
 		return nil, tool.Coded("NOT_ENCODABLE", tool.InvalidInput("%s is %s, which has no %q (%U) as line %d would need; write it another way, or convert the file to UTF-8 first",
-			l.shown(), enc, lacks, lacks, 1+bytes.Count(text[:at], []byte("\n"))))
+			l.display(), enc, lacks, lacks, 1+bytes.Count(text[:at], []byte("\n"))))
 	}
 	return raw, nil
 }
 
-// holdsNUL refuses text that an argument would put into a file: with a NUL byte in it,
+// nulError refuses text that an argument would put into a file: with a NUL byte in it,
 // no tool would take that for text any more.
-func holdsNUL(argument, text string) error {
+func nulError(argument, text string) error {
 	before, _, _ := strings.Cut(text, "\x00")
 	return tool.InvalidInput("%s holds a NUL byte in its line %d, which no text has: leave it out, or make a binary file with bash", argument, 1+strings.Count(before, "\n"))
 }
 
-// formLost says what the file has that its new content has not, and that nobody sees.
-func formLost(l location, content []byte, told charset.Encoding) string {
+// lostFormNote says what the file has that its new content has not, and that nobody sees.
+func lostFormNote(l location, content []byte, told charset.Encoding) string {
 	f, err := os.Open(l.abs)
 	if err != nil {
 		return ""
@@ -217,22 +217,22 @@ func checkHash(l location, size int64, want string) error {
 	}
 	f, err := os.Open(l.abs)
 	if err != nil {
-		return l.fault("read", err)
+		return l.toolError("read", err)
 	}
 	defer f.Close()
 	content, err := readHashed(f, size)
 	if err != nil {
-		return l.fault("read", err)
+		return l.toolError("read", err)
 	}
 	if len(content) > maxHashed {
-		return tool.Coded("TOO_LARGE", tool.InvalidInput("%s has more than %s, and no tool compares the hash of so much; leave expected_sha256 out", l.shown(), humanSize(maxHashed)))
+		return tool.Coded("TOO_LARGE", tool.InvalidInput("%s has more than %s, and no tool compares the hash of so much; leave expected_sha256 out", l.display(), humanSize(maxHashed)))
 	}
 	return compareHash(l, hashOf(content), want)
 }
 
 func compareHash(l location, have, want string) error {
 	if want != "" && !strings.EqualFold(have, want) {
-		return tool.Coded("CONTENT_CHANGED", tool.InvalidInput("%s has changed since it was read; read it again with file_read", l.shown()))
+		return tool.Coded("CONTENT_CHANGED", tool.InvalidInput("%s has changed since it was read; read it again with file_read", l.display()))
 	}
 	return nil
 }

@@ -250,14 +250,14 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%q is not found in %q", old, text)
 		}
 		// Taking the new text out again gives the old content.
-		edited := apply([]byte(text), changes)
+		edited := applyChanges([]byte(text), changes)
 		var back []change
 		shift := 0
 		for _, c := range changes {
 			back = append(back, change{c.start + shift, c.start + shift + len(c.text), text[c.start:c.end]})
 			shift += len(c.text) - (c.end - c.start)
 		}
-		if got := string(apply(edited, back)); got != text {
+		if got := string(applyChanges(edited, back)); got != text {
 			t.Fatalf("undone edit gives %q, want %q", got, text)
 		}
 		unifiedDiff("f", []byte(text), changes)

@@ -427,17 +427,17 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := configured
-	t.Cleanup(func() { configured = was })
+	was := configValue
+	t.Cleanup(func() { configValue = was })
 	hide := func(hidden string) {
-		configured = func(name string) string { // as the host does
+		configValue = func(name string) string { // as the host does
 			question := strings.Split(name, "\n")
 			if len(question) == 1 {
-				return untold
+				return notKnown
 			}
-			found, known := githistory.Hidden(question[1], question[2], question[3], strings.Split(hidden, "\n"))
+			found, known := githistory.HiddenPaths(question[1], question[2], question[3], strings.Split(hidden, "\n"))
 			if !known {
-				return untold
+				return notKnown
 			}
 			return strings.Join(found, "\n")
 		}
@@ -482,7 +482,7 @@ mkdir x z; cp -r .git x; git --git-dir x/.git config core.worktree ../..; cp -r 
 			t.Errorf("%s shows %v\n%s", path, err, out.Output)
 		}
 	}
-	configured = func(string) string { return untold }
+	configValue = func(string) string { return notKnown }
 	f.fails(args{Operation: "log"}, "denied", "files.hidden")
 }
 

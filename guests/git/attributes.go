@@ -38,7 +38,7 @@ const maxAttributeBytes = 1 << 20
 func (c *call) attributesOf(path string) attributes {
 	if c.attrs == nil {
 		c.attrs = map[string]*attributeFile{}
-		c.ownAttrs = parseAttributes(readAttributes(filepath.Join(c.CommonDir, "info", "attributes")))
+		c.infoAttrs = parseAttributes(readAttributes(filepath.Join(c.CommonDir, "info", "attributes")))
 	}
 	names := strings.Split(path, "/")
 	var out attributes
@@ -50,7 +50,7 @@ func (c *call) attributesOf(path string) attributes {
 	for i := len(levels) - 1; i >= 0; i-- {
 		out.apply(levels[i].rules, names[levels[i].depth:])
 	}
-	out.apply(c.ownAttrs, names)
+	out.apply(c.infoAttrs, names)
 	return out
 }
 

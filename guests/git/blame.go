@@ -25,7 +25,7 @@ var maxBlamed = 250_000
 
 // origin is a file in a commit, to which lines may go back.
 type origin struct {
-	commit *repo.Link // nil: what is not committed
+	commit *repo.CommitNode // nil: what is not committed
 	path   string
 	blob   repo.ID
 	text   *textdiff.Text // of what is not committed, or nil
@@ -36,19 +36,19 @@ type origin struct {
 // history from from on.
 type span struct{ at, from, n int }
 
-// blamed is to what a line goes back.
-type blamed struct {
+// blamedLine is to what a line goes back.
+type blamedLine struct {
 	*origin
 	from     int
 	boundary bool
 	orOlder  bool // it was not looked at whether the line is older
 }
 
-type blame struct {
+type blamer struct {
 	*call
 	queue   byOriginDate
 	origins map[originKey]*origin
-	out     []blamed // of the lines that are shown
+	out     []blamedLine // of the lines that are shown
 	first   int
 	looked  int
 	oldest  int64
@@ -87,10 +87,10 @@ func (h *byOriginDate) Pop() any {
 
 // blame is the operation: git blame --date=short of a range of lines.
 func (c *call) blame() error {
-	if c.only == "" {
+	if c.pathFilter == "" {
 		return tool.InvalidInput("blame needs path, a file")
 	}
-	b := &blame{call: c, origins: map[originKey]*origin{}}
+	b := &blamer{call: c, origins: map[originKey]*origin{}}
 	start, err := b.start()
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *call) blame() error {
 		return err
 	}
 	if lines.IsBinary(text.Data()) {
-		return tool.Parse("%s is a binary file, and blame is for text; log with path tells which commits have changed it", quote(c.only))
+		return tool.Parse("%s is a binary file, and blame is for text; log with path tells which commits have changed it", quote(c.pathFilter))
 	}
 	b.first = max(c.Offset, 1) - 1
 	limit := c.Limit
@@ -109,13 +109,13 @@ func (c *call) blame() error {
 	}
 	last := min(b.first+min(limit, maxBlameLines), text.Len())
 	if text.Len() == 0 {
-		c.note("%s is empty", quote(c.only))
+		c.note("%s is empty", quote(c.pathFilter))
 		return nil
 	}
 	if b.first >= text.Len() {
-		return tool.InvalidInput("offset %d is beyond the end of %s, which has %d lines", c.Offset, quote(c.only), text.Len())
+		return tool.InvalidInput("offset %d is beyond the end of %s, which has %d lines", c.Offset, quote(c.pathFilter), text.Len())
 	}
-	b.out = make([]blamed, last-b.first)
+	b.out = make([]blamedLine, last-b.first)
 	start.lines = []span{{b.first, b.first, last - b.first}}
 	heap.Push(&b.queue, start)
 	for b.queue.Len() > 0 {
@@ -123,31 +123,31 @@ func (c *call) blame() error {
 		if o.commit != nil {
 			delete(b.origins, originKey{o.commit.ID, o.path}) // thousands would be kept
 		}
-		rest, err := b.pass(o)
+		rest, err := b.passToParents(o)
 		if repo.IsTooLarge(err) && !repo.IsSpent(err) {
 			b.large = true
 		} else if err != nil && (!repo.IsSpent(err) || o.commit == nil) {
 			return err
 		}
 		if err != nil {
-			b.keep(o, rest, blamed{orOlder: true})
+			b.assign(o, rest, blamedLine{orOlder: true})
 		}
 		if repo.IsSpent(err) {
 			break
 		}
 	}
 	for _, o := range b.queue {
-		b.keep(o, o.lines, blamed{orOlder: true})
+		b.assign(o, o.lines, blamedLine{orOlder: true})
 	}
 	if c.Shallow() {
 		c.note("the clone is shallow: lines marked with ^ may be older")
 	}
-	c.Allow(workToWrite)
+	c.AllowMore(workToWrite)
 	return b.write(text)
 }
 
 // start is the file that is shown: of a revision, or as it is.
-func (b *blame) start() (*origin, error) {
+func (b *blamer) start() (*origin, error) {
 	rev := b.Revision
 	if rev == "" {
 		rev = "HEAD"
@@ -156,21 +156,21 @@ func (b *blame) start() (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, found, err := b.Lookup(commit.Tree, b.only)
+	e, found, err := b.Lookup(commit.Tree, b.pathFilter)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, tool.NotFound("%s is not in %s; log with path tells which commits have changed it", quote(b.only), rev)
+		return nil, tool.NotFound("%s is not in %s; log with path tells which commits have changed it", quote(b.pathFilter), rev)
 	}
 	switch repo.Type(e.Mode) {
 	case repo.ModeTree, repo.ModeGitlink:
-		return nil, tool.InvalidInput("%s is a directory; blame is for a file", quote(b.only))
+		return nil, tool.InvalidInput("%s is a directory; blame is for a file", quote(b.pathFilter))
 	}
-	if b.secret(b.only) {
-		return nil, tool.Denied("%s looks like a secret, and is shown only if it exists and a person says yes to the call; do without it", quote(b.only))
+	if b.isSecret(b.pathFilter) {
+		return nil, tool.Denied("%s looks like a secret, and is shown only if it exists and a person says yes to the call; do without it", quote(b.pathFilter))
 	}
-	o := b.originOf(&commit.Link, b.only, e.ID)
+	o := b.originOf(&commit.CommitNode, b.pathFilter, e.ID)
 	if b.Revision != "" || b.Worktree == "" || e.Mode == repo.ModeLink {
 		return o, nil
 	}
@@ -178,29 +178,29 @@ func (b *blame) start() (*origin, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.indexed = x
-	info, err := os.Lstat(b.abs(b.only))
+	b.comparedIndex = x
+	info, err := os.Lstat(b.abs(b.pathFilter))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return o, nil
 	}
-	now, err := b.workingContent(file{path: b.only, mode: e.Mode, working: true})
+	now, err := b.workingContent(file{path: b.pathFilter, mode: e.Mode, inWorktree: true})
 	if err != nil {
 		return nil, err
 	}
-	if now.why != "" {
-		return nil, b.tooLarge(b.only)
+	if now.notCompared != "" {
+		return nil, b.tooLarge(b.pathFilter)
 	}
 	if hashOf(now.data) == e.ID {
 		return o, nil
 	}
-	return &origin{path: b.only, text: b.call.lines(now.data), blob: e.ID}, nil
+	return &origin{path: b.pathFilter, text: b.call.lines(now.data), blob: e.ID}, nil
 }
 
-func (b *blame) tooLarge(path string) error {
+func (b *blamer) tooLarge(path string) error {
 	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files, and git blame, run by bash, at all", quote(path), maxText>>20)
 }
 
-func (b *blame) originOf(commit *repo.Link, path string, blob repo.ID) *origin {
+func (b *blamer) originOf(commit *repo.CommitNode, path string, blob repo.ID) *origin {
 	key := originKey{commit.ID, path}
 	o := b.origins[key]
 	if o == nil {
@@ -213,7 +213,7 @@ func (b *blame) originOf(commit *repo.Link, path string, blob repo.ID) *origin {
 // maxTexts is how many texts are kept.
 const maxTexts = 4
 
-func (b *blame) textOf(o *origin) (*textdiff.Text, error) {
+func (b *blamer) textOf(o *origin) (*textdiff.Text, error) {
 	if o.text != nil {
 		return o.text, nil
 	}
@@ -236,8 +236,8 @@ func (b *blame) textOf(o *origin) (*textdiff.Text, error) {
 	return t.text, nil
 }
 
-// give adds lines to an origin, and it to the queue.
-func (b *blame) give(o *origin, lines []span) {
+// addLines adds lines to an origin, and it to the queue.
+func (b *blamer) addLines(o *origin, lines []span) {
 	if len(lines) == 0 {
 		return
 	}
@@ -257,9 +257,9 @@ func (b *blame) give(o *origin, lines []span) {
 	})
 }
 
-// join adds a span to others, to the last of them if it goes on there: each version of a
+// appendSpan adds a span to others, to the last of them if it goes on there: each version of a
 // file would leave more of them.
-func join(spans []span, s span) []span {
+func appendSpan(spans []span, s span) []span {
 	if i := len(spans) - 1; i >= 0 && spans[i].at+spans[i].n == s.at && spans[i].from+spans[i].n == s.from {
 		spans[i].n += s.n
 		return spans
@@ -267,8 +267,8 @@ func join(spans []span, s span) []span {
 	return append(spans, s)
 }
 
-// keep says that lines go back to an origin and no further, or not known to.
-func (b *blame) keep(o *origin, lines []span, as blamed) {
+// assign says that lines go back to an origin and no further, or not known to.
+func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	as.origin = o
 	for _, l := range lines {
 		for i := range l.n {
@@ -278,9 +278,9 @@ func (b *blame) keep(o *origin, lines []span, as blamed) {
 	}
 }
 
-// pass passes lines on to the parents of a commit, as far as they have them. With an
+// passToParents passes lines on to the parents of a commit, as far as they have them. With an
 // error it returns those of which that is not known.
-func (b *blame) pass(o *origin) (rest []span, err error) {
+func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil
 	if err := b.Check(); err != nil {
@@ -291,30 +291,30 @@ func (b *blame) pass(o *origin) (rest []span, err error) {
 		if err != nil {
 			return lines, err
 		}
-		rest, err := b.share(o, b.originOf(&head.Link, o.path, o.blob), lines)
+		rest, err := b.passShared(o, b.originOf(&head.CommitNode, o.path, o.blob), lines)
 		if err == nil {
-			b.keep(o, rest, blamed{})
+			b.assign(o, rest, blamedLine{})
 		}
 		return rest, err
 	}
 	if b.looked == maxBlamed {
-		b.keep(o, lines, blamed{orOlder: true})
+		b.assign(o, lines, blamedLine{orOlder: true})
 		return nil, nil
 	}
 	if len(o.commit.Parents) == 0 {
-		b.keep(o, lines, blamed{boundary: true})
+		b.assign(o, lines, blamedLine{boundary: true})
 		return nil, nil
 	}
-	if b.Unchanged(o.commit, o.path) {
+	if b.KnownUnchanged(o.commit, o.path) {
 		p, err := b.Parent(o.commit, 0)
 		if err == nil {
 			b.seen(o)
-			b.give(b.originOf(p, o.path, o.blob), lines)
+			b.addLines(b.originOf(p, o.path, o.blob), lines)
 		}
 		return lines, err
 	}
 	var parents []*origin
-	var without []*repo.Link
+	var without []*repo.CommitNode
 	for i := range o.commit.Parents {
 		p, err := b.Parent(o.commit, i)
 		if err != nil {
@@ -331,14 +331,14 @@ func (b *blame) pass(o *origin) (rest []span, err error) {
 			without = append(without, p)
 		case e.ID == o.blob:
 			b.seen(o)
-			b.give(b.originOf(p, o.path, e.ID), lines)
+			b.addLines(b.originOf(p, o.path, e.ID), lines)
 			return nil, nil
 		default:
 			parents = append(parents, b.originOf(p, o.path, e.ID))
 		}
 	}
 	for _, p := range without {
-		from, err := b.renamed(o, p)
+		from, err := b.findRenamed(o, p)
 		if err != nil {
 			return lines, err
 		}
@@ -347,7 +347,7 @@ func (b *blame) pass(o *origin) (rest []span, err error) {
 		}
 		if from.blob == o.blob {
 			b.seen(o)
-			b.give(from, lines)
+			b.addLines(from, lines)
 			return nil, nil
 		}
 		parents = append(parents, from)
@@ -359,25 +359,25 @@ func (b *blame) pass(o *origin) (rest []span, err error) {
 		if slices.ContainsFunc(parents[:i], func(other *origin) bool { return other.blob == p.blob }) {
 			continue
 		}
-		rest, err := b.share(o, p, lines)
+		rest, err := b.passShared(o, p, lines)
 		if err != nil {
 			return lines, err
 		}
 		lines = rest
 	}
 	b.seen(o)
-	b.keep(o, lines, blamed{})
+	b.assign(o, lines, blamedLine{})
 	return nil, nil
 }
 
 // seen counts a commit that was looked at.
-func (b *blame) seen(o *origin) {
+func (b *blamer) seen(o *origin) {
 	b.looked++
 	b.oldest = o.commit.When
 }
 
-// renamed finds the file under another name in a parent.
-func (b *blame) renamed(o *origin, p *repo.Link) (*origin, error) {
+// findRenamed finds the file under another name in a parent.
+func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	changes, err := b.diffTrees(p.Tree, o.commit.Tree, true)
 	if err != nil {
 		return nil, err
@@ -385,7 +385,7 @@ func (b *blame) renamed(o *origin, p *repo.Link) (*origin, error) {
 	// Only what becomes this file is of interest.
 	wanted := changes[:0]
 	for _, ch := range changes {
-		if l := ch.letter(); l == 'D' || l == 'A' {
+		if l := ch.statusLetter(); l == 'D' || l == 'A' {
 			wanted = append(wanted, ch)
 		}
 	}
@@ -393,15 +393,15 @@ func (b *blame) renamed(o *origin, p *repo.Link) (*origin, error) {
 		return nil, err
 	}
 	for _, ch := range wanted {
-		if ch.to.path == o.path && ch.renamed() {
+		if ch.to.path == o.path && ch.isRename() {
 			return b.originOf(p, ch.from.path, ch.from.id), nil
 		}
 	}
 	return nil, nil
 }
 
-// share gives a parent the lines that it has too, and returns the others.
-func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
+// passShared gives a parent the lines that it has too, and returns the others.
+func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error) {
 	now, err := b.textOf(o)
 	if err != nil {
 		return nil, err
@@ -429,7 +429,7 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 			ch := changes[i]
 			if shift = ch.A - ch.B; l.from < ch.B {
 				n := min(l.n, ch.B-l.from)
-				given = join(given, span{l.at, l.from + shift, n})
+				given = appendSpan(given, span{l.at, l.from + shift, n})
 				l = span{l.at + n, l.from + n, l.n - n}
 				continue
 			}
@@ -437,16 +437,16 @@ func (b *blame) share(o, p *origin, lines []span) (rest []span, err error) {
 			if n <= 0 {
 				n = l.n // the end of the text
 			}
-			rest = join(rest, span{l.at, l.from, n})
+			rest = appendSpan(rest, span{l.at, l.from, n})
 			l = span{l.at + n, l.from + n, l.n - n}
 		}
 	}
-	b.give(p, given)
+	b.addLines(p, given)
 	return rest, nil
 }
 
 // noteOlder says what was not found out of some lines.
-func (b *blame) noteOlder(lines int) {
+func (b *blamer) noteOlder(lines int) {
 	why := fmt.Sprintf("%d commits were looked at, back to %s, which is as much as one call may do", b.looked, time.Unix(b.oldest, 0).UTC().Format(time.DateOnly))
 	if b.large {
 		why = fmt.Sprintf("an older version of the file has more than %d MiB, or another is too large to look at", maxText>>20)
@@ -456,10 +456,10 @@ func (b *blame) noteOlder(lines int) {
 		command += oneLine(b.Revision) + " "
 	}
 	b.note("%s: %d of the %d lines are marked \"or older\", which are of the commit that stands there or of an older one; %s-- %s, run by bash, finds them%s",
-		why, lines, len(b.out), command, quote(b.only), b.faster())
+		why, lines, len(b.out), command, quote(b.pathFilter), b.faster())
 }
 
-func (b *blame) write(text *textdiff.Text) error {
+func (b *blamer) write(text *textdiff.Text) error {
 	type row struct{ hash, path, author, date string }
 	rows := make([]row, len(b.out))
 	short, older := 0, 0
@@ -504,7 +504,7 @@ func (b *blame) write(text *textdiff.Text) error {
 		if utf8.RuneCountInString(r.author) > longest {
 			r.author = string([]rune(r.author)[:longest])
 		}
-		showPath = showPath || l.path != b.only
+		showPath = showPath || l.path != b.pathFilter
 		widePath = max(widePath, utf8.RuneCountInString(r.path))
 		wideAuthor = max(wideAuthor, utf8.RuneCountInString(r.author))
 		rows[i] = r

@@ -9,10 +9,10 @@ import (
 
 // file is one side of a change.
 type file struct {
-	path    string
-	mode    uint32 // 0: it does not exist
-	id      repo.ID
-	working bool // it is in the worktree, and id is not known
+	path       string
+	mode       uint32 // 0: it does not exist
+	id         repo.ID
+	inWorktree bool // it is in the worktree, and id is not known
 }
 
 func (f file) exists() bool { return f.mode != 0 }
@@ -31,18 +31,18 @@ func (ch *change) path() string {
 	return ch.from.path
 }
 
-func (ch *change) renamed() bool {
+func (ch *change) isRename() bool {
 	return ch.from.exists() && ch.to.exists() && ch.from.path != ch.to.path
 }
 
-// letter is how git calls it.
-func (ch *change) letter() byte {
+// statusLetter is how git calls it.
+func (ch *change) statusLetter() byte {
 	switch {
 	case !ch.from.exists():
 		return 'A'
 	case !ch.to.exists():
 		return 'D'
-	case ch.renamed():
+	case ch.isRename():
 		return 'R'
 	case repo.Type(ch.from.mode) != repo.Type(ch.to.mode):
 		return 'T'
@@ -88,7 +88,7 @@ func (d *treeDiffer) add(ch change) error {
 	if d.each != nil {
 		return d.each(ch)
 	}
-	if !d.all && !d.covers(ch.path()) || d.hidden(ch.path()) {
+	if !d.all && !d.covers(ch.path()) || d.isHidden(ch.path()) {
 		return nil
 	}
 	if len(d.changes) == maxChanges {
@@ -110,7 +110,7 @@ func (d *treeDiffer) enter(depth int) error {
 }
 
 func (d *treeDiffer) trees(from, to repo.ID, dir string, depth int) error {
-	if from == to || !d.all && !d.leads(dir) {
+	if from == to || !d.all && !d.mayHold(dir) {
 		return nil
 	}
 	if err := d.enter(depth); err != nil {
@@ -191,7 +191,7 @@ func (c *call) diffIndex(tree repo.ID, x *repo.Index) ([]change, error) {
 	if err := d.tree(tree, "", 0); err != nil {
 		return nil, err
 	}
-	if err := d.until(""); err != nil {
+	if err := d.addUntil(""); err != nil {
 		return nil, err
 	}
 	sortChanges(d.changes)
@@ -210,7 +210,7 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 		return err
 	}
 	if d.at < len(d.x.Entries) {
-		if n := d.x.Same(dir, id, d.at); n > 0 {
+		if n := d.x.MatchingEntries(dir, id, d.at); n > 0 {
 			d.at += n
 			return nil
 		}
@@ -222,7 +222,7 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	for _, e := range entries {
 		path := dir + e.Name
 		if e.Mode == repo.ModeTree {
-			if err := d.until(path + "/"); err != nil {
+			if err := d.addUntil(path + "/"); err != nil {
 				return err
 			}
 			if err := d.tree(e.ID, path+"/", depth+1); err != nil {
@@ -230,7 +230,7 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 			}
 			continue
 		}
-		if err := d.until(path); err != nil {
+		if err := d.addUntil(path); err != nil {
 			return err
 		}
 		from := file{path: path, mode: e.Mode, id: e.ID}
@@ -257,9 +257,9 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	return nil
 }
 
-// until adds the files of the index that come before a path, or all that are left;
+// addUntil adds the files of the index that come before a path, or all that are left;
 // the tree does not have them.
-func (d *indexDiffer) until(path string) error {
+func (d *indexDiffer) addUntil(path string) error {
 	for ; d.at < len(d.x.Entries); d.at++ {
 		e := &d.x.Entries[d.at]
 		if path != "" && e.Path >= path {

@@ -150,7 +150,7 @@ func (f *fixture) fails(in args, code string, words ...string) {
 		f.Errorf("%+v: no error, but %q", in, out.Output)
 		return
 	}
-	codetest.Documented(f.T, "git", err)
+	codetest.CheckDocumented(f.T, "git", err)
 	got := tool.CodeOf(err)
 	if got == "" {
 		got = tool.AsError(err).Code.String()

@@ -15,7 +15,7 @@ type byDate struct {
 }
 
 type dated struct {
-	commit *repo.Link
+	commit *repo.CommitNode
 	when   int64
 	n      int
 }
@@ -34,12 +34,12 @@ func (h *byDate) Pop() any {
 	return last
 }
 
-func (h *byDate) add(c *repo.Link) {
+func (h *byDate) add(c *repo.CommitNode) {
 	h.n++
 	heap.Push(h, dated{c, c.When, h.n})
 }
 
-func (h *byDate) next() *repo.Link { return heap.Pop(h).(dated).commit }
+func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 
 // What is held of a history bounds how many commits are looked at, beside the work that
 // they take.
@@ -56,18 +56,18 @@ const maxCounted = 5000
 // walk goes through history, the latest commit first.
 type walk struct {
 	*call
-	queue   byDate
-	seen    map[repo.ID]bool
-	marks   map[repo.ID]uint8      // of a range: what is marked right is not wanted
-	partly  bool                   // marks are of no more than was looked at
-	not     []string               // what the range leaves out
-	entries map[repo.ID]repo.Entry // of trees: what they have at the path of the call
-	looked  int
-	cut     bool // there may be more
-	oldest  int64
+	queue        byDate
+	seen         map[repo.ID]bool
+	marks        map[repo.ID]uint8      // of a range: what is marked right is not wanted
+	partlyMarked bool                   // marks are of no more than was looked at
+	excluded     []string               // what the range leaves out
+	entries      map[repo.ID]repo.Entry // of trees: what they have at the path of the call
+	looked       int
+	truncated    bool // there may be more
+	oldest       int64
 }
 
-func (c *call) walk(from ...*repo.Link) *walk {
+func (c *call) newWalk(from ...*repo.CommitNode) *walk {
 	w := &walk{call: c, seen: map[repo.ID]bool{}, entries: map[repo.ID]repo.Entry{}}
 	for _, l := range from {
 		w.add(l)
@@ -75,7 +75,7 @@ func (c *call) walk(from ...*repo.Link) *walk {
 	return w
 }
 
-func (w *walk) add(l *repo.Link) {
+func (w *walk) add(l *repo.CommitNode) {
 	if !w.seen[l.ID] {
 		w.seen[l.ID] = true
 		w.queue.add(l)
@@ -85,22 +85,22 @@ func (w *walk) add(l *repo.Link) {
 // next returns the next commit that changes what the call is about, or nil. It ends
 // early, and says so in cut, when that takes too much work; what was not looked at is
 // then in the queue.
-func (w *walk) next() (*repo.Link, error) {
+func (w *walk) next() (*repo.CommitNode, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()
 		mark := w.marks[c.ID]
 		if mark&right != 0 {
 			continue
 		}
-		if w.looked == maxWalk || w.partly && mark&passed == 0 {
+		if w.looked == maxWalk || w.partlyMarked && mark&parentsMarked == 0 {
 			w.queue.add(c)
-			w.cut = true
+			w.truncated = true
 			return nil, nil
 		}
 		parents, shown, err := w.parentsOf(c)
 		if repo.IsSpent(err) {
 			w.queue.add(c)
-			w.cut = true
+			w.truncated = true
 			return nil, nil
 		}
 		if err != nil {
@@ -120,12 +120,12 @@ func (w *walk) next() (*repo.Link, error) {
 
 // parentsOf lists the parents of a commit that are followed, and says whether it is
 // shown.
-func (w *walk) parentsOf(c *repo.Link) ([]*repo.Link, bool, error) {
-	if w.Unchanged(c, w.only) {
+func (w *walk) parentsOf(c *repo.CommitNode) ([]*repo.CommitNode, bool, error) {
+	if w.KnownUnchanged(c, w.pathFilter) {
 		p, err := w.Parent(c, 0)
-		return []*repo.Link{p}, false, err
+		return []*repo.CommitNode{p}, false, err
 	}
-	parents := make([]*repo.Link, 0, len(c.Parents))
+	parents := make([]*repo.CommitNode, 0, len(c.Parents))
 	for i := range c.Parents {
 		p, err := w.Parent(c, i)
 		if err != nil {
@@ -136,14 +136,14 @@ func (w *walk) parentsOf(c *repo.Link) ([]*repo.Link, bool, error) {
 	return w.simplify(c, parents)
 }
 
-// rest is what a revision has to be for a log of what was not looked at, or "" if that
+// restRevision is what a revision has to be for a log of what was not looked at, or "" if that
 // is too much to say.
-func (w *walk) rest() string {
+func (w *walk) restRevision() string {
 	const most = 10
 	if w.queue.Len() > most {
 		return ""
 	}
-	names := w.not
+	names := w.excluded
 	for w.queue.Len() > 0 {
 		if c := w.queue.next(); w.marks[c.ID]&right == 0 {
 			names = append(names, w.Short(c.ID))
@@ -154,35 +154,35 @@ func (w *walk) rest() string {
 
 // simplify follows only a parent that has the path as it is in the commit, if there is
 // one; the commit is then not shown.
-func (w *walk) simplify(c *repo.Link, parents []*repo.Link) ([]*repo.Link, bool, error) {
-	if w.only == "" {
+func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo.CommitNode, bool, error) {
+	if w.pathFilter == "" {
 		return parents, true, nil
 	}
-	own, err := w.at(c)
+	own, err := w.entryAt(c)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, p := range parents {
 		if p.Tree == c.Tree {
-			return []*repo.Link{p}, false, nil
+			return []*repo.CommitNode{p}, false, nil
 		}
-		theirs, err := w.at(p)
+		theirs, err := w.entryAt(p)
 		if err != nil {
 			return nil, false, err
 		}
 		if theirs == own {
-			return []*repo.Link{p}, false, nil
+			return []*repo.CommitNode{p}, false, nil
 		}
 	}
 	return parents, len(parents) > 0 || own.Mode != 0, nil
 }
 
-// at is what a commit has at the path of the call.
-func (w *walk) at(c *repo.Link) (repo.Entry, error) {
+// entryAt is what a commit has at the path of the call.
+func (w *walk) entryAt(c *repo.CommitNode) (repo.Entry, error) {
 	if e, ok := w.entries[c.Tree]; ok {
 		return e, nil
 	}
-	e, _, err := w.Lookup(c.Tree, w.only)
+	e, _, err := w.Lookup(c.Tree, w.pathFilter)
 	if err == nil {
 		const most = 1000
 		if len(w.entries) == most {
@@ -198,18 +198,18 @@ const (
 	left = 1 << iota
 	right
 	inQueue
-	passed // it was in the queue, and its parents are marked
+	parentsMarked // it was in the queue, and its parents are marked
 )
 
 // marker marks what two commits lead to, the latest first.
 type marker struct {
 	*call
-	queue byDate
-	marks map[repo.ID]uint8
-	alone int // commits in the queue that only one leads to
+	queue    byDate
+	marks    map[repo.ID]uint8
+	oneSided int // commits in the queue that only one leads to
 }
 
-func (c *call) marker(a, b []*repo.Link) *marker {
+func (c *call) newMarker(a, b []*repo.CommitNode) *marker {
 	m := &marker{call: c, marks: map[repo.ID]uint8{}}
 	for _, l := range a {
 		m.mark(l, left)
@@ -220,35 +220,35 @@ func (c *call) marker(a, b []*repo.Link) *marker {
 	return m
 }
 
-func both(mark uint8) bool { return mark&(left|right) == left|right }
+func isCommon(mark uint8) bool { return mark&(left|right) == left|right }
 
-func (m *marker) mark(c *repo.Link, mark uint8) {
+func (m *marker) mark(c *repo.CommitNode, mark uint8) {
 	was := m.marks[c.ID]
-	now := was&^passed | mark
+	now := was&^parentsMarked | mark
 	if was&inQueue == 0 {
-		if now == was&^passed {
+		if now == was&^parentsMarked {
 			return
 		}
 		m.queue.add(c)
 		now |= inQueue
 		was = left | right // it was not counted
 	}
-	if m.marks[c.ID] = now; !both(was) {
-		m.alone--
+	if m.marks[c.ID] = now; !isCommon(was) {
+		m.oneSided--
 	}
-	if !both(now) {
-		m.alone++
+	if !isCommon(now) {
+		m.oneSided++
 	}
 }
 
 // next returns the next commit with its marks, until all that is left is what both
 // lead to. What was returned can be marked again, if dates are wrong.
-func (m *marker) next() (*repo.Link, uint8, error) {
-	if m.alone == 0 || m.queue.Len() == 0 {
+func (m *marker) next() (*repo.CommitNode, uint8, error) {
+	if m.oneSided == 0 || m.queue.Len() == 0 {
 		return nil, 0, nil
 	}
 	c := m.queue.next()
-	parents := make([]*repo.Link, len(c.Parents))
+	parents := make([]*repo.CommitNode, len(c.Parents))
 	for i := range parents {
 		p, err := m.Parent(c, i)
 		if err != nil {
@@ -257,9 +257,9 @@ func (m *marker) next() (*repo.Link, uint8, error) {
 		parents[i] = p
 	}
 	mark := m.marks[c.ID] &^ inQueue
-	m.marks[c.ID] = mark | passed
-	if !both(mark) {
-		m.alone--
+	m.marks[c.ID] = mark | parentsMarked
+	if !isCommon(mark) {
+		m.oneSided--
 	}
 	for _, p := range parents {
 		m.mark(p, mark&(left|right))
@@ -297,35 +297,35 @@ func (c *call) aheadBehind(a, b repo.ID) (ahead, behind int, known bool) {
 }
 
 func (c *call) markerOf(a, b repo.ID) (*marker, error) {
-	x, err := c.Link(a)
+	x, err := c.CommitNode(a)
 	if err != nil {
 		return nil, err
 	}
-	y, err := c.Link(b)
+	y, err := c.CommitNode(b)
 	if err != nil {
 		return nil, err
 	}
-	return c.marker([]*repo.Link{x}, []*repo.Link{y}), nil
+	return c.newMarker([]*repo.CommitNode{x}, []*repo.CommitNode{y}), nil
 }
 
 // mergeBase is a commit that both lead to, the latest; nil if there is none.
-func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
+func (c *call) mergeBase(a, b repo.ID) (*repo.CommitNode, error) {
 	if a == b {
-		return c.Link(a)
+		return c.CommitNode(a)
 	}
 	m, err := c.markerOf(a, b)
 	for n := 0; err == nil; n++ {
 		if n == maxMarked {
 			return nil, tooFar(n)
 		}
-		var commit *repo.Link
+		var commit *repo.CommitNode
 		var mark uint8
 		if commit, mark, err = m.next(); repo.IsSpent(err) {
 			return nil, tooFar(n)
 		} else if err == nil && commit == nil {
 			break
 		}
-		if err == nil && both(mark) {
+		if err == nil && isCommon(mark) {
 			return commit, nil
 		}
 	}
@@ -333,7 +333,7 @@ func (c *call) mergeBase(a, b repo.ID) (*repo.Link, error) {
 		return nil, err
 	}
 	for m.queue.Len() > 0 {
-		if commit := m.queue.next(); both(m.marks[commit.ID]) {
+		if commit := m.queue.next(); isCommon(m.marks[commit.ID]) {
 			return commit, nil
 		}
 	}
@@ -345,12 +345,12 @@ func tooFar(n int) error {
 }
 
 // exclude has a walk from some commits leave out what others lead to.
-func (w *walk) exclude(from, to []*repo.Link) error {
-	m := w.marker(to, from)
+func (w *walk) exclude(from, to []*repo.CommitNode) error {
+	m := w.newMarker(to, from)
 	w.marks = m.marks
 	for n := 0; ; n++ {
 		commit, _, err := m.next()
-		if w.partly = repo.IsSpent(err) || n == maxMarked && commit != nil; w.partly {
+		if w.partlyMarked = repo.IsSpent(err) || n == maxMarked && commit != nil; w.partlyMarked {
 			w.looked = 0
 			return nil
 		}

@@ -27,8 +27,8 @@ func (c *call) log() error {
 	if err != nil {
 		return err
 	}
-	if w.partly {
-		c.Allow(workToWrite)
+	if w.partlyMarked {
+		c.AllowMore(workToWrite)
 	}
 	n := 0
 	for ; ; n++ {
@@ -63,13 +63,13 @@ func (c *call) log() error {
 		}
 	}
 	switch {
-	case w.cut:
-		c.Allow(workToWrite)
+	case w.truncated:
+		c.AllowMore(workToWrite)
 		c.noteCut(w)
 	case c.page.out.Len() == 0 && c.Offset > 0:
 		c.note("there are no more commits")
-	case c.page.out.Len() == 0 && c.only != "":
-		c.note("no commit changes %s; if it was renamed, its history goes on under the older name", quote(c.only))
+	case c.page.out.Len() == 0 && c.pathFilter != "":
+		c.note("no commit changes %s; if it was renamed, its history goes on under the older name", quote(c.pathFilter))
 	case c.page.out.Len() == 0:
 		c.note("there is no commit in %s", quote(c.Revision))
 	}
@@ -88,10 +88,10 @@ func (c *call) noteCut(w *walk) {
 	if c.Revision != "" {
 		command += " " + oneLine(c.Revision)
 	}
-	if c.only != "" {
-		command += " -- " + quote(c.only)
+	if c.pathFilter != "" {
+		command += " -- " + quote(c.pathFilter)
 	}
-	if w.partly && w.looked == 0 {
+	if w.partlyMarked && w.looked == 0 {
 		c.note("%d commits were looked at, which is as much as one call may do, and all are such as the range leaves out: whether there are others is not known; "+
 			"%s, run by bash, tells", len(w.marks), command)
 		return
@@ -101,7 +101,7 @@ func (c *call) noteCut(w *walk) {
 	if c.page.out.Len() == 0 {
 		text += ", and none that are newer are to be listed"
 	}
-	if rest := w.rest(); rest != "" {
+	if rest := w.restRevision(); rest != "" {
 		text += fmt.Sprintf("; to go on, call git again with revision=%q, and offset=0", rest)
 	}
 	c.note("%s; %s, run by bash, lists all%s", text, command, c.faster())
@@ -117,13 +117,13 @@ func (c *call) faster() string {
 
 // walkOf starts a walk at some revisions, or of a range: A..B, or B ^A.
 func (c *call) walkOf(revision string) (*walk, error) {
-	var from, to []*repo.Link
+	var from, to []*repo.CommitNode
 	var not []string
-	add := func(rev string, out *[]*repo.Link) error {
+	add := func(rev string, out *[]*repo.CommitNode) error {
 		commit, err := c.CommitOf(rev)
 		if err == nil {
-			var l *repo.Link
-			l, err = c.Link(commit.ID)
+			var l *repo.CommitNode
+			l, err = c.CommitNode(commit.ID)
 			*out = append(*out, l)
 		}
 		return err
@@ -160,15 +160,15 @@ func (c *call) walkOf(revision string) (*walk, error) {
 			return nil, err
 		}
 	}
-	w := c.walk(to...)
+	w := c.newWalk(to...)
 	if len(from) == 0 {
 		return w, nil
 	}
-	w.not = not
+	w.excluded = not
 	return w, w.exclude(from, to)
 }
 
-func (c *call) logEntry(link *repo.Link, more bool) error {
+func (c *call) logEntry(link *repo.CommitNode, more bool) error {
 	commit, err := c.Commit(link.ID)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func oneLine(s string) string {
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {
-		parent, err := c.Parent(&commit.Link, 0)
+		parent, err := c.Parent(&commit.CommitNode, 0)
 		if err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func (c *call) commitChanges(commit *repo.Commit) error {
 		// What it merges is in other commits; git shows only what a person had to solve.
 		text, first := "[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])
 		if c.Operation == "log" && c.Format == "patch" {
-			return c.page.linef("[a merge, which changes %s of its first parent %s; show with this commit names them]", counted(len(changes), "file"), first)
+			return c.page.linef("[a merge, which changes %s of its first parent %s; show with this commit names them]", plural(len(changes), "file"), first)
 		}
 		if c.Format == "" {
 			text = "[a merge: the files in which it differs from its first parent %s; show with path has the lines of one, and format=patch those of all]"
@@ -261,7 +261,7 @@ func (c *call) commitChanges(commit *repo.Commit) error {
 		if err := c.page.linef(text, first); err != nil {
 			return err
 		}
-		if c.Format == "" && c.only == "" {
+		if c.Format == "" && c.pathFilter == "" {
 			return c.nameStatus(changes)
 		}
 	} else if len(commit.Parents) == 0 && c.Shallow() {

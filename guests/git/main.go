@@ -74,18 +74,18 @@ type result struct {
 type call struct {
 	args
 	*repo.Repo
-	cwd   string
-	only  string // the path from the top of the repository; "" is all
-	page  page
-	notes []string // said at the end
+	cwd        string
+	pathFilter string // the path from the top of the repository; "" is all
+	page       page
+	notes      []string // said at the end
 
-	partial bool          // not all was compared
-	hides   []string      // paths that a policy hides
-	indexes []*repo.Index // of all worktrees; nil: not read yet
+	partial     bool          // not all was compared
+	hiddenPaths []string      // paths that a policy hides
+	indexes     []*repo.Index // of all worktrees; nil: not read yet
 
-	attrs    map[string]*attributeFile // by directory
-	ownAttrs []attributeRule
-	indexed  *repo.Index // what the files are compared with; nil: nothing
+	attrs         map[string]*attributeFile // by directory
+	infoAttrs     []attributeRule
+	comparedIndex *repo.Index // what the files are compared with; nil: nothing
 }
 
 func run(ctx context.Context, in args) (result, error) {

@@ -64,8 +64,8 @@ func (c *call) note(format string, args ...any) {
 	}
 }
 
-// counted is a number of things.
-func counted(n int, what string) string {
+// plural is a number of things.
+func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

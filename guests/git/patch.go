@@ -17,9 +17,9 @@ const maxText = 2 << 20
 
 // content is what a file holds.
 type content struct {
-	data []byte
-	size int64
-	why  string // it cannot be compared line by line: secret, large
+	data        []byte
+	size        int64
+	notCompared string // it cannot be compared line by line: secret, large
 }
 
 // content reads a file of any side.
@@ -29,15 +29,15 @@ func (c *call) content(f file) (content, error) {
 		return content{}, nil
 	case f.mode == repo.ModeGitlink:
 		return contentOf(fmt.Appendf(nil, "Subproject commit %s\n", f.id)), nil
-	case c.secret(f.path), !f.working && c.alias(f.id, f.path, c.indexed != nil):
-		return content{why: "secret"}, nil
-	case f.working:
+	case c.isSecret(f.path), !f.inWorktree && c.isSecretAlias(f.id, f.path, c.comparedIndex != nil):
+		return content{notCompared: "secret"}, nil
+	case f.inWorktree:
 		return c.workingContent(f)
 	}
 	data, err := c.ReadAs(f.id, repo.KindBlob)
 	if repo.IsTooLarge(err) && !repo.IsSpent(err) {
 		size, err := c.Size(f.id)
-		return content{size: int64(size), why: "large"}, err
+		return content{size: int64(size), notCompared: "large"}, err
 	}
 	return contentOf(data), err
 }
@@ -45,7 +45,7 @@ func (c *call) content(f file) (content, error) {
 func contentOf(data []byte) content {
 	c := content{data: data, size: int64(len(data))}
 	if len(data) > maxText && !lines.IsBinary(data) {
-		c.why = "large"
+		c.notCompared = "large"
 	}
 	return c
 }
@@ -55,23 +55,23 @@ func (c *call) workingContent(f file) (content, error) {
 	if f.mode == repo.ModeLink {
 		target, err := os.Readlink(name)
 		if err != nil {
-			return content{}, tool.IO("read the link %s: %w; try again, or do without it", show(name), err)
+			return content{}, tool.IO("read the link %s: %w; try again, or do without it", displayName(name), err)
 		}
 		return contentOf([]byte(target)), nil
 	}
 	info, err := os.Lstat(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", displayName(name), err)
 	}
 	if info.Size() > maxCompare {
-		return content{size: info.Size(), why: "large"}, nil
+		return content{size: info.Size(), notCompared: "large"}, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return content{}, tool.IO("read %s: %w; try again, or name another path", show(name), err)
+		return content{}, tool.IO("read %s: %w; try again, or name another path", displayName(name), err)
 	}
-	if e := c.indexed.Entry(f.path); e != nil {
-		if data, err = c.normal(e, c.attributesOf(f.path), data); err != nil {
+	if e := c.comparedIndex.Entry(f.path); e != nil {
+		if data, err = c.normalizeEOL(e, c.attributesOf(f.path), data); err != nil {
 			return content{}, err
 		}
 	}
@@ -80,21 +80,21 @@ func (c *call) workingContent(f file) (content, error) {
 
 // What it costs to compare texts, see [repo.MaxWork].
 const (
-	perByteRead  = 100     // so many bytes that are cut into lines cost one unit
-	perLine      = 3       // likewise of lines that are compared
-	perByteAlike = 200     // likewise of bytes that two texts begin or end with
-	workSteps    = 1 << 12 // of the search between two checks
+	readBytesPerUnit = 100     // so many bytes that are cut into lines cost one unit
+	linesPerUnit     = 3       // likewise of lines that are compared
+	sameBytesPerUnit = 200     // likewise of bytes that two texts begin or end with
+	workSteps        = 1 << 12 // of the search between two checks
 )
 
 // lines cuts a text into lines.
 func (c *call) lines(data []byte) *textdiff.Text {
-	c.Spend(len(data) / perByteRead)
-	return textdiff.Lines(data)
+	c.Spend(len(data) / readBytesPerUnit)
+	return textdiff.NewText(data)
 }
 
 // compare compares two texts.
 func (c *call) compare(old, now *textdiff.Text) ([]textdiff.Change, error) {
-	c.Spend((old.Len()+now.Len())/perLine + len(old.Data())/perByteAlike)
+	c.Spend((old.Len()+now.Len())/linesPerUnit + len(old.Data())/sameBytesPerUnit)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (c *call) patches(changes []change) error {
 		}
 		ch := changes[i]
 		var err error
-		if ch.letter() == 'T' { // two files that have nothing to do with each other
+		if ch.statusLetter() == 'T' { // two files that have nothing to do with each other
 			if err = c.patch(change{from: ch.from}); err == nil {
 				err = c.patch(change{to: ch.to})
 			}
@@ -136,8 +136,8 @@ func (c *call) patch(ch change) error {
 	if err != nil {
 		return err
 	}
-	if to.working && now.why == "" {
-		to.id, to.working = hashOf(now.data), false
+	if to.inWorktree && now.notCompared == "" {
+		to.id, to.inWorktree = hashOf(now.data), false
 		if to.id == from.id && to.mode == from.mode {
 			return nil // it was only touched
 		}
@@ -160,16 +160,16 @@ func (c *call) patch(ch change) error {
 	default:
 		sameMode = fmt.Sprintf(" %06o", to.mode)
 	}
-	if ch.renamed() {
+	if ch.isRename() {
 		head = append(head, fmt.Sprintf("similarity index %d%%", ch.score), "rename from "+quote(a), "rename to "+quote(b))
 	}
 	id := func(f file) string {
-		if f.working {
+		if f.inWorktree {
 			return strings.Repeat("?", len(c.Short(repo.ID{})))
 		}
 		return c.Short(f.id)
 	}
-	same := from.exists() && to.exists() && !to.working && from.id == to.id
+	same := from.exists() && to.exists() && !to.inWorktree && from.id == to.id
 	if !same {
 		head = append(head, "index "+id(from)+".."+id(to)+sameMode)
 	}
@@ -188,11 +188,11 @@ func (c *call) patch(ch change) error {
 	if to.exists() {
 		bName = quote("b/" + b)
 	}
-	why := old.why + now.why
+	why := old.notCompared + now.notCompared
 	switch {
 	case strings.Contains(why, "secret"):
 		return c.page.line(notShown(ch.path()))
-	case c.binary(ch.path(), old, now):
+	case c.isBinary(ch.path(), old, now):
 		return c.page.linef("Binary files %s and %s differ", aName, bName)
 	case why != "":
 		return c.page.linef("[%s: %d and %d bytes, too large to compare]", quote(ch.path()), old.size, now.size)
@@ -227,8 +227,8 @@ func (c *call) patch(ch change) error {
 	})
 }
 
-// binary reports whether git would not show the lines of a change.
-func (c *call) binary(path string, sides ...content) bool {
+// isBinary reports whether git would not show the lines of a change.
+func (c *call) isBinary(path string, sides ...content) bool {
 	a := c.attributesOf(path)
 	if a.binary || a.textDiff {
 		return a.binary
@@ -248,7 +248,7 @@ func (c *call) numstat(changes []change) error {
 			return err
 		}
 		name := ch.path()
-		if ch.renamed() {
+		if ch.isRename() {
 			name = renameName(ch.from.path, ch.to.path)
 		} else {
 			name = quote(name)
@@ -261,12 +261,12 @@ func (c *call) numstat(changes []change) error {
 		if err != nil {
 			return err
 		}
-		if ch.to.working && now.why == "" && ch.from.exists() && hashOf(now.data) == ch.from.id && ch.from.mode == ch.to.mode {
+		if ch.to.inWorktree && now.notCompared == "" && ch.from.exists() && hashOf(now.data) == ch.from.id && ch.from.mode == ch.to.mode {
 			continue // it was only touched
 		}
 		added, removed := 0, 0
 		switch {
-		case old.why+now.why != "" || c.binary(ch.path(), old, now):
+		case old.notCompared+now.notCompared != "" || c.isBinary(ch.path(), old, now):
 			err = c.page.line("-\t-\t" + name)
 		default:
 			if bytes.Equal(old.data, now.data) {
@@ -297,8 +297,8 @@ func (c *call) nameStatus(changes []change) error {
 		return err
 	}
 	for _, ch := range changes {
-		name := string(ch.letter())
-		if ch.renamed() {
+		name := string(ch.statusLetter())
+		if ch.isRename() {
 			name += fmt.Sprintf("%03d\t%s", ch.score, quote(ch.from.path))
 		}
 		if err := c.page.line(name + "\t" + quote(ch.path())); err != nil {
@@ -310,7 +310,7 @@ func (c *call) nameStatus(changes []change) error {
 
 // renameName writes both names of a file with what they share but once, as git does.
 func renameName(a, b string) string {
-	if unusual(a) || unusual(b) {
+	if needsQuotes(a) || needsQuotes(b) {
 		return quote(a) + " => " + quote(b)
 	}
 	head := 0
@@ -349,7 +349,7 @@ func (c *call) diff() error {
 	if c.Format != "" && c.Format != "patch" && c.Format != "numstat" {
 		return tool.InvalidInput("format %s is for log; diff has patch and numstat", c.Format)
 	}
-	changes, err := c.differing()
+	changes, err := c.diffChanges()
 	if err != nil {
 		return err
 	}
@@ -364,8 +364,8 @@ func (c *call) diff() error {
 	return nil
 }
 
-// differing lists what git diff with the same arguments compares.
-func (c *call) differing() ([]change, error) {
+// diffChanges lists what git diff with the same arguments compares.
+func (c *call) diffChanges() ([]change, error) {
 	if a, b, three, ok := cutRange(c.Revision); ok {
 		if c.Staged {
 			return nil, tool.InvalidInput("staged compares with one revision, not with a range")
@@ -389,7 +389,7 @@ func (c *call) differing() ([]change, error) {
 			}
 			tree = base.Tree
 		}
-		if err := c.known(nil, tree, to.Tree); err != nil {
+		if err := c.checkPathKnown(nil, tree, to.Tree); err != nil {
 			return nil, err
 		}
 		return c.diffTrees(tree, to.Tree, false)
@@ -398,7 +398,7 @@ func (c *call) differing() ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.indexed = x
+	c.comparedIndex = x
 	var tree repo.ID
 	switch {
 	case c.Revision != "":
@@ -414,7 +414,7 @@ func (c *call) differing() ([]change, error) {
 	}
 	head, err := c.headTree()
 	if err == nil {
-		err = c.known(x, tree, head)
+		err = c.checkPathKnown(x, tree, head)
 	}
 	if err != nil {
 		return nil, err
@@ -430,7 +430,7 @@ func (c *call) differing() ([]change, error) {
 		return nil, err
 	}
 	c.noteConflicts(x)
-	return overlay(staged, s.found), nil
+	return overlay(staged, s.changes), nil
 }
 
 // overlay is what differs between a tree and the worktree: what differs between the
@@ -483,7 +483,7 @@ func (c *call) noteConflicts(x *repo.Index) {
 		}
 	}
 	if n > 0 {
-		c.note("%s with conflicts %s not compared; status names what has conflicts, and file_read shows it", counted(n, "file"), wasWere(n))
+		c.note("%s with conflicts %s not compared; status names what has conflicts, and file_read shows it", plural(n, "file"), wasWere(n))
 	}
 }
 

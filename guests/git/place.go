@@ -21,7 +21,7 @@ func open(in args, check func() error) (*call, error) {
 	if err != nil {
 		return nil, tool.IO("working directory: %w", err)
 	}
-	abs, err := pathname.Read(in.Path, cwd)
+	abs, err := pathname.Resolve(in.Path, cwd)
 	if err != nil {
 		return nil, err
 	}
@@ -30,15 +30,15 @@ func open(in args, check func() error) (*call, error) {
 		return nil, err
 	}
 	c := &call{args: in, Repo: r, cwd: cwd, page: page{skip: max(in.Offset, 0), limit: in.Limit}}
-	if rel := filepath.ToSlash(r.Within); in.Path != "" && rel != "." {
+	if rel := filepath.ToSlash(r.OpenedPath); in.Path != "" && rel != "." {
 		if part, _, _ := strings.Cut(rel, "/"); part == ".git" || r.Worktree == "" {
 			r.Close()
-			return nil, tool.InvalidInput("path %s is inside the git directory", show(in.Path))
+			return nil, tool.InvalidInput("path %s is inside the git directory", displayName(in.Path))
 		}
-		c.only = pathname.Raw(rel)
+		c.pathFilter = pathname.FromWASI(rel)
 	}
-	if err = c.hide(); err == nil && c.hidden(c.only) {
-		err = tool.Denied("%s: %w", show(in.Path), errHidden)
+	if err = c.loadHidden(); err == nil && c.isHidden(c.pathFilter) {
+		err = tool.Denied("%s: %w", displayName(in.Path), errHidden)
 	}
 	if err != nil {
 		r.Close()
@@ -73,37 +73,37 @@ func nearby(name string, candidates []string) []string {
 
 // covers reports whether a path is the one of the call, or below it, and may be shown.
 func (c *call) covers(path string) bool {
-	return (c.only == "" || path == c.only || strings.HasPrefix(path, c.only) && path[len(c.only)] == '/') && !c.hidden(path)
+	return (c.pathFilter == "" || path == c.pathFilter || strings.HasPrefix(path, c.pathFilter) && path[len(c.pathFilter)] == '/') && !c.isHidden(path)
 }
 
-// known refuses a path that is nowhere: neither in the index nor in some trees nor in
+// checkPathKnown refuses a path that is nowhere: neither in the index nor in some trees nor in
 // the worktree.
-func (c *call) known(x *repo.Index, trees ...repo.ID) error {
-	if c.only == "" || x.Has(c.only) {
+func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
+	if c.pathFilter == "" || x.Has(c.pathFilter) {
 		return nil
 	}
 	for _, tree := range trees {
 		if tree.IsZero() {
 			continue
 		}
-		if _, found, err := c.Lookup(tree, c.only); found || err != nil {
+		if _, found, err := c.Lookup(tree, c.pathFilter); found || err != nil {
 			return err
 		}
 	}
 	if x != nil && c.Worktree != "" {
-		if _, err := os.Lstat(c.abs(c.only)); err == nil {
+		if _, err := os.Lstat(c.abs(c.pathFilter)); err == nil {
 			return nil
 		}
 		return tool.NotFound("%s did not match any file: it is neither in the work tree nor in the index nor in the commit; glob finds files by name, "+
-			"and log with this path tells whether it was removed", show(c.abs(c.only)))
+			"and log with this path tells whether it was removed", displayName(c.abs(c.pathFilter)))
 	}
-	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", show(c.only))
+	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", displayName(c.pathFilter))
 }
 
-// leads reports whether something in a directory, which ends in a slash or is "",
+// mayHold reports whether something in a directory, which ends in a slash or is "",
 // is covered.
-func (c *call) leads(dir string) bool {
-	return c.only == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.only+"/", dir)
+func (c *call) mayHold(dir string) bool {
+	return c.pathFilter == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.pathFilter+"/", dir)
 }
 
 // abs is where a path of the repository is.
@@ -115,17 +115,17 @@ func (c *call) abs(path string) string {
 	if path == "" {
 		return top
 	}
-	return top + "/" + pathname.Open(path)
+	return top + "/" + pathname.ToWASI(path)
 }
 
-// secret reports whether the content of a path must not be shown. A file that the call names
+// isSecret reports whether the content of a path must not be shown. A file that the call names
 // may be shown if it can be opened: the host has asked a person about it. The host asks about
 // no directory, and about a link by the name of its target.
-func (c *call) secret(path string) bool {
+func (c *call) isSecret(path string) bool {
 	if !c.looksSecret(path) {
 		return false
 	}
-	if path != c.only || c.Worktree == "" {
+	if path != c.pathFilter || c.Worktree == "" {
 		return true
 	}
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
@@ -155,7 +155,7 @@ func (c *call) relative(path string) string {
 	if err != nil {
 		return path
 	}
-	if rel = pathname.Raw(filepath.ToSlash(rel)); strings.HasSuffix(path, "/") {
+	if rel = pathname.FromWASI(filepath.ToSlash(rel)); strings.HasSuffix(path, "/") {
 		rel += "/"
 	}
 	return rel
@@ -164,13 +164,13 @@ func (c *call) relative(path string) string {
 // quote is a name as git prints it: in quotes if it has characters that would not
 // be seen.
 func quote(name string) string {
-	if !unusual(name) {
+	if !needsQuotes(name) {
 		return name
 	}
 	return `"` + escape(name) + `"`
 }
 
-func unusual(name string) bool {
+func needsQuotes(name string) bool {
 	return !utf8.ValidString(name) || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f || c == '"' || c == '\\' })
 }
 
@@ -191,9 +191,9 @@ func escape(name string) string {
 	return b.String()
 }
 
-// show is a name in an error.
-func show(name string) string {
-	if unusual(name) {
+// displayName is a name in an error.
+func displayName(name string) string {
+	if needsQuotes(name) {
 		return strconv.Quote(name)
 	}
 	return name

@@ -16,12 +16,12 @@ const (
 	minNameScore = fullScore * 3 / 4
 
 	// What is compared to find renames that have changed the content.
-	maxRenamePairs = 40_000
-	maxRenameFile  = 512 << 10
-	maxRenameBytes = 24 << 20
-	perRenameByte  = 30        // so many bytes that are read cost a unit of work
-	perRenamePiece = 8         // likewise of pieces that are compared
-	maxRenameWork  = 2_000_000 // of comparing
+	maxRenamePairs      = 40_000
+	maxRenameFile       = 512 << 10
+	maxRenameBytes      = 24 << 20
+	renameBytesPerUnit  = 30        // so many bytes that are read cost a unit of work
+	renamePiecesPerUnit = 8         // likewise of pieces that are compared
+	maxRenameWork       = 2_000_000 // of comparing
 )
 
 // findRenames joins what was removed with what was added where one is the other under
@@ -30,7 +30,7 @@ const (
 func (c *call) findRenames(changes []change) ([]change, error) {
 	var gone, made []int
 	for i := range changes {
-		switch changes[i].letter() {
+		switch changes[i].statusLetter() {
 		case 'D':
 			gone = append(gone, i)
 		case 'A':
@@ -42,7 +42,7 @@ func (c *call) findRenames(changes []change) ([]change, error) {
 	}
 	r := renames{call: c, changes: changes, used: map[int]bool{}}
 	r.exact(gone, made)
-	gone, made = r.left(gone), r.left(made)
+	gone, made = r.unpaired(gone), r.unpaired(made)
 	if len(gone) > 0 && len(made) > 0 {
 		if len(gone)*len(made) > maxRenamePairs {
 			c.note("so many files were removed and added that renames with changes were not looked for")
@@ -69,7 +69,7 @@ type renames struct {
 	work    int // of comparing
 }
 
-func (r *renames) left(of []int) (out []int) {
+func (r *renames) unpaired(of []int) (out []int) {
 	for _, i := range of {
 		if !r.used[i] {
 			out = append(out, i)
@@ -78,7 +78,7 @@ func (r *renames) left(of []int) (out []int) {
 	return out
 }
 
-func (r *renames) join(from, to, score int) {
+func (r *renames) pair(from, to, score int) {
 	r.used[from], r.used[to] = true, true
 	r.changes[to].from = r.changes[from].from
 	r.changes[to].score = score * 100 / fullScore
@@ -90,13 +90,13 @@ func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:]
 func (r *renames) exact(gone, made []int) {
 	byID := map[repo.ID][]int{}
 	for _, i := range gone {
-		if id := r.changes[i].from.id; !r.changes[i].from.working {
+		if id := r.changes[i].from.id; !r.changes[i].from.inWorktree {
 			byID[id] = append(byID[id], i)
 		}
 	}
 	for _, to := range made {
 		f := &r.changes[to].to
-		if f.working {
+		if f.inWorktree {
 			continue
 		}
 		best, bestScore := -1, -1
@@ -114,7 +114,7 @@ func (r *renames) exact(gone, made []int) {
 			}
 		}
 		if best >= 0 {
-			r.join(best, to, fullScore)
+			r.pair(best, to, fullScore)
 		}
 	}
 }
@@ -146,10 +146,10 @@ func (r *renames) inexact(gone, made []int) error {
 			return err
 		}
 		if score >= minNameScore {
-			r.join(from, to, score)
+			r.pair(from, to, score)
 		}
 	}
-	gone, made = r.left(gone), r.left(made)
+	gone, made = r.unpaired(gone), r.unpaired(made)
 	type pair struct{ from, to, score, name int }
 	var pairs []pair
 	for _, to := range made {
@@ -173,7 +173,7 @@ func (r *renames) inexact(gone, made []int) error {
 	})
 	for _, p := range pairs {
 		if !r.used[p.from] && !r.used[p.to] {
-			r.join(p.from, p.to, p.score)
+			r.pair(p.from, p.to, p.score)
 		}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (r *renames) score(from, to, least int) (int, error) {
 	if small == 0 || large*(fullScore-least) < (large-small)*fullScore {
 		return 0, nil
 	}
-	cost := len(a.bytes)/perRenamePiece + 1
+	cost := len(a.bytes)/renamePiecesPerUnit + 1
 	r.Spend(cost)
 	if r.work += cost; r.work > maxRenameWork {
 		r.note("so many files were removed and added that not all renames with changes were found")
@@ -230,8 +230,8 @@ func (r *renames) spansOf(i int, f file) (*spans, error) {
 		return nil, err
 	}
 	r.read += len(c.data)
-	r.Spend(len(c.data) / perRenameByte)
-	if c.why != "" || len(c.data) > maxRenameFile || r.read > maxRenameBytes {
+	r.Spend(len(c.data) / renameBytesPerUnit)
+	if c.notCompared != "" || len(c.data) > maxRenameFile || r.read > maxRenameBytes {
 		r.sums[i] = nil
 		return nil, nil
 	}

@@ -22,22 +22,22 @@ import (
 // it cannot tell, and the value of the name alone if the policy hides anything.
 const (
 	hiddenName = "hidden"
-	untold     = "*"
+	notKnown   = "*"
 )
 
-// configured returns a value of the configuration; tests replace it.
-var configured = func(name string) string {
+// configValue returns a value of the configuration; tests replace it.
+var configValue = func(name string) string {
 	value, _ := config.Get(name)
 	return value
 }
 
-// hide finds the paths that a policy hides, in any worktree of the repository and of those
+// loadHidden finds the paths that a policy hides, in any worktree of the repository and of those
 // that it borrows objects from.
-func (c *call) hide() error {
-	if configured(hiddenName) == "" || c.Operation == "secrets" { // this operation is the host's own
+func (c *call) loadHidden() error {
+	if configValue(hiddenName) == "" || c.Operation == "secrets" { // this operation is the host's own
 		return nil
 	}
-	for i, dir := range c.Lenders() {
+	for i, dir := range c.ObjectGitDirs() {
 		question := []string{hiddenName, dir, "", ""}
 		switch {
 		case i > 0:
@@ -46,14 +46,14 @@ func (c *call) hide() error {
 		default:
 			question[3] = c.Worktree
 		}
-		hidden, name := untold, strings.Join(question, "\n")
+		hidden, name := notKnown, strings.Join(question, "\n")
 		if strings.Count(name, "\n") == 3 && utf8.ValidString(name) {
-			hidden = configured(name)
+			hidden = configValue(name)
 		}
-		if hidden == untold {
+		if hidden == notKnown {
 			return tool.Denied("the policy hides paths (files.hidden), and it cannot be told which of them are in this repository; do without it")
 		}
-		c.hides = slices.AppendSeq(c.hides, strings.FieldsFuncSeq(hidden, func(r rune) bool { return r == '\n' }))
+		c.hiddenPaths = slices.AppendSeq(c.hiddenPaths, strings.FieldsFuncSeq(hidden, func(r rune) bool { return r == '\n' }))
 	}
 	return nil
 }
@@ -64,14 +64,14 @@ func (c *call) looksSecret(path string) bool {
 	if dir, name := filepath.Split(c.GitDir); top == "" && name == ".git" {
 		top = dir
 	}
-	_, secret := paths.Read(top + "/" + path)
+	_, secret := paths.SpecialForRead(top + "/" + path)
 	return secret
 }
 
-// hidden reports whether a policy hides a path of the repository, which is then shown
+// isHidden reports whether a policy hides a path of the repository, which is then shown
 // of no revision.
-func (c *call) hidden(path string) bool {
-	for _, h := range c.hides {
+func (c *call) isHidden(path string) bool {
+	for _, h := range c.hiddenPaths {
 		if h == "." || len(path) >= len(h) && strings.EqualFold(path[:len(h)], h) && (len(path) == len(h) || path[len(h)] == '/') {
 			return true
 		}
@@ -79,16 +79,16 @@ func (c *call) hidden(path string) bool {
 	return false
 }
 
-// alias reports whether an index has an object as the content of a file that must not be
+// isSecretAlias reports whether an index has an object as the content of a file that must not be
 // shown: other entries, of an index or a tree, can have it under any name. It looks only where
 // somebody could have made such an entry without reading the content: in an index, and in a
 // repository that borrows objects.
-func (c *call) alias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && len(c.Lenders()) == 1 || c.looksSecret(path) { // a path that looks like a secret is checked by itself
+func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
+	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // a path that looks like a secret is checked by itself
 		return false
 	}
 	if c.indexes == nil {
-		for x, err := range c.Indexes(c.indexed) {
+		for x, err := range c.Indexes(c.comparedIndex) {
 			if err == nil {
 				c.indexes = append(c.indexes, x)
 			}
@@ -96,9 +96,9 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 	}
 	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here
 	for _, x := range c.indexes {
-		c.Spend(len(x.Entries) / perEntry)
+		c.Spend(len(x.Entries) / entriesPerUnit)
 		for i := range x.Entries {
-			if e := &x.Entries[i]; binary.LittleEndian.Uint64(e.ID[:]) == begin && e.ID == id && (c.looksSecret(e.Path) || c.hidden(e.Path)) {
+			if e := &x.Entries[i]; binary.LittleEndian.Uint64(e.ID[:]) == begin && e.ID == id && (c.looksSecret(e.Path) || c.isHidden(e.Path)) {
 				return true
 			}
 		}
@@ -108,8 +108,8 @@ func (c *call) alias(id repo.ID, path string, staged bool) bool {
 
 var emptyBlob = hashOf(nil)
 
-// perEntry is the number of index entries that are compared for one unit of work.
-const perEntry = 50
+// entriesPerUnit is the number of index entries that are compared for one unit of work.
+const entriesPerUnit = 50
 
 const (
 	// maxSecrets limits the listed files that look like secrets, and maxSecretName their names,
@@ -120,8 +120,8 @@ const (
 	maxTips = 200
 	// maxSearch limits the work of a search, and workMore its further work once it has found
 	// the first file.
-	maxSearch = 3 * 10_000_000
-	workMore  = 1_000_000
+	maxSearch       = 3 * 10_000_000
+	extraSearchWork = 1_000_000
 )
 
 // secretSearch searches all that a repository holds for names of files that look like secrets.
@@ -139,7 +139,7 @@ type secretSearch struct {
 // secrets is an operation that no schema mentions: only the host asks for it. The revision of
 // the call lists commits up to which an earlier search has found nothing.
 func (c *call) secrets() error {
-	c.Allow(maxSearch)
+	c.AllowMore(maxSearch)
 	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
 	err := s.search()
 	if err != nil && err != errFull && !repo.IsSpent(err) {
@@ -159,7 +159,7 @@ func (s *secretSearch) search() error {
 	for x, err := range s.call.Indexes(nil) {
 		s.Whole = s.Whole && err == nil
 		for i := range x.Entries {
-			s.Whole = s.look(x.Entries[i].Path) == nil && s.Whole
+			s.Whole = s.addIfSecret(x.Entries[i].Path) == nil && s.Whole
 		}
 	}
 	refs, logged, all, err := s.call.Tips()
@@ -167,10 +167,10 @@ func (s *secretSearch) search() error {
 		return err
 	}
 	s.Whole = s.Whole && all
-	var from []*repo.Link
+	var from []*repo.CommitNode
 	for i, id := range slices.Concat(refs, logged) {
 		l, err := s.commit(id)
-		if err := s.pass(err); err != nil {
+		if err := s.tolerate(err); err != nil {
 			return err
 		}
 		if l == nil {
@@ -180,27 +180,27 @@ func (s *secretSearch) search() error {
 			s.Tips = append(s.Tips, l.ID.String())
 		}
 	}
-	var known []*repo.Link
+	var known []*repo.CommitNode
 	for name := range strings.FieldsSeq(s.call.Revision) {
 		if id, err := s.call.Rev(name); err == nil {
-			if l, err := s.call.Link(id); err == nil {
+			if l, err := s.call.CommitNode(id); err == nil {
 				known = append(known, l)
 			}
 		}
 	}
-	w := s.call.walk(from...)
+	w := s.call.newWalk(from...)
 	if len(known) > 0 {
-		if err := s.pass(w.exclude(known, from)); err != nil {
+		if err := s.tolerate(w.exclude(known, from)); err != nil {
 			return err
 		}
 	}
 	for {
 		c, err := w.next()
-		if err := s.pass(err); err != nil {
+		if err := s.tolerate(err); err != nil {
 			return err
 		}
 		if c == nil && err == nil {
-			s.Whole = s.Whole && !w.cut
+			s.Whole = s.Whole && !w.truncated
 			return nil
 		}
 		if c == nil {
@@ -221,13 +221,13 @@ func (s *secretSearch) search() error {
 
 // commit returns the commit that an object is or leads to; nil if there is none. A tree is
 // searched at once.
-func (s *secretSearch) commit(id repo.ID) (*repo.Link, error) {
+func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	for range maxTags {
 		switch kind, err := s.call.Kind(id); {
 		case err != nil: // also if an object is missing: it can come while references stay the same
 			return nil, err
 		case kind == repo.KindCommit:
-			return s.call.Link(id)
+			return s.call.CommitNode(id)
 		case kind == repo.KindTree:
 			return nil, s.trees(repo.ID{}, id)
 		case kind == repo.KindBlob:
@@ -248,14 +248,14 @@ func (s *secretSearch) trees(from, to repo.ID) error {
 		if ch.from.exists() {
 			return nil
 		}
-		return s.look(ch.to.path)
+		return s.addIfSecret(ch.to.path)
 	}}
-	return s.pass(d.trees(from, to, "", 0))
+	return s.tolerate(d.trees(from, to, "", 0))
 }
 
-// pass ignores an error about an object that cannot be read, and notes that the
+// tolerate ignores an error about an object that cannot be read, and notes that the
 // search is not whole.
-func (s *secretSearch) pass(err error) error {
+func (s *secretSearch) tolerate(err error) error {
 	if err == nil || err == errFull || repo.IsSpent(err) {
 		return err
 	}
@@ -263,13 +263,13 @@ func (s *secretSearch) pass(err error) error {
 	return s.call.Check()
 }
 
-// look lists a file if its name looks like a secret.
-func (s *secretSearch) look(path string) error {
+// addIfSecret lists a file if its name looks like a secret.
+func (s *secretSearch) addIfSecret(path string) error {
 	if !s.call.looksSecret(path) || s.seen[path] {
 		return nil
 	}
 	if len(s.Names) == 0 {
-		s.call.Allow(workMore)
+		s.call.AllowMore(extraSearchWork)
 	}
 	if len(s.Names) == maxSecrets {
 		return errFull

@@ -53,7 +53,7 @@ const maxTags = 10
 
 // object shows an object, of which the path is known if it was given.
 func (c *call) object(id repo.ID, path string, depth int) error {
-	if path != "" && c.hidden(path) {
+	if path != "" && c.isHidden(path) {
 		return tool.Denied("%s: %w", quote(path), errHidden)
 	}
 	kind, err := c.Kind(id)
@@ -100,7 +100,7 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 			return err
 		}
 		for _, e := range entries {
-			if c.hidden(strings.TrimPrefix(path+"/"+e.Name, "/")) {
+			if c.isHidden(strings.TrimPrefix(path+"/"+e.Name, "/")) {
 				continue
 			}
 			name := quote(e.Name)
@@ -117,7 +117,7 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 }
 
 func (c *call) blob(id repo.ID, path string) error {
-	if path != "" && (c.secret(path) || c.alias(id, path, strings.HasPrefix(c.Revision, ":"))) {
+	if path != "" && (c.isSecret(path) || c.isSecretAlias(id, path, strings.HasPrefix(c.Revision, ":"))) {
 		return c.page.line(notShown(path))
 	}
 	if path == "" {

@@ -26,7 +26,7 @@ func (c *call) status() error {
 	if err != nil {
 		return err
 	}
-	if err := c.known(x, tree); err != nil {
+	if err := c.checkPathKnown(x, tree); err != nil {
 		return err
 	}
 	staged, err := c.diffIndex(tree, x)
@@ -43,15 +43,15 @@ func (c *call) status() error {
 	if err := c.page.line(c.branchLine(head)); err != nil {
 		return err
 	}
-	if err := c.shortStatus(staged, s.found, conflicts(x, c.covers), s.unknown); err != nil {
+	if err := c.shortStatus(staged, s.changes, conflicts(x, c.covers), s.untracked); err != nil {
 		return err
 	}
 	if c.page.lines == 1 && c.partial {
 		c.note("nothing of what was compared is changed or untracked")
-	} else if c.page.lines == 1 && c.only == "" {
+	} else if c.page.lines == 1 && c.pathFilter == "" {
 		c.note("nothing is changed or untracked")
 	} else if c.page.lines == 1 {
-		c.note("nothing is changed or untracked in %s", quote(c.only))
+		c.note("nothing is changed or untracked in %s", quote(c.pathFilter))
 	}
 	c.noteUnderWay()
 	return nil
@@ -98,13 +98,13 @@ func (c *call) shortStatus(staged, working []change, conflicts []conflict, unkno
 		}
 		code, name := []byte("  "), c.shortName(path)
 		for len(staged) > 0 && staged[0].path() == path {
-			if code[0] = staged[0].letter(); staged[0].renamed() {
+			if code[0] = staged[0].statusLetter(); staged[0].isRename() {
 				name = c.shortName(staged[0].from.path) + " -> " + name
 			}
 			staged = staged[1:]
 		}
 		for len(working) > 0 && working[0].path() == path {
-			code[1] = working[0].letter()
+			code[1] = working[0].statusLetter()
 			working = working[1:]
 		}
 		if len(conflicts) > 0 && conflicts[0].path == path {
@@ -127,7 +127,7 @@ func (c *call) shortStatus(staged, working []change, conflicts []conflict, unkno
 // blank.
 func (c *call) shortName(path string) string {
 	rel := c.relative(path)
-	if strings.Contains(rel, " ") && !unusual(rel) {
+	if strings.Contains(rel, " ") && !needsQuotes(rel) {
 		return `"` + rel + `"`
 	}
 	return quote(rel)

@@ -25,20 +25,20 @@ import (
 // scan compares the files of the worktree with the index, directory by directory.
 type scan struct {
 	*call
-	index   *repo.Index
-	found   []change
-	unknown []string // paths that are not tracked; a directory of nothing else ends in a slash
-	seen    []bool   // of the entries of the index: they exist
-	same    []bool   // likewise: what exists has the size and the times of it
-	reread  int      // work that files took whose times say nothing
-	left    int      // files for which there was too much of that
+	index     *repo.Index
+	changes   []change
+	untracked []string // paths that are not tracked; a directory of nothing else ends in a slash
+	exists    []bool   // of the entries of the index: they exist
+	sameTimes []bool   // likewise: what exists has the size and the times of it
+	reread    int      // work that files took whose times say nothing
+	notReread int      // files for which there was too much of that
 }
 
 // What it costs to read a file again, see [repo.MaxWork]; maxReread is how much of the
 // work may go to that.
 const (
-	workReread = 220
-	perReread  = 200 // so many bytes cost one unit
+	workReread         = 220
+	rereadBytesPerUnit = 200 // so many bytes cost one unit
 )
 
 var maxReread = repo.MaxWork / 2
@@ -48,7 +48,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
 	}
-	s := &scan{call: c, index: x, seen: make([]bool, len(x.Entries)), same: make([]bool, len(x.Entries))}
+	s := &scan{call: c, index: x, exists: make([]bool, len(x.Entries)), sameTimes: make([]bool, len(x.Entries))}
 	if err := s.compareTimes(); err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if err != nil {
 		return nil, tool.IO("list %s: %w; grant it with --mount, if it exists", c.Worktree, err)
 	}
-	if c.leadsOnly(entries) {
+	if c.showsGitDirOnly(entries) {
 		return nil, repo.Unsupported("the files of %s are not visible here, but only its git directory is; grant the directory with --mount; "+
-			"log, show, and diff with staged or A..B, work", show(c.Worktree))
+			"log, show, and diff with staged or A..B, work", displayName(c.Worktree))
 	}
 	if err := s.dir("", entries, 0, len(x.Entries), untracked, nil); err != nil {
 		return nil, err
 	}
-	for i, seen := range s.seen {
+	for i, seen := range s.exists {
 		e := &x.Entries[i]
 		if seen || e.Stage > 0 || e.Flags&(repo.SkipWorktree|repo.AssumeValid) != 0 || e.Mode == repo.ModeGitlink || !c.covers(e.Path) {
 			continue
@@ -72,19 +72,19 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 			return nil, err
 		}
 	}
-	if s.left > 0 {
+	if s.notReread > 0 {
 		s.partial = true
 		s.note("%s may have changed and %s not compared, as that is more than one call reads again: the index does not have their times; git status, run by bash, compares all and corrects it",
-			counted(s.left, "file"), wasWere(s.left))
+			plural(s.notReread, "file"), wasWere(s.notReread))
 	}
-	sortChanges(s.found)
-	slices.Sort(s.unknown)
+	sortChanges(s.changes)
+	slices.Sort(s.untracked)
 	return s, nil
 }
 
-// leadsOnly reports whether the worktree is not granted itself, but only leads to the granted
+// showsGitDirOnly reports whether the worktree is not granted itself, but only leads to the granted
 // git directory in it. Such a directory has no time.
-func (c *call) leadsOnly(entries search.Listing) bool {
+func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {
 			return false
@@ -101,10 +101,10 @@ func (s *scan) compareTimes() error {
 	var at []int
 	var names []string
 	for i := range s.index.Entries {
-		if e := &s.index.Entries[i]; s.compared(e) {
+		if e := &s.index.Entries[i]; s.isCompared(e) {
 			at, names = append(at, i), append(names, s.abs(e.Path))
 		}
-		if len(names) < atOnce && i < len(s.same)-1 {
+		if len(names) < atOnce && i < len(s.sameTimes)-1 {
 			continue
 		}
 		if err := s.Check(); err != nil {
@@ -116,25 +116,25 @@ func (s *scan) compareTimes() error {
 		}
 		for n, info := range infos {
 			e := &s.index.Entries[at[n]]
-			s.same[at[n]] = info != nil && !s.touched(e, info.Size, info.Modified, info.Changed)
+			s.sameTimes[at[n]] = info != nil && !s.mayDiffer(e, info.Size, info.Modified, info.Changed)
 		}
 		at, names = at[:0], names[:0]
 	}
 	return nil
 }
 
-// compared reports whether a file is to be compared with an entry.
-func (s *scan) compared(e *repo.IndexEntry) bool {
+// isCompared reports whether a file is to be compared with an entry.
+func (s *scan) isCompared(e *repo.IndexEntry) bool {
 	return e.Stage == 0 && e.Flags&(repo.SkipWorktree|repo.AssumeValid) == 0 && s.covers(e.Path)
 }
 
 func fileOf(e *repo.IndexEntry) file { return file{path: e.Path, mode: e.Mode, id: e.ID} }
 
 func (s *scan) add(ch change) error {
-	if len(s.found) == maxChanges {
+	if len(s.changes) == maxChanges {
 		return repo.TooLarge("more than %d files differ; name a path", maxChanges)
 	}
-	s.found = append(s.found, ch)
+	s.changes = append(s.changes, ch)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 	}
 	abs := s.abs(strings.TrimSuffix(dir, "/"))
 	if untracked {
-		ignore = gitignore.Among(entries, abs, ignore)
+		ignore = gitignore.LoadListed(entries, abs, ignore)
 	}
 	ignored := ignore.In(abs)
 	var below []subdir // what is gone into
@@ -166,11 +166,11 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 			}
 		case !e.Type.IsDir():
 			if untracked && !ignored.Ignores(e.Name, false) {
-				s.unknownPath(path)
+				s.addUntracked(path)
 			}
-		case !s.leads(path + "/"):
+		case !s.mayHold(path + "/"):
 		case tracked && s.index.Entries[at].Mode == repo.ModeGitlink:
-			s.seen[at] = true
+			s.exists[at] = true
 			if err := s.submodule(at); err != nil {
 				return err
 			}
@@ -206,30 +206,30 @@ func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) 
 		var err error
 		if listing, err = readDir(s.abs(d.path)); err != nil {
 			s.note("%s could not be read", quote(d.path))
-			s.have(d.low, d.high)
+			s.markExisting(d.low, d.high)
 			return nil
 		}
 	}
 	if d.low < d.high {
 		return s.dir(d.path+"/", listing, d.low, d.high, d.untracked, ignore)
 	}
-	any, err := s.anyUnknown(d.path, listing, ignore, 0)
+	any, err := s.hasUntracked(d.path, listing, ignore, 0)
 	if any && err == nil {
-		s.unknownPath(d.path + "/")
+		s.addUntracked(d.path + "/")
 	}
 	return err
 }
 
-// have takes entries of the index for files that exist as they are.
-func (s *scan) have(from, to int) {
+// markExisting takes entries of the index for files that exist as they are.
+func (s *scan) markExisting(from, to int) {
 	for i := from; i < to; i++ {
-		s.seen[i] = true
+		s.exists[i] = true
 	}
 }
 
-func (s *scan) unknownPath(path string) {
-	if s.covers(strings.TrimSuffix(path, "/")) || strings.HasSuffix(path, "/") && strings.HasPrefix(s.only+"/", path) {
-		s.unknown = append(s.unknown, path)
+func (s *scan) addUntracked(path string) {
+	if s.covers(strings.TrimSuffix(path, "/")) || strings.HasSuffix(path, "/") && strings.HasPrefix(s.pathFilter+"/", path) {
+		s.untracked = append(s.untracked, path)
 	}
 }
 
@@ -247,14 +247,14 @@ func (s *scan) list(dirs []subdir) []search.Listing {
 	return listings
 }
 
-// anyUnknown reports whether a directory that is not tracked has a file that is not
+// hasUntracked reports whether a directory that is not tracked has a file that is not
 // ignored, or is a repository of its own.
-func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
+func (s *scan) hasUntracked(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
 	if err := s.Check(); err != nil {
 		return false, err
 	}
 	abs := s.abs(path)
-	ignore = gitignore.Among(entries, abs, ignore)
+	ignore = gitignore.LoadListed(entries, abs, ignore)
 	ignored := ignore.In(abs)
 	for _, e := range entries {
 		if e.Name == ".git" || !e.Type.IsDir() && !ignored.Ignores(e.Name, false) {
@@ -269,7 +269,7 @@ func (s *scan) anyUnknown(path string, entries search.Listing, ignore *gitignore
 		if err != nil {
 			continue
 		}
-		any, err := s.anyUnknown(path+"/"+e.Name, below, ignore, depth+1)
+		any, err := s.hasUntracked(path+"/"+e.Name, below, ignore, depth+1)
 		if any || err != nil {
 			return any, err
 		}
@@ -310,8 +310,8 @@ func (s *scan) below(prefix string, from, to int) (low, high int) {
 // file compares a file that exists.
 func (s *scan) file(at int, kind fs.FileMode) error {
 	e := &s.index.Entries[at]
-	s.seen[at] = true
-	if !s.compared(e) {
+	s.exists[at] = true
+	if !s.isCompared(e) {
 		return nil
 	}
 	if at%64 == 0 {
@@ -319,7 +319,7 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 			return err
 		}
 	}
-	to := file{path: e.Path, mode: e.Mode, working: true}
+	to := file{path: e.Path, mode: e.Mode, inWorktree: true}
 	if e.Flags&repo.IntentToAdd != 0 {
 		return s.add(change{to: to})
 	}
@@ -330,20 +330,20 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 		}
 		return s.add(change{from: fileOf(e), to: to})
 	}
-	if s.same[at] {
+	if s.sameTimes[at] {
 		return nil
 	}
 	info, err := os.Lstat(s.abs(e.Path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.add(change{from: fileOf(e)})
 	}
-	if err == nil && !s.touched(e, info.Size(), info.ModTime().UnixNano(), changeTime(info)) {
+	if err == nil && !s.mayDiffer(e, info.Size(), info.ModTime().UnixNano(), changeTime(info)) {
 		return nil
 	}
 	same := false
 	if err == nil {
-		if s.reread += workReread + int(info.Size()/perReread); s.reread > maxReread {
-			s.left++
+		if s.reread += workReread + int(info.Size()/rereadBytesPerUnit); s.reread > maxReread {
+			s.notReread++
 			return nil
 		}
 		same, err = s.unchanged(e, info)
@@ -363,9 +363,9 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 	return s.add(change{from: fileOf(e), to: to})
 }
 
-// touched reports whether a file may have another content than when it was added: it
+// mayDiffer reports whether a file may have another content than when it was added: it
 // has another size or time, or a time at which nobody could tell.
-func (s *scan) touched(e *repo.IndexEntry, size, modified, changed int64) bool {
+func (s *scan) mayDiffer(e *repo.IndexEntry, size, modified, changed int64) bool {
 	if e.Size != uint32(size) || !sameTime(e.MTime, modified) || changed != 0 && !sameTime(e.CTime, changed) {
 		return true
 	}
@@ -393,7 +393,7 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 		target, err := os.Readlink(name)
 		return err == nil && hashOf([]byte(target)) == e.ID, err
 	}
-	if _, secret := paths.Read(name); secret {
+	if _, secret := paths.SpecialForRead(name); secret {
 		if e.Size == uint32(info.Size()) {
 			s.note("%s looks like a secret, and was not read: by its size it is unchanged", quote(e.Path))
 			return true, nil
@@ -426,7 +426,7 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
 		return false, nil
 	}
-	normal, err := s.normal(e, a, data)
+	normal, err := s.normalizeEOL(e, a, data)
 	return err == nil && hashOf(normal) == e.ID, err
 }
 
@@ -486,11 +486,11 @@ func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 	}
 }
 
-// normal is the content of a file as git would put it into the index: without
+// normalizeEOL is the content of a file as git would put it into the index: without
 // carriage returns if attributes say so. No configuration is read, but that
 // core.autocrlf is set shows: when the file was added, it had another size than what
 // was put into the index.
-func (c *call) normal(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
+func (c *call) normalizeEOL(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
 	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
 		return data, nil
 	}

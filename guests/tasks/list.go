@@ -51,7 +51,7 @@ type store struct {
 	keys   func(prefix string, limit uint32) ([]string, error)
 }
 
-var kept = store{kv.Get, kv.Set, kv.Delete, kv.Keys}
+var sessionStore = store{kv.Get, kv.Set, kv.Delete, kv.Keys}
 
 // load returns the tasks by their numbers.
 func (s store) load() ([]task, error) {
@@ -133,14 +133,14 @@ func progressOf(tasks []task) (p progress) {
 	return p
 }
 
-func (p progress) words() string {
+func (p progress) summary() string {
 	if p.Total == 1 {
 		return fmt.Sprintf("%d of 1 task completed", p.Completed)
 	}
 	return fmt.Sprintf("%d of %d tasks completed", p.Completed, p.Total)
 }
 
-func addTask(_ context.Context, in addArgs) (taskResult, error) { return kept.add(in) }
+func addTask(_ context.Context, in addArgs) (taskResult, error) { return sessionStore.add(in) }
 
 func (s store) add(in addArgs) (taskResult, error) {
 	content, err := checkContent(in.Content)
@@ -163,7 +163,7 @@ func (s store) add(in addArgs) (taskResult, error) {
 
 func (t task) result(all []task) taskResult {
 	p := progressOf(all)
-	return taskResult{t.line() + "\n" + p.words(), t.id(), t.Status, p}
+	return taskResult{t.line() + "\n" + p.summary(), t.id(), t.Status, p}
 }
 
 func checkContent(text string) (string, error) {
@@ -181,7 +181,7 @@ type listResult struct {
 	progress
 }
 
-func listTasks(context.Context, noArgs) (listResult, error) { return kept.list() }
+func listTasks(context.Context, noArgs) (listResult, error) { return sessionStore.list() }
 
 type noArgs struct{}
 
@@ -198,7 +198,7 @@ func (s store) list() (listResult, error) {
 	for _, t := range tasks {
 		lines = append(lines, t.line())
 	}
-	return listResult{strings.Join(append(lines, p.words()), "\n"), p}, nil
+	return listResult{strings.Join(append(lines, p.summary()), "\n"), p}, nil
 }
 
 type updateArgs struct {
@@ -207,7 +207,7 @@ type updateArgs struct {
 	Content string `json:"content,omitempty" desc:"A new text, if it is another task now."`
 }
 
-func updateTask(_ context.Context, in updateArgs) (taskResult, error) { return kept.update(in) }
+func updateTask(_ context.Context, in updateArgs) (taskResult, error) { return sessionStore.update(in) }
 
 func (s store) update(in updateArgs) (taskResult, error) {
 	if marks[in.Status] == "" {
@@ -220,7 +220,7 @@ func (s store) update(in updateArgs) (taskResult, error) {
 	number, bad := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(in.ID), prefix)) // the number alone will do
 	i := slices.IndexFunc(tasks, func(t task) bool { return bad == nil && t.number == number })
 	if i < 0 {
-		return taskResult{}, tool.NotFound("there is no task %.80q; %s", in.ID, known(tasks))
+		return taskResult{}, tool.NotFound("there is no task %.80q; %s", in.ID, knownTasks(tasks))
 	}
 	t := tasks[i]
 	t.Status = in.Status
@@ -236,9 +236,9 @@ func (s store) update(in updateArgs) (taskResult, error) {
 	return t.result(append(tasks, t)), nil
 }
 
-// known names the tasks that there are: those that are not completed first, as it was
+// knownTasks names the tasks that there are: those that are not completed first, as it was
 // one of them in all likelihood.
-func known(tasks []task) string {
+func knownTasks(tasks []task) string {
 	const most = 20
 	if len(tasks) == 0 {
 		return "there are no tasks yet: add_task adds one"

@@ -10,11 +10,11 @@ func init() {
 		"For work of three steps or more: add one task for each step before you begin.",
 		addTask, tool.KeepsData(),
 		tool.Errors("INVALID_ARGUMENTS: content is empty or longer than 2 KiB", storeFull),
-		tool.Limits(ofSession, "200 tasks; of more, the oldest that is completed goes", "2 KiB of text in a task, and together what tool_store permits"),
+		tool.Limits(sessionNote, "200 tasks; of more, the oldest that is completed goes", "2 KiB of text in a task, and together what tool_store permits"),
 		tool.Example(`{"content":"Write the tests for the parser"}`, "adds task_1, or what comes next"))
 	tool.Register("list_tasks", "List the tasks of this session with their status: [ ] pending, [~] in progress, [x] completed.",
 		listTasks, tool.KeepsData(),
-		tool.Limits(ofSession),
+		tool.Limits(sessionNote),
 		tool.Example(`{}`, "lists all tasks"))
 	tool.Register("update_task", "Set the status of a task: in_progress when you begin with it, completed as soon as it is done.",
 		updateTask, tool.KeepsData(),
@@ -41,8 +41,8 @@ func init() {
 	tool.Config(offsetName, "")
 }
 
-// ofSession is for a person who calls the tools by hand.
-const ofSession = "tasks are kept with the session, that is with a chat or a run and what resumes it; each stockade call is a session of its own"
+// sessionNote is for a person who calls the tools by hand.
+const sessionNote = "tasks are kept with the session, that is with a chat or a run and what resumes it; each stockade call is a session of its own"
 
 const storeFull = "STORE_FULL: the list holds as much as it may, and no task is completed; complete some"
 

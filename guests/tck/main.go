@@ -42,7 +42,7 @@ func init() {
 	tool.Register("keep", "Sets and deletes keys of the store, and returns what it then holds.", keep, tool.KeepsData())
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
 	tool.Config("color", "red")
-	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", configured)
+	tool.Register("config", "Returns what the module is configured with, now and while it initialised.", reportConfig)
 	tool.Register("digest", "Returns the hashes of some bytes, as the host computes them and as the guest does, and those while it initialised.", digests)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
@@ -126,7 +126,7 @@ type hostResult struct {
 	Placeholder string            `json:"placeholder,omitempty"`
 	Exec        *execResult       `json:"exec,omitempty"`
 	File        string            `json:"file,omitempty"`   // what Path is: dir or file
-	Looked      string            `json:"looked,omitempty"` // the same, as the host looks it up
+	StatType    string            `json:"looked,omitempty"` // the same, as the host looks it up
 	Errors      map[string]string `json:"errors,omitempty"`
 }
 
@@ -212,9 +212,9 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 	infos, err := search.Stat(path, path+"/no/such/file")
 	note("look", err)
 	if err == nil && infos[0] != nil && infos[1] == nil {
-		out.Looked = "file"
+		out.StatType = "file"
 		if infos[0].Type.IsDir() {
-			out.Looked = "dir"
+			out.StatType = "dir"
 		}
 	}
 	return out, nil
@@ -299,8 +299,8 @@ func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
 
 type noArgs struct{}
 
-// before is what was configured while the module initialised.
-var before, _ = config.Get("color")
+// initialColor is what was configured while the module initialised.
+var initialColor, _ = config.Get("color")
 
 type configResult struct {
 	Color  string `json:"color"`
@@ -308,14 +308,14 @@ type configResult struct {
 	Before string `json:"before"`
 }
 
-func configured(context.Context, noArgs) (configResult, error) {
+func reportConfig(context.Context, noArgs) (configResult, error) {
 	color, _ := config.Get("color")
 	_, other := config.Get("other")
-	return configResult{color, other, before}, nil
+	return configResult{color, other, initialColor}, nil
 }
 
-// beforeDigests are the hashes of nothing while the module initialised.
-var beforeDigests = hashes(nil)
+// initialDigests are the hashes of nothing while the module initialised.
+var initialDigests = hashes(nil)
 
 type digestArgs struct {
 	Bytes int `json:"bytes" desc:"How many." min:"0" max:"16777216"`
@@ -333,7 +333,7 @@ func digests(_ context.Context, in digestArgs) (digestResult, error) {
 		data[i] = byte(i * i)
 	}
 	long, short := sha256.Sum256(data), sha1.Sum(data)
-	return digestResult{hashes(data), []string{hex.EncodeToString(long[:]), hex.EncodeToString(short[:])}, beforeDigests}, nil
+	return digestResult{hashes(data), []string{hex.EncodeToString(long[:]), hex.EncodeToString(short[:])}, initialDigests}, nil
 }
 
 func hashes(data []byte) []string {

@@ -34,7 +34,7 @@ func TestCodes(t *testing.T) {
 		err = fmt.Errorf("%w: why", err)
 		f := answering(nil, err)
 		cases = append(cases, codetest.Case{Name: err.Error(), Tool: "http_fetch", Code: code, Call: fetched("a.example", f)}, codetest.Case{Name: err.Error(), Tool: "web_search", Code: code, Call: func() error {
-			_, err := search(t.Context(), searchArgs{Query: "q"}, surroundings{
+			_, err := search(t.Context(), searchArgs{Query: "q"}, hostServices{
 				config: func(name string) (string, bool) {
 					v, ok := map[string]string{configEngine: "duckduckgo", configURL: "https://a.example"}[name]
 					return v, ok

@@ -52,8 +52,8 @@ type properties struct {
 	breaks   int  // line ends where it begins and ends
 }
 
-// of is the properties of each element.
-var of = func() (table [128]properties) {
+// propertiesOf is the properties of each element.
+var propertiesOf = func() (table [128]properties) {
 	set := func(names string, change func(*properties)) {
 		for _, name := range strings.Fields(names) {
 			change(&table[elementOf([]byte(name))])

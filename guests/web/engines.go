@@ -98,9 +98,9 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 			}
 			href, _ := t.attribute("href")
 			r.URL = behindRedirect(html.UnescapeString(string(href)))
-			r.Title = s.inside(t.name)
+			r.Title = s.innerText(t.name)
 		case slices.Contains(classes, "result__snippet"):
-			r.Snippet = s.inside(t.name)
+			r.Snippet = s.innerText(t.name)
 		case slices.Contains(classes, "no-results"):
 			none = true
 		}
@@ -112,8 +112,8 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 	return out, nil
 }
 
-// blocked reports whether a page of DuckDuckGo wants a person to prove to be one.
-func blocked(body []byte) bool {
+// isBlocked reports whether a page of DuckDuckGo wants a person to prove to be one.
+func isBlocked(body []byte) bool {
 	s := scanner{src: body}
 	for {
 		t := s.next()
@@ -157,8 +157,8 @@ func behindRedirect(href string) string {
 	return href
 }
 
-// inside is the text up to the end of an element that has just begun.
-func (s *scanner) inside(name element) string {
+// innerText is the text up to the end of an element that has just begun.
+func (s *scanner) innerText(name element) string {
 	var b strings.Builder
 	for b.Len() < 4*maxSnippet {
 		t := s.next()
@@ -175,5 +175,5 @@ func (s *scanner) inside(name element) string {
 // textOf is the text of a piece of HTML.
 func textOf(source string) string {
 	s := scanner{src: []byte(source)}
-	return s.inside(0)
+	return s.innerText(0)
 }

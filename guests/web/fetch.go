@@ -50,8 +50,8 @@ func httpFetch(ctx context.Context, in fetchArgs) (fetchResult, error) {
 	return fetch(ctx, in, http.Fetch)
 }
 
-// accepted is what a request asks for that does not say so itself.
-const accepted = "text/html, application/xhtml+xml, application/json, text/plain;q=0.9, */*;q=0.5"
+// defaultAccept is what a request asks for that does not say so itself.
+const defaultAccept = "text/html, application/xhtml+xml, application/json, text/plain;q=0.9, */*;q=0.5"
 
 func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) {
 	address, note, err := addressOf(in.URL)
@@ -72,7 +72,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 		req.Headers = append(req.Headers, http.Header{Name: name, Value: in.Headers[name]})
 	}
 	if !sent["accept"] {
-		req.Headers = append(req.Headers, http.Header{Name: "accept", Value: accepted})
+		req.Headers = append(req.Headers, http.Header{Name: "accept", Value: defaultAccept})
 	}
 	if in.Body != "" {
 		req.Body = []byte(in.Body)
@@ -91,7 +91,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	}
 	out := fetchResult{URL: resp.URL, Status: resp.Status, ContentType: header(resp, "content-type"), Truncated: resp.Truncated}
 	notes := []string{note}
-	if elsewhere(address, resp.URL) {
+	if isRedirected(address, resp.URL) {
 		notes = append(notes, "the server redirected to "+resp.URL)
 	}
 	// What was cut for its size is about as large as that; a secret may have been taken out.
@@ -103,11 +103,11 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 		notes = append(notes, fmt.Sprintf("the server answered with status %d: what follows is its error", resp.Status))
 	}
 	w := &window{offset: in.Offset, limit: in.MaxBytes}
-	mime, noImage := pictured(resp)
+	mime, noImage := imageType(resp)
 	if mime != "" && in.Method != "HEAD" {
 		out.image = []tool.Image{{Mime: mime, Data: resp.Body}}
 		out.Output = fmt.Sprintf("[%s, %d bytes]", mime, len(resp.Body))
-		out.Note = joined(notes)
+		out.Note = joinNotes(notes)
 		return out, nil
 	}
 	if in.Method == "HEAD" {
@@ -115,7 +115,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 			w.write(clean(h.Name + ": " + h.Value + "\n"))
 		}
 	} else {
-		said, cut, err := write(w, resp, in.Format == "raw", noImage)
+		said, cut, err := writeBody(w, resp, in.Format == "raw", noImage)
 		if err != nil {
 			return fetchResult{}, err
 		}
@@ -127,7 +127,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	case out.NextOffset > 0:
 		out.Output += fmt.Sprintf("\n[there is more: call again with offset=%d]", out.NextOffset)
 	case in.Offset > 0 && out.Output == "":
-		return fetchResult{}, tool.InvalidInput("offset %d is beyond the end: the text has %d bytes", in.Offset, w.seen)
+		return fetchResult{}, tool.InvalidInput("offset %d is beyond the end: the text has %d bytes", in.Offset, w.written)
 	case out.Truncated && !slow:
 		out.Output += fmt.Sprintf("\n[the body is larger than the first %d bytes, which are all that is read of one]", len(resp.Body))
 	case out.Output == "" && len(resp.Body) == 0:
@@ -135,13 +135,13 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	case out.Output == "":
 		notes = append(notes, "the page has no text of its own; perhaps its scripts would make some, and none are run. format raw shows its source")
 	}
-	out.Note = joined(notes)
+	out.Note = joinNotes(notes)
 	return out, nil
 }
 
-// elsewhere reports whether an answer came from another URL than was asked, which may have
+// isRedirected reports whether an answer came from another URL than was asked, which may have
 // written the host in capitals.
-func elsewhere(asked, from string) bool {
+func isRedirected(asked, from string) bool {
 	plain := func(text string) string {
 		if u, err := url.Parse(text); err == nil {
 			u.Host = strings.ToLower(u.Host)
@@ -152,13 +152,13 @@ func elsewhere(asked, from string) bool {
 	return plain(asked) != plain(from)
 }
 
-func joined(notes []string) string {
+func joinNotes(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// pictured is the type of an image that a model can be shown, by its bytes: what the
+// imageType is the type of an image that a model can be shown, by its bytes: what the
 // server says of it may be wrong. The error says why it is none.
-func pictured(resp *http.Response) (mime string, err error) {
+func imageType(resp *http.Response) (mime string, err error) {
 	info, err := picture.Look(resp.Body)
 	if err == nil && resp.Truncated {
 		err = picture.ErrBroken
@@ -215,11 +215,11 @@ func addressOf(text string) (address, note string, err error) {
 	if rest[:end] == "" {
 		return "", "", invalidURL("%.80q names no host", text)
 	}
-	return scheme + "://" + rest[:end] + escaped(rest[end:]), note, nil
+	return scheme + "://" + rest[:end] + escapePath(rest[end:]), note, nil
 }
 
-// escaped escapes what people write into a path or a query as it is.
-func escaped(text string) string {
+// escapePath escapes what people write into a path or a query as it is.
+func escapePath(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
 		if c := text[i]; c == ' ' || c >= 0x80 || strings.IndexByte("\"<>^`", c) >= 0 {
@@ -295,9 +295,9 @@ const (
 	htmlPage
 )
 
-// write writes the body of an answer, and returns what is to be said about it, and
+// writeBody writes the body of an answer, and returns what is to be said about it, and
 // whether some of it was left out. noImage says why it is none that is shown.
-func write(w *window, resp *http.Response, raw bool, noImage error) (said []string, cut bool, err error) {
+func writeBody(w *window, resp *http.Response, raw bool, noImage error) (said []string, cut bool, err error) {
 	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
@@ -333,11 +333,11 @@ func write(w *window, resp *http.Response, raw bool, noImage error) (said []stri
 		p := page{out: w}
 		p.base, _ = url.Parse(resp.URL)
 		p.render(text)
-		if p.hides {
+		if p.hidesText {
 			said = append(said, "the page hides text from people: it is left out, or marked as [hidden text: ...]")
 		}
 	default:
-		plain(w, text)
+		writePlain(w, text)
 	}
 	return said, cut, nil
 }

@@ -198,7 +198,7 @@ func TestFetch(t *testing.T) {
 		}
 	}
 	for from, elsewhereIs := range map[string]bool{"https://a.example/": false, "https://a.example/X": true, "http://a.example": true} {
-		if elsewhere("https://A.example", from) != elsewhereIs {
+		if isRedirected("https://A.example", from) != elsewhereIs {
 			t.Errorf("%s is elsewhere: %v", from, !elsewhereIs)
 		}
 	}

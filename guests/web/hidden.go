@@ -24,38 +24,38 @@ const (
 	hiddenByPage
 )
 
-// hidden returns how a tag, or a style sheet before it, hides its element.
-func (p *page) hidden(t token) (how concealment) {
-	if p.ruled("", t.tag) {
+// concealmentOf returns how a tag, or a style sheet before it, hides its element.
+func (p *page) concealmentOf(t token) (how concealment) {
+	if p.hiddenByRule("", t.tag) {
 		how = hiddenBySheet
 	}
 	a := attributes{src: t.attrs}
 	for a.next() {
 		switch {
-		case named(a.name, "hidden"), named(a.name, "style") && conceals(html.UnescapeString(string(a.value))):
+		case hasName(a.name, "hidden"), hasName(a.name, "style") && conceals(html.UnescapeString(string(a.value))):
 			return hiddenByPage
-		case named(a.name, "id") && p.ruled("#", a.value), named(a.name, "class") && p.ruled(".", a.value):
+		case hasName(a.name, "id") && p.hiddenByRule("#", a.value), hasName(a.name, "class") && p.hiddenByRule(".", a.value):
 			how = hiddenBySheet
-		case how == shown && named(a.name, "aria-hidden") && bytes.EqualFold(a.value, []byte("true")):
+		case how == shown && hasName(a.name, "aria-hidden") && bytes.EqualFold(a.value, []byte("true")):
 			how = hiddenFromReaders
 		}
 	}
 	return how
 }
 
-// ruled reports whether a style sheet hides one of these names, whatever their case. mark
+// hiddenByRule reports whether a style sheet hides one of these names, whatever their case. mark
 // stands before them in a selector: "." for classes, "#" for IDs, or nothing.
-func (p *page) ruled(mark string, names []byte) bool {
+func (p *page) hiddenByRule(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
 
-// sheet notes the elements, classes and IDs that a style sheet hides by a rule for them alone,
+// readSheet notes the elements, classes and IDs that a style sheet hides by a rule for them alone,
 // such as p, .note or p.note. It leaves out rules in conditional blocks, such as for a kind of
 // device, and a rule for the whole page, which scripts show later.
-func (p *page) sheet(text string) {
+func (p *page) readSheet(text string) {
 	depth, start := 0, 0
 	selectors := ""
-	text = uncommented(text)
+	text = stripComments(text)
 	for i := range len(text) {
 		switch c := text[i]; {
 		case c == '{' && depth == 0 && unconditional(text[start:i]), c == '}' && depth == 0:
@@ -97,7 +97,7 @@ func unconditional(before string) bool {
 func conceals(style string) bool {
 	color, back := "-", ""
 	var hides, tiny, clipped bool
-	for decl := range strings.SplitSeq(strings.ToLower(uncommented(style)), ";") {
+	for decl := range strings.SplitSeq(strings.ToLower(stripComments(style)), ";") {
 		key, value, _ := strings.Cut(strings.Join(strings.Fields(decl), ""), ":")
 		value = strings.TrimSuffix(value, "!important")
 		n, err := strconv.ParseFloat(strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz%"), 64)
@@ -126,8 +126,8 @@ func conceals(style string) bool {
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")
 
-// uncommented removes comments from CSS.
-func uncommented(css string) string {
+// stripComments removes comments from CSS.
+func stripComments(css string) string {
 	if !strings.Contains(css, "/*") {
 		return css
 	}
@@ -145,39 +145,39 @@ func isAmong(tag []byte, list string) bool {
 	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
 }
 
-// void lists the elements without content.
-const void = " area base br col embed hr img input link meta param source track wbr "
+// voidElements lists the elements without content.
+const voidElements = " area base br col embed hr img input link meta param source track wbr "
 
-// ends has the tags that end an element, for elements whose end tag may be missing.
-var ends = map[string]string{
+// impliedEnds has the tags that end an element, for elements whose end tag may be missing.
+var impliedEnds = map[string]string{
 	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
 	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",
 }
 
 // skipIn begins to leave out an element, or to mark it.
 func (p *page) skipIn(t token, how concealment, marked bool) {
-	p.skip, p.skipped, p.level, p.inner, p.how, p.marked, p.begins = t.tag, t.name, 1, 0, how, marked, marked
+	p.skipTag, p.skipElement, p.skipDepth, p.innerDepth, p.skipReason, p.markHidden, p.bracketPending = t.tag, t.name, 1, 0, how, marked, marked
 }
 
-// holds reports whether an end tag within the skipped element ends only something in there.
-func (p *page) holds(name element) bool {
-	return name == elemTable || !of[p.skipped].hideable && (of[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
+// nests reports whether an end tag within the skipped element ends only something in there.
+func (p *page) nests(name element) bool {
+	return name == elemTable || !propertiesOf[p.skipElement].hideable && (propertiesOf[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
 }
 
 // openSkipped handles a start tag in a skipped or marked element, and reports whether the tag
 // has ended the element. An element ends where it does in a browser, or later.
 func (p *page) openSkipped(t token, closed bool) (ended bool) {
-	skip := strings.ToLower(string(p.skip))
+	skip := strings.ToLower(string(p.skipTag))
 	switch {
-	case (p.inner == 0 || skip == "p") && isAmong(t.tag, ends[skip]):
+	case (p.innerDepth == 0 || skip == "p") && isAmong(t.tag, impliedEnds[skip]):
 		p.endSkip()
 		return true
-	case bytes.EqualFold(t.tag, p.skip) && !(closed && of[t.name].skipped):
-		p.level++
-	case p.holds(t.name):
-		p.inner++
+	case bytes.EqualFold(t.tag, p.skipTag) && !(closed && propertiesOf[t.name].skipped):
+		p.skipDepth++
+	case p.nests(t.name):
+		p.innerDepth++
 	}
-	p.blank = p.blank || p.marked
+	p.pendingBlank = p.pendingBlank || p.markHidden
 	return false
 }
 
@@ -185,41 +185,41 @@ func (p *page) openSkipped(t token, closed bool) (ended bool) {
 // has also ended the element around it.
 func (p *page) closeSkipped(t token) (ended bool) {
 	switch {
-	case p.inner > 0:
-		p.inner -= bit(p.holds(t.name))
-	case bytes.EqualFold(t.tag, p.skip):
-		p.level--
-	case isAmong(t.tag, " ul ol menu dl table tr ") && ends[strings.ToLower(string(p.skip))] != "":
-		p.level, ended = 0, true
+	case p.innerDepth > 0:
+		p.innerDepth -= boolToInt(p.nests(t.name))
+	case bytes.EqualFold(t.tag, p.skipTag):
+		p.skipDepth--
+	case isAmong(t.tag, " ul ol menu dl table tr ") && impliedEnds[strings.ToLower(string(p.skipTag))] != "":
+		p.skipDepth, ended = 0, true
 	}
-	p.blank = p.blank || p.marked
-	if p.level == 0 {
+	p.pendingBlank = p.pendingBlank || p.markHidden
+	if p.skipDepth == 0 {
 		p.endSkip()
 	}
 	return ended
 }
 
 func (p *page) endSkip() {
-	if p.marked {
-		p.blank = false
-		if !p.begins {
+	if p.markHidden {
+		p.pendingBlank = false
+		if !p.bracketPending {
 			p.out.write("]")
 		}
-		p.block(of[p.skipped].breaks)
+		p.requestBreaks(propertiesOf[p.skipElement].breaks)
 	}
-	p.skip, p.marked = nil, false
+	p.skipTag, p.markHidden = nil, false
 }
 
-var unbracketed = strings.NewReplacer("[", "(", "]", ")")
+var bracketReplacer = strings.NewReplacer("[", "(", "]", ")")
 
 // hiddenText writes text that the page hides, in brackets that the text cannot close.
 func (p *page) hiddenText(text []byte) {
-	plain := unbracketed.Replace(html.UnescapeString(string(text)))
-	if p.begins && strings.TrimSpace(plain) != "" {
+	plain := bracketReplacer.Replace(html.UnescapeString(string(text)))
+	if p.bracketPending && strings.TrimSpace(plain) != "" {
 		p.write("[hidden text: ")
-		p.begins, p.blank = false, false
+		p.bracketPending, p.pendingBlank = false, false
 	}
-	if !p.begins {
-		p.words(plain)
+	if !p.bracketPending {
+		p.writeWords(plain)
 	}
 }

@@ -20,29 +20,29 @@ type page struct {
 	out  *window
 	base *url.URL // of the links; nil: they are left out
 
-	breaks int    // line ends that stand before what comes next
-	blank  bool   // white space does
-	begun  bool   // something stands in this line, or in this cell
-	mark   string // stands before the text that comes next, such as that of a list
-	titled bool
-	lists  []list
-	deeper int    // lists within the last of these
-	pre    int    // elements whose white space counts
-	opened bool   // the first of them, right here
-	cells  int    // of this row
-	row    int    // where it begins in what is written
-	href   []byte // of the link that the text is in; nil: it is in none
-	link   string // that, once its bracket is open
+	breaks       int    // line ends that stand before what comes next
+	pendingBlank bool   // white space does
+	lineStarted  bool   // something stands in this line, or in this cell
+	pendingMark  string // stands before the text that comes next, such as that of a list
+	hasTitle     bool
+	lists        []list
+	ignoredLists int    // lists within the last of these
+	pre          int    // elements whose white space counts
+	preOpened    bool   // the first of them, right here
+	cells        int    // of this row
+	row          int    // where it begins in what is written
+	href         []byte // of the link that the text is in; nil: it is in none
+	openLink     string // that, once its bracket is open
 
-	skip    []byte          // the name of an element that is left out or marked, as written
-	skipped element         // the same name
-	level   int             // how many elements of that name are open, itself too
-	inner   int             // how many elements in it are open of which [page.holds] is true
-	how     concealment     // how the page hides it
-	hides   bool            // the page hides some text
-	marked  bool            // its text is written, marked as hidden by the page
-	begins  bool            // none of its text was written yet
-	rules   map[string]bool // TAG, .CLASS and #ID that style sheets hide
+	skipTag        []byte          // the name of an element that is left out or marked, as written
+	skipElement    element         // the same name
+	skipDepth      int             // how many elements of that name are open, itself too
+	innerDepth     int             // how many elements in it are open of which [page.nests] is true
+	skipReason     concealment     // how the page hides it
+	hidesText      bool            // the page hides some text
+	markHidden     bool            // its text is written, marked as hidden by the page
+	bracketPending bool            // none of its text was written yet
+	rules          map[string]bool // TAG, .CLASS and #ID that style sheets hide
 }
 
 type list struct {
@@ -61,11 +61,11 @@ func (p *page) render(src []byte) {
 			p.endLink()
 			return
 		case textToken:
-			p.hides = p.hides || p.how > hiddenFromReaders && p.skip != nil && len(bytes.TrimSpace(t.text)) > 0
+			p.hidesText = p.hidesText || p.skipReason > hiddenFromReaders && p.skipTag != nil && len(bytes.TrimSpace(t.text)) > 0
 			switch {
-			case p.marked && t.name != elemTitle && t.name != elemTextarea:
+			case p.markHidden && t.name != elemTitle && t.name != elemTextarea:
 				p.hiddenText(t.text)
-			case p.skip != nil || t.name == elemTextarea:
+			case p.skipTag != nil || t.name == elemTextarea:
 			case t.name == elemTitle:
 				p.title(t.text)
 			default:
@@ -73,7 +73,7 @@ func (p *page) render(src []byte) {
 			}
 		case rawToken:
 			if t.name == elemStyle {
-				p.sheet(string(t.text[:min(len(t.text), maxSheet)]))
+				p.readSheet(string(t.text[:min(len(t.text), maxSheet)]))
 			}
 		case openToken:
 			p.open(t)
@@ -87,28 +87,28 @@ func (p *page) render(src []byte) {
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
-	if p.titled || p.out.seen > 0 {
+	if p.hasTitle || p.out.written > 0 {
 		return
 	}
-	p.titled = true
-	p.mark = "Title: "
+	p.hasTitle = true
+	p.pendingMark = "Title: "
 	p.text(text[:min(len(text), maxAttribute)])
-	p.force(2)
+	p.forceBreaks(2)
 }
 
 func (p *page) open(t token) {
 	n := len(t.attrs)
 	closed := n > 0 && t.attrs[n-1] == '/'
-	if p.skip != nil && !p.openSkipped(t, closed) {
+	if p.skipTag != nil && !p.openSkipped(t, closed) {
 		return
 	}
-	if !closed && of[t.name].skipped {
+	if !closed && propertiesOf[t.name].skipped {
 		p.skipIn(t, shown, false)
 		return
 	}
-	if how := p.hidden(t); how > hiddenFromReaders || how == hiddenFromReaders && of[t.name].hideable {
-		if !isAmong(t.tag, void) {
-			p.skipIn(t, how, how == hiddenBySheet || !of[t.name].hideable)
+	if how := p.concealmentOf(t); how > hiddenFromReaders || how == hiddenFromReaders && propertiesOf[t.name].hideable {
+		if !isAmong(t.tag, voidElements) {
+			p.skipIn(t, how, how == hiddenBySheet || !propertiesOf[t.name].hideable)
 		}
 		return
 	}
@@ -135,59 +135,59 @@ func (p *page) open(t token) {
 			p.out.write("]")
 		}
 	case elemH1, elemH2, elemH3, elemH4, elemH5, elemH6:
-		p.force(2)
-		p.mark = "######"[:t.name-elemH1+1] + " "
+		p.forceBreaks(2)
+		p.pendingMark = "######"[:t.name-elemH1+1] + " "
 	case elemBr:
 		if p.pre > 0 {
 			p.verbatim("\n")
 		} else {
-			p.block(1)
+			p.requestBreaks(1)
 		}
 	case elemHr:
-		p.force(2)
+		p.forceBreaks(2)
 		p.write("---")
-		p.force(2)
+		p.forceBreaks(2)
 	case elemUl, elemOl, elemMenu:
-		p.block(1 + bit(len(p.lists) == 0))
+		p.requestBreaks(1 + boolToInt(len(p.lists) == 0))
 		if len(p.lists) == maxDepth {
-			p.deeper++
+			p.ignoredLists++
 			break
 		}
 		p.lists = append(p.lists, list{ordered: t.name == elemOl})
 	case elemLi:
-		p.force(1)
-		p.mark = "- "
+		p.forceBreaks(1)
+		p.pendingMark = "- "
 		if n := len(p.lists); n > 0 && p.lists[n-1].ordered {
 			p.lists[n-1].n++
-			p.mark = strconv.Itoa(p.lists[n-1].n) + ". "
+			p.pendingMark = strconv.Itoa(p.lists[n-1].n) + ". "
 		}
 	case elemDt, elemDd:
-		p.force(1)
+		p.forceBreaks(1)
 		if t.name == elemDd {
-			p.mark = "  "
+			p.pendingMark = "  "
 		}
 	case elemTr:
 		p.endRow()
-		p.cells, p.row = 0, p.out.seen
+		p.cells, p.row = 0, p.out.written
 	case elemTable:
-		p.block(2)
+		p.requestBreaks(2)
 		p.cells = 0
 	case elemTd, elemTh:
 		p.endLink()
 		switch {
-		case p.cells > 0 && p.out.seen > p.row:
-			p.breaks, p.blank = 0, false
+		case p.cells > 0 && p.out.written > p.row:
+			p.breaks, p.pendingBlank = 0, false
 			p.out.write(" | ")
 		case p.cells > 0:
 			p.write("| ")
 		}
-		p.blank, p.begun, p.mark = false, false, ""
+		p.pendingBlank, p.lineStarted, p.pendingMark = false, false, ""
 		p.cells++
 	case elemPre:
 		if p.pre == 0 {
-			p.force(2)
+			p.forceBreaks(2)
 			p.write("```\n")
-			p.opened = true
+			p.preOpened = true
 		}
 		p.pre++
 	case elemCode, elemKbd, elemSamp:
@@ -195,54 +195,54 @@ func (p *page) open(t token) {
 			p.write("`")
 		}
 	default:
-		p.block(of[t.name].breaks)
+		p.requestBreaks(propertiesOf[t.name].breaks)
 	}
 }
 
 func (p *page) close(t token) {
-	if p.skip != nil && !p.closeSkipped(t) {
+	if p.skipTag != nil && !p.closeSkipped(t) {
 		return
 	}
 	switch name := t.name; name {
 	case elemA:
 		p.endLink()
 	case elemUl, elemOl, elemMenu:
-		if p.deeper > 0 {
-			p.deeper--
+		if p.ignoredLists > 0 {
+			p.ignoredLists--
 		} else if n := len(p.lists); n > 0 {
 			p.lists = p.lists[:n-1]
 		}
-		p.force(1 + bit(len(p.lists) == 0))
+		p.forceBreaks(1 + boolToInt(len(p.lists) == 0))
 	case elemH1, elemH2, elemH3, elemH4, elemH5, elemH6:
-		p.force(2)
+		p.forceBreaks(2)
 	case elemPre:
 		if p.pre == 1 {
-			p.force(1)
+			p.forceBreaks(1)
 			p.write("```")
-			p.force(2)
+			p.forceBreaks(2)
 		}
 		p.pre = max(p.pre-1, 0)
 	case elemCode, elemKbd, elemSamp:
-		if p.pre == 0 && p.begun {
+		if p.pre == 0 && p.lineStarted {
 			p.out.write("`")
 		}
 	case elemTr:
 		p.endRow()
 	case elemBr, elemHr, elemLi, elemTd, elemTh, elemDt, elemDd:
 	default:
-		p.block(of[name].breaks)
+		p.requestBreaks(propertiesOf[name].breaks)
 	}
 }
 
 // endRow ends the line of a row, whatever its cells end with.
 func (p *page) endRow() {
-	p.force(1)
+	p.forceBreaks(1)
 	if p.cells > 0 && p.breaks > 0 {
 		p.breaks = 1
 	}
 }
 
-func bit(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -286,43 +286,43 @@ func plainPath(href string) bool {
 		return false
 	}
 	for i := range len(href) {
-		if c := href[i]; !letter(c) && (c < '/' || c > '9') && c != '-' && c != '_' && c != '.' && c != '?' && c != '=' && c != '&' {
+		if c := href[i]; !isLetter(c) && (c < '/' || c > '9') && c != '-' && c != '_' && c != '.' && c != '?' && c != '=' && c != '&' {
 			return false
 		}
 	}
 	return true
 }
 
-// block asks for line ends before what comes next. Within a link there are none.
-func (p *page) block(breaks int) {
+// requestBreaks asks for line ends before what comes next. Within a link there are none.
+func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
-	case p.link != "":
-		p.blank = true
-	case len(p.lists) > 0 && p.begun && p.mark == "":
+	case p.openLink != "":
+		p.pendingBlank = true
+	case len(p.lists) > 0 && p.lineStarted && p.pendingMark == "":
 		p.breaks = max(p.breaks, 1)
-	case p.begun && p.mark == "":
+	case p.lineStarted && p.pendingMark == "":
 		p.breaks = max(p.breaks, breaks)
 	}
 }
 
-// force asks for line ends also where a block would begin in the line of a mark, and
+// forceBreaks asks for line ends also where a block would begin in the line of a mark, and
 // takes the place of a mark that nothing followed.
-func (p *page) force(breaks int) {
+func (p *page) forceBreaks(breaks int) {
 	p.endLink()
-	p.mark = ""
-	if p.out.seen > 0 {
+	p.pendingMark = ""
+	if p.out.written > 0 {
 		p.breaks = max(p.breaks, breaks)
 	}
 }
 
-// piece is how much text is taken at a time, in bytes: what it becomes is in memory.
-const piece = 64 << 10
+// chunkBytes is how much text is taken at a time, in bytes: what it becomes is in memory.
+const chunkBytes = 64 << 10
 
 // text writes text with entities.
 func (p *page) text(b []byte) {
 	for len(b) > 0 && !p.out.full() {
-		n := min(len(b), piece)
+		n := min(len(b), chunkBytes)
 		if n < len(b) { // not through an entity
 			if i := bytes.LastIndexAny(b[:n], " \n<>&"); i > 0 {
 				n = i
@@ -339,7 +339,7 @@ func (p *page) text(b []byte) {
 			p.verbatim(text)
 			continue
 		}
-		p.words(text)
+		p.writeWords(text)
 	}
 }
 
@@ -350,7 +350,7 @@ const (
 	suspect  // of a character that perhaps nobody sees
 )
 
-var kinds = func() (table [256]byte) {
+var byteKinds = func() (table [256]byte) {
 	for c := range table {
 		switch {
 		case c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f':
@@ -362,18 +362,18 @@ var kinds = func() (table [256]byte) {
 	return table
 }()
 
-// words writes text of which white space is only that.
-func (p *page) words(text string) {
+// writeWords writes text of which white space is only that.
+func (p *page) writeWords(text string) {
 	for i := 0; i < len(text); {
-		if kinds[text[i]] == blank {
-			p.blank = true
+		if byteKinds[text[i]] == blank {
+			p.pendingBlank = true
 			i++
 			continue
 		}
 		start, seen := i, byte(0)
 		for ; i < len(text); i++ { // to where there is more than one blank between words
-			kind := kinds[text[i]]
-			if kind == blank && (text[i] != ' ' || i+1 == len(text) || kinds[text[i+1]] == blank) {
+			kind := byteKinds[text[i]]
+			if kind == blank && (text[i] != ' ' || i+1 == len(text) || byteKinds[text[i+1]] == blank) {
 				break
 			}
 			seen |= kind &^ blank
@@ -390,29 +390,29 @@ func (p *page) words(text string) {
 
 // write writes text after what is due before it.
 func (p *page) write(text string) {
-	p.due()
-	if p.href != nil && p.link == "" {
-		if p.link = p.resolve(html.UnescapeString(string(p.href))); p.link == "" {
+	p.writePending()
+	if p.href != nil && p.openLink == "" {
+		if p.openLink = p.resolve(html.UnescapeString(string(p.href))); p.openLink == "" {
 			p.href = nil
 		} else {
 			p.out.write("[")
 		}
 	}
 	p.out.write(text)
-	p.begun = true
+	p.lineStarted = true
 }
 
-// due writes line ends, the indentation of a list, or a blank.
-func (p *page) due() {
+// writePending writes line ends, the indentation of a list, or a blank.
+func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
-		p.out.write("\n\n"[:p.breaks-bit(p.out.last == '\n')])
+		p.out.write("\n\n"[:p.breaks-boolToInt(p.out.last == '\n')])
 		p.out.write(strings.Repeat("  ", max(len(p.lists)-1, 0)))
-	case p.blank && p.begun:
+	case p.pendingBlank && p.lineStarted:
 		p.out.write(" ")
 	}
-	p.out.write(p.mark)
-	p.breaks, p.blank, p.mark = 0, false, ""
+	p.out.write(p.pendingMark)
+	p.breaks, p.pendingBlank, p.pendingMark = 0, false, ""
 }
 
 // verbatim writes text of which white space counts.
@@ -420,22 +420,22 @@ func (p *page) verbatim(text string) {
 	if p.breaks > 0 && p.out.last != '\n' {
 		p.out.write("\n")
 	}
-	p.breaks, p.blank, p.begun = 0, false, true
+	p.breaks, p.pendingBlank, p.lineStarted = 0, false, true
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if p.opened { // which is no line of its own
+	if p.preOpened { // which is no line of its own
 		text = strings.TrimPrefix(text, "\n")
 	}
-	p.opened = false
+	p.preOpened = false
 	p.out.write(clean(text))
 }
 
 func (p *page) endLink() {
-	if p.link != "" {
+	if p.openLink != "" {
 		p.out.write("](")
-		p.out.write(p.link)
+		p.out.write(p.openLink)
 		p.out.write(")")
 	}
-	p.href, p.link = nil, ""
+	p.href, p.openLink = nil, ""
 }
 
 // clean leaves out characters that nobody sees, with which a page can tell a model what
@@ -443,21 +443,21 @@ func (p *page) endLink() {
 // and selectors of variants, of which there is one for each byte.
 func clean(text string) string {
 	i := 0
-	for i < len(text) && kinds[text[i]] != suspect {
+	for i < len(text) && byteKinds[text[i]] != suspect {
 		i++
 	}
-	if i == len(text) || !strings.ContainsFunc(text[i:], unseen) {
+	if i == len(text) || !strings.ContainsFunc(text[i:], isInvisible) {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
-		if unseen(r) {
+		if isInvisible(r) {
 			return -1
 		}
 		return r
 	}, text)
 }
 
-func unseen(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r < ' ':
 		return r != '\n' && r != '\t'
@@ -470,21 +470,21 @@ func unseen(r rune) bool {
 // window keeps a part of what is written to it: so many bytes from an offset on.
 type window struct {
 	offset, limit int
-	seen          int // bytes that were written
+	written       int // bytes that were written
 	last          byte
 	buf           []byte
 }
 
 // full reports whether more was written than is kept.
-func (w *window) full() bool { return w.seen-w.offset > w.limit } // an offset may be as large as a number can be
+func (w *window) full() bool { return w.written-w.offset > w.limit } // an offset may be as large as a number can be
 
 func (w *window) write(text string) {
 	if text == "" {
 		return
 	}
-	from := max(w.offset-w.seen, 0)
+	from := max(w.offset-w.written, 0)
 	w.last = text[len(text)-1]
-	w.seen += len(text)
+	w.written += len(text)
 	if from >= len(text) {
 		return
 	}
@@ -519,10 +519,10 @@ func (w *window) text() (text string, next int) {
 	return strings.ToValidUTF8(string(b[min(start, len(b)):]), "\uFFFD"), next
 }
 
-// plain writes text as it is, until the window is full.
-func plain(out *window, src []byte) {
+// writePlain writes text as it is, until the window is full.
+func writePlain(out *window, src []byte) {
 	for len(src) > 0 && !out.full() {
-		n := min(len(src), piece)
+		n := min(len(src), chunkBytes)
 		if n < len(src) {
 			n = wholeRunes(src[:n])
 		}

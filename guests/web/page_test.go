@@ -120,10 +120,10 @@ func TestPartsMakeTheWhole(t *testing.T) {
 
 // TestTextWithoutCharacters: it is taken in pieces, too, and these end.
 func TestTextWithoutCharacters(t *testing.T) {
-	doc := strings.Repeat("\x80", 3*piece)
+	doc := strings.Repeat("\x80", 3*chunkBytes)
 	page, _ := rendered(doc, 0, 100)
 	w := &window{limit: 100}
-	plain(w, []byte(doc))
+	writePlain(w, []byte(doc))
 	text, _ := w.text()
 	if page != "\uFFFD" || text != "\uFFFD\uFFFD\uFFFD" {
 		t.Errorf("as a page it is %q, as text %q", page, text)

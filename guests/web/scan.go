@@ -51,7 +51,7 @@ func (s *scanner) next() token {
 	}
 	for s.pos < len(s.src) {
 		start := s.pos
-		if s.src[start] != '<' || !s.markup(start) {
+		if s.src[start] != '<' || !s.isMarkup(start) {
 			return token{kind: textToken, text: s.textTo(start)}
 		}
 		if t, ok := s.tag(); ok {
@@ -61,13 +61,13 @@ func (s *scanner) next() token {
 	return token{}
 }
 
-// markup reports whether a < at i begins something else than text.
-func (s *scanner) markup(i int) bool {
+// isMarkup reports whether a < at i begins something else than text.
+func (s *scanner) isMarkup(i int) bool {
 	if i+1 >= len(s.src) {
 		return false
 	}
 	switch c := s.src[i+1]; {
-	case c == '!', c == '?', letter(c):
+	case c == '!', c == '?', isLetter(c):
 		return true
 	case c == '/':
 		return i+2 < len(s.src)
@@ -87,7 +87,7 @@ func (s *scanner) textTo(start int) []byte {
 			i = len(s.src)
 			break
 		}
-		if i += n; s.markup(i) {
+		if i += n; s.isMarkup(i) {
 			break
 		}
 		i++
@@ -100,14 +100,14 @@ func (s *scanner) textTo(start int) []byte {
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {
-	case letter(c):
+	case isLetter(c):
 		t.kind = openToken
 		s.pos++
-	case c == '/' && letter(rest[2]):
+	case c == '/' && isLetter(rest[2]):
 		t.kind = closeToken
 		s.pos += 2
 	case bytes.HasPrefix(rest, []byte("<!--")):
-		s.pos += comment(rest)
+		s.pos += commentLen(rest)
 		return t, false
 	default:
 		if n := bytes.IndexByte(rest, '>'); n >= 0 {
@@ -118,7 +118,7 @@ func (s *scanner) tag() (t token, ok bool) {
 		return t, false
 	}
 	start := s.pos
-	for s.pos < len(s.src) && !space(s.src[s.pos]) && s.src[s.pos] != '/' && s.src[s.pos] != '>' {
+	for s.pos < len(s.src) && !isSpace(s.src[s.pos]) && s.src[s.pos] != '/' && s.src[s.pos] != '>' {
 		s.pos++
 	}
 	t.tag = s.src[start:s.pos]
@@ -143,14 +143,14 @@ func (s *scanner) tag() (t token, ok bool) {
 		return token{}, false
 	}
 	t.attrs, s.pos = s.src[start:a.pos], a.pos+1
-	if t.kind == openToken && of[t.name].raw {
+	if t.kind == openToken && propertiesOf[t.name].raw {
 		s.raw = t.name
 	}
 	return t, true
 }
 
-// comment is the length of the comment with which a text begins.
-func comment(rest []byte) int {
+// commentLen is the length of the comment with which a text begins.
+func commentLen(rest []byte) int {
 	for _, short := range []string{"<!-->", "<!--->"} {
 		if bytes.HasPrefix(rest, []byte(short)) {
 			return len(short)
@@ -177,7 +177,7 @@ func (s *scanner) rawEnd(name string) int {
 		}
 		i += n
 		end := i + 2 + len(name)
-		if end < len(s.src) && bytes.EqualFold(s.src[i+2:end], []byte(name)) && (space(s.src[end]) || s.src[end] == '/' || s.src[end] == '>') {
+		if end < len(s.src) && bytes.EqualFold(s.src[i+2:end], []byte(name)) && (isSpace(s.src[end]) || s.src[end] == '/' || s.src[end] == '>') {
 			return i
 		}
 		i += 2
@@ -194,7 +194,7 @@ type attributes struct {
 // next reports whether there is one more. If there is not, pos is at the > or at the
 // end of src.
 func (a *attributes) next() bool {
-	for a.pos < len(a.src) && (space(a.src[a.pos]) || a.src[a.pos] == '/') {
+	for a.pos < len(a.src) && (isSpace(a.src[a.pos]) || a.src[a.pos] == '/') {
 		a.pos++
 	}
 	if a.pos >= len(a.src) || a.src[a.pos] == '>' {
@@ -202,7 +202,7 @@ func (a *attributes) next() bool {
 	}
 	start := a.pos
 	a.pos++ // a name may begin with =
-	for a.pos < len(a.src) && !space(a.src[a.pos]) && a.src[a.pos] != '/' && a.src[a.pos] != '>' && a.src[a.pos] != '=' {
+	for a.pos < len(a.src) && !isSpace(a.src[a.pos]) && a.src[a.pos] != '/' && a.src[a.pos] != '>' && a.src[a.pos] != '=' {
 		a.pos++
 	}
 	a.name, a.value = a.src[start:a.pos], nil
@@ -228,7 +228,7 @@ func (a *attributes) next() bool {
 		a.pos += n + 1
 	default:
 		start := a.pos
-		for a.pos < len(a.src) && !space(a.src[a.pos]) && a.src[a.pos] != '>' {
+		for a.pos < len(a.src) && !isSpace(a.src[a.pos]) && a.src[a.pos] != '>' {
 			a.pos++
 		}
 		a.value = a.src[start:a.pos]
@@ -237,7 +237,7 @@ func (a *attributes) next() bool {
 }
 
 func (a *attributes) skipSpace() {
-	for a.pos < len(a.src) && space(a.src[a.pos]) {
+	for a.pos < len(a.src) && isSpace(a.src[a.pos]) {
 		a.pos++
 	}
 }
@@ -246,15 +246,15 @@ func (a *attributes) skipSpace() {
 func (t token) attribute(name string) (value []byte, ok bool) {
 	a := attributes{src: t.attrs}
 	for a.next() {
-		if named(a.name, name) {
+		if hasName(a.name, name) {
 			return a.value, true
 		}
 	}
 	return nil, false
 }
 
-// named reports whether an attribute has this name, of small letters and hyphens.
-func named(attribute []byte, name string) bool {
+// hasName reports whether an attribute has this name, of small letters and hyphens.
+func hasName(attribute []byte, name string) bool {
 	if len(attribute) != len(name) {
 		return false
 	}
@@ -266,6 +266,6 @@ func named(attribute []byte, name string) bool {
 	return true
 }
 
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }

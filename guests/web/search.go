@@ -47,7 +47,7 @@ type engine struct {
 	name   string // for people
 	secret string // its key; "" if it needs none
 	header string // with that
-	get    string // where a person gets one
+	keyURL string // where a person gets one
 	params func(query string, n int, cx string) url.Values
 	read   func(body []byte) ([]result, error)
 }
@@ -70,7 +70,7 @@ var engines = map[string]engine{
 	},
 	"brave": {
 		name:   "Brave",
-		secret: "brave_search", header: "X-Subscription-Token", get: "https://api-dashboard.search.brave.com",
+		secret: "brave_search", header: "X-Subscription-Token", keyURL: "https://api-dashboard.search.brave.com",
 		params: func(query string, n int, _ string) url.Values {
 			return url.Values{"q": {query}, "count": {strconv.Itoa(n)}, "text_decorations": {"false"}}
 		},
@@ -78,7 +78,7 @@ var engines = map[string]engine{
 	},
 	"google": {
 		name:   "Google",
-		secret: "google_search", header: "X-Goog-Api-Key", get: "https://developers.google.com/custom-search/v1/introduction",
+		secret: "google_search", header: "X-Goog-Api-Key", keyURL: "https://developers.google.com/custom-search/v1/introduction",
 		params: func(query string, n int, cx string) url.Values {
 			return url.Values{"q": {query}, "num": {strconv.Itoa(n)}, "cx": {cx}}
 		},
@@ -86,18 +86,18 @@ var engines = map[string]engine{
 	},
 }
 
-// surroundings is what a search needs of the host; tests have their own.
-type surroundings struct {
+// hostServices is what a search needs of the host; tests have their own.
+type hostServices struct {
 	config func(name string) (string, bool)
 	secret func(name string) (string, error)
 	fetch  fetcher
 }
 
 func webSearch(ctx context.Context, in searchArgs) (searchResult, error) {
-	return search(ctx, in, surroundings{config.Get, secrets.Placeholder, http.Fetch})
+	return search(ctx, in, hostServices{config.Get, secrets.Placeholder, http.Fetch})
 }
 
-func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, error) {
+func search(ctx context.Context, in searchArgs, s hostServices) (searchResult, error) {
 	query := strings.Join(strings.Fields(in.Query), " ")
 	switch n := utf8.RuneCountInString(query); {
 	case n == 0:
@@ -130,7 +130,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 		switch {
 		case errors.Is(err, secrets.ErrMissing):
 			lacks = append(lacks, "key for that is kept")
-			steps = append(steps, "get a key at "+e.get, "keep it: `"+e.setSecret(u)+"`", fmt.Sprintf("see that network.allow in agent.toml, or --allow-net, has %q", u.Host))
+			steps = append(steps, "get a key at "+e.keyURL, "keep it: `"+e.secretCommand(u)+"`", fmt.Sprintf("see that network.allow in agent.toml, or --allow-net, has %q", u.Host))
 		case err != nil:
 			return searchResult{}, tool.Denied("the key for %s: %w", e.name, err)
 		}
@@ -149,7 +149,7 @@ func search(ctx context.Context, in searchArgs, s surroundings) (searchResult, e
 	} else if err != nil {
 		return searchResult{}, failure(err)
 	}
-	if err := e.refused(resp, u); err != nil {
+	if err := e.checkResponse(resp, u); err != nil {
 		return searchResult{}, err
 	}
 	results, err := e.read(resp.Body)
@@ -182,13 +182,13 @@ func (e engine) noURL(err error) error {
 	return tool.Failed("the URL at which %s is asked is none (%v); the person can look at [web] in agent.toml", e.name, err)
 }
 
-// setSecret is the command that keeps the key.
-func (e engine) setSecret(u *url.URL) string {
+// secretCommand is the command that keeps the key.
+func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// refused says why an engine answers no search, if it does not.
-func (e engine) refused(resp *http.Response, u *url.URL) error {
+// checkResponse says why an engine answers no search, if it does not.
+func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	said := ""
 	if resp.Status != 200 {
 		said = apiError(resp.Body)
@@ -198,14 +198,14 @@ func (e engine) refused(resp *http.Response, u *url.URL) error {
 	switch {
 	case badKey:
 		return tool.Coded("INVALID_CREDENTIALS", tool.Denied("%s refuses the key that is kept as %s (status %d%s). Tell the person: look at the key at %s, and keep the right one: `%s`",
-			e.name, e.secret, resp.Status, said, e.get, e.setSecret(u)))
+			e.name, e.secret, resp.Status, said, e.keyURL, e.secretCommand(u)))
 	case resp.Status == 429:
 		wait := "a minute"
 		if n, err := strconv.Atoi(header(resp, "retry-after")); err == nil && n >= 0 {
 			wait = fmt.Sprintf("%d seconds", n)
 		}
 		return tool.Coded("RATE_LIMITED", tool.Unavailable("%s has had too many searches; wait %s", e.name, wait))
-	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || blocked(resp.Body)):
+	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || isBlocked(resp.Body)):
 		return tool.Coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
 	case resp.Status != 200:
 		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s; try other words, or later", e.name, resp.Status, said))

@@ -66,7 +66,7 @@ func (a asking) search(t *testing.T) (got searchResult, saw string, err error) {
 	}))
 	defer server.Close()
 	values := map[string]string{configEngine: a.engine, configURL: server.URL + "/at", configCX: a.cx}
-	got, err = search(t.Context(), searchArgs{Query: a.query, NumResults: a.n}, surroundings{
+	got, err = search(t.Context(), searchArgs{Query: a.query, NumResults: a.n}, hostServices{
 		config: func(name string) (string, bool) { v, ok := values[name]; return v, ok },
 		secret: func(name string) (string, error) {
 			if a.noKey {
@@ -145,7 +145,7 @@ func TestSearchesThatFail(t *testing.T) {
 			t.Errorf("%s: %q, %v (%s)", name, got.Output, err, tool.CodeOf(err))
 		}
 	}
-	ask := surroundings{
+	ask := hostServices{
 		config: func(name string) (string, bool) {
 			return map[string]string{configEngine: "brave", configURL: "https://a.example/"}[name], true
 		},
@@ -166,6 +166,6 @@ func FuzzResults(f *testing.F) {
 			_, _ = e.read(body)
 			_ = apiError(body)
 		}
-		_ = blocked(body)
+		_ = isBlocked(body)
 	})
 }

@@ -26,26 +26,26 @@ type Tools interface {
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
-// Expecter is a Tools that makes itself ready for a call that a model has begun to write.
-type Expecter interface {
-	Expect(name string)
+// Preloader is a Tools that makes itself ready for a call that a model has begun to write.
+type Preloader interface {
+	Preload(name string)
 }
 
 // Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
 type Options struct {
-	Model    llm.Model
-	Provider string // for the record
-	Name     string // of the model, for the request and the record; empty: the provider's default
-	Tools    Tools
-	Log      *session.Log
+	Model     llm.Model
+	Provider  string // for the record
+	ModelName string // of the model, for the request and the record; empty: the provider's default
+	Tools     Tools
+	Log       *session.Log
 	// System is the system prompt, asked for when a new session has its first turn.
 	// Nil: there is none.
 	System func() string
 	// Briefs are what the model is told before the prompt of a turn, each again only
 	// if it is another than the last time. Nil: nothing.
-	Briefs func() []Brief
-	Cwd    string // absolute; where the relative paths of calls start
-	Past   Past   // from [History], when a session is resumed; the agent's own from then on
+	Briefs       func() []Brief
+	Cwd          string       // absolute; where the relative paths of calls start
+	Conversation Conversation // from [ReadConversation], when a session is resumed; the agent's own from then on
 
 	MaxSteps        int // steps with tool calls in one turn; [MaxSteps]
 	MaxCallsPerStep int // calls of one step that are carried out; [MaxCallsPerStep]
@@ -72,8 +72,8 @@ const (
 
 // Agent runs the turns of one session, one after the other.
 type Agent struct {
-	opts Options
-	past Past
+	opts         Options
+	conversation Conversation
 }
 
 // New returns an agent that goes on from opts.Past.
@@ -86,16 +86,16 @@ func New(opts Options) *Agent {
 			*limit.of = limit.without
 		}
 	}
-	a := &Agent{opts: opts, past: opts.Past}
-	a.past.most = opts.HistoryChars
-	opts.Log.Observe(a.past.add) // what the model reads next, also if it comes between turns
+	a := &Agent{opts: opts, conversation: opts.Conversation}
+	a.conversation.maxChars = opts.HistoryChars
+	opts.Log.Observe(a.conversation.add) // what the model reads next, also if it comes between turns
 	return a
 }
 
 // Use has the next turns ask the Model, under the Provider, the Name, the ContextTokens
 // and the Price that go with it. No turn may be running.
 func (a *Agent) Use(o Options) {
-	a.opts.Model, a.opts.Provider, a.opts.Name, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.Name, o.ContextTokens, o.Price
+	a.opts.Model, a.opts.Provider, a.opts.ModelName, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.ModelName, o.ContextTokens, o.Price
 }
 
 // Run runs one turn and yields its events as they happen, stored ones when
@@ -103,53 +103,53 @@ func (a *Agent) Use(o Options) {
 // it ended; an error follows only when even that could not be recorded. A
 // consumer that stops early cancels the turn. Turns do not overlap.
 //
-// What the model reads is the prompt and, behind [llm.Below], what goes with it. The
+// What the model reads is the prompt and, behind [llm.AttachmentsHeading], what goes with it. The
 // record of the turn has the prompt alone, as it was typed, and the message of the user
 // all of it.
-func (a *Agent) Run(ctx context.Context, prompt string, with ...With) iter.Seq2[session.Event, error] {
+func (a *Agent) Run(ctx context.Context, prompt string, with ...Attachment) iter.Seq2[session.Event, error] {
 	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, with) })
 }
 
-// With is something that goes with a prompt, such as the content of a file.
-type With struct {
+// Attachment is something that goes with a prompt, such as the content of a file.
+type Attachment struct {
 	Text   string
 	Images []tool.Image // of which the text speaks
 }
 
 // turn is the state of one turn.
 type turn struct {
-	a     *Agent
-	n     int // from 1
-	step  int
-	start time.Time
-	end   session.TurnEnded
-	stale map[string]int  // by call: how often it was repeated since anything new has come of a step
-	last  llm.Usage       // of the last request; zero: the provider did not say
-	final []session.Draft // the last step, which is recorded with the end of the turn
+	a            *Agent
+	n            int // from 1
+	step         int
+	start        time.Time
+	end          session.TurnEnded
+	repeatCounts map[string]int  // by call: how often it was repeated since anything new has come of a step
+	lastUsage    llm.Usage       // of the last request; zero: the provider did not say
+	finalDrafts  []session.Draft // the last step, which is recorded with the end of the turn
 	// Who answers since the model of the agent has failed, to the end of the turn, as
 	// [llm.Failover] has it. Nil: it has not.
-	instead *llm.Alternative
-	asText  bool // the model was told in this turn that it has written a call as text
+	fallback         *llm.Alternative
+	warnedCallAsText bool // the model was told in this turn that it has written a call as text
 }
 
 // run runs one turn. Its error is one that could not be recorded.
-func (a *Agent) run(ctx context.Context, prompt string, with []With) error {
-	t := &turn{a: a, n: a.past.turn + 1, start: time.Now(), stale: map[string]int{}}
+func (a *Agent) run(ctx context.Context, prompt string, with []Attachment) error {
+	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
 	err := t.begin(ctx, prompt, with)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
 	}
-	t.explain(ctx, err)
+	t.setEndReason(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context = t.use()
+	t.end.Context = t.contextUse()
 	t.step = 0
-	return t.record(ctx, append(t.final, t.draft(session.TypeTurnEnded, "", t.end))...)
+	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
-func (t *turn) begin(ctx context.Context, prompt string, with []With) error {
+func (t *turn) begin(ctx context.Context, prompt string, with []Attachment) error {
 	var drafts []session.Draft
 	system := ""
-	if len(t.a.past.messages) == 0 && t.a.opts.System != nil {
+	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
 		if system = t.a.opts.System(); system != "" {
 			drafts = append(drafts, t.message(llm.System, system))
 		}
@@ -157,16 +157,16 @@ func (t *turn) begin(ctx context.Context, prompt string, with []With) error {
 	said := llm.Message{Kind: llm.User, Content: prompt}
 	for i, w := range with {
 		if i == 0 {
-			said.Content += "\n\n" + llm.Below
+			said.Content += "\n\n" + llm.AttachmentsHeading
 		}
 		said.Content += "\n\n" + w.Text
 		said.Parts = append(said.Parts, llm.ImageParts(w.Images)...)
 	}
-	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
+	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
 	if t.a.opts.Briefs != nil {
 		for _, b := range t.a.opts.Briefs() {
-			if !strings.Contains(system, b.Text) && !t.a.past.told(b) {
+			if !strings.Contains(system, b.Text) && !t.a.conversation.hasBrief(b) {
 				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
 			}
 		}
@@ -182,7 +182,7 @@ func (t *turn) next(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.last = reply.Usage
+	t.lastUsage = reply.Usage
 	switch {
 	case last:
 		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
@@ -192,33 +192,33 @@ func (t *turn) next(ctx context.Context) error {
 	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
 		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
 	default:
-		if name := reply.CallAsText(t.a.opts.Tools.Definitions()); name != "" {
-			return t.tellAsText(ctx, name)
+		if name := reply.ToolCalledAsText(t.a.opts.Tools.Definitions()); name != "" {
+			return t.warnCallAsText(ctx, name)
 		}
 		t.end.Reason = session.EndAnswered
 	}
 	return nil
 }
 
-// tellAsText tells the model that it has written a call as text, which is never run. The second
+// warnCallAsText tells the model that it has written a call as text, which is never run. The second
 // time ends the turn.
-func (t *turn) tellAsText(ctx context.Context, name string) error {
-	if t.asText || t.step == t.a.opts.MaxSteps {
+func (t *turn) warnCallAsText(ctx context.Context, name string) error {
+	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
 		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
 		return nil
 	}
 	told := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
 		"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name)
-	drafts := append(t.final, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, told)))
-	t.asText, t.final = true, nil
+	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, told)))
+	t.warnedCallAsText, t.finalDrafts = true, nil
 	return t.record(ctx, drafts...)
 }
 
 // ask streams one reply and records it, but for one that ends the turn.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	t.a.past.makeRoom()
-	req := llm.Request{Model: t.a.opts.Name, Messages: t.a.past.messages}
+	t.a.conversation.makeRoom()
+	req := llm.Request{Model: t.a.opts.ModelName, Messages: t.a.conversation.messages}
 	if !last {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
@@ -235,20 +235,20 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		if err != nil {
 			part := assembler.Reply()
 			t.spend(part.Usage)
-			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, part.Text))
+			return llm.Reply{}, errors.Join(err, t.recordPartial(ctx, part.Text))
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
 			restart := session.Restart{Error: r.Err.Error(), WaitMS: r.Wait.Milliseconds(), Attempt: r.Attempt, Attempts: r.Attempts}
-			if r.Instead != nil {
-				t.instead, restart.Profile = r.Instead, r.Instead.Profile
+			if r.Alternative != nil {
+				t.fallback, restart.Profile = r.Alternative, r.Alternative.Profile
 			}
 			t.show(session.TypeRestart, restart)
 		}
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
-		t.expect(delta.Calls)
+		t.preload(delta.Calls)
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
 		}
@@ -260,11 +260,11 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		reply.Calls = nil
 	}
 	for i := range reply.Calls {
-		t.name(&reply.Calls[i])
+		t.assignID(&reply.Calls[i])
 		call := &reply.Calls[i].Function
 		sent := *call
-		if call.Name, call.Arguments = t.a.opts.Tools.Repair(ctx, sent.Name, sent.Arguments); call.Sent == nil && *call != sent {
-			call.Sent = &sent
+		if call.Name, call.Arguments = t.a.opts.Tools.Repair(ctx, sent.Name, sent.Arguments); call.Original == nil && *call != sent {
+			call.Original = &sent
 		}
 	}
 	var drafts []session.Draft
@@ -277,23 +277,23 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		drafts = append(drafts, t.draft(typ, id, m))
 	}
 	ended := session.StepEnded{Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(), Restarts: restarts, Cost: t.spend(reply.Usage)}
-	if t.instead != nil {
-		ended.Provider, ended.Model = t.instead.Provider, t.instead.Name
+	if t.fallback != nil {
+		ended.Provider, ended.Model = t.fallback.Provider, t.fallback.Name
 	}
 	drafts = append(drafts, t.draft(session.TypeStepEnded, "", ended))
 	if len(reply.Calls) == 0 {
-		t.final = drafts
+		t.finalDrafts = drafts
 		return reply, nil
 	}
 	return reply, t.record(ctx, drafts...)
 }
 
-// expect tells the tools which of them are named.
-func (t *turn) expect(calls []llm.CallDelta) {
-	tools, can := t.a.opts.Tools.(Expecter)
+// preload tells the tools which of them are named.
+func (t *turn) preload(calls []llm.CallDelta) {
+	tools, can := t.a.opts.Tools.(Preloader)
 	for _, c := range calls {
 		if can && c.Name != "" {
-			tools.Expect(c.Name)
+			tools.Preload(c.Name)
 		}
 	}
 }
@@ -302,33 +302,33 @@ func (t *turn) expect(calls []llm.CallDelta) {
 // what it cost.
 func (t *turn) spend(u llm.Usage) *float64 {
 	price := t.a.opts.Price
-	if t.instead != nil {
-		price = t.instead.Price
+	if t.fallback != nil {
+		price = t.fallback.Price
 	}
 	cost := price.Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
 }
 
-// keepPart records what came of an answer that broke off. Calls that came with
+// recordPartial records what came of an answer that broke off. Calls that came with
 // it are not kept: their arguments may be cut.
-func (t *turn) keepPart(ctx context.Context, text string) error {
+func (t *turn) recordPartial(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
 	}
 	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
-// name gives a call an id that the session has not seen: the log tells calls apart by
+// assignID gives a call an id that the session has not seen: the log tells calls apart by
 // it, and some models count from 1 in each reply.
-func (t *turn) name(call *llm.CallData) {
+func (t *turn) assignID(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
-	for base, n := call.ID, 2; t.a.past.ids[call.ID]; n++ {
+	for base, n := call.ID, 2; t.a.conversation.ids[call.ID]; n++ {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
-	t.a.past.take(call.ID)
+	t.a.conversation.reserveID(call.ID)
 }
 
 // callAll carries out the calls of one step.
@@ -339,7 +339,7 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	}
 	var carriedOut, refused []llm.CallData
 	for i, c := range calls {
-		if i < t.a.opts.MaxCallsPerStep && c.Function.Dropped == 0 {
+		if i < t.a.opts.MaxCallsPerStep && c.Function.DroppedBytes == 0 {
 			carriedOut = append(carriedOut, c)
 		} else {
 			refused = append(refused, c)
@@ -353,14 +353,14 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 		}
 	}
 	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls, limit)
-	if err == nil && t.repeated(carriedOut, results) {
+	if err == nil && t.isRepeating(carriedOut, results) {
 		t.end.Reason, t.end.Limit = session.EndLimit, "repeated_calls"
 	}
 	for _, c := range refused {
 		refusal, recordErr := t.refuse(ctx, c, limit)
 		results, err = append(results, refusal), errors.Join(err, recordErr)
 	}
-	t.a.past.settle()
+	t.a.conversation.endStep()
 	for _, r := range results {
 		t.end.Calls++
 		if r.Err != nil {
@@ -379,12 +379,12 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	return err
 }
 
-// repeated reports whether the model goes round in a circle: a call has come to
+// isRepeating reports whether the model goes round in a circle: a call has come to
 // the same result as often as is permitted, and no call of these steps has come
 // to anything new.
-func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
-	if slices.ContainsFunc(results, func(r tool.Result) bool { return r.Times <= 1 }) {
-		clear(t.stale)
+func (t *turn) isRepeating(calls []llm.CallData, results []tool.Result) bool {
+	if slices.ContainsFunc(results, func(r tool.Result) bool { return r.Repeats <= 1 }) {
+		clear(t.repeatCounts)
 		return false
 	}
 	step := map[string]bool{}
@@ -392,7 +392,7 @@ func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
 		step[c.Function.Name+" "+c.Function.Arguments] = true
 	}
 	for call := range step {
-		if t.stale[call]++; t.stale[call]+1 >= t.a.opts.RepeatedCalls {
+		if t.repeatCounts[call]++; t.repeatCounts[call]+1 >= t.a.opts.RepeatedCalls {
 			return true
 		}
 	}
@@ -405,7 +405,7 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
 	r.Err.Hint = tool.Advise("call it again in your next reply")
-	if n := c.Function.Dropped; n > 0 {
+	if n := c.Function.DroppedBytes; n > 0 {
 		r = tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "not run: its arguments have %d bytes; those of one call may have %d, and those of all calls of a reply %d",
 			n, llm.MaxArgumentBytes, llm.MaxReplyArgumentBytes)
 		r.Err.Hint = tool.Advise("pass less: divide the work among several calls, each in a reply of its own")
@@ -417,8 +417,8 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 	return r, t.record(ctx, t.draft(session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)))
 }
 
-// explain fills in why the turn ended with an error.
-func (t *turn) explain(ctx context.Context, err error) {
+// setEndReason fills in why the turn ended with an error.
+func (t *turn) setEndReason(ctx context.Context, err error) {
 	var provider *llm.ProviderError
 	switch {
 	case err == nil:

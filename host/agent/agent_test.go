@@ -149,7 +149,7 @@ type tools struct {
 	expected []string
 }
 
-func (ts *tools) Expect(name string) { ts.expected = append(ts.expected, name) }
+func (ts *tools) Preload(name string) { ts.expected = append(ts.expected, name) }
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
@@ -252,20 +252,20 @@ func results(t testing.TB, messages []llm.Message) []string {
 // the log gives: a session that is resumed goes on where it stopped.
 func (b *bench) checkHistory() {
 	b.t.Helper()
-	past, err := History(b.store.all(), b.opts.HistoryChars)
+	past, err := ReadConversation(b.store.all(), b.opts.HistoryChars)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if diff := cmp.Diff(b.past.messages, past.messages); diff != "" {
+	if diff := cmp.Diff(b.conversation.messages, past.messages); diff != "" {
 		b.t.Errorf("the log gives another conversation than the agent had: %s", diff)
 	}
-	if past.turn != b.past.turn {
-		b.t.Errorf("the log stands at turn %d, the agent at %d", past.turn, b.past.turn)
+	if past.turn != b.conversation.turn {
+		b.t.Errorf("the log stands at turn %d, the agent at %d", past.turn, b.conversation.turn)
 	}
 	if _, err := session.VerifyStore(b.store.all()); err != nil {
 		b.t.Error(err)
 	}
-	checkPairs(b.t, b.past.messages)
+	checkPairs(b.t, b.conversation.messages)
 }
 
 // checkPairs: each call has exactly one result, behind it and before anything
@@ -303,10 +303,10 @@ func saying(text string) func() string { return func() string { return text } }
 // What a model thought, and what its provider wants back, is asked with again in its order,
 // also when the session is resumed, which checkHistory compares.
 func TestReasoningIsSentAgain(t *testing.T) {
-	kept := llm.Kept{Provider: "p", Model: "m", Data: json.RawMessage(`"signed"`)}
-	b := newBench(t, Options{Name: "m"}, reply{deltas: []llm.Delta{
-		{Reasoning: "I need a l"}, {Reasoning: "ist"}, {Kept: &llm.KeptDelta{Of: llm.ReasoningPart, Kept: kept}},
-		{Text: "I look."}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls", Kept: &kept}}},
+	kept := llm.ProviderData{Provider: "p", Model: "m", Data: json.RawMessage(`"signed"`)}
+	b := newBench(t, Options{ModelName: "m"}, reply{deltas: []llm.Delta{
+		{Reasoning: "I need a l"}, {Reasoning: "ist"}, {ProviderData: &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: kept}},
+		{Text: "I look."}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls", ProviderData: &kept}}},
 		{Reasoning: "and again"}, {Text: "Once more."}, {Calls: []llm.CallDelta{{Index: 1, ID: "b", Name: "ls"}}}, {Finish: llm.FinishTools},
 	}}, text("done"))
 	events, _ := b.run(t.Context(), "hi")
@@ -322,8 +322,8 @@ func TestReasoningIsSentAgain(t *testing.T) {
 	asked := b.model.asked[1].Messages
 	want := []llm.Message{
 		{Kind: llm.User, Content: "hi"},
-		{Kind: llm.Assistant, Content: "I look.", Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "I need a list", Kept: &kept}}},
-		{Kind: llm.ToolCall, Content: "ls()", Data: asked[2].Data, Parts: []llm.Part{{Type: llm.CallPart, Kept: &kept}}},
+		{Kind: llm.Assistant, Content: "I look.", Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "I need a list", ProviderData: &kept}}},
+		{Kind: llm.ToolCall, Content: "ls()", Data: asked[2].Data, Parts: []llm.Part{{Type: llm.CallPart, ProviderData: &kept}}},
 		{Kind: llm.Assistant, Content: "Once more.", Parts: []llm.Part{{Type: llm.ReasoningPart, Text: "and again"}}},
 		{Kind: llm.ToolCall, Content: "ls()", Data: asked[4].Data},
 	}
@@ -334,7 +334,7 @@ func TestReasoningIsSentAgain(t *testing.T) {
 }
 
 func TestATurnWithoutTools(t *testing.T) {
-	b := newBench(t, Options{System: saying("be brief"), Name: "m1"}, text("hello there"))
+	b := newBench(t, Options{System: saying("be brief"), ModelName: "m1"}, text("hello there"))
 	events, end := b.run(t.Context(), "hi")
 	var types []string
 	for _, e := range events {
@@ -351,7 +351,7 @@ func TestATurnWithoutTools(t *testing.T) {
 		t.Errorf("got %+v", end)
 	}
 	wantMessages := []llm.Message{{Kind: llm.System, Content: "be brief"}, {Kind: llm.User, Content: "hi"}, {Kind: llm.Assistant, Content: "hello there"}}
-	if diff := cmp.Diff(wantMessages, b.past.messages); diff != "" {
+	if diff := cmp.Diff(wantMessages, b.conversation.messages); diff != "" {
 		t.Error(diff)
 	}
 	asked := b.model.asked[0]
@@ -416,7 +416,7 @@ func TestCallsBeyondTheLimitOfAStepAreToldSo(t *testing.T) {
 		t.Error(diff)
 	}
 	// In the last step there is no next reply to call again in.
-	for _, m := range b.past.messages {
+	for _, m := range b.conversation.messages {
 		if m.Kind == llm.ToolResult {
 			data := decode[llm.ResultData](t, m.Data)
 			if data.CallID == "g" && (strings.Contains(data.Output, "next reply") || !strings.Contains(data.Output, `"limit_reached":true`)) {
@@ -468,7 +468,7 @@ func TestTheLastStepHasNoToolsAndEndsTheTurn(t *testing.T) {
 			if len(b.tools.got) != 2 {
 				t.Errorf("%d calls were carried out", len(b.tools.got))
 			}
-			if got := b.past.messages[len(b.past.messages)-1]; c.text != "" && got.Content != c.text {
+			if got := b.conversation.messages[len(b.conversation.messages)-1]; c.text != "" && got.Content != c.text {
 				t.Errorf("it ends with %+v", got)
 			}
 			b.checkHistory()
@@ -502,7 +502,7 @@ func TestWhyATurnEnds(t *testing.T) {
 				t.Error(diff)
 			}
 			got := ""
-			if last := b.past.messages[len(b.past.messages)-1]; last.Kind == llm.Assistant {
+			if last := b.conversation.messages[len(b.conversation.messages)-1]; last.Kind == llm.Assistant {
 				got = last.Content
 				if partial := string(last.Data) == `{"partial":true}`; partial != (end.Reason != session.EndCut) {
 					t.Errorf("partial: %v", partial)
@@ -543,7 +543,7 @@ func TestACallThatIsWrittenAsText(t *testing.T) {
 				t.Error(diff)
 			}
 			told := 0
-			for _, m := range b.past.messages {
+			for _, m := range b.conversation.messages {
 				if name, _ := m.Brief(); name == llm.CallAsText && strings.Contains(m.Content, "a call of ls") {
 					told++
 				}
@@ -588,8 +588,8 @@ func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
 		{Text: "wrong"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Restart: again}, {Text: "right"}, {Finish: llm.FinishStop},
 	}})
 	events, end := b.run(t.Context(), "go")
-	if end.Reason != session.EndAnswered || b.past.messages[1].Content != "right" || len(b.tools.got) != 0 {
-		t.Errorf("got %+v, %+v", end, b.past.messages)
+	if end.Reason != session.EndAnswered || b.conversation.messages[1].Content != "right" || len(b.tools.got) != 0 {
+		t.Errorf("got %+v, %+v", end, b.conversation.messages)
 	}
 	if !slices.ContainsFunc(events, func(e session.Event) bool {
 		return e.Type == session.TypeRestart && string(e.Body) == `{"error":"script: overloaded","wait_ms":38000,"attempt":2,"attempts":4}`
@@ -610,7 +610,7 @@ func TestATurnIsCancelledWhileTheModelSpeaks(t *testing.T) {
 	if end.Reason != session.EndCancelled || end.Error != "interrupted by the user" {
 		t.Errorf("got %+v", end)
 	}
-	if last := b.past.messages[len(b.past.messages)-1]; last.Content != "half" || string(last.Data) != `{"partial":true}` {
+	if last := b.conversation.messages[len(b.conversation.messages)-1]; last.Content != "half" || string(last.Data) != `{"partial":true}` {
 		t.Errorf("kept %+v", last)
 	}
 	b.checkHistory()
@@ -632,7 +632,7 @@ func TestATurnIsCancelledWhileCallsRun(t *testing.T) {
 	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 || end.Stopped != 2 {
 		t.Errorf("got %+v", end)
 	}
-	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.past.messages)); diff != "" {
+	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.conversation.messages)); diff != "" {
 		t.Error(diff)
 	}
 	b.checkHistory()
@@ -723,11 +723,11 @@ func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
 		b.store.events[i].Body, b.store.events[i].Salt = nil, nil
 	}
 	b.tools.log.Append(t.Context(), session.Draft{Type: session.TypeToolResult, Call: "call_9", Body: json.RawMessage(`{}`)})
-	past, err := History(b.store.all(), 0)
+	past, err := ReadConversation(b.store.all(), 0)
 	if err != nil || len(past.messages) != 0 || past.turn != 2 {
 		t.Fatalf("got %+v, %v", past, err)
 	}
-	b2 := newBench(t, Options{Past: past}, calls("call_1 ls {}", "call_9 ls {}"), text("three"))
+	b2 := newBench(t, Options{Conversation: past}, calls("call_1 ls {}", "call_9 ls {}"), text("three"))
 	b2.run(t.Context(), "third")
 	for _, c := range b2.tools.got {
 		if seen[c.ID] || c.ID == "call_9" {
@@ -771,11 +771,11 @@ func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
 	b.run(t.Context(), "two")
 	date = "It is Tuesday."
 	b.run(t.Context(), "three")
-	past, err := History(of(b.store.events...), 0)
+	past, err := ReadConversation(of(b.store.events...), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.past, file = past, "Use blanks."
+	b.conversation, file = past, "Use blanks."
 	b.run(t.Context(), "four")
 	file, date = "", "It is Monday."
 	b.run(t.Context(), "five")
@@ -792,7 +792,7 @@ func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 	b := newBench(t, Options{System: saying("no hunter2")}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
 	secrets := new(redact.Redactor)
 	secrets.Add("hunter2")
-	b.opts.Log.Redact(secrets)
+	b.opts.Log.SetRedactor(secrets)
 	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Output: c.Args}, nil
 	}
@@ -826,7 +826,7 @@ func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
 	if end.Reason != session.EndError || !strings.Contains(end.Error, errDisk.Error()) || end.Failed != 1 {
 		t.Errorf("got %+v", end)
 	}
-	if diff := cmp.Diff([]string{"a  HOST_FAULT", "b fine"}, results(t, b.past.messages)); diff != "" {
+	if diff := cmp.Diff([]string{"a  HOST_FAULT", "b fine"}, results(t, b.conversation.messages)); diff != "" {
 		t.Error(diff)
 	}
 	b.checkHistory()
@@ -914,7 +914,7 @@ func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
 			b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				r := tool.Result{Output: tool.Text(c.Tool), Times: 1}
+				r := tool.Result{Output: tool.Text(c.Tool), Repeats: 1}
 				if c.Tool == "fails" {
 					r = tool.Failed(tool.CodeFailed, tool.InternalError, "no")
 				}
@@ -922,7 +922,7 @@ func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
 					counted[c.Tool] = c.Step
 					times[c.Tool]++
 				}
-				r.Times = max(times[c.Tool], 1)
+				r.Repeats = max(times[c.Tool], 1)
 				return r, nil
 			}
 			_, end := b.run(t.Context(), "go")
@@ -956,8 +956,8 @@ func TestACallIsRecordedAsItIsMeantAndAsItWasSent(t *testing.T) {
 		if m, ok := e.Message(); ok && m.Kind == llm.ToolCall {
 			call := decode[llm.CallData](t, m.Data).Function
 			got := call.Name + call.Arguments
-			if call.Sent != nil {
-				got += " for " + call.Sent.Name + call.Sent.Arguments
+			if call.Original != nil {
+				got += " for " + call.Original.Name + call.Original.Arguments
 			}
 			sent = append(sent, got)
 		}

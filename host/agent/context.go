@@ -8,16 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Context is what the next request would hold, and what the session has used. Of
+// ContextReport is what the next request would hold, and what the session has used. Of
 // text it counts characters, as [Options.HistoryChars] does: what a provider makes
 // of them is known only once it has answered.
-type Context struct {
+type ContextReport struct {
 	System, Prompts, Answers, Calls, Results int
 
-	ByTool map[string]int // calls and results, by the name of the tool
-	Tools  int            // the definitions of the tools, for which Budget has no say
-	Budget int            // the most that the conversation may hold
-	Left   LeftOut
+	ByTool  map[string]int // calls and results, by the name of the tool
+	Tools   int            // the definitions of the tools, for which Budget has no say
+	Budget  int            // the most that the conversation may hold
+	LeftOut LeftOut
 
 	Limit int // tokens of the model's context; 0: not known
 	Spent Spent
@@ -63,12 +63,12 @@ func (s *Spent) add(e session.Event) {
 	}
 }
 
-// Context looks at the agent between two turns.
-func (a *Agent) Context() Context {
-	past := a.past
+// ContextReport looks at the agent between two turns.
+func (a *Agent) ContextReport() ContextReport {
+	past := a.conversation
 	past.makeRoom() // as the next request does
 	messages := past.messages
-	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: past.left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
+	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: past.leftOut, Limit: a.opts.ContextTokens, Spent: a.conversation.spent}
 	if len(messages) == 0 { // the first turn begins with that
 		system := ""
 		if a.opts.System != nil {
@@ -113,15 +113,15 @@ func (a *Agent) Context() Context {
 	return c
 }
 
-// use is how full the context was with the last request and its answer; nil where that
+// contextUse is how full the context was with the last request and its answer; nil where that
 // is not known.
-func (t *turn) use() *session.ContextUse {
+func (t *turn) contextUse() *session.ContextUse {
 	limit := t.a.opts.ContextTokens
-	if t.instead != nil {
-		limit = t.instead.ContextTokens
+	if t.fallback != nil {
+		limit = t.fallback.ContextTokens
 	}
-	if limit <= 0 || t.last.Total() <= 0 {
+	if limit <= 0 || t.lastUsage.Total() <= 0 {
 		return nil
 	}
-	return &session.ContextUse{Used: int64(t.last.Total()), Limit: int64(limit)}
+	return &session.ContextUse{Used: int64(t.lastUsage.Total()), Limit: int64(limit)}
 }

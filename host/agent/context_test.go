@@ -37,11 +37,11 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 				t.Errorf("it cost %v, want %v", end.Cost, tt.cost)
 			}
 			// The log says the same as the agent itself.
-			past, err := History(b.store.all(), 0)
+			past, err := ReadConversation(b.store.all(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(b.Context().Spent, past.spent); diff != "" || past.spent.Turns != 1 {
+			if diff := cmp.Diff(b.ContextReport().Spent, past.spent); diff != "" || past.spent.Turns != 1 {
 				t.Errorf("spent by the agent, and by the log:\n%s", diff)
 			}
 		})
@@ -51,7 +51,7 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 func TestWhatFillsTheContext(t *testing.T) {
 	call := llm.CallMessage(llm.NewCall("a", "ls", "{}"))
 	result := llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("a file")})
-	past := Past{messages: []llm.Message{
+	past := Conversation{messages: []llm.Message{
 		{Kind: llm.System, Content: "12345"}, {Kind: llm.User, Content: "first"}, {Kind: llm.Assistant, Content: "one"},
 		{Kind: llm.User, Content: "second"}, call, result, {Kind: llm.Assistant, Content: "both"},
 	}}
@@ -60,18 +60,18 @@ func TestWhatFillsTheContext(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		budget int
-		want   Context
+		want   ContextReport
 	}{
-		{"all of it", whole, Context{System: 5, Prompts: 11, Answers: 7, Calls: size(call), Results: size(result)}},
-		{"without the turn that does not fit", whole - 1, Context{System: 5, Prompts: 6, Answers: 4, Calls: size(call), Results: size(result), Left: LeftOut{Turns: 1, Chars: 8}}},
+		{"all of it", whole, ContextReport{System: 5, Prompts: 11, Answers: 7, Calls: size(call), Results: size(result)}},
+		{"without the turn that does not fit", whole - 1, ContextReport{System: 5, Prompts: 6, Answers: 4, Calls: size(call), Results: size(result), LeftOut: LeftOut{Turns: 1, Chars: 8}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, Options{Past: past, HistoryChars: tt.budget, ContextTokens: 9})
+			b := newBench(t, Options{Conversation: past, HistoryChars: tt.budget, ContextTokens: 9})
 			tt.want.Budget, tt.want.Limit, tt.want.ByTool = tt.budget, 9, map[string]int{"ls": size(call) + size(result)}
 			for _, d := range b.tools.Definitions() {
 				tt.want.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
 			}
-			if diff := cmp.Diff(tt.want, b.Context()); diff != "" {
+			if diff := cmp.Diff(tt.want, b.ContextReport()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -81,7 +81,7 @@ func TestWhatFillsTheContext(t *testing.T) {
 func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
 	b := newBench(t, Options{}, reply{deltas: []llm.Delta{{Text: "done"}, {Finish: llm.FinishStop}}})
 	var started session.TurnStarted
-	for e, err := range b.Run(t.Context(), "go", With{Text: "a file"}, With{"an image", []tool.Image{{Mime: "image/png", Data: []byte("png")}}}) {
+	for e, err := range b.Run(t.Context(), "go", Attachment{Text: "a file"}, Attachment{"an image", []tool.Image{{Mime: "image/png", Data: []byte("png")}}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestWhatGoesWithAPromptIsReadAndNotTyped(t *testing.T) {
 			started = decode[session.TurnStarted](t, e.Body)
 		}
 	}
-	if got, want := b.past.messages[0].Content, "go\n\n"+llm.Below+"\n\na file\n\nan image"; got != want || started.Prompt != "go" || !cmp.Equal(b.past.messages[0].Parts, []llm.Part{{Type: llm.ImagePart, Mime: "image/png", Data: []byte("png")}}) {
+	if got, want := b.conversation.messages[0].Content, "go\n\n"+llm.AttachmentsHeading+"\n\na file\n\nan image"; got != want || started.Prompt != "go" || !cmp.Equal(b.conversation.messages[0].Parts, []llm.Part{{Type: llm.ImagePart, Mime: "image/png", Data: []byte("png")}}) {
 		t.Errorf("the model reads %q, and the record of the turn has %q", got, started.Prompt)
 	}
 }
@@ -102,14 +102,14 @@ func TestCallsOfAPersonAreAsidesUntilTheNextTurn(t *testing.T) {
 			{Header: session.Header{Type: session.TypeToolResult, Turn: turn, Call: id}, Body: tool.Marshal(result)},
 		}
 	}
-	var past Past
+	var past Conversation
 	add := func(events ...session.Event) {
 		for _, e := range events {
 			past.add(e)
 		}
 	}
 	names := func() (out []string) {
-		for _, a := range past.Asides() {
+		for _, a := range past.PersonCalls() {
 			out = append(out, a.Call.ID)
 		}
 		return out
@@ -120,11 +120,11 @@ func TestCallsOfAPersonAreAsidesUntilTheNextTurn(t *testing.T) {
 	if got := names(); got != nil {
 		t.Errorf("in a turn there are %q", got)
 	}
-	for i := range maxAsides {
+	for i := range maxPersonCalls {
 		add(call(0, fmt.Sprint(i))...)
 	}
 	add(call(0, "without a result")[0])
-	if got := names(); len(got) != maxAsides-1 || got[0] != "1" {
+	if got := names(); len(got) != maxPersonCalls-1 || got[0] != "1" {
 		t.Errorf("after a turn there are %q", got)
 	}
 }

@@ -6,6 +6,6 @@
 // and again and comes to nothing new, or that keeps on writing calls as text.
 // [Agent.Run] yields every event of the session as it happens: terminal, JSON
 // output and replay read the same stream. The conversation is made of the events
-// that are recorded, as they are recorded, and by [History] when a session is
+// that are recorded, as they are recorded, and by [ReadConversation] when a session is
 // resumed: the log is what the model reads.
 package agent

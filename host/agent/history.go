@@ -14,87 +14,87 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Past is what has happened in a session, and the conversation that the model has
+// Conversation is what has happened in a session, and the conversation that the model has
 // of it. Recorded events make it, those of the turns before as those of the turn
 // that runs: the log is what the model reads. The zero value is a new session.
-type Past struct {
-	messages []llm.Message
-	chars    int                    // in them
-	most     int                    // characters of a request; what is too much is forgotten; 0: nothing is
-	enough   int                    // characters from which room is made again, where there are more than most
-	left     LeftOut                // what was forgotten
-	turn     int                    // the last one
-	ids      map[string]bool        // of all calls, those that are no part of messages too
-	open     []llm.CallData         // the calls of this step, in order
-	results  map[string]llm.Message // of this step, by the id of the call
-	answered bool                   // the model has said all of this step
-	spent    Spent
-	asides   []Aside // since the last turn
+type Conversation struct {
+	messages    []llm.Message
+	chars       int                    // in them
+	maxChars    int                    // characters of a request; what is too much is forgotten; 0: nothing is
+	retryChars  int                    // characters from which room is made again, where there are more than most
+	leftOut     LeftOut                // what was forgotten
+	turn        int                    // the last one
+	ids         map[string]bool        // of all calls, those that are no part of messages too
+	openCalls   []llm.CallData         // the calls of this step, in order
+	results     map[string]llm.Message // of this step, by the id of the call
+	answered    bool                   // the model has said all of this step
+	spent       Spent
+	personCalls []PersonCall // since the last turn
 }
 
-// Aside is a call that a person has made between two turns, and its result. It is no
+// PersonCall is a call that a person has made between two turns, and its result. It is no
 // part of the conversation until they tell the model of it.
-type Aside struct {
+type PersonCall struct {
 	Call   llm.CallData
 	Result llm.Message
 }
 
-// maxAsides is how many calls of a person are kept for the next turn, the newest.
-const maxAsides = 16
+// maxPersonCalls is how many calls of a person are kept for the next turn, the newest.
+const maxPersonCalls = 16
 
-// Asides are the calls of a person since the last turn, the newest 16.
-func (p *Past) Asides() []Aside {
-	return slices.DeleteFunc(slices.Clone(p.asides), func(a Aside) bool { return a.Result.Kind == "" })
+// PersonCalls are the calls of a person since the last turn, the newest 16.
+func (p *Conversation) PersonCalls() []PersonCall {
+	return slices.DeleteFunc(slices.Clone(p.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
 }
 
-// addAside takes an event of a call outside of a turn.
-func (p *Past) addAside(id string, m llm.Message) {
+// addPersonCall takes an event of a call outside of a turn.
+func (p *Conversation) addPersonCall(id string, m llm.Message) {
 	var call llm.CallData
 	switch {
 	case m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
 		call.ID = id
-		p.asides = append(p.asides, Aside{Call: call})
-		p.asides = p.asides[max(len(p.asides)-maxAsides, 0):]
+		p.personCalls = append(p.personCalls, PersonCall{Call: call})
+		p.personCalls = p.personCalls[max(len(p.personCalls)-maxPersonCalls, 0):]
 	case m.Kind == llm.ToolResult:
-		if i := slices.IndexFunc(p.asides, func(a Aside) bool { return a.Call.ID == id }); i >= 0 {
-			p.asides[i].Result = m
+		if i := slices.IndexFunc(p.personCalls, func(a PersonCall) bool { return a.Call.ID == id }); i >= 0 {
+			p.personCalls[i].Result = m
 		}
 	}
 }
 
-// History makes a conversation of a session's events. Results come in the
+// ReadConversation makes a conversation of a session's events. Results come in the
 // order of their calls, whatever the order in which they ended; a call without
 // a result, as after a crash, gets one that says so. Events whose body has
 // been deleted are left out. What has no room in requests of at most so many characters
 // is forgotten as it was then: a session that is resumed asks with what it would have
 // asked with, and the memory that it takes does not grow with it. 0 forgets nothing.
-func History(events iter.Seq2[session.Event, error], most int) (Past, error) {
-	past := Past{most: most}
+func ReadConversation(events iter.Seq2[session.Event, error], most int) (Conversation, error) {
+	past := Conversation{maxChars: most}
 	for e, err := range events {
 		if err != nil {
 			return past, fmt.Errorf("read history: %w", err)
 		}
 		past.add(e)
 	}
-	past.settle()
+	past.endStep()
 	return past, nil
 }
 
 // add takes an event into the past. One that is not stored changes nothing.
-func (p *Past) add(e session.Event) {
+func (p *Conversation) add(e session.Event) {
 	p.turn = max(p.turn, e.Turn)
 	p.spent.add(e)
 	if e.Call != "" {
-		p.take(e.Call)
+		p.reserveID(e.Call)
 	}
 	if e.Type == session.TypeTurnStarted {
-		p.asides = nil
+		p.personCalls = nil
 	}
 	m, ok := e.Message()
 	// Calls outside a turn are a person's own, and no part of the conversation. What the
 	// model is told of one is.
 	if e.Turn == 0 && e.Call != "" {
-		p.addAside(e.Call, m)
+		p.addPersonCall(e.Call, m)
 		return
 	}
 	if e.Type == session.TypeStepEnded || e.Type == session.TypeToolResult {
@@ -107,7 +107,7 @@ func (p *Past) add(e session.Event) {
 	case llm.ToolResult:
 		var data llm.ResultData
 		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // is not sent, so it needs no memory
-			data.Wrote = ""
+			data.RawOutput = ""
 			m.Data = tool.Marshal(data)
 		}
 		if p.results == nil {
@@ -115,35 +115,35 @@ func (p *Past) add(e session.Event) {
 		}
 		p.results[e.Call] = m
 	case llm.Assistant:
-		if p.answered || len(p.open) == 0 { // else a text between the calls of a step
-			p.settle()
+		if p.answered || len(p.openCalls) == 0 { // else a text between the calls of a step
+			p.endStep()
 			p.makeRoom()
 		}
 		p.append(m)
 	case llm.ToolCall:
 		if p.answered {
-			p.settle() // a new step without any text
+			p.endStep() // a new step without any text
 		}
-		if len(p.open) == 0 {
+		if len(p.openCalls) == 0 {
 			p.makeRoom()
 		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
-			if call.Function.Sent != nil { // is not sent either
-				call.Function.Sent = nil
+			if call.Function.Original != nil { // is not sent either
+				call.Function.Original = nil
 				m.Data = tool.Marshal(call)
 			}
-			p.open = append(p.open, call)
+			p.openCalls = append(p.openCalls, call)
 			p.append(m)
 		}
 	default:
-		p.settle()
+		p.endStep()
 		p.append(m)
 	}
 }
 
-func (p *Past) append(m llm.Message) {
+func (p *Conversation) append(m llm.Message) {
 	p.messages = append(p.messages, m)
 	p.chars += size(m)
 	if slices.ContainsFunc(m.Parts, func(part llm.Part) bool { return part.Data != nil }) {
@@ -166,7 +166,7 @@ const (
 // dropImages forgets the oldest images once there are more than a request may hold. It
 // leaves room for new ones: each time that it changes what the model has read before, the
 // provider's cache of that is of no more use. The newest image stays.
-func (p *Past) dropImages() {
+func (p *Conversation) dropImages() {
 	number, bytes := 0, 0
 	each := func(f func(m *llm.Message, n int)) {
 		for i := range slices.Backward(p.messages) {
@@ -188,7 +188,7 @@ func (p *Past) dropImages() {
 			m.Parts = slices.Clone(m.Parts)
 			m.Parts[n].Data = nil
 			p.chars -= imageChars
-			p.left = p.left.plus(LeftOut{Images: 1, Chars: imageChars})
+			p.leftOut = p.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
 		}
 	})
 }
@@ -198,23 +198,23 @@ func (p *Past) dropImages() {
 // quarter free: the requests of the steps that follow begin as this one does, so that the
 // provider's cache of them is of use, and nothing is shortened at each step again. Where
 // that much cannot be forgotten, it is tried again when a sixteenth has come since.
-func (p *Past) makeRoom() {
-	if p.most <= 0 || p.chars <= max(p.most, p.enough) {
+func (p *Conversation) makeRoom() {
+	if p.maxChars <= 0 || p.chars <= max(p.maxChars, p.retryChars) {
 		return
 	}
-	kept, left := fit(p.messages, p.most-p.most/4)
+	kept, left := fit(p.messages, p.maxChars-p.maxChars/4)
 	p.messages = slices.Clone(kept) // the others are to be collected
-	p.left = p.left.plus(left)
+	p.leftOut = p.leftOut.plus(left)
 	p.chars -= left.Chars
-	p.enough = 0
-	if p.chars > p.most {
-		p.enough = p.chars + p.most/16
+	p.retryChars = 0
+	if p.chars > p.maxChars {
+		p.retryChars = p.chars + p.maxChars/16
 	}
 }
 
-// told reports whether the model has been told this, and nothing else under the name
+// hasBrief reports whether the model has been told this, and nothing else under the name
 // since: in the system prompt, where it never was after that.
-func (p *Past) told(b Brief) bool {
+func (p *Conversation) hasBrief(b Brief) bool {
 	for _, m := range slices.Backward(p.messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
 			return m.Content == b.Text
@@ -223,29 +223,29 @@ func (p *Past) told(b Brief) bool {
 	return slices.ContainsFunc(p.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
-// settle ends a step: the results of its calls stand in the order of the calls,
+// endStep ends a step: the results of its calls stand in the order of the calls,
 // and one that has none by now gets none any more.
-func (p *Past) settle() {
-	for _, call := range p.open {
+func (p *Conversation) endStep() {
+	for _, call := range p.openCalls {
 		m, ok := p.results[call.ID]
 		if !ok {
-			m = llm.ResultMessage(call.ID, call.Function.Name, interrupted(call.Function.Name))
+			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
 		p.append(m)
 	}
-	p.open, p.results, p.answered = nil, nil, false
+	p.openCalls, p.results, p.answered = nil, nil, false
 }
 
-// take makes the id one that no other call of the session gets.
-func (p *Past) take(id string) {
+// reserveID makes the id one that no other call of the session gets.
+func (p *Conversation) reserveID(id string) {
 	if p.ids == nil {
 		p.ids = map[string]bool{}
 	}
 	p.ids[id] = true
 }
 
-// interrupted is the result of a call that never got one.
-func interrupted(name string) tool.Result {
+// interruptedResult is the result of a call that never got one.
+func interruptedResult(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
 }
 
@@ -253,8 +253,8 @@ func interrupted(name string) tool.Result {
 func size(m llm.Message) int {
 	n := len(m.Content) + len(m.Data)
 	for _, part := range m.Parts {
-		if n += len(part.Text); part.Kept != nil {
-			n += len(part.Kept.Data)
+		if n += len(part.Text); part.ProviderData != nil {
+			n += len(part.ProviderData.Data)
 		}
 		if part.Data != nil {
 			n += imageChars
@@ -278,7 +278,7 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	whole := total
 	var left LeftOut
 	messages = slices.Clone(messages)
-	for i, m := range messages[:max(len(messages)-keepMessages, 0)] {
+	for i, m := range messages[:max(len(messages)-recentMessages, 0)] {
 		if total > budget && len(m.Parts) > 0 {
 			messages[i] = m.WithoutImages()
 			saved := size(m) - size(messages[i])
@@ -309,7 +309,7 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
 				left.Turns++
 			}
-			if isShort(m) { // it is left out altogether
+			if isShortened(m) { // it is left out altogether
 				left.Shortened--
 			}
 			continue
@@ -320,8 +320,8 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 		if total <= budget {
 			break
 		}
-		recent := i >= len(out)-keepMessages
-		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/keepMessages) {
+		recent := i >= len(out)-recentMessages
+		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/recentMessages) {
 			before := size(out[i])
 			out[i] = shortened(out[i])
 			if saved := before - size(out[i]); saved > 0 {
@@ -334,9 +334,9 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	return out, left
 }
 
-// keepMessages is how many of the last messages are not shortened, but for
+// recentMessages is how many of the last messages are not shortened, but for
 // calls with arguments that would fill the request by themselves.
-const keepMessages = 8
+const recentMessages = 8
 
 // What stands in the place of what was left out begins with these words, or has them.
 const (
@@ -344,9 +344,9 @@ const (
 	leftOutNote = ", left out to save room;"
 )
 
-// isShort reports whether a message was shortened, by its words and because it is short:
+// isShortened reports whether a message was shortened, by its words and because it is short:
 // a tool may have written the same words.
-func isShort(m llm.Message) bool {
+func isShortened(m llm.Message) bool {
 	const most = 1 << 10 // bytes, of which ids and names have a few hundred
 	switch {
 	case len(m.Data) > most:
@@ -361,17 +361,17 @@ func isShort(m llm.Message) bool {
 // shortened is a call without its arguments, or a result without its output, if
 // that makes it shorter.
 func shortened(m llm.Message) llm.Message {
-	if isShort(m) {
+	if isShortened(m) {
 		return m
 	}
 	if m.Kind == llm.ToolCall {
 		var data llm.CallData
-		return without(m, &data, &data.Function.Arguments, func(n int) any {
+		return replaceText(m, &data, &data.Function.Arguments, func(n int) any {
 			return map[string]string{leftOutKey: fmt.Sprintf("%d bytes of arguments", n)}
 		})
 	}
 	var data llm.ResultData
-	return without(m, &data, &data.Output, func(n int) any {
+	return replaceText(m, &data, &data.Output, func(n int) any {
 		return map[string]any{
 			"tool_success": data.Success,
 			"result":       map[string]string{"output": fmt.Sprintf("(%d bytes%s call the tool again if you need them)", n, leftOutNote)},
@@ -379,9 +379,9 @@ func shortened(m llm.Message) llm.Message {
 	})
 }
 
-// without puts a note, which says how long it was, in the place of a text in the
+// replaceText puts a note, which says how long it was, in the place of a text in the
 // data of a message.
-func without(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
+func replaceText(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
 	if json.Unmarshal(m.Data, data) != nil {
 		return m
 	}
@@ -397,9 +397,9 @@ func without(m llm.Message, data any, text *string, note func(length int) any) l
 	return m
 }
 
-// Interrupt records, for a call that has no result, that it was interrupted.
-func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
-	r := interrupted(c.Name)
+// RecordInterrupted records, for a call that has no result, that it was interrupted.
+func RecordInterrupted(ctx context.Context, store session.Store, c session.OpenCall) error {
+	r := interruptedResult(c.Name)
 	r.Usage.Start = c.Time
 	d := session.NewDraft(session.TypeToolResult, c.Turn, c.Step, c.Call, llm.ResultMessage(c.Call, c.Name, r))
 	d.Session = c.Session

@@ -95,7 +95,7 @@ func TestHistory(t *testing.T) {
 			said(1, llm.User, "q"), called(1, "a"), said(2, llm.User, "r"), said(2, llm.Assistant, "x"),
 		}, "user:q call:a interrupted:a user:r assistant:x", 2},
 		"a result that was found to be missing later": {[]session.Event{
-			said(1, llm.User, "q"), called(1, "a"), event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", interrupted("ls"))), said(2, llm.User, "r"),
+			said(1, llm.User, "q"), called(1, "a"), event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", interruptedResult("ls"))), said(2, llm.User, "r"),
 		}, "user:q call:a interrupted:a user:r", 2},
 		"a call whose text is deleted": {[]session.Event{
 			said(1, llm.User, "q"), deleted(called(1, "a")), called(1, "b"), returned(1, "a"), returned(1, "b"), said(1, llm.Assistant, "x"),
@@ -115,7 +115,7 @@ func TestHistory(t *testing.T) {
 		}, "user:q assistant:x", 1},
 		"what a command wrote where a terminal shows something else": {[]session.Event{
 			said(1, llm.User, "q"), called(1, "a"),
-			event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("100%"), Wrote: "99%\r100%"})),
+			event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("100%"), RawOutput: "99%\r100%"})),
 		}, "user:q call:a result:a", 1},
 		"events that are no messages": {[]session.Event{
 			event(1, session.TypeTurnStarted, "", session.TurnStarted{Prompt: "q"}), said(1, llm.User, "q"), called(1, "a"),
@@ -124,7 +124,7 @@ func TestHistory(t *testing.T) {
 		}, "user:q call:a result:a", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			past, err := History(of(c.events...), 0)
+			past, err := ReadConversation(of(c.events...), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestHistory(t *testing.T) {
 
 func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
 	bad := errors.New("disk I/O error")
-	_, err := History(func(yield func(session.Event, error) bool) {
+	_, err := ReadConversation(func(yield func(session.Event, error) bool) {
 		_ = yield(said(1, llm.User, "q"), nil) && yield(session.Event{}, bad)
 	}, 0)
 	if !errors.Is(err, bad) {
@@ -152,7 +152,7 @@ func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
 func TestInterruptRecordsAResultForACallWithoutOne(t *testing.T) {
 	s := &memory{}
 	open := session.OpenCall{Session: "s", Turn: 1, Step: 2, Call: "a", Time: time.UnixMilli(1705680000000), Name: "bash"}
-	if err := Interrupt(t.Context(), s, open); err != nil {
+	if err := RecordInterrupted(t.Context(), s, open); err != nil {
 		t.Fatal(err)
 	}
 	e := s.events[0]
@@ -210,7 +210,7 @@ func TestRoomIsMadeRarely(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := messages(c.turns...)
 			budget := 1200 * c.room
-			known, again := Past{most: budget}, Past{most: budget}
+			known, again := Conversation{maxChars: budget}, Conversation{maxChars: budget}
 			var last []llm.Message
 			requests, others := 0, 0
 			for _, m := range all {
@@ -236,24 +236,24 @@ func TestRoomIsMadeRarely(t *testing.T) {
 				again.add(event(1, typ, call, m))
 			}
 			checkPairs(t, known.messages)
-			again.settle()
+			again.endStep()
 			if most := total(all)/(budget/4) + 1; others == 0 || others > most {
 				t.Errorf("%d of %d requests begin otherwise than the one before, at most %d need to", others, requests, most)
 			}
-			if diff := cmp.Diff(outline(t, known.messages), outline(t, again.messages)); diff != "" || known.left != again.left {
-				t.Errorf("resumed it is another conversation (-was +is):\n%s%+v, %+v", diff, known.left, again.left)
+			if diff := cmp.Diff(outline(t, known.messages), outline(t, again.messages)); diff != "" || known.leftOut != again.leftOut {
+				t.Errorf("resumed it is another conversation (-was +is):\n%s%+v, %+v", diff, known.leftOut, again.leftOut)
 			}
-			if known.chars != total(known.messages) || known.left.Chars != total(all)-known.chars {
-				t.Errorf("%d characters are known, and said to be %d; %+v are left out of %d", total(known.messages), known.chars, known.left, total(all))
+			if known.chars != total(known.messages) || known.leftOut.Chars != total(all)-known.chars {
+				t.Errorf("%d characters are known, and said to be %d; %+v are left out of %d", total(known.messages), known.chars, known.leftOut, total(all))
 			}
 			short := 0
 			for _, m := range known.messages {
-				if isShort(m) {
+				if isShortened(m) {
 					short++
 				}
 			}
-			if short != known.left.Shortened {
-				t.Errorf("%d messages are short, and said to be %d", short, known.left.Shortened)
+			if short != known.leftOut.Shortened {
+				t.Errorf("%d messages are short, and said to be %d", short, known.leftOut.Shortened)
 			}
 		})
 	}
@@ -261,12 +261,12 @@ func TestRoomIsMadeRarely(t *testing.T) {
 
 // What cannot be left out is not looked at again at each step.
 func TestThereIsNotAlwaysRoom(t *testing.T) {
-	p := Past{most: 1000}
+	p := Conversation{maxChars: 1000}
 	p.append(llm.Message{Kind: llm.User, Content: strings.Repeat("p", 2000)})
 	tried := 0
 	for range 100 {
-		before := p.enough
-		if p.makeRoom(); p.enough != before {
+		before := p.retryChars
+		if p.makeRoom(); p.retryChars != before {
 			tried++
 		}
 		p.append(llm.Message{Kind: llm.Assistant, Content: "0123456789"})
@@ -321,7 +321,7 @@ func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	if first.CallID != "c1" || !strings.Contains(first.Output, "left out to save room") || !json.Valid([]byte(first.Output)) {
 		t.Errorf("got %+v", first)
 	}
-	if diff := cmp.Diff(m[len(m)-keepMessages:], got[len(got)-keepMessages:]); diff != "" {
+	if diff := cmp.Diff(m[len(m)-recentMessages:], got[len(got)-recentMessages:]); diff != "" {
 		t.Errorf("the last ones were changed: %s", diff)
 	}
 }
@@ -360,7 +360,7 @@ func TestFitHolds(t *testing.T) {
 		if len(got) != 1+len(current) {
 			t.Fatalf("budget %d: %d characters, and an older turn is still there", budget, total(got))
 		}
-		for i := range len(got) - keepMessages {
+		for i := range len(got) - recentMessages {
 			if got[i].Kind == llm.ToolResult && !strings.Contains(string(got[i].Data), "left out to save room") {
 				t.Fatalf("budget %d: %d characters, and message %d is whole", budget, total(got), i)
 			}

@@ -53,7 +53,7 @@ func TestOldImagesAreForgotten(t *testing.T) {
 			for i, sizes := range c.sizes {
 				events = append(events, seeing(1, fmt.Sprint("c", i), sizes...)...)
 			}
-			past, err := History(of(events...), 0)
+			past, err := ReadConversation(of(events...), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestAnImageCountsForWhatAProviderTakesForIt(t *testing.T) {
 	for i := range 4 {
 		events = append(events, seeing(2, fmt.Sprint("d", i), 10)...)
 	}
-	past, err := History(of(events...), 0)
+	past, err := ReadConversation(of(events...), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

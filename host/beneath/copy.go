@@ -10,10 +10,10 @@ import (
 // copyBytes is how much is copied before the context is asked again.
 const copyBytes = 64 << 20
 
-// CopyStart copies the first bytes of a file to an empty one, on some file systems
+// CopyPrefix copies the first bytes of a file to an empty one, on some file systems
 // by reference, and holes stay holes. It copies less from a file that is shorter
 // by now.
-func CopyStart(ctx context.Context, to, from *os.File, size int64) error {
+func CopyPrefix(ctx context.Context, to, from *os.File, size int64) error {
 	if clone(to, from) {
 		return to.Truncate(size)
 	}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// goneMark begins the names of trees that wait for their removal.
-const goneMark = "stockade-gone-"
+// discardPrefix begins the names of trees that wait for their removal.
+const discardPrefix = "stockade-gone-"
 
 // Discard removes a directory tree in the background, see [RemoveAll]. Before it returns, it
 // moves the tree into bin, a directory on the same file system, where [Sweep] of a later
 // process finds what this process does not get to remove. A missing tree is no error.
 func Discard(dir, bin string) error {
-	away := filepath.Join(bin, goneMark+rand.Text())
+	away := filepath.Join(bin, discardPrefix+rand.Text())
 	err := os.Rename(dir, away)
 	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // a move writes its ".."
 		err = os.Rename(dir, away)
@@ -28,7 +28,7 @@ func Discard(dir, bin string) error {
 		return nil
 	}
 	if err == nil {
-		remove(away)
+		queueRemoval(away)
 	}
 	return err
 }
@@ -38,11 +38,11 @@ func Discard(dir, bin string) error {
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)
 	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), goneMark) {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), discardPrefix) {
 			continue
 		}
-		if fi, err := e.Info(); err == nil && ours(fi) { // bin may be one in which others make directories, too
-			remove(filepath.Join(bin, e.Name()))
+		if fi, err := e.Info(); err == nil && ownedByUser(fi) { // bin may be one in which others make directories, too
+			queueRemoval(filepath.Join(bin, e.Name()))
 		}
 	}
 }
@@ -68,7 +68,7 @@ var removals struct {
 	idle    chan struct{} // closed when nothing waits any more; nil: nothing did
 }
 
-func remove(dir string) {
+func queueRemoval(dir string) {
 	r := &removals
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func remove(dir string) {
 	r.idle = make(chan struct{})
 	go func() {
 		for more := true; more; {
-			removeGone(dir)
+			removeDiscarded(dir)
 			r.mu.Lock()
 			r.waiting = r.waiting[1:]
 			if more = len(r.waiting) > 0; more {

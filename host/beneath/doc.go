@@ -13,7 +13,7 @@
 // openat2 a link with ".." can be EAGAIN where things are renamed without pause.
 //
 // No root is on a file system that shows the kernel and its processes, such as
-// that of /proc, see [Root.AdmitFile].
+// that of /proc, see [Root.RefuseKernelFile].
 //
 // Beside that the package has what package os lacks for such directories: to
 // list them as the kernel does, to exchange two names, to set times and owner

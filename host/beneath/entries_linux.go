@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entries reads a directory as the kernel has it: the os package would ask for
+// DirReader reads a directory as the kernel has it: the os package would ask for
 // the status of every entry, although type and inode number are here already.
 // A cookie is the kernel's own offset, so that going on anywhere costs the
 // same, and the entries seen before need not be remembered.
-type Entries struct {
+type DirReader struct {
 	buf  []byte
 	rest []byte
 	dev  uint64
@@ -28,7 +28,7 @@ const (
 // Seek makes the entry of a cookie the next one, and says how many it passed.
 // Zero is the first. What a cookie that was never given leads to is the
 // kernel's affair: some entry of this directory, the end, or an error.
-func (e *Entries) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
+func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if e.rest = nil; cookie == 0 && e.buf == nil {
 		return 0, nil // nothing was read yet
 	}
@@ -37,7 +37,7 @@ func (e *Entries) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 }
 
 // Read returns the next entry, or false at the end.
-func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
+func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 	if len(e.rest) == 0 {
 		if e.buf == nil {
 			e.buf = make([]byte, direntBuffer)
@@ -49,7 +49,7 @@ func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
 		}
 		n := 0
 		err := onFd(f, func(fd int) (err error) {
-			n, err = again(func() (int, error) { return unix.Getdents(fd, e.buf) })
+			n, err = retryEINTR(func() (int, error) { return unix.Getdents(fd, e.buf) })
 			return err
 		})
 		if err != nil || n <= 0 {

@@ -9,21 +9,21 @@ import (
 	"os"
 )
 
-// Entries reads a directory in batches. A cookie is the number of entries
+// DirReader reads a directory in batches. A cookie is the number of entries
 // before it, so going back means to begin again.
-type Entries struct {
+type DirReader struct {
 	batch []fs.DirEntry
 	at    uint64
 }
 
 // Seek makes the entry of a cookie the next one, and says how many it passed.
 // Zero is the first.
-func (e *Entries) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
+func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if cookie < e.at {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return 0, err
 		}
-		*e = Entries{}
+		*e = DirReader{}
 	}
 	for ; e.at < cookie; passed++ {
 		if _, more, err := e.next(f); err != nil || !more {
@@ -33,7 +33,7 @@ func (e *Entries) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	return passed, nil
 }
 
-func (e *Entries) next(f *os.File) (_ fs.DirEntry, more bool, _ error) {
+func (e *DirReader) next(f *os.File) (_ fs.DirEntry, more bool, _ error) {
 	if len(e.batch) == 0 {
 		batch, err := f.ReadDir(128)
 		if err == io.EOF {
@@ -51,7 +51,7 @@ func (e *Entries) next(f *os.File) (_ fs.DirEntry, more bool, _ error) {
 }
 
 // Read returns the next entry, or false at the end.
-func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
+func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 	for {
 		entry, more, err := e.next(f)
 		if err != nil || !more {

@@ -16,7 +16,7 @@ type Stat struct {
 	Atim, Mtim, Ctim int64
 }
 
-// Entry is an entry of a directory, see [Entries].
+// Entry is an entry of a directory, see [DirReader].
 type Entry struct {
 	Name     string
 	Type     fs.FileMode // the bits of [fs.ModeType]
@@ -27,11 +27,11 @@ type Entry struct {
 // OmitTime is a time that is not to be changed.
 const OmitTime int64 = math.MinInt64
 
-// OneName refuses a regular file that has several hard links, with EACCES: a
+// RefuseHardLinks refuses a regular file that has several hard links, with EACCES: a
 // change would be visible under its other names, and there may be some outside
 // the directory.
-func OneName(f *os.File, fi os.FileInfo) error {
-	if fi.Mode().IsRegular() && links(f, fi) > 1 {
+func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
+	if fi.Mode().IsRegular() && linkCount(f, fi) > 1 {
 		return syscall.EACCES
 	}
 	return nil

@@ -21,21 +21,21 @@ type hostInfo struct {
 var _ [unsafe.Sizeof(syscall.Stat_t{})]byte = [unsafe.Sizeof(unix.Stat_t{})]byte{}
 
 func (i *hostInfo) fstatat(dir int, name string, flags int) error {
-	_, err := again(func() (int, error) {
+	_, err := retryEINTR(func() (int, error) {
 		return 0, unix.Fstatat(dir, name, (*unix.Stat_t)(unsafe.Pointer(&i.sys)), flags)
 	})
 	return err
 }
 
-// look finds a name below a directory. O_PATH needs no right to the file and
+// statPath finds a name below a directory. O_PATH needs no right to the file and
 // has no effect on it.
-func (i *hostInfo) look(dir int, name string, flags int) error {
+func (i *hostInfo) statPath(dir int, name string, flags int) error {
 	fd, err := openat2(dir, name, unix.OpenHow{Flags: uint64(unix.O_PATH | flags)})
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	_, err = again(func() (int, error) { return 0, syscall.Fstat(fd, &i.sys) })
+	_, err = retryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &i.sys) })
 	return err
 }
 

@@ -17,42 +17,42 @@ type device uint64
 
 func (d device) holds(fi os.FileInfo) bool { return device(hostSys(fi).Dev) == d }
 
-func (d device) AdmitFile(f *os.File, fi os.FileInfo) error {
+func (d device) RefuseKernelFile(f *os.File, fi os.FileInfo) error {
 	if d.holds(fi) {
 		return nil
 	}
-	return onFd(f, AdmitFd)
+	return onFd(f, RefuseKernelFd)
 }
 
-func (r *kernelRoot) admit(fi os.FileInfo) error {
+func (r *kernelRoot) refuseKernelDir(fi os.FileInfo) error {
 	if r.holds(fi) {
 		return nil
 	}
-	if err := r.use(); err != nil {
+	if err := r.acquire(); err != nil {
 		return err
 	}
-	defer r.done()
-	if err := AdmitFd(r.fd); err != nil {
+	defer r.release()
+	if err := RefuseKernelFd(r.fd); err != nil {
 		return err
 	}
 	r.device = device(hostSys(fi).Dev)
 	return nil
 }
 
-func (r *osRoot) admit(fi os.FileInfo) error {
+func (r *osRoot) refuseKernelDir(fi os.FileInfo) error {
 	if r.holds(fi) {
 		return nil
 	}
-	if err := onDir(r, AdmitFd); err != nil {
+	if err := onDir(r, RefuseKernelFd); err != nil {
 		return err
 	}
 	r.device = device(hostSys(fi).Dev)
 	return nil
 }
 
-// AdmitFd is [Root.AdmitFile] for a descriptor: an error if the file system of
+// RefuseKernelFd is [Root.RefuseKernelFile] for a descriptor: an error if the file system of
 // what is open is one of the kernel.
-func AdmitFd(fd int) error {
+func RefuseKernelFd(fd int) error {
 	kind, err := fileSystem(fd)
 	if err == nil && kernelTypes[kind] {
 		return errKernel
@@ -63,7 +63,7 @@ func AdmitFd(fd int) error {
 // fileSystem is what fstatfs calls the file system of what is open.
 func fileSystem(fd int) (uint32, error) {
 	var st unix.Statfs_t
-	_, err := again(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
+	_, err := retryEINTR(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
 	return uint32(st.Type), err
 }
 

@@ -30,14 +30,14 @@ func TestOneDeviceIsAskedAboutOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Close()
-	if err := dir.AdmitFile(file, fi); err != nil {
+	if err := dir.RefuseKernelFile(file, fi); err != nil {
 		t.Errorf("a file of the same device: %v", err)
 	}
 	elsewhere, err := os.Stat("/proc/self/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.AdmitFile(file, elsewhere); err == nil {
+	if err := dir.RefuseKernelFile(file, elsewhere); err == nil {
 		t.Error("a file of another device was not asked about")
 	}
 }

@@ -14,12 +14,12 @@ func openRoot(name string) (Root, error) { return openOSRoot(name) }
 // device is not looked at: what is hidden by name is all that is known here.
 type device struct{}
 
-func (device) AdmitFile(*os.File, os.FileInfo) error { return nil }
+func (device) RefuseKernelFile(*os.File, os.FileInfo) error { return nil }
 
-func (*osRoot) admit(os.FileInfo) error { return nil }
+func (*osRoot) refuseKernelDir(os.FileInfo) error { return nil }
 
-// RenameNew gives something a name that nothing has. Neither name is followed.
-func RenameNew(from Root, oldName string, to Root, newName string) error {
+// RenameNoReplace gives something a name that nothing has. Neither name is followed.
+func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	return renameChecked(from, oldName, to, newName)
 }
 
@@ -35,8 +35,8 @@ func extent(_ *os.File, off, size int64) (from, to int64) { return off, size }
 // SetLinkTimes has no safe way to change the times of a symbolic link here.
 func SetLinkTimes(Root, string, int64, int64) error { return syscall.ENOTSUP }
 
-// Handle has no way to open what may not be opened here.
-func Handle(Root, string) (*os.File, error) { return nil, fs.ErrPermission }
+// OpenForAttrs has no way to open what may not be opened here.
+func OpenForAttrs(Root, string) (*os.File, error) { return nil, fs.ErrPermission }
 
 // HoldsMountPoint is not known here. What a bind mount or its like shows of a
 // masked path inside a mount is not hidden on this system.

@@ -52,9 +52,9 @@ func removeAt(parent int, name string) error {
 		return err
 	}
 	r := &remover{pile: -1, buf: make([]byte, removeBytes)}
-	err := ownRights(parent, name)
+	err := addOwnerRights(parent, name)
 	if err == nil {
-		r.top, err = enter(parent, name)
+		r.top, err = openDirAt(parent, name)
 	}
 	if err != nil {
 		return err
@@ -64,9 +64,9 @@ func removeAt(parent int, name string) error {
 	if r.pile >= 0 {
 		defer unix.Close(r.pile)
 		for next := uint64(0); next < r.lifted; next++ {
-			r.note(r.clear(strconv.FormatUint(next, 10)))
+			r.recordError(r.clear(strconv.FormatUint(next, 10)))
 		}
-		r.note(unlink(r.top, r.pileName))
+		r.recordError(unlink(r.top, r.pileName))
 	}
 	if err := unlink(parent, name); err != nil {
 		return cmp.Or(r.err, err)
@@ -76,7 +76,7 @@ func removeAt(parent int, name string) error {
 
 // clear removes a directory of the pile.
 func (r *remover) clear(name string) error {
-	dir, err := enter(r.pile, name)
+	dir, err := openDirAt(r.pile, name)
 	if err == nil {
 		r.empty(dir)
 		unix.Close(dir)
@@ -90,13 +90,13 @@ func (r *remover) empty(dir int) {
 	for pass, some := 0, true; some && pass < maxPasses; pass++ {
 		some = false
 		if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
-			r.note(err)
+			r.recordError(err)
 			return
 		}
 		for {
-			n, err := again(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
+			n, err := retryEINTR(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
 			if err != nil || n <= 0 {
-				r.note(err)
+				r.recordError(err)
 				break
 			}
 			_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
@@ -108,7 +108,7 @@ func (r *remover) empty(dir int) {
 				if err == unix.ENOTEMPTY {
 					err = r.lift(dir, name)
 				}
-				r.note(err)
+				r.recordError(err)
 				some = some || err == nil
 			}
 		}
@@ -121,14 +121,14 @@ func (r *remover) lift(dir int, name string) error {
 		r.pileName = ".stockade-" + rand.Text()
 		err := unix.Mkdirat(r.top, r.pileName, 0o700)
 		if err == nil {
-			r.pile, err = enter(r.top, r.pileName)
+			r.pile, err = openDirAt(r.top, r.pileName)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	// A move writes its "..", for which the owner needs write permission.
-	err := ownRights(dir, name)
+	err := addOwnerRights(dir, name)
 	if err == nil {
 		err = unix.Renameat(dir, name, r.pile, strconv.FormatUint(r.lifted, 10))
 	}
@@ -138,7 +138,7 @@ func (r *remover) lift(dir int, name string) error {
 	return err
 }
 
-func (r *remover) note(err error) {
+func (r *remover) recordError(err error) {
 	if err != nil && err != unix.ENOENT && r.err == nil {
 		r.err = err
 	}
@@ -148,7 +148,7 @@ func (r *remover) note(err error) {
 // returns ENOTEMPTY.
 func unlink(dir int, name string) error {
 	try := func(flags int) error {
-		_, err := again(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
+		_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
 		return err
 	}
 	err := try(0)
@@ -165,15 +165,15 @@ func unlink(dir int, name string) error {
 	}
 }
 
-// enter opens a directory to list it.
-func enter(dir int, name string) (int, error) {
-	return again(func() (int, error) {
+// openDirAt opens a directory to list it.
+func openDirAt(dir int, name string) (int, error) {
+	return retryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	})
 }
 
-// ownRights gives the owner all permissions for a directory.
-func ownRights(dir int, name string) error {
+// addOwnerRights gives the owner all permissions for a directory.
+func addOwnerRights(dir int, name string) error {
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -186,13 +186,13 @@ func ownRights(dir int, name string) error {
 	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o777|0o700)
 }
 
-func ours(fi os.FileInfo) bool {
+func ownedByUser(fi os.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// removeGone calls [RemoveAll], unless another process is removing the tree.
-func removeGone(dir string) {
+// removeDiscarded calls [RemoveAll], unless another process is removing the tree.
+func removeDiscarded(dir string) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err == nil { // otherwise it may be one that cannot be listed yet
 		defer f.Close()

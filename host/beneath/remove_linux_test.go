@@ -169,11 +169,11 @@ func TestDiscardedTreesAreRemovedByALaterProcess(t *testing.T) {
 	}
 	bin := t.TempDir()
 	tree := filepath.Join(bin, "tree")
-	if err := errors.Join(os.Mkdir(tree, 0o700), os.MkdirAll(filepath.Join(bin, "other/stockade-gone-x"), 0o700), os.WriteFile(filepath.Join(bin, goneMark+"file"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(tree, 0o700), os.MkdirAll(filepath.Join(bin, "other/stockade-gone-x"), 0o700), os.WriteFile(filepath.Join(bin, discardPrefix+"file"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 { // one of another user
-		if err := errors.Join(os.Mkdir(filepath.Join(bin, goneMark+"theirs"), 0o777), os.Chown(filepath.Join(bin, goneMark+"theirs"), 65534, 65534)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(bin, discardPrefix+"theirs"), 0o777), os.Chown(filepath.Join(bin, discardPrefix+"theirs"), 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestDiscardedTreesAreRemovedByALaterProcess(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := left(); len(got) != 2+theirs || got[0] != "other" || got[1] != goneMark+"file" {
+	if got := left(); len(got) != 2+theirs || got[0] != "other" || got[1] != discardPrefix+"file" {
 		t.Errorf("there are %v", got)
 	}
 }

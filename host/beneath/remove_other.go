@@ -27,6 +27,6 @@ func RemoveAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-func removeGone(dir string) { _ = RemoveAll(dir) }
+func removeDiscarded(dir string) { _ = RemoveAll(dir) }
 
-func ours(os.FileInfo) bool { return true }
+func ownedByUser(os.FileInfo) bool { return true }

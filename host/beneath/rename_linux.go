@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameNew gives something a name that nothing has. Neither name is followed.
-func RenameNew(from Root, oldName string, to Root, newName string) error {
+// RenameNoReplace gives something a name that nothing has. Neither name is followed.
+func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	err := renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return renameChecked(from, oldName, to, newName)

@@ -22,9 +22,9 @@ type Root interface {
 	// OpenFile waits for nobody if Nonblock is among the flags, and says
 	// nothing about what it opens: that is for the caller to look at.
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
-	// OpenStraight is OpenFile for what exists. A name that has symbolic links,
+	// OpenNoSymlinks is OpenFile for what exists. A name that has symbolic links,
 	// or of which that cannot be told, is ELOOP.
-	OpenStraight(name string, flag int) (*os.File, error)
+	OpenNoSymlinks(name string, flag int) (*os.File, error)
 	Stat(name string) (os.FileInfo, error)
 	// The others do not follow a link that is the last of the name.
 	Lstat(name string) (os.FileInfo, error)
@@ -33,22 +33,22 @@ type Root interface {
 	Symlink(target, name string) error
 	Remove(name string) error
 	Rename(oldName, newName string) error
-	// ReplacesEmpty says that Rename replaces a directory that is empty, and does
+	// RenameReplacesEmptyDir says that Rename replaces a directory that is empty, and does
 	// not refuse to.
-	ReplacesEmpty() bool
-	// TellsInodes says that the file system lists the inode number that each file
+	RenameReplacesEmptyDir() bool
+	// ListsInodes says that the file system lists the inode number that each file
 	// has. One that lies over others may have another number there.
-	TellsInodes() bool
-	// AdmitFile refuses what was opened in the directory if it is on a file
+	ListsInodes() bool
+	// RefuseKernelFile refuses what was opened in the directory if it is on a file
 	// system of the kernel. fi is what it is.
-	AdmitFile(f *os.File, fi os.FileInfo) error
-	// MaxLinks is how many symbolic links a name may have.
-	MaxLinks() int
+	RefuseKernelFile(f *os.File, fi os.FileInfo) error
+	// MaxSymlinks is how many symbolic links a name may have.
+	MaxSymlinks() int
 	Close() error
 
-	// admit is AdmitFile for the directory itself. It is asked before anything
+	// refuseKernelDir is AdmitFile for the directory itself. It is asked before anything
 	// else, unless the directory is one that was admitted, opened again.
-	admit(fi os.FileInfo) error
+	refuseKernelDir(fi os.FileInfo) error
 }
 
 // ContentRoot is a root that opens a regular file at less than what an
@@ -65,26 +65,26 @@ type Content interface {
 
 // Open opens a directory of the host and says what it is. Links in its name
 // are followed, once.
-func Open(name string) (Root, os.FileInfo, error) { return admitted(openRoot(name)) }
+func Open(name string) (Root, os.FileInfo, error) { return checkedRoot(openRoot(name)) }
 
 // OpenOSRoot is Open without openat2, which is what Open is where that cannot be
 // used.
-func OpenOSRoot(name string) (Root, os.FileInfo, error) { return admitted(openOSRoot(name)) }
+func OpenOSRoot(name string) (Root, os.FileInfo, error) { return checkedRoot(openOSRoot(name)) }
 
 // OpenDir opens a directory in dir and says what it is.
 func OpenDir(dir Root, name string) (Root, os.FileInfo, error) {
 	// The dot makes every other name one that must be a directory. A FIFO
 	// that has just taken the place of one would block otherwise.
-	return admitted(dir.OpenRoot(name + "/."))
+	return checkedRoot(dir.OpenRoot(name + "/."))
 }
 
-func admitted(r Root, err error) (Root, os.FileInfo, error) {
+func checkedRoot(r Root, err error) (Root, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
 	fi, err := r.Stat(".")
 	if err == nil {
-		err = r.admit(fi)
+		err = r.refuseKernelDir(fi)
 	}
 	if err != nil {
 		_ = r.Close()

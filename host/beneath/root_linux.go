@@ -39,10 +39,10 @@ const (
 	// in a mount of proc, by a link that is none.
 	resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
-	// waitless is because what a name stands for can be seen only when it is
+	// noWaitFlags is because what a name stands for can be seen only when it is
 	// open. Until then a FIFO must not make the host wait, nor a terminal become
 	// its own.
-	waitless = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
+	noWaitFlags = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
 
 	// maxTries is how often a lookup is made that the kernel gave up. It does
 	// so after a ".." if anything was renamed anywhere on the system, because
@@ -69,7 +69,7 @@ type kernelRoot struct {
 // cannot be listed is refused here, as by os.Root, and not in the middle of a
 // guest's work.
 func openKernelRoot(name string) (Root, error) {
-	fd, err := again(func() (int, error) {
+	fd, err := retryEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
@@ -78,8 +78,8 @@ func openKernelRoot(name string) (Root, error) {
 	return &kernelRoot{name: name, fd: fd}, nil
 }
 
-// use takes the descriptor, which stays open until done is called.
-func (r *kernelRoot) use() error {
+// acquire takes the descriptor, which stays open until done is called.
+func (r *kernelRoot) acquire() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -89,7 +89,7 @@ func (r *kernelRoot) use() error {
 	return nil
 }
 
-func (r *kernelRoot) done() {
+func (r *kernelRoot) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.users--
@@ -98,10 +98,10 @@ func (r *kernelRoot) done() {
 
 // on calls op with the descriptor.
 func (r *kernelRoot) on(op func(fd int) error) error {
-	if err := r.use(); err != nil {
+	if err := r.acquire(); err != nil {
 		return err
 	}
-	defer r.done()
+	defer r.release()
 	return op(r.fd)
 }
 
@@ -120,14 +120,14 @@ func (r *kernelRoot) closeUnused() {
 	}
 }
 
-func (r *kernelRoot) MaxLinks() int { return 40 } // MAXSYMLINKS of the kernel
+func (r *kernelRoot) MaxSymlinks() int { return 40 } // MAXSYMLINKS of the kernel
 
-// look opens a name below the directory. how.Resolve is added to resolve.
-func (r *kernelRoot) look(name string, how unix.OpenHow) (int, error) {
-	if err := r.use(); err != nil {
+// openName opens a name below the directory. how.Resolve is added to resolve.
+func (r *kernelRoot) openName(name string, how unix.OpenHow) (int, error) {
+	if err := r.acquire(); err != nil {
 		return -1, err
 	}
-	defer r.done()
+	defer r.release()
 	return openat2(r.fd, name, how)
 }
 
@@ -149,14 +149,14 @@ func openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	}
 }
 
-// lookStraight opens what exists, without following any link, not even on the
+// openNoSymlinks opens what exists, without following any link, not even on the
 // way.
-func (r *kernelRoot) lookStraight(name string, flag int) (int, error) {
-	return r.look(name, unix.OpenHow{Flags: uint64(flag | waitless), Resolve: unix.RESOLVE_NO_SYMLINKS})
+func (r *kernelRoot) openNoSymlinks(name string, flag int) (int, error) {
+	return r.openName(name, unix.OpenHow{Flags: uint64(flag | noWaitFlags), Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 func (r *kernelRoot) OpenRoot(name string) (Root, error) {
-	fd, err := r.look(name, unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY})
+	fd, err := r.openName(name, unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY})
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
@@ -171,12 +171,12 @@ func (r *kernelRoot) OpenFile(name string, flag int, perm fs.FileMode) (*os.File
 	if flag&os.O_CREATE == 0 {
 		perm = 0 // anything else is an error
 	}
-	fd, err := r.look(name, unix.OpenHow{Flags: uint64(flag | waitless), Mode: uint64(perm)})
+	fd, err := r.openName(name, unix.OpenHow{Flags: uint64(flag | noWaitFlags), Mode: uint64(perm)})
 	return r.file(name, flag, fd, err)
 }
 
-func (r *kernelRoot) OpenStraight(name string, flag int) (*os.File, error) {
-	fd, err := r.lookStraight(name, flag)
+func (r *kernelRoot) OpenNoSymlinks(name string, flag int) (*os.File, error) {
+	fd, err := r.openNoSymlinks(name, flag)
 	return r.file(name, flag, fd, err)
 }
 
@@ -197,12 +197,12 @@ func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error
 // OpenContent has no [os.File]: nobody waits for a file, and whoever opens it
 // this way closes it when nobody reads it any more.
 func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
-	fd, err := r.lookStraight(name, unix.O_RDONLY)
+	fd, err := r.openNoSymlinks(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, nil, err
 	}
 	fi := &hostInfo{name: name}
-	_, err = again(func() (int, error) { return 0, syscall.Fstat(fd, &fi.sys) })
+	_, err = retryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &fi.sys) })
 	switch {
 	case err != nil:
 	case fi.IsDir():
@@ -210,7 +210,7 @@ func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	case !fi.Mode().IsRegular():
 		err = unix.EACCES
 	case !r.holds(fi):
-		err = AdmitFd(fd)
+		err = RefuseKernelFd(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
@@ -224,7 +224,7 @@ type descriptor int
 
 func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
 	for done < len(p) {
-		n, err := again(func() (int, error) { return unix.Pread(int(d), p[done:], off+int64(done)) })
+		n, err := retryEINTR(func() (int, error) { return unix.Pread(int(d), p[done:], off+int64(done)) })
 		if err != nil {
 			return done, err
 		}
@@ -238,14 +238,14 @@ func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
-// plain reports whether a name is one that the kernel looks up in the
+// isSingleName reports whether a name is one that the kernel looks up in the
 // directory itself, so that nothing can lead out if it is not followed.
-func plain(name string) bool { return name != ".." && strings.IndexByte(name, '/') < 0 }
+func isSingleName(name string) bool { return name != ".." && strings.IndexByte(name, '/') < 0 }
 
 func (r *kernelRoot) Lstat(name string) (os.FileInfo, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
 func (r *kernelRoot) Stat(name string) (os.FileInfo, error) {
-	if plain(name) {
+	if isSingleName(name) {
 		fi, err := r.stat(name, unix.O_NOFOLLOW)
 		if err != nil || fi.Mode().Type() != fs.ModeSymlink {
 			return fi, err
@@ -256,13 +256,13 @@ func (r *kernelRoot) Stat(name string) (os.FileInfo, error) {
 
 func (r *kernelRoot) stat(name string, flags int) (os.FileInfo, error) {
 	fi := &hostInfo{name: path.Base(name)}
-	err := r.use()
+	err := r.acquire()
 	if err == nil {
-		defer r.done()
-		if flags&unix.O_NOFOLLOW != 0 && plain(name) {
+		defer r.release()
+		if flags&unix.O_NOFOLLOW != 0 && isSingleName(name) {
 			err = fi.fstatat(r.fd, name, unix.AT_SYMLINK_NOFOLLOW)
 		} else {
-			err = fi.look(r.fd, name, flags)
+			err = fi.statPath(r.fd, name, flags)
 		}
 	}
 	if err != nil {
@@ -271,13 +271,13 @@ func (r *kernelRoot) stat(name string, flags int) (os.FileInfo, error) {
 	return fi, nil
 }
 
-// in calls op with the directory that has the last part of a name, and with
+// inParentDir calls op with the directory that has the last part of a name, and with
 // that part, which op must not follow.
-func (r *kernelRoot) in(op, name string, do func(dir int, last string) error) error {
-	err := r.use()
+func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) error) error {
+	err := r.acquire()
 	if err == nil {
-		defer r.done()
-		err = in(r.fd, name, do)
+		defer r.release()
+		err = inParentDir(r.fd, name, do)
 	}
 	if err != nil {
 		return &fs.PathError{Op: op, Path: name, Err: err}
@@ -285,7 +285,7 @@ func (r *kernelRoot) in(op, name string, do func(dir int, last string) error) er
 	return nil
 }
 
-func in(dir int, name string, do func(dir int, last string) error) error {
+func inParentDir(dir int, name string, do func(dir int, last string) error) error {
 	up, last := path.Split(name)
 	if last == "" || last == ".." {
 		return unix.EINVAL // never of a clean name
@@ -302,10 +302,10 @@ func in(dir int, name string, do func(dir int, last string) error) error {
 }
 
 func (r *kernelRoot) Readlink(name string) (target string, err error) {
-	err = r.in("readlinkat", name, func(dir int, last string) error {
+	err = r.inParentDir("readlinkat", name, func(dir int, last string) error {
 		for size := 128; ; size *= 2 {
 			buf := make([]byte, size)
-			n, err := again(func() (int, error) { return unix.Readlinkat(dir, last, buf) })
+			n, err := retryEINTR(func() (int, error) { return unix.Readlinkat(dir, last, buf) })
 			if err != nil {
 				return err
 			}
@@ -319,21 +319,21 @@ func (r *kernelRoot) Readlink(name string) (target string, err error) {
 }
 
 func (r *kernelRoot) Mkdir(name string, perm fs.FileMode) error {
-	return r.in("mkdirat", name, func(dir int, last string) error {
-		_, err := again(func() (int, error) { return 0, unix.Mkdirat(dir, last, uint32(perm.Perm())) })
+	return r.inParentDir("mkdirat", name, func(dir int, last string) error {
+		_, err := retryEINTR(func() (int, error) { return 0, unix.Mkdirat(dir, last, uint32(perm.Perm())) })
 		return err
 	})
 }
 
 func (r *kernelRoot) Symlink(target, name string) error {
-	return r.in("symlinkat", name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
+	return r.inParentDir("symlinkat", name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
 }
 
 // Remove tries both ways, as the caller has only seen what was there before.
 func (r *kernelRoot) Remove(name string) error {
-	return r.in("unlinkat", name, func(dir int, last string) error {
+	return r.inParentDir("unlinkat", name, func(dir int, last string) error {
 		unlink := func(flags int) error {
-			_, err := again(func() (int, error) { return 0, unix.Unlinkat(dir, last, flags) })
+			_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, last, flags) })
 			return err
 		}
 		err := unlink(0)
@@ -348,14 +348,14 @@ func (r *kernelRoot) Remove(name string) error {
 }
 
 func (r *kernelRoot) Rename(oldName, newName string) error {
-	return r.in("renameat", oldName, func(oldDir int, oldLast string) error {
-		return in(r.fd, newName, func(newDir int, newLast string) error {
+	return r.inParentDir("renameat", oldName, func(oldDir int, oldLast string) error {
+		return inParentDir(r.fd, newName, func(newDir int, newLast string) error {
 			return unix.Renameat(oldDir, oldLast, newDir, newLast)
 		})
 	})
 }
 
-func (r *kernelRoot) TellsInodes() bool {
+func (r *kernelRoot) ListsInodes() bool {
 	switch kind, err := fileSystem(r.fd); kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
 		return err == nil
@@ -363,10 +363,10 @@ func (r *kernelRoot) TellsInodes() bool {
 	return false
 }
 
-func (r *kernelRoot) ReplacesEmpty() bool { return true }
+func (r *kernelRoot) RenameReplacesEmptyDir() bool { return true }
 
-// again calls op until no signal interrupts it.
-func again(op func() (int, error)) (int, error) {
+// retryEINTR calls op until no signal interrupts it.
+func retryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()
 		if err != unix.EINTR {

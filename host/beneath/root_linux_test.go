@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	hosttest.InMemory()
+	hosttest.UseMemoryTemp()
 	hosttest.Main(m)
 }
 

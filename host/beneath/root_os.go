@@ -29,12 +29,12 @@ func (r *osRoot) OpenRoot(name string) (Root, error) {
 	return &osRoot{sub, r.device}, nil
 }
 
-// MaxLinks is the limit in package os, which has no name there.
-func (*osRoot) MaxLinks() int { return 8 }
+// MaxSymlinks is the limit in package os, which has no name there.
+func (*osRoot) MaxSymlinks() int { return 8 }
 
-func (*osRoot) ReplacesEmpty() bool { return false }
+func (*osRoot) RenameReplacesEmptyDir() bool { return false }
 
-func (*osRoot) TellsInodes() bool { return false }
+func (*osRoot) ListsInodes() bool { return false }
 
-// OpenStraight cannot tell which names have links.
-func (*osRoot) OpenStraight(string, int) (*os.File, error) { return nil, syscall.ELOOP }
+// OpenNoSymlinks cannot tell which names have links.
+func (*osRoot) OpenNoSymlinks(string, int) (*os.File, error) { return nil, syscall.ELOOP }

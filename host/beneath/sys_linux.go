@@ -21,14 +21,14 @@ func SetTimes(f *os.File, atim, mtim int64) error {
 		}
 		return nil
 	})
-	return orByName(f, err, func(name string) error {
+	return retryByName(f, err, func(name string) error {
 		return unix.UtimesNanoAt(unix.AT_FDCWD, name, ts[:], 0)
 	})
 }
 
-// Handle opens what has a name in a directory to change its mode, owner and times,
+// OpenForAttrs opens what has a name in a directory to change its mode, owner and times,
 // which its owner may also where its mode lets nobody open it. It follows no link.
-func Handle(dir Root, name string) (f *os.File, err error) {
+func OpenForAttrs(dir Root, name string) (f *os.File, err error) {
 	err = onDir(dir, func(dirFd int) error {
 		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err == nil {
@@ -39,10 +39,10 @@ func Handle(dir Root, name string) (f *os.File, err error) {
 	return f, err
 }
 
-// orByName calls op with a name of an open file where err is that of a call that
-// the kernel refuses for what [Handle] has opened. Not all kernels have calls that
+// retryByName calls op with a name of an open file where err is that of a call that
+// the kernel refuses for what [OpenForAttrs] has opened. Not all kernels have calls that
 // take a descriptor instead.
-func orByName(f *os.File, err error, op func(name string) error) error {
+func retryByName(f *os.File, err error, op func(name string) error) error {
 	if !errors.Is(err, unix.EBADF) {
 		return err
 	}

@@ -16,8 +16,8 @@ const (
 	Nonblock = unix.O_NONBLOCK
 	// AttrAccess is enough to change times and mode through a handle.
 	AttrAccess = os.O_RDONLY
-	// Appends says that SetAppend has an effect.
-	Appends = true
+	// HasAppend says that SetAppend has an effect.
+	HasAppend = true
 )
 
 // StatOf is what the host says of a file.
@@ -45,28 +45,28 @@ func hostSys(fi os.FileInfo) *syscall.Stat_t {
 	return st
 }
 
-// links is the number of hard links of an open file.
-func links(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
+// linkCount is the number of hard links of an open file.
+func linkCount(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 
-// KeepOwner gives a file the owner and the group of another, as far as the
+// CopyOwner gives a file the owner and the group of another, as far as the
 // host lets us: only root gives files away, and a group must be one's own.
-func KeepOwner(f *os.File, other os.FileInfo) {
+func CopyOwner(f *os.File, other os.FileInfo) {
 	if st, ok := other.Sys().(*syscall.Stat_t); ok {
-		_ = orByName(f, f.Chown(int(st.Uid), int(st.Gid)), func(name string) error {
+		_ = retryByName(f, f.Chown(int(st.Uid), int(st.Gid)), func(name string) error {
 			return os.Chown(name, int(st.Uid), int(st.Gid))
 		})
 	}
 }
 
-// Chmod changes the permissions of an open file, also of one that [Handle] has
+// Chmod changes the permissions of an open file, also of one that [OpenForAttrs] has
 // opened.
 func Chmod(f *os.File, mode fs.FileMode) error {
-	return orByName(f, f.Chmod(mode.Perm()), func(name string) error { return os.Chmod(name, mode.Perm()) })
+	return retryByName(f, f.Chmod(mode.Perm()), func(name string) error { return os.Chmod(name, mode.Perm()) })
 }
 
-// MayWrite asks whether a file could be opened to be written. It does not open
+// CheckWritable asks whether a file could be opened to be written. It does not open
 // it: that, and closing it, is what others take for a change.
-func MayWrite(dir Root, name string) error {
+func CheckWritable(dir Root, name string) error {
 	return onDir(dir, func(fd int) error {
 		return unix.Faccessat(fd, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
 	})

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orByName has nothing to add: there are no descriptors that lack a call.
-func orByName(_ *os.File, err error, _ func(string) error) error { return err }
+// retryByName has nothing to add: there are no descriptors that lack a call.
+func retryByName(_ *os.File, err error, _ func(string) error) error { return err }
 
 // SetTimes changes the times of an open file, to the microsecond.
 func SetTimes(f *os.File, atim, mtim int64) error {

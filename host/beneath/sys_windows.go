@@ -13,9 +13,9 @@ const (
 	// AttrAccess is what a handle needs to change times. Those of a directory
 	// cannot be changed.
 	AttrAccess = os.O_RDWR
-	// Appends is false because SetAppend does nothing: the file is
+	// HasAppend is false because SetAppend does nothing: the file is
 	// appended to at the size it had a moment ago.
-	Appends = false
+	HasAppend = false
 )
 
 // StatOf is what the host says of a file. It has no numbers for
@@ -31,14 +31,14 @@ func StatOf(fi os.FileInfo) Stat {
 
 func SameFile(a, b os.FileInfo) bool { return os.SameFile(a, b) }
 
-// KeepOwner has nothing to do: a new file gets its owner from the directory.
-func KeepOwner(*os.File, os.FileInfo) {}
+// CopyOwner has nothing to do: a new file gets its owner from the directory.
+func CopyOwner(*os.File, os.FileInfo) {}
 
 // Chmod changes the permissions of an open file.
 func Chmod(f *os.File, mode fs.FileMode) error { return f.Chmod(mode.Perm()) }
 
-// links is the number of hard links of an open file; many if it is not known.
-func links(f *os.File, _ os.FileInfo) uint64 {
+// linkCount is the number of hard links of an open file; many if it is not known.
+func linkCount(f *os.File, _ os.FileInfo) uint64 {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
 		return 1 << 32
@@ -46,8 +46,8 @@ func links(f *os.File, _ os.FileInfo) uint64 {
 	return uint64(info.NumberOfLinks)
 }
 
-// MayWrite tries whether a file can be opened to be written.
-func MayWrite(dir Root, name string) error {
+// CheckWritable tries whether a file can be opened to be written.
+func CheckWritable(dir Root, name string) error {
 	file, err := dir.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return err

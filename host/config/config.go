@@ -43,8 +43,8 @@ type Config struct {
 	Web     Web
 	Mounts  []Mount // directories beside the working directory; default none
 
-	sources map[string]string // what set a key
-	named   map[string]*key   // what is set below names
+	sources   map[string]string // what set a key
+	entryKeys map[string]*key   // what is set below names
 }
 
 // Model says who answers where no profile is named.
@@ -55,7 +55,7 @@ type Model struct {
 }
 
 // Profile says who answers, and how patiently the program waits for it. The defaults
-// are those of Model; see [Config.Answering] for what a profile does not say.
+// are those of Model; see [Config.ResolveProfile] for what a profile does not say.
 type Profile struct {
 	Provider     string        // one of [Providers], of Model also "auto"; default "auto", of a profile none
 	Name         string        // of the model; default "", which all but the offline model refuse
@@ -146,7 +146,7 @@ func (m Mount) String() string {
 
 // Default returns the configuration without any file, variable or flag.
 func Default() Config {
-	c := Config{sources: make(map[string]string), named: make(map[string]*key)}
+	c := Config{sources: make(map[string]string), entryKeys: make(map[string]*key)}
 	for _, k := range table {
 		k.set(&c, k.def)
 		c.sources[k.Name] = "default"
@@ -166,7 +166,7 @@ func (c *Config) Value(key string) string { return keys.Format(c.find(key).get(c
 // of prices, by their names.
 func (c *Config) Keys() []string {
 	names := Keys()
-	for _, k := range slices.SortedFunc(maps.Values(c.named), (*key).compare) {
+	for _, k := range slices.SortedFunc(maps.Values(c.entryKeys), (*key).compare) {
 		names = append(names, k.Name)
 	}
 	return names
@@ -174,12 +174,12 @@ func (c *Config) Keys() []string {
 
 // find is the key of a name, also of a profile that there is; nil for an unknown one.
 func (c *Config) find(name string) *key {
-	if k := cmp.Or(find(name), c.named[name]); k != nil {
+	if k := cmp.Or(find(name), c.entryKeys[name]); k != nil {
 		return k
 	}
-	for _, n := range namedTable {
+	for _, n := range entryTable {
 		for profile := range c.Profiles {
-			if k := n.at(profile); k.Name == name {
+			if k := n.keyFor(profile); k.Name == name {
 				return k
 			}
 		}
@@ -221,7 +221,7 @@ func (c *Config) Cap(name string, most int64, source string) (lowered bool) {
 		c.apply(k, reflect.ValueOf(most).Convert(old.Type()).Interface(), source)
 		return true
 	}
-	for _, k := range c.named {
+	for _, k := range c.entryKeys {
 		if k.cappedBy == name {
 			lower(k)
 		}
@@ -231,23 +231,23 @@ func (c *Config) Cap(name string, most int64, source string) (lowered bool) {
 
 // unshare makes what copies of a Config share this one's own.
 func (c *Config) unshare() {
-	c.sources, c.named, c.Profiles, c.Prices = maps.Clone(c.sources), maps.Clone(c.named), maps.Clone(c.Profiles), maps.Clone(c.Prices)
+	c.sources, c.entryKeys, c.Profiles, c.Prices = maps.Clone(c.sources), maps.Clone(c.entryKeys), maps.Clone(c.Profiles), maps.Clone(c.Prices)
 }
 
 // apply sets a checked value, in a Config that shares nothing.
 func (c *Config) apply(k *key, v any, source string) {
-	for _, name := range k.lost(c, v) {
+	for _, name := range k.resetKeys(c, v) {
 		if lost := find(name); lost != nil {
 			c.apply(lost, lost.def, "default")
-		} else if lost := c.named[name]; lost != nil {
+		} else if lost := c.entryKeys[name]; lost != nil {
 			lost.set(c, "")
-			delete(c.named, name)
+			delete(c.entryKeys, name)
 			delete(c.sources, name)
 		}
 	}
 	k.set(c, v)
 	c.sources[k.Name] = source
-	if k.below != "" {
-		c.named[k.Name] = k
+	if k.entryName != "" {
+		c.entryKeys[k.Name] = k
 	}
 }

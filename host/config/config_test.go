@@ -178,7 +178,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 			text := warnings[0].String()
 			parts := []string{"/project/agent.toml:2: " + s.key + " is ignored"}
 			switch {
-			case k.class.byTrust():
+			case k.class.needsTrust():
 				parts = append(parts, "you have not trusted this file as it is now", "`stockade config trust`")
 			case k.class.fileOnly():
 				parts = append(parts, "your own agent.toml", "only a person")

@@ -28,8 +28,8 @@ const (
 	userOnly // who is refused and who is believed
 )
 
-// says is, in a few words, what a project file may do.
-var says = [...]string{
+// classNotes is, in a few words, what a project file may do.
+var classNotes = [...]string{
 	authority:  "authority: a project file can set it once you have trusted that file",
 	preference: "preference: a project file can set it",
 	limit:      "limit: a project file can only lower it",
@@ -41,8 +41,8 @@ var says = [...]string{
 	userOnly:   "authority: only your own file can set it; not from the environment",
 }
 
-// byTrust reports whether trust in a project file lets it set the key.
-func (c class) byTrust() bool { return c == authority || c == reach }
+// needsTrust reports whether trust in a project file lets it set the key.
+func (c class) needsTrust() bool { return c == authority || c == reach }
 
 // fileOnly reports whether the environment has no say.
 func (c class) fileOnly() bool { return c == reach || c == private || c == userOnly }
@@ -57,8 +57,8 @@ type key struct {
 	set   func(*Config, any)
 	def   any
 
-	below    string // of a key below a name, see [named]: that name
-	cappedBy string // the limit of the administrator's that holds for it, too; empty: none, or its own
+	entryName string // of a key below a name, see [entryKey]: that name
+	cappedBy  string // the limit of the administrator's that holds for it, too; empty: none, or its own
 }
 
 var table = []key{
@@ -111,7 +111,7 @@ var table = []key{
 		"Whether the model is told what AGENTS.md in the workspace says, or CLAUDE.md where there is none. It is told as data, and it permits nothing.",
 		func(c *Config) *bool { return &c.AgentsMD }),
 	{
-		Key: keys.Key{Name: "mounts", Kind: mounts, Note: says[reach], Example: "[]",
+		Key: keys.Key{Name: "mounts", Kind: mounts, Note: classNotes[reach], Example: "[]",
 			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},
 		class: reach, def: []string(nil),
 		get: func(c *Config) any { return mountTexts(c.Mounts) },
@@ -172,7 +172,7 @@ var table = []key{
 	field("tools.store", keys.Boolean(), true, switchOff,
 		"Tools that keep things in a session, such as its list of tasks. When false, no tool that asks for a store runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Store }),
-	field("tools.system_info", factsTold, factNames, userOnly,
+	field("tools.system_info", systemFacts, factNames, userOnly,
 		"What the tool system_info tells the model of this machine: \"os\", \"distribution\", \"arch\", \"cpus\", \"memory\" (how much there is), \"timezone\" (its name), \"tier\" (how far commands are confined) and \"version\" (of stockade). An empty list: nothing.",
 		func(c *Config) *[]string { return &c.Tools.SystemInfo }),
 	field("tools.off", toolNames, nil, addOnly,
@@ -250,14 +250,14 @@ var table = []key{
 // returns a T is proven by a test over the table.
 func field[T any](name string, k keys.Kind, def T, class class, doc string, at func(*Config) *T) key {
 	return key{
-		Key: keys.Key{Name: name, Kind: k, Note: says[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
+		Key: keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
 		get: func(c *Config) any { return *at(c) },
 		set: func(c *Config, v any) { *at(c) = v.(T) },
 	}
 }
 
 // fileKeys are both tables as the reader of files takes them.
-var fileKeys = slices.Concat(keys.TableOf(table, func(k key) keys.Key { return k.Key }), keys.TableOf(namedTable, func(n named) keys.Key { return n.Key }))
+var fileKeys = slices.Concat(keys.TableOf(table, func(k key) keys.Key { return k.Key }), keys.TableOf(entryTable, func(n entryKey) keys.Key { return n.Key }))
 
 // Keys returns the name of every key that stands below no name of the user's own, in
 // the order of the sample.
@@ -286,12 +286,12 @@ func find(name string) *key {
 	return nil
 }
 
-// Variable is the variable of the environment for a key: STOCKADE_MODEL_NAME for model.name.
-func Variable(key string) string {
+// EnvVar is the variable of the environment for a key: STOCKADE_MODEL_NAME for model.name.
+func EnvVar(key string) string {
 	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-func (k *key) env() string { return Variable(k.Name) }
+func (k *key) env() string { return EnvVar(k.Name) }
 
 // projectMay reports whether a project file may put v in the place of old.
 // Trust opens what waits for it and nothing else: a limit is still only lowered.

@@ -155,7 +155,7 @@ var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`,
 // factNames are what the tool system_info can tell.
 var factNames = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 
-var factsTold = keys.List("names", `["os", "arch"]`, 0, keys.OneOf(factNames...))
+var systemFacts = keys.List("names", `["os", "arch"]`, 0, keys.OneOf(factNames...))
 
 // paths are names of files.
 var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {

@@ -36,8 +36,8 @@ type File struct {
 	// Load leaves it false.
 	Trusted bool
 
-	settings map[string]setting
-	named    []*key // those below names, in the order of [Config.Keys]
+	settings  map[string]setting
+	entryKeys []*key // those below names, in the order of [Config.Keys]
 }
 
 type setting struct {
@@ -46,26 +46,26 @@ type setting struct {
 	line  int
 }
 
-// Ask is a setting of a project file that counts only when a person has trusted
+// TrustRequest is a setting of a project file that counts only when a person has trusted
 // the file.
-type Ask struct {
+type TrustRequest struct {
 	Key   string `toml:"key" json:"key"`
 	Value string `toml:"value" json:"value"` // as in a file; plain text as it is, without quotes
 }
 
-// Asks returns what the file asks for, in the order of [Config.Keys]; of a nil file,
+// TrustRequests returns what the file asks for, in the order of [Config.Keys]; of a nil file,
 // nothing.
-func (f *File) Asks() []Ask {
-	var asks []Ask
-	for k, s := range f.sets() {
-		if !k.class.byTrust() {
+func (f *File) TrustRequests() []TrustRequest {
+	var asks []TrustRequest
+	for k, s := range f.all() {
+		if !k.class.needsTrust() {
 			continue
 		}
 		value := keys.Format(s.value)
 		if k.Name == "system_prompt" {
 			value = s.value.(string)
 		}
-		asks = append(asks, Ask{k.Name, value})
+		asks = append(asks, TrustRequest{k.Name, value})
 	}
 	return asks
 }
@@ -73,8 +73,8 @@ func (f *File) Asks() []Ask {
 // Key is what the table says of a key that the file sets.
 func (f *File) Key(name string) keys.Key { return f.settings[name].key.Key }
 
-// sets are the settings, in the order of [Config.Keys]; of a nil file, none.
-func (f *File) sets() iter.Seq2[*key, setting] {
+// all are the settings, in the order of [Config.Keys]; of a nil file, none.
+func (f *File) all() iter.Seq2[*key, setting] {
 	return func(yield func(*key, setting) bool) {
 		if f == nil {
 			return
@@ -84,7 +84,7 @@ func (f *File) sets() iter.Seq2[*key, setting] {
 				return
 			}
 		}
-		for _, k := range f.named {
+		for _, k := range f.entryKeys {
 			if !yield(k, f.settings[k.Name]) {
 				return
 			}
@@ -107,7 +107,7 @@ func Load(path string, layer Layer) (*File, error) {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &keys.Error{Path: path, What: "it is not a regular file"}
+		return nil, &keys.Error{Path: path, Message: "it is not a regular file"}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func Load(path string, layer Layer) (*File, error) {
 // Parse is [Load] of what was read from the file already, by whoever checks who
 // could have written it.
 func Parse(path string, layer Layer, data []byte) (*File, error) {
-	parsed, err := fileKeys.Parse(path, data, noSecrets)
+	parsed, err := fileKeys.Parse(path, data, secretHint)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func Parse(path string, layer Layer, data []byte) (*File, error) {
 				}
 			}
 			if s.Key >= 0 {
-				k = namedTable[s.Key-len(table)].at(name)
-				f.named = append(f.named, k)
+				k = entryTable[s.Key-len(table)].keyFor(name)
+				f.entryKeys = append(f.entryKeys, k)
 			}
 		case s.Key >= 0:
 			k = &table[s.Key]
@@ -153,16 +153,16 @@ func Parse(path string, layer Layer, data []byte) (*File, error) {
 			f.settings[k.Name] = setting{k, s.Value, parsed.Line(s)}
 		}
 	}
-	slices.SortFunc(f.named, (*key).compare)
-	f.checkNamed(parsed, names)
+	slices.SortFunc(f.entryKeys, (*key).compare)
+	f.checkEntries(parsed, names)
 	if err := parsed.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// checkNamed looks for names that say too little, and for too many of them.
-func (f *File) checkNamed(parsed *keys.File, names map[string]map[string]keys.Setting) {
+// checkEntries looks for names that say too little, and for too many of them.
+func (f *File) checkEntries(parsed *keys.File, names map[string]map[string]keys.Setting) {
 	for _, table := range []struct {
 		name, needs string
 		most        int
@@ -175,7 +175,7 @@ func (f *File) checkNamed(parsed *keys.File, names map[string]map[string]keys.Se
 			}
 			for need := range strings.FieldsSeq(table.needs) {
 				// What a project changes of a profile is a part of it.
-				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || !f.says(name)) {
+				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || !f.hasEntry(name)) {
 					parsed.Fail(in[name], fmt.Errorf("%s is missing", need))
 				}
 			}
@@ -183,13 +183,13 @@ func (f *File) checkNamed(parsed *keys.File, names map[string]map[string]keys.Se
 	}
 }
 
-// says reports whether the file sets anything below a name.
-func (f *File) says(name string) bool {
-	return slices.ContainsFunc(f.named, func(k *key) bool { return k.below == name })
+// hasEntry reports whether the file sets anything below a name.
+func (f *File) hasEntry(name string) bool {
+	return slices.ContainsFunc(f.entryKeys, func(k *key) bool { return k.entryName == name })
 }
 
-// noSecrets is the answer to a key that looks as if it held a secret.
-func noSecrets(path []string) string {
+// secretHint is the answer to a key that looks as if it held a secret.
+func secretHint(path []string) string {
 	last := strings.ToLower(path[len(path)-1])
 	for _, word := range []string{"api_key", "apikey", "api-key", "secret", "token", "password"} {
 		if strings.HasSuffix(last, word) {

@@ -11,19 +11,19 @@ import (
 // Warning is a setting of a project file, or of the environment, that was
 // ignored.
 type Warning struct {
-	Path string // "environment" if it does not come from a file
-	Line int    // 0 for a variable of the environment
-	Key  string
-	What string // why, and where to put it instead; without the key
+	Path   string // "environment" if it does not come from a file
+	Line   int    // 0 for a variable of the environment
+	Key    string
+	Reason string // why, and where to put it instead; without the key
 	// Untrusted: it would count if the file were trusted.
 	Untrusted bool
 }
 
 func (w Warning) String() string {
 	if w.Line == 0 {
-		return fmt.Sprintf("%s: %s is ignored: %s", w.Path, w.Key, w.What)
+		return fmt.Sprintf("%s: %s is ignored: %s", w.Path, w.Key, w.Reason)
 	}
-	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.What)
+	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.Reason)
 }
 
 // Merge lays the files and the environment over the defaults: user, then
@@ -37,20 +37,20 @@ func (w Warning) String() string {
 // parse are reported, joined; the Config is then not to be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
-	for k, s := range user.sets() {
+	for k, s := range user.all() {
 		c.apply(k, s.value, user.source(s))
 	}
 	var warnings []Warning
-	for k, s := range project.sets() {
+	for k, s := range project.all() {
 		if old := k.get(&c); !k.projectMay(old, s.value, project.Trusted) {
 			warnings = append(warnings, Warning{
-				Path: project.Path, Line: s.line, Key: k.Name, What: k.refusal(old, c.Source(k.Name), user), Untrusted: k.class.byTrust(),
+				Path: project.Path, Line: s.line, Key: k.Name, Reason: k.refusal(old, c.Source(k.Name), user), Untrusted: k.class.needsTrust(),
 			})
 			continue
 		}
 		value, source := s.value, project.source(s)
 		switch old := k.get(&c); {
-		case k.class.byTrust():
+		case k.class.needsTrust():
 			source += ", trusted"
 		case k.class == addOnly:
 			if before := old.([]string); len(before) > 0 {
@@ -67,7 +67,7 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 			continue
 		}
 		if k.class.fileOnly() {
-			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), What: k.fileRefusal(user)})
+			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), Reason: k.fileRefusal(user)})
 			continue
 		}
 		if err := c.Set(k.Name, text, "environment "+k.env()); err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// named is a key of each table below a name that a person has chosen, such as
+// entryKey is a key of each table below a name that a person has chosen, such as
 // [profiles.work]. The variables of the environment have no say in them.
-type named struct {
+type entryKey struct {
 	keys.Key // with a word for the name in its own
 
-	class class
-	of    func(key) *key // completes the key of one table
+	class    class
+	complete func(key) *key // completes the key of one table
 }
 
 // The words that stand for a name.
@@ -39,63 +39,63 @@ const (
 	maxModelName   = 256
 )
 
-var namedTable = []named{
-	profile("provider", keys.Choice(Providers...), `"openai"`, authority,
+var entryTable = []entryKey{
+	profileField("provider", keys.Choice(Providers...), `"openai"`, authority,
 		"Another way to a model: `stockade --profile work`, or /model work in a chat, or profile = \"work\" above. Each key means what it does in [model]; provider is needed. A project's file can define a profile once you have trusted it, and never say what key one has.",
 		func(p *Profile) *string { return &p.Provider }),
-	profile("model", text(maxModelName, true), `"gpt-5"`, authority,
+	profileField("model", text(maxModelName, true), `"gpt-5"`, authority,
 		"The name of the model.",
 		func(p *Profile) *string { return &p.Name }),
-	profile("base_url", baseURL, `""`, authority,
+	profileField("base_url", baseURL, `""`, authority,
 		"Where the provider is reached. Empty: at its own address. A profile with an address gets no key but the one that it names itself, in one of the next two keys.",
 		func(p *Profile) *string { return &p.BaseURL }),
-	profile("api_key_env", variable, `""`, private,
+	profileField("api_key_env", variable, `""`, private,
 		"The environment variable that holds the key. Empty: the provider's usual one.",
 		func(p *Profile) *string { return &p.APIKeyEnv }),
-	profile("key", secretName, `""`, private,
+	profileField("key", secretName, `""`, private,
 		"The name of the secret that holds the key, in place of a variable.",
 		func(p *Profile) *string { return &p.Key }),
-	profile("stall_timeout", keys.Duration(time.Second, time.Hour), `"60s"`, authority,
+	profileField("stall_timeout", keys.Duration(time.Second, time.Hour), `"60s"`, authority,
 		"How long the provider may be silent. Not set: as in [model].",
-		func(p *Profile) *time.Duration { return &p.StallTimeout }).under("model.stall_timeout"),
-	profile("max_attempts", keys.Integer(1, 20, ""), "4", authority,
+		func(p *Profile) *time.Duration { return &p.StallTimeout }).withCap("model.stall_timeout"),
+	profileField("max_attempts", keys.Integer(1, 20, ""), "4", authority,
 		"How often one request is tried. Not set: as in [model].",
-		func(p *Profile) *int { return &p.MaxAttempts }).under("model.max_attempts"),
-	profile("context_tokens", keys.Integer(0, 100_000_000, "tokens"), "0", authority,
+		func(p *Profile) *int { return &p.MaxAttempts }).withCap("model.max_attempts"),
+	profileField("context_tokens", keys.Integer(0, 100_000_000, "tokens"), "0", authority,
 		"How many tokens the context of the model holds. 0: not known.",
 		func(p *Profile) *int { return &p.ContextTokens }),
-	profile("reasoning", reasoning, `""`, authority,
+	profileField("reasoning", reasoning, `""`, authority,
 		"How much the model thinks before it answers. Empty: as the provider has it.",
 		func(p *Profile) *string { return &p.Reasoning }),
-	profile("fallback", profileNames, "[]", authority,
+	profileField("fallback", profileNames, "[]", authority,
 		`The profiles that are asked instead where this one fails; "model" is what [model] says. Theirs are not.`,
 		func(p *Profile) *[]string { return &p.Fallback }),
 
-	price("input", "What a million tokens of requests to a model cost, so that the cost of each turn is shown. The name is that of the model, or how the names of several begin; the longest counts. No price is known that no file has. Input and output are needed.",
+	priceField("input", "What a million tokens of requests to a model cost, so that the cost of each turn is shown. The name is that of the model, or how the names of several begin; the longest counts. No price is known that no file has. Input and output are needed.",
 		func(p *Price) *float64 { return &p.Input }),
-	price("output", "What a million tokens of answers cost.",
+	priceField("output", "What a million tokens of answers cost.",
 		func(p *Price) *float64 { return &p.Output }),
-	price("cached_input", "What a million tokens cost that a request repeats and the provider has kept. Not set: as input.",
+	priceField("cached_input", "What a million tokens cost that a request repeats and the provider has kept. Not set: as input.",
 		func(p *Price) *float64 { return &p.CachedInput }),
-	price("cache_write", "What a million tokens cost that the provider keeps for the next request, where it says so. Not set: as input.",
+	priceField("cache_write", "What a million tokens cost that the provider keeps for the next request, where it says so. Not set: as input.",
 		func(p *Price) *float64 { return &p.CacheWrite }),
 }
 
-// profile makes a key of each [profiles.NAME].
-func profile[T any](name string, k keys.Kind, example string, class class, doc string, at func(*Profile) *T) named {
-	return below("profiles."+profileWord+"."+name, k, example, class, doc, func(c *Config) *map[string]Profile { return &c.Profiles }, at)
+// profileField makes a key of each [profiles.NAME].
+func profileField[T any](name string, k keys.Kind, example string, class class, doc string, at func(*Profile) *T) entryKey {
+	return entryField("profiles."+profileWord+"."+name, k, example, class, doc, func(c *Config) *map[string]Profile { return &c.Profiles }, at)
 }
 
-// price makes a key of each [prices.NAME].
-func price(name, doc string, at func(*Price) *float64) named {
-	return below("prices."+priceWord+"."+name, keys.Amount(1_000_000, "US dollars"), "0", preference, doc, func(c *Config) *map[string]Price { return &c.Prices }, at)
+// priceField makes a key of each [prices.NAME].
+func priceField(name, doc string, at func(*Price) *float64) entryKey {
+	return entryField("prices."+priceWord+"."+name, keys.Amount(1_000_000, "US dollars"), "0", preference, doc, func(c *Config) *map[string]Price { return &c.Prices }, at)
 }
 
-// below makes a key whose value lives in one field of an entry of a map.
-func below[E, T any](name string, k keys.Kind, example string, class class, doc string, in func(*Config) *map[string]E, at func(*E) *T) named {
-	return named{keys.Key{Name: name, Kind: k, Note: says[class], Example: example, Doc: doc}, class, func(k key) *key {
+// entryField makes a key whose value lives in one field of an entry of a map.
+func entryField[E, T any](name string, k keys.Kind, example string, class class, doc string, in func(*Config) *map[string]E, at func(*E) *T) entryKey {
+	return entryKey{keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: example, Doc: doc}, class, func(k key) *key {
 		k.get = func(c *Config) any {
-			e := (*in(c))[k.below]
+			e := (*in(c))[k.entryName]
 			return *at(&e)
 		}
 		k.set = func(c *Config, v any) {
@@ -103,28 +103,28 @@ func below[E, T any](name string, k keys.Kind, example string, class class, doc 
 			if *m == nil {
 				*m = map[string]E{}
 			}
-			e := (*m)[k.below]
+			e := (*m)[k.entryName]
 			*at(&e) = v.(T)
-			(*m)[k.below] = e
+			(*m)[k.entryName] = e
 		}
 		return &k
 	}}
 }
 
-// under makes an administrator's limit hold for a key, too.
-func (n named) under(limit string) named {
-	of := n.of
-	n.of = func(k key) *key { k.cappedBy = limit; return of(k) }
+// withCap makes an administrator's limit hold for a key, too.
+func (n entryKey) withCap(limit string) entryKey {
+	of := n.complete
+	n.complete = func(k key) *key { k.cappedBy = limit; return of(k) }
 	return n
 }
 
-// at is the key in the table of a name.
-func (n named) at(name string) *key {
+// keyFor is the key in the table of a name.
+func (n entryKey) keyFor(name string) *key {
 	words := strings.Split(n.Name, ".")
 	full := toml.Key{words[0], name, words[2]}.String() // quotes a name that is no bare word
 	k := n.Key
 	k.Name = full
-	return n.of(key{Key: k, class: n.class, below: name})
+	return n.complete(key{Key: k, class: n.class, entryName: name})
 }
 
 // compare orders keys below names: profiles before prices, then by the name, then as
@@ -133,11 +133,11 @@ func (k *key) compare(other *key) int {
 	place := func(k *key) (table string, index int) {
 		table, _, _ = strings.Cut(k.Name, ".")
 		last := k.Name[strings.LastIndexByte(k.Name, '.'):]
-		return table, slices.IndexFunc(namedTable, func(n named) bool { return strings.HasPrefix(n.Name, table) && strings.HasSuffix(n.Name, last) })
+		return table, slices.IndexFunc(entryTable, func(n entryKey) bool { return strings.HasPrefix(n.Name, table) && strings.HasSuffix(n.Name, last) })
 	}
 	table, index := place(k)
 	otherTable, otherIndex := place(other)
-	return cmp.Or(strings.Compare(otherTable, table), strings.Compare(k.below, other.below), index-otherIndex)
+	return cmp.Or(strings.Compare(otherTable, table), strings.Compare(k.entryName, other.entryName), index-otherIndex)
 }
 
 // checkName reports what is wrong with the name of a table.
@@ -177,9 +177,9 @@ func family(provider string) string {
 	return provider
 }
 
-// lost are the keys that hold no longer when k becomes v: what was said of one server
+// resetKeys are the keys that hold no longer when k becomes v: what was said of one server
 // is not meant for another.
-func (k *key) lost(c *Config, v any) (names []string) {
+func (k *key) resetKeys(c *Config, v any) (names []string) {
 	table, last, _ := strings.Cut(k.Name, ".")
 	switch {
 	case k.Name == "model.provider" && family(v.(string)) != family(c.Model.Provider):
@@ -187,7 +187,7 @@ func (k *key) lost(c *Config, v any) (names []string) {
 			names = append(names, "model."+key)
 		}
 	case table == "profiles" && (strings.HasSuffix(last, ".provider") || strings.HasSuffix(last, ".base_url")) && k.get(c) != v:
-		names = []string{ProfileKey(k.below, "api_key_env"), ProfileKey(k.below, "key")}
+		names = []string{ProfileKey(k.entryName, "api_key_env"), ProfileKey(k.entryName, "key")}
 	}
 	return names
 }
@@ -195,20 +195,20 @@ func (k *key) lost(c *Config, v any) (names []string) {
 // ProfileKey is the name of a key of a profile.
 func ProfileKey(name, key string) string { return toml.Key{"profiles", name, key}.String() }
 
-// Names are the names of all profiles, [ModelProfile] first.
-func (c *Config) Names() []string {
+// ProfileNames are the names of all profiles, [ModelProfile] first.
+func (c *Config) ProfileNames() []string {
 	return append([]string{ModelProfile}, slices.Sorted(maps.Keys(c.Profiles))...)
 }
 
-// Answering is what a profile says, and where it says nothing of how long is waited and
+// ResolveProfile is what a profile says, and where it says nothing of how long is waited and
 // how often is tried, what [model] says. Empty or "model" is [model].
-func (c *Config) Answering(name string) (Profile, error) {
+func (c *Config) ResolveProfile(name string) (Profile, error) {
 	if name == "" || name == ModelProfile {
 		return c.Model.Profile, nil
 	}
 	p, ok := c.Profiles[name]
 	if !ok {
-		return Profile{}, fmt.Errorf("there is no profile %q%s; there is %s", name, nearest.Hint(name, c.Names()), strings.Join(c.Names(), ", "))
+		return Profile{}, fmt.Errorf("there is no profile %q%s; there is %s", name, nearest.Hint(name, c.ProfileNames()), strings.Join(c.ProfileNames(), ", "))
 	}
 	p.StallTimeout, p.MaxAttempts = cmp.Or(p.StallTimeout, c.Model.StallTimeout), cmp.Or(p.MaxAttempts, c.Model.MaxAttempts)
 	return p, nil
@@ -221,19 +221,19 @@ func (c *Config) Check() error {
 	fail := func(key string, err error) {
 		errs = append(errs, fmt.Errorf("%s: %s: %w", strings.TrimPrefix(strings.TrimPrefix(c.Source(key), "user "), "project "), key, err))
 	}
-	if _, err := c.Answering(c.Profile); err != nil {
+	if _, err := c.ResolveProfile(c.Profile); err != nil {
 		fail("profile", err)
 	}
-	for _, name := range c.Names() {
+	for _, name := range c.ProfileNames() {
 		p, fallback := c.Model.Profile, "model.fallback"
 		if name != ModelProfile {
 			p, fallback = c.Profiles[name], ProfileKey(name, "fallback")
 			if p.Provider == "" {
-				fail(c.first(name), fmt.Errorf("the profile %s has no provider; write one of %s", name, strings.Join(Providers, ", ")))
+				fail(c.firstKeyOf(name), fmt.Errorf("the profile %s has no provider; write one of %s", name, strings.Join(Providers, ", ")))
 			}
 		}
 		for _, other := range p.Fallback {
-			switch _, err := c.Answering(other); {
+			switch _, err := c.ResolveProfile(other); {
 			case err != nil:
 				fail(fallback, err)
 			case other == name:
@@ -244,10 +244,10 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// first is a key that is set of a profile.
-func (c *Config) first(profile string) string {
-	for _, n := range namedTable {
-		if k := n.at(profile); c.named[k.Name] != nil {
+// firstKeyOf is a key that is set of a profile.
+func (c *Config) firstKeyOf(profile string) string {
+	for _, n := range entryTable {
+		if k := n.keyFor(profile); c.entryKeys[k.Name] != nil {
 			return k.Name
 		}
 	}

@@ -35,16 +35,16 @@ func TestProfilesAreReadByTheirNames(t *testing.T) {
 		"on.this-machine": {Provider: "openai", BaseURL: "http://127.0.0.1:8080/v1", Key: "LOCAL", StallTimeout: 30 * time.Second, MaxAttempts: 1},
 		"model":           {Provider: "auto", StallTimeout: 30 * time.Second, MaxAttempts: 4},
 	}
-	if diff := cmp.Diff([]string{"model", "on.this-machine", "work"}, c.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"model", "on.this-machine", "work"}, c.ProfileNames()); diff != "" {
 		t.Error(diff)
 	}
 	for name, p := range want {
-		got, err := c.Answering(name)
+		got, err := c.ResolveProfile(name)
 		if diff := cmp.Diff(p, got); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
-	if _, err := c.Answering("wrk"); err == nil || err.Error() != `there is no profile "wrk" (did you mean "work"?); there is model, on.this-machine, work` {
+	if _, err := c.ResolveProfile("wrk"); err == nil || err.Error() != `there is no profile "wrk" (did you mean "work"?); there is model, on.this-machine, work` {
 		t.Error(err)
 	}
 	var below []string
@@ -152,7 +152,7 @@ func TestAProjectsProfiles(t *testing.T) {
 		if c.profile == "" {
 			c.profile = got.Profile
 		}
-		if p, err := got.Answering(c.profile); err == nil {
+		if p, err := got.ResolveProfile(c.profile); err == nil {
 			said = strings.Join([]string{p.Provider, p.BaseURL, p.APIKeyEnv, p.Key}, " ")
 		}
 		if said != c.want || !slices.Equal(ignored, c.ignored) {
@@ -160,8 +160,8 @@ func TestAProjectsProfiles(t *testing.T) {
 		}
 	}
 	// What is ignored is not asked for either where it never counts.
-	asks := mustLoad(t, Project, "[profiles.own]\nprovider = 'openai'\nkey = 'LOCAL'").Asks()
-	if diff := cmp.Diff([]Ask{{"profiles.own.provider", `"openai"`}}, asks); diff != "" {
+	asks := mustLoad(t, Project, "[profiles.own]\nprovider = 'openai'\nkey = 'LOCAL'").TrustRequests()
+	if diff := cmp.Diff([]TrustRequest{{"profiles.own.provider", `"openai"`}}, asks); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -236,8 +236,8 @@ func TestAdministratorsLimitsHoldForProfiles(t *testing.T) {
 	if !c.Cap("model.max_attempts", 2, "administrator") {
 		t.Error("[model] is as before")
 	}
-	for _, name := range c.Names() {
-		if p, _ := c.Answering(name); p.MaxAttempts != 2 {
+	for _, name := range c.ProfileNames() {
+		if p, _ := c.ResolveProfile(name); p.MaxAttempts != 2 {
 			t.Errorf("%s: %d", name, p.MaxAttempts)
 		}
 	}
@@ -265,7 +265,7 @@ func TestTheSampleShowsNamedTables(t *testing.T) {
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(c.Keys())-len(Keys()), len(namedTable); got != want {
+	if got, want := len(c.Keys())-len(Keys()), len(entryTable); got != want {
 		t.Errorf("%d keys are shown of %d", got, want)
 	}
 	for _, key := range c.Keys() {

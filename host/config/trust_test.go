@@ -96,7 +96,7 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 		switch {
 		case projectSets(k.class):
 			may = "own"
-		case k.class.byTrust():
+		case k.class.needsTrust():
 			may = "trust"
 		}
 		if may != d.may {
@@ -106,14 +106,14 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 			continue
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
-		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
-		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of ""`, profileName.What, profileNames.What, `one of "duckduckgo"`, "URL", mounts.What, toolNames.What:
-		case "string", rules("").What:
+		switch kind, _, _ := strings.Cut(k.Kind.Summary, ","); kind {
+		case "integer", "number", "duration", "boolean", `one of "auto"`, `one of ""`, profileName.Summary, profileNames.Summary, `one of "duckduckgo"`, "URL", mounts.Summary, toolNames.Summary:
+		case "string", rules("").Summary:
 			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" && k.Name != "web.google_cx" {
-				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
+				t.Errorf("%s: %s could name a command", k.Name, k.Kind.Summary)
 			}
 		default:
-			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind.What)
+			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind.Summary)
 		}
 		for _, word := range []string{"command", "cmd", "exec", "program", "binary", "script", "hook", "plugin", "module", "server", "shell", "run", "start", "env", "helper", "pager", "editor"} {
 			last := k.Name[strings.LastIndexByte(k.Name, '.')+1:]
@@ -131,7 +131,7 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 
 // values of a key as a file can have them, strict and generous ones.
 func values(k *key) []string {
-	kind, bounds, _ := strings.Cut(k.Kind.What, ", ")
+	kind, bounds, _ := strings.Cut(k.Kind.Summary, ", ")
 	least, most, _ := strings.Cut(bounds, " to ")
 	most, _, _ = strings.Cut(most, " ")
 	switch kind {
@@ -178,7 +178,7 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 			before, after := k.get(&without), k.get(&with)
 			set, sets := project.settings[k.Name]
 			switch {
-			case !k.class.byTrust():
+			case !k.class.needsTrust():
 				if !cmp.Equal(before, after) {
 					t.Fatalf("trust changed %s from %v to %v", k.Name, before, after)
 				}
@@ -227,12 +227,12 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 				n++
 			}
 		}
-		if asks := project.Asks(); n != len(asks) {
+		if asks := project.TrustRequests(); n != len(asks) {
 			t.Fatalf("%d settings wait, %d are asked for", n, len(asks))
 		}
 	}
 	for i := range table {
-		if table[i].class.byTrust() && opened[table[i].Name] == 0 {
+		if table[i].class.needsTrust() && opened[table[i].Name] == 0 {
 			t.Errorf("%s was never set", table[i].Name)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // or to find a move.
 const maxText = 128 << 10
 
-// contextFor is how many lines stand around each difference.
-const contextFor = 3
+// contextLines is how many lines stand around each difference.
+const contextLines = 3
 
 // Limits of the search for moves.
 const (
@@ -26,8 +26,8 @@ const (
 	maxHashed = 64 << 20 // bytes of all files together
 )
 
-// take reports whether n is left, and takes it.
-func take(left *int64, n int64) bool {
+// spend reports whether n is left, and takes it.
+func spend(left *int64, n int64) bool {
 	if n > *left {
 		return false
 	}
@@ -35,13 +35,13 @@ func take(left *int64, n int64) bool {
 	return true
 }
 
-// Moves joins the removal of a file and the creation of another one into one rename if both
+// DetectRenames joins the removal of a file and the creation of another one into one rename if both
 // have the same content, or share more than half of their lines. Large files, and files beyond
 // a limit, are not compared: they stay two changes.
-func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
+func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
-	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
+	movable := func(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxMoved }
 	for i, c := range changes {
 		if movers < maxMovers && c.Kind == tool.Removed && movable(c.Before) {
 			gone[c.Before.Size] = append(gone[c.Before.Size], i)
@@ -53,7 +53,7 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	by := map[[sha256.Size]byte][]int{} // removed files by the hash of their content; each is hashed once
 	left := int64(maxHashed)
 	hash := func(v *tool.Version) (sum [sha256.Size]byte, ok bool) {
-		if ctx.Err() != nil || !take(&left, v.Size) {
+		if ctx.Err() != nil || !spend(&left, v.Size) {
 			return sum, false
 		}
 		sum, err := v.SHA256()
@@ -61,7 +61,7 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 	}
 	looked := 0
 	for i, c := range changes {
-		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" || gone[c.After.Size] == nil {
+		if c.Kind != tool.Created || !movable(c.After) || c.After.HardLink != "" || gone[c.After.Size] == nil {
 			continue
 		}
 		if looked++; looked > maxMovers {
@@ -76,27 +76,27 @@ func Moves(ctx context.Context, changes []tool.Change) []tool.Change {
 		after, ok := hash(c.After)
 		if j := by[after]; ok && len(j) > 0 {
 			by[after], took[j[0]] = j[1:], true
-			out[i] = renamed(changes[j[0]], c)
+			out[i] = joinRename(changes[j[0]], c)
 		}
 	}
-	return alike(ctx, without(out, took))
+	return joinSimilar(ctx, removeAt(out, took))
 }
 
-// maxAlike limits the removed files, and the new ones, that are compared with each other.
-const maxAlike = 10
+// maxSimilar limits the removed files, and the new ones, that are compared with each other.
+const maxSimilar = 10
 
-// alike does what [Moves] does for texts that are similar, but not equal.
-func alike(ctx context.Context, changes []tool.Change) []tool.Change {
+// joinSimilar does what [DetectRenames] does for texts that are similar, but not equal.
+func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {
 		switch {
 		case c.Kind == tool.Removed && isSmall(c.Before):
 			gone = append(gone, i)
-		case c.Kind == tool.Created && isSmall(c.After) && c.After.Twin == "":
+		case c.Kind == tool.Created && isSmall(c.After) && c.After.HardLink == "":
 			made = append(made, i)
 		}
 	}
-	if len(gone) == 0 || len(made) == 0 || len(gone) > maxAlike || len(made) > maxAlike || ctx.Err() != nil {
+	if len(gone) == 0 || len(made) == 0 || len(gone) > maxSimilar || len(made) > maxSimilar || ctx.Err() != nil {
 		return changes
 	}
 	textOf := func(v *tool.Version) string {
@@ -112,25 +112,25 @@ func alike(ctx context.Context, changes []tool.Change) []tool.Change {
 	for _, i := range made {
 		text, best, most := textOf(changes[i].After), -1, 0
 		for _, j := range gone {
-			if n := shared(text, texts[j]); !took[j] && n > most && 2*n > max(inLines(text), inLines(texts[j])) {
+			if n := sharedBytes(text, texts[j]); !took[j] && n > most && 2*n > max(bytesInLines(text), bytesInLines(texts[j])) {
 				best, most = j, n
 			}
 		}
 		if best >= 0 {
 			took[best] = true
-			out[i] = renamed(changes[best], changes[i])
+			out[i] = joinRename(changes[best], changes[i])
 		}
 	}
-	return without(out, took)
+	return removeAt(out, took)
 }
 
-func isSmall(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxText }
+func isSmall(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxText }
 
-// inLines counts the bytes of a text without its line ends.
-func inLines(text string) int { return len(text) - strings.Count(text, "\n") }
+// bytesInLines counts the bytes of a text without its line ends.
+func bytesInLines(text string) int { return len(text) - strings.Count(text, "\n") }
 
-// shared counts the bytes of the lines that two texts have in common, without line ends.
-func shared(a, b string) (bytes int) {
+// sharedBytes counts the bytes of the lines that two texts have in common, without line ends.
+func sharedBytes(a, b string) (bytes int) {
 	times := map[string]int{}
 	for line := range strings.SplitSeq(a, "\n") {
 		times[line]++
@@ -144,13 +144,13 @@ func shared(a, b string) (bytes int) {
 	return bytes
 }
 
-// renamed joins a removal and a creation into a rename.
-func renamed(gone, made tool.Change) tool.Change {
+// joinRename joins a removal and a creation into a rename.
+func joinRename(gone, made tool.Change) tool.Change {
 	return tool.Change{Path: made.Path, From: gone.Path, Kind: tool.Renamed, Before: gone.Before, After: made.After}
 }
 
-// without removes the changes at some indexes, in place.
-func without(changes []tool.Change, places map[int]bool) []tool.Change {
+// removeAt removes the changes at some indexes, in place.
+func removeAt(changes []tool.Change, places map[int]bool) []tool.Change {
 	kept := changes[:0]
 	for i, c := range changes {
 		if !places[i] {
@@ -160,7 +160,7 @@ func without(changes []tool.Change, places map[int]bool) []tool.Change {
 	return kept
 }
 
-func regular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
+func isRegular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 
 // bitsForOthers returns the bits of a mode that let anybody write, or that make a file run as
 // another user or group: the write bit for others, setuid and setgid.
@@ -168,4 +168,4 @@ func bitsForOthers(mode fs.FileMode) fs.FileMode {
 	return mode & (0o002 | fs.ModeSetuid | fs.ModeSetgid)
 }
 
-func forOthers(v *tool.Version) bool { return bitsForOthers(v.Mode) != 0 }
+func opensToOthers(v *tool.Version) bool { return bitsForOthers(v.Mode) != 0 }

@@ -93,8 +93,8 @@ func TestUnified(t *testing.T) {
 			"b: it is no text (1 byte)\nrenamed b from a\n"},
 		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
 			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
-		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, Names: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
-		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.Times, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
+		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, LinkCount: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
+		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.TimesChanged, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
 		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
 	} {
@@ -187,7 +187,7 @@ func TestWhatWasMoved(t *testing.T) {
 		{Path: "/ws/c.go", Kind: tool.Removed, Before: one},
 		{Path: "/ws/d/a.go", Kind: tool.Created, After: one},
 		{Path: "/ws/d/empty", Kind: tool.Created, After: file("")},
-		{Path: "/ws/e1", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.Times, Before: times, After: times},
+		{Path: "/ws/e1", Kind: tool.TimesChanged, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.TimesChanged, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.TimesChanged, Before: times, After: times},
 	}
 	want := []string{"removed b.go (12 bytes)", "removed c.go (12 bytes)", "renamed d/a.go from a.go", "created d/empty (0 bytes)", "times of 3 files in ."}
 	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
@@ -212,7 +212,7 @@ func TestWhatWasMovedAndChanged(t *testing.T) {
 	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
-	if _, added, removed := Of(Moves(t.Context(), changes)[1], "/ws", func([]byte) bool { return false }); added != 1 || removed != 0 {
+	if _, added, removed := Unified(DetectRenames(t.Context(), changes)[1], "/ws", func([]byte) bool { return false }); added != 1 || removed != 0 {
 		t.Errorf("+%d -%d", added, removed)
 	}
 }
@@ -252,7 +252,7 @@ func TestWhatWasMovedIsBounded(t *testing.T) {
 				tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Removed, Before: counted(test.size, a, &read)},
 				tool.Change{Path: fmt.Sprintf("/ws/d/%04d", i), Kind: tool.Created, After: counted(test.size, b, &read)})
 		}
-		got := Moves(t.Context(), changes)
+		got := DetectRenames(t.Context(), changes)
 		if read > test.most || read == 0 || test.same != (len(got) == len(changes)-maxMovers) || !test.same && len(got) != len(changes) {
 			t.Errorf("%s: %d bytes were read, and there are %d changes", test.name, read, len(got))
 		}

@@ -9,37 +9,37 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/charset"
 )
 
-const windows = "Windows-1252"
+const windows1252 = "Windows-1252"
 
-// inWords has the names of the encodings for people; plain UTF-8 is not named.
-var inWords = map[charset.Form]string{
-	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows,
+// encodingNames has the names of the encodings for people; plain UTF-8 is not named.
+var encodingNames = map[charset.Form]string{
+	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows1252,
 }
 
-// decoded returns a file as UTF-8 without its byte order mark, and the name of its encoding,
+// decodeText returns a file as UTF-8 without its byte order mark, and the name of its encoding,
 // which is empty for plain UTF-8. told names the encoding if the file does not tell it. ok is
 // false if the file is not text, or cannot be decoded.
-func decoded(data []byte, told string) (text, encoding string, ok bool) {
+func decodeText(data []byte, told string) (text, encoding string, ok bool) {
 	named, _ := charset.Named(told)
 	e := charset.Of(data).Told(named, data)
 	raw, ok := e.Decode(data)
 	if !ok && named.Form != "" {
-		return decoded(data, "")
+		return decodeText(data, "")
 	}
 	wide := e.Form == charset.UTF16LE || e.Form == charset.UTF16BE
-	if !ok || !utf8.Valid(raw) || wide && hasLines(data[len(e.Mark):]) || !wide && bytes.IndexByte(data, 0) >= 0 {
+	if !ok || !utf8.Valid(raw) || wide && holdsASCII(data[len(e.Mark):]) || !wide && bytes.IndexByte(data, 0) >= 0 {
 		return "", "", false
 	}
-	encoding = cmp.Or(inWords[e.Form], charset.Encoding{Form: e.Form}.String())
+	encoding = cmp.Or(encodingNames[e.Form], charset.Encoding{Form: e.Form}.String())
 	if e.Mark != "" {
 		encoding = cmp.Or(encoding, "UTF-8") + " with a byte order mark"
 	}
 	return string(raw), encoding, true
 }
 
-// within returns the characters of ASCII that a shell sees in a file and its text does not have:
+// hiddenShellChars returns the characters of ASCII that a shell sees in a file and its text does not have:
 // some encodings use them for parts of other characters.
-func within(data []byte, text string) (out string) {
+func hiddenShellChars(data []byte, text string) (out string) {
 	for _, c := range []string{"`", "|", `\`} {
 		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {
 			out += c
@@ -55,9 +55,9 @@ const (
 	leastRun  = 8
 )
 
-// hasLines reports whether bytes with a UTF-16 mark hold ASCII, or no zero byte, which every line
+// holdsASCII reports whether bytes with a UTF-16 mark hold ASCII, or no zero byte, which every line
 // end has in UTF-16. A program that does not know UTF-16 could run such bytes as its input.
-func hasLines(data []byte) bool {
+func holdsASCII(data []byte) bool {
 	other := func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimRight(line, "\r\n")

@@ -20,39 +20,39 @@ type (
 	hash string // of an object, or the text that a reference has in place of one
 	ref  string // the name of a reference, in full
 
-	// list is some texts; where space is short, at most as many as most are shown.
-	list struct {
+	// textList is some texts; where space is short, at most as many as most are shown.
+	textList struct {
 		texts  []string
 		most   int
 		quoted bool
 	}
-	// more is some facts that are only counted where space is short.
-	more []fact
+	// moreFacts is some facts that are only counted where space is short.
+	moreFacts []fact
 )
 
 // maxFiles limits the texts of most lists where space is short.
 const maxFiles = 12
 
-func names(texts ...string) list { return list{texts, maxFiles, false} }
+func nameList(texts ...string) textList { return textList{texts, maxFiles, false} }
 
-func quotes(texts ...string) list { return list{texts, maxFiles, true} }
+func quoteList(texts ...string) textList { return textList{texts, maxFiles, true} }
 
 // loss says what a fact takes away from a repository. Lower values are shown first.
 type loss int
 
 const (
-	unseen    loss = iota - 1 // something was not looked at: an answer holds for this call only
-	objects                   // or stashes
-	commits                   // some that no reference leads to any more
-	reference                 // a reference that is gone
-	noLoss
+	lossUnknown   loss = iota - 1 // something was not looked at: an answer holds for this call only
+	lossObjects                   // or stashes
+	lossCommits                   // some that no reference leads to any more
+	lossReference                 // a reference that is gone
+	lossNone
 )
 
 // fact returns a fact in words. all says that nothing may be left out; otherwise cut reports
 // whether something is only counted.
 func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	short := func(text string) string {
-		if text = s.concealed(text); !all {
+		if text = s.redact(text); !all {
 			text = clip(text)
 		}
 		return text
@@ -63,10 +63,10 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 		case string:
 			out.WriteString(p)
 		case hash:
-			out.WriteString(id(s.concealed(string(p))))
+			out.WriteString(id(s.redact(string(p))))
 		case ref:
-			out.WriteString(refName(s.concealed(string(p))))
-		case list:
+			out.WriteString(refName(s.redact(string(p))))
+		case textList:
 			most := len(p.texts)
 			if !all {
 				most = min(most, p.most)
@@ -83,7 +83,7 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 				told, cut = append(told, fmt.Sprintf("%d more", beside)), true
 			}
 			out.WriteString(strings.Join(told, ", "))
-		case more:
+		case moreFacts:
 			if cut = !all; cut {
 				out.WriteString(count(len(p), "more reference") + " moved or removed")
 				break
@@ -102,7 +102,7 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 
 // refName returns the name of a reference for people.
 func refName(name string) string {
-	if branch, ok := strings.CutPrefix(name, branches); ok {
+	if branch, ok := strings.CutPrefix(name, branchPrefix); ok {
 		return "branch " + word(branch)
 	}
 	if tag, ok := strings.CutPrefix(name, "refs/tags/"); ok {
@@ -124,50 +124,50 @@ func id(s string) string {
 
 // factOf returns the fact of a changed reference, with the commits that are lost with it.
 func factOf(r git.Ref) fact {
-	branch, onBranch := strings.CutPrefix(r.Name, branches)
-	target, symbolic := strings.CutPrefix(r.After, "ref: "+branches)
+	branch, onBranch := strings.CutPrefix(r.Name, branchPrefix)
+	target, symbolic := strings.CutPrefix(r.After, "ref: "+branchPrefix)
 	isHead := r.Name == "HEAD"
 	gained := ""
-	if r.Gained > 0 {
-		gained = ", with " + count(r.Gained, "commit") + " from elsewhere"
+	if r.GainedCommits > 0 {
+		gained = ", with " + count(r.GainedCommits, "commit") + " from elsewhere"
 	}
-	f, none := fact{loss: noLoss}, ""
+	f, none := fact{loss: lossNone}, ""
 	say := func(parts ...any) { f.parts = append(f.parts, parts...) }
 	switch {
 	case r.After == "":
-		f.loss = reference
+		f.loss = lossReference
 		say(ref(r.Name), " removed")
 	case isHead && symbolic:
-		say("on branch ", names(target))
-	case isHead && r.New == 0:
+		say("on branch ", nameList(target))
+	case isHead && r.NewCommits == 0:
 		say("HEAD at ", hash(r.After), ", on no branch")
-	case (isHead || onBranch) && isHash(r.Before) && !r.Forward:
-		say(names(branch), " moves from ", hash(r.Before), " to ", hash(r.After))
-		if r.New > 0 {
-			say(", with "+count(r.New, "new commit")+": ", quotes(r.Subject))
+	case (isHead || onBranch) && isHash(r.Before) && !r.FastForward:
+		say(nameList(branch), " moves from ", hash(r.Before), " to ", hash(r.After))
+		if r.NewCommits > 0 {
+			say(", with "+count(r.NewCommits, "new commit")+": ", quoteList(r.Subject))
 		}
 		none = ", and no commit is lost"
 	case isHead:
-		say(count(r.New, "commit")+" on no branch: ", quotes(r.Subject), gained)
-	case onBranch && r.New > 0:
-		say(count(r.New, "commit")+" on ", names(branch), ": ", quotes(r.Subject), gained)
+		say(count(r.NewCommits, "commit")+" on no branch: ", quoteList(r.Subject), gained)
+	case onBranch && r.NewCommits > 0:
+		say(count(r.NewCommits, "commit")+" on ", nameList(branch), ": ", quoteList(r.Subject), gained)
 	case r.Before == "":
 		say(ref(r.Name), " at ", hash(r.After))
 	default:
 		say(ref(r.Name), " moves from ", hash(r.Before), " to ", hash(r.After))
-		if r.Forward {
+		if r.FastForward {
 			say(", which follows it" + gained)
 		}
 	}
-	if n := len(r.Lost); n > 0 || r.LostMore {
-		f.loss = commits
+	if n := len(r.LostCommits); n > 0 || r.MayHaveLostMore {
+		f.loss = lossCommits
 		switch {
 		case n == 0:
 			say(", and it is not known which commits are lost")
-		case r.LostMore:
-			say(", and these commits are lost and maybe more: ", quotes(r.Lost...))
+		case r.MayHaveLostMore:
+			say(", and these commits are lost and maybe more: ", quoteList(r.LostCommits...))
 		default:
-			say(", and "+count(n, "commit")+" lost: ", quotes(r.Lost...))
+			say(", and "+count(n, "commit")+" lost: ", quoteList(r.LostCommits...))
 		}
 	} else {
 		say(none)
@@ -180,13 +180,13 @@ func factOf(r git.Ref) fact {
 func ordered(refs []git.Ref) []git.Ref {
 	order := func(r git.Ref) int {
 		switch {
-		case len(r.Lost) > 0 || r.LostMore:
+		case len(r.LostCommits) > 0 || r.MayHaveLostMore:
 			return 0
 		case strings.HasPrefix(r.Name, "refs/replace/"): // git shows other objects by it
 			return 1
 		case r.After == "":
 			return 2
-		case r.Before != "" && !r.Forward:
+		case r.Before != "" && !r.FastForward:
 			return 3
 		}
 		return 4

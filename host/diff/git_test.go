@@ -242,7 +242,7 @@ func TestTheNextStepsOfARebase(t *testing.T) {
 		{"too many", strings.Repeat("exec a\n", maxSteps+1), "whose next steps cannot be read here"},
 		{"after what is read", strings.Repeat("# a\n", maxText/4) + "exec rm\n", "whose next steps cannot be read here"},
 	} {
-		if got, _ := (&Set{}).fact(fact{parts: todo(file(test.todo))}, false); got != " "+test.want {
+		if got, _ := (&Set{}).fact(fact{parts: nextSteps(file(test.todo))}, false); got != " "+test.want {
 			t.Errorf("%s: %q", test.name, got)
 		}
 	}
@@ -253,7 +253,7 @@ func TestNothingInARepositoryIsLost(t *testing.T) {
 	v, link := file("x"), &tool.Version{Mode: fs.ModeSymlink | 0o777, Target: "/x"}
 	dir := &tool.Version{Mode: fs.ModeDir | 0o755}
 	twin := file("x")
-	twin.Twin = "/ws/other"
+	twin.HardLink = "/ws/other"
 	for _, test := range []struct {
 		name    string
 		changes []tool.Change
@@ -267,7 +267,7 @@ func TestNothingInARepositoryIsLost(t *testing.T) {
 		{"all of it", []tool.Change{{Path: "/ws/.git", Kind: tool.DirectoryRemoved, Before: dir}, {Path: "/ws/.git/hooks", Kind: tool.DirectoryRemoved, Before: dir}}, []string{"directory removed .git", "directory removed .git/hooks"}},
 		{"a rebase that is cut off", []tool.Change{{Path: "/ws/.git/rebase-merge/git-rebase-todo", Kind: tool.Removed, Before: v}, {Path: "/ws/.git/rebase-merge/done", Kind: tool.Created, After: link}},
 			[]string{"removed .git/rebase-merge/git-rebase-todo (1 byte)", "created .git/rebase-merge/done (symbolic link to /x)"}},
-		{"times", []tool.Change{{Path: "/ws/.git/objects/aa/b", Kind: tool.Times, Before: v, After: v}, {Path: "/ws/.git/logs", Kind: tool.Times, Before: dir, After: dir}}, []string{"git: 2 changes of its own"}},
+		{"times", []tool.Change{{Path: "/ws/.git/objects/aa/b", Kind: tool.TimesChanged, Before: v, After: v}, {Path: "/ws/.git/logs", Kind: tool.TimesChanged, Before: dir, After: dir}}, []string{"git: 2 changes of its own"}},
 	} {
 		got := Summary(t.Context(), test.changes, "/ws", 9)
 		slices.Sort(got)
@@ -298,7 +298,7 @@ func TestNoTime(t *testing.T) {
 	if d := cmp.Diff(want, Summary(ctx, changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
-	if set := New(ctx, changes, "/ws", nil); set.Whole() || !strings.HasPrefix(set.String(), strings.Join(want[:2], "\n")) {
-		t.Errorf("all %t: %s", set.Whole(), set)
+	if set := New(ctx, changes, "/ws", nil); set.ShowsAll() || !strings.HasPrefix(set.String(), strings.Join(want[:2], "\n")) {
+		t.Errorf("all %t: %s", set.ShowsAll(), set)
 	}
 }

@@ -20,14 +20,14 @@ import (
 // described by the facts of a repository. [New] makes it, and it does not change. It is safe for
 // concurrent use.
 type Set struct {
-	Dir     string        // names below it are shown relative to it
-	Changes []tool.Change // first those that belong to entries
-	Entries []Entry       // the highest care first
-	Unshown []Unshown     // contents that [Set.Text] does not show
-	NoTime  bool          // the context ended before everything was looked at
+	Dir      string        // names below it are shown relative to it
+	Changes  []tool.Change // first those that belong to entries
+	Entries  []Entry       // the highest care first
+	Unshown  []Unshown     // contents that [Set.Text] does not show
+	TimedOut bool          // the context ended before everything was looked at
 
 	all          []tool.Change // Changes, and after them the files that commits or the index hold
-	in           []string      // the commits of those files; empty: the index
+	heldIn       []string      // the commits of those files; empty: the index
 	repositories []*repository
 	digest       [sha256.Size]byte
 	source       *source
@@ -45,14 +45,14 @@ type Care uint8
 
 // The cares. The callback of [New] returns Special, Runs or Plain; the others are found here.
 const (
-	Plain   Care = iota
-	Moved        // it was moved here from another directory
-	Open         // anybody may write to it now, or it runs as another user or group now
-	Program      // it is executable now
-	Special      // it is on the list of paths that need care
-	Gone         // it is removed
-	Runs         // git runs it, or obeys it
-	Held         // a commit or the index holds it, and the worktree does not have it so
+	CarePlain      Care = iota
+	CareMoved           // it was moved here from another directory
+	CareExposed         // anybody may write to it now, or it runs as another user or group now
+	CareExecutable      // it is executable now
+	CareSpecial         // it is on the list of paths that need care
+	CareRemoved         // it is removed
+	CareRunByGit        // git runs it, or obeys it
+	CareHeldByGit       // a commit or the index holds it, and the worktree does not have it so
 )
 
 // Form says which changes an entry stands for.
@@ -60,10 +60,10 @@ type Form uint8
 
 // The forms.
 const (
-	Single  Form = iota // one change, or a file that git holds
-	Tree                // a directory that is new or gone, with all in it
-	Beside              // files of one kind in one directory
-	Several             // changes of one care in the directories of Places
+	FormSingle  Form = iota // one change, or a file that git holds
+	FormTree                // a directory that is new or gone, with all in it
+	FormSameDir             // files of one kind in one directory
+	FormSeveral             // changes of one care in the directories of Places
 )
 
 // Entry stands for one or more changes that are shown together.
@@ -71,7 +71,7 @@ type Entry struct {
 	Form    Form
 	Care    Care
 	Change  tool.Change // the only one, the one of the directory, or the first
-	Where   string      // for Held: the hash of the commit; empty: the index
+	Commit  string      // for Held: the hash of the commit; empty: the index
 	Files   int         // how many files are new, changed or gone
 	Dirs    int         // how many directories
 	Bytes   int64       // the size of these files, now or before
@@ -87,30 +87,30 @@ type Place struct {
 	Others  bool // Changes has only those below Dir that no other place counts
 }
 
-// why is the reason why a content is not shown, in words for one file and for several.
-type why [2]string
+// reason is the reason why a content is not shown, in words for one file and for several.
+type reason [2]string
 
 var (
-	noText     = why{"it is no text", "they are no text"}
-	tooLong    = why{"there is too much of it", "there is too much of them"}
-	tooMany    = why{"nobody has looked whether it is text", "nobody has looked whether they are text"}
-	unreadable = why{"it cannot be read", "they cannot be read"}
+	noText     = reason{"it is no text", "they are no text"}
+	tooLong    = reason{"there is too much of it", "there is too much of them"}
+	tooMany    = reason{"nobody has looked whether it is text", "nobody has looked whether they are text"}
+	unreadable = reason{"it cannot be read", "they cannot be read"}
 )
 
 // Unshown is a content that [Set.Text] does not show.
 type Unshown struct {
 	Change int // its index, for [Set.At]
 
-	why   why
-	bytes int64 // its size, now or before
-	known bool  // it brings nothing new: the file is removed, or its content stays
-	err   error // set if the content is unreadable
+	reason     reason
+	bytes      int64 // its size, now or before
+	nothingNew bool  // it brings nothing new: the file is removed, or its content stays
+	err        error // set if the content is unreadable
 }
 
-// Whole reports whether a person can see all that is new, so that no line is red. If it is false,
+// ShowsAll reports whether a person can see all that is new, so that no line is red. If it is false,
 // an answer holds for this call only.
-func (s *Set) Whole() bool {
-	return s == nil || !slices.ContainsFunc(s.Told(1), func(t Told) bool { return t.Red })
+func (s *Set) ShowsAll() bool {
+	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }
 
 // Empty reports whether nothing is changed.
@@ -148,12 +148,12 @@ func (s *Set) Close() {
 }
 
 // New groups changes for people. Names below dir are shown relative to it. dirs are the results of
-// [git.Check] for the changes. care returns [Special], [Runs] or else [Plain] for a change; it may
+// [git.Check] for the changes. care returns [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may
 // be nil. Nothing is read after the end of ctx, but contents can be read until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
-	s.look(ctx)
-	s.NoTime = ctx.Err() != nil
+	s.readContents(ctx)
+	s.TimedOut = ctx.Err() != nil
 	return s
 }
 
@@ -164,10 +164,10 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	s.repositories = found
 	var told, held []tool.Change
 	for _, r := range found {
-		others = append(others, r.tells(ctx)...)
-		told, held, s.in = append(told, r.told...), append(held, r.held...), append(s.in, r.in...)
+		others = append(others, r.collectFacts(ctx)...)
+		told, held, s.heldIn = append(told, r.described...), append(held, r.held...), append(s.heldIn, r.heldIn...)
 	}
-	others = Moves(ctx, others)
+	others = DetectRenames(ctx, others)
 	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // sorts what is in a directory right behind it
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, told, held)
@@ -177,9 +177,9 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
 	slices.SortStableFunc(s.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Care, a.Care), a.news()/2-b.news()/2)
+		return cmp.Or(cmp.Compare(b.Care, a.Care), a.rank()/2-b.rank()/2)
 	})
-	s.NoTime = ctx.Err() != nil
+	s.TimedOut = ctx.Err() != nil
 	return s
 }
 
@@ -187,25 +187,25 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 func (s *Set) single(i int) Entry {
 	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
 	if held := i - len(s.Changes); held >= 0 {
-		e.Care, e.Where = Held, s.in[held]
+		e.Care, e.Commit = CareHeldByGit, s.heldIn[held]
 	}
 	return e
 }
 
-// news returns the rank of an entry among others of its care where space is short: 0 for changes of
+// rank returns the rank of an entry among others of its care where space is short: 0 for changes of
 // what was there before, 1 for new files and directories, 2 for changes of a time, always last.
-func (e Entry) news() int {
+func (e Entry) rank() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
 		return 1
-	case tool.Times:
+	case tool.TimesChanged:
 		return 2
 	}
 	return 0
 }
 
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
-	known := Plain
+	known := CarePlain
 	if care != nil {
 		known = care(c)
 	}
@@ -215,18 +215,18 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	}
 	switch {
 	case c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved:
-		return Gone
-	case known != Plain:
+		return CareRemoved
+	case known != CarePlain:
 		return known
 	case c.After == nil:
-	case regular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
-		return Program
+	case isRegular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
+		return CareExecutable
 	case c.After.Mode.Type() != fs.ModeSymlink && bitsForOthers(c.After.Mode)&^was != 0:
-		return Open
+		return CareExposed
 	case movedFrom(c) != "":
-		return Moved
+		return CareMoved
 	}
-	return Plain
+	return CarePlain
 }
 
 // movedFrom returns the directory that a rename takes a file out of; empty if it takes none.
@@ -250,8 +250,8 @@ func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	tree := -1 // the index of the last new or removed directory
 	for i, c := range changes {
 		care := careOf(c, care)
-		if tree >= 0 && len(changes) >= minGroup && all[tree].holds(c, care) {
-			all[tree].Form = Tree
+		if tree >= 0 && len(changes) >= minGroup && all[tree].covers(c, care) {
+			all[tree].Form = FormTree
 			all[tree].add(c, i)
 			continue
 		}
@@ -264,11 +264,11 @@ func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 		}
 		all = append(all, e)
 	}
-	return besides(all)
+	return joinSiblings(all)
 }
 
-// besides joins many files of one kind in one directory into one entry.
-func besides(all []Entry) []Entry {
+// joinSiblings joins many files of one kind in one directory into one entry.
+func joinSiblings(all []Entry) []Entry {
 	type place struct {
 		kind tool.ChangeKind
 		care Care
@@ -277,7 +277,7 @@ func besides(all []Entry) []Entry {
 	none := place{}
 	placeOf := func(e Entry) place {
 		kind := e.Change.Kind
-		if (kind == tool.Created || kind == tool.Modified || kind == tool.Times) && regular(e.Change.After) && (e.Care == Plain || e.Care == Program) {
+		if (kind == tool.Created || kind == tool.Modified || kind == tool.TimesChanged) && isRegular(e.Change.After) && (e.Care == CarePlain || e.Care == CareExecutable) {
 			return place{kind, e.Care, filepath.Dir(e.Change.Path)}
 		}
 		return none
@@ -291,7 +291,7 @@ func besides(all []Entry) []Entry {
 	for _, e := range all {
 		p := placeOf(e)
 		least := minGroup
-		if p.kind == tool.Times {
+		if p.kind == tool.TimesChanged {
 			least = minTimes
 		}
 		if i, ok := first[p]; ok {
@@ -299,7 +299,7 @@ func besides(all []Entry) []Entry {
 			continue
 		}
 		if p != none && in[p] >= least {
-			first[p], e.Form = len(short), Beside
+			first[p], e.Form = len(short), FormSameDir
 		}
 		short = append(short, e)
 	}
@@ -315,28 +315,28 @@ func (e *Entry) add(c tool.Change, i int) {
 		e.Dirs++
 	default:
 		e.Files++
-		if regular(v) {
+		if isRegular(v) {
 			e.Bytes += v.Size
 		}
 	}
 }
 
-// holds reports whether a change is covered by an entry for a new or removed directory.
-func (e *Entry) holds(c tool.Change, care Care) bool {
+// covers reports whether a change is covered by an entry for a new or removed directory.
+func (e *Entry) covers(c tool.Change, care Care) bool {
 	if !strings.HasPrefix(c.Path, e.Change.Path+"/") {
 		return false
 	}
 	switch e.Change.Kind {
 	case tool.DirectoryCreated:
-		return care == Plain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && regular(c.After))
+		return care == CarePlain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && isRegular(c.After))
 	case tool.DirectoryRemoved:
 		return c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved
 	}
 	return false
 }
 
-// named is the number of entries of a care that are listed one by one even where space is short.
-const named = 2
+// maxListed is the number of entries of a care that are listed one by one even where space is short.
+const maxListed = 2
 
 // short returns about so many entries at most. Too many of one care are joined into one; plain ones
 // without room are joined into one at the end.
@@ -348,20 +348,20 @@ func (s *Set) short(most int) (out []Entry) {
 	careful := 0
 	for _, e := range s.Entries {
 		byCare[e.Care] = append(byCare[e.Care], e)
-		if e.Care != Plain {
+		if e.Care != CarePlain {
 			careful++
 		}
 	}
-	for care := Held; care > Plain; care-- {
-		if es := byCare[care]; careful <= most/2 || len(es) <= named {
+	for care := CareHeldByGit; care > CarePlain; care-- {
+		if es := byCare[care]; careful <= most/2 || len(es) <= maxListed {
 			out = append(out, es...)
 		} else {
 			out = append(out, s.several(es))
 		}
 	}
-	plain := slices.Clone(byCare[Plain])
+	plain := slices.Clone(byCare[CarePlain])
 	slices.SortStableFunc(plain, func(a, b Entry) int { // largest groups first
-		return cmp.Or(a.news()-b.news(), len(b.Members)-len(a.Members))
+		return cmp.Or(a.rank()-b.rank(), len(b.Members)-len(a.Members))
 	})
 	if room := max(most-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
@@ -372,7 +372,7 @@ func (s *Set) short(most int) (out []Entry) {
 
 // several joins entries into one.
 func (s *Set) several(entries []Entry) Entry {
-	out := Entry{Form: Several, Care: entries[0].Care, Change: entries[0].Change}
+	out := Entry{Form: FormSeveral, Care: entries[0].Care, Change: entries[0].Change}
 	dirs, from := map[string]int{}, map[string]int{}
 	for _, e := range entries {
 		if dir := movedFrom(e.Change); dir != "" { // moved files are never in a group
@@ -380,7 +380,7 @@ func (s *Set) several(entries []Entry) Entry {
 		}
 		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
 		out.Members = append(out.Members, e.Members...)
-		if e.Form == Tree {
+		if e.Form == FormTree {
 			dirs[e.Change.Path] += len(e.Members)
 		} else {
 			dirs[filepath.Dir(e.Change.Path)] += len(e.Members)
@@ -448,8 +448,8 @@ func upTo(path string, from, names int) string {
 	return path
 }
 
-// bulk is the size in bytes, before and after together, from which on a change counts as large.
-const bulk = 8 << 10
+// largeBytes is the size in bytes, before and after together, from which on a change counts as large.
+const largeBytes = 8 << 10
 
 // Order returns the indexes of the changes in the order in which they are shown one by one: the
 // highest care first, and within one care large contents last.
@@ -462,7 +462,7 @@ func (s *Set) Order() (order []int) {
 	for _, e := range s.Entries {
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
-			keys[i] = key{e.Care, max(SizeOf(s.At(i)), bulk)}
+			keys[i] = key{e.Care, max(SizeOf(s.At(i)), largeBytes)}
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
@@ -473,11 +473,11 @@ func (s *Set) Order() (order []int) {
 
 // SizeOf returns how many bytes [Set.Text] has to compare for a change.
 func SizeOf(c tool.Change) (n int64) {
-	if c.Kind == tool.Times || c.Kind == tool.ModeChanged {
+	if c.Kind == tool.TimesChanged || c.Kind == tool.ModeChanged {
 		return 0
 	}
 	for _, v := range []*tool.Version{c.Before, c.After} {
-		if regular(v) {
+		if isRegular(v) {
 			n += v.Size
 		}
 	}
@@ -486,23 +486,23 @@ func SizeOf(c tool.Change) (n int64) {
 
 // Limits of the contents that are read.
 const (
-	maxShown  = 64 << 20 // bytes of all contents
-	maxLooked = 10_000   // contents
+	maxShown = 64 << 20 // bytes of all contents
+	maxRead  = 10_000   // contents
 )
 
-// look reads all contents that can be shown, and notes those that cannot.
-func (s *Set) look(ctx context.Context) {
+// readContents reads all contents that can be shown, and notes those that cannot.
+func (s *Set) readContents(ctx context.Context) {
 	sums := sha256.New()
 	for _, c := range s.all {
 		fmt.Fprintf(sums, "%q %q %q", c.Path, c.From, c.Kind)
 		for _, v := range []*tool.Version{c.Before, c.After} {
 			if v != nil {
-				fmt.Fprintf(sums, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.Twin, v.Names, v.ModTime)
+				fmt.Fprintf(sums, " %d %d %q %q %d %v", v.Size, v.Mode, v.Target, v.HardLink, v.LinkCount, v.ModTime)
 			}
 			fmt.Fprintln(sums)
 		}
 	}
-	fmt.Fprintf(sums, "%q", s.in)
+	fmt.Fprintf(sums, "%q", s.heldIn)
 	for _, r := range s.repositories {
 		fmt.Fprintf(sums, "%q %#v", r.root, r.facts)
 	}
@@ -513,13 +513,13 @@ func (s *Set) look(ctx context.Context) {
 		if size == 0 {
 			continue
 		}
-		u := Unshown{Change: i, why: noText, bytes: cmp.Or(c.After, c.Before).Size, known: c.After == nil}
+		u := Unshown{Change: i, reason: noText, bytes: cmp.Or(c.After, c.Before).Size, nothingNew: c.After == nil}
 		looked++
 		switch {
-		case looked > maxLooked || ctx.Err() != nil:
-			u.why = tooMany
+		case looked > maxRead || ctx.Err() != nil:
+			u.reason = tooMany
 		case size > left:
-			u.why = tooLong
+			u.reason = tooLong
 		default:
 			left -= size
 			_, was, err := read(c.Before, maxShown)
@@ -530,14 +530,14 @@ func (s *Set) look(ctx context.Context) {
 			case err == nil && isErr == nil:
 				continue
 			case err != nil && err != errNoText:
-				u.why, u.err = unreadable, err
+				u.reason, u.err = unreadable, err
 			case isErr != nil && isErr != errNoText:
-				u.why, u.err = unreadable, isErr
+				u.reason, u.err = unreadable, isErr
 			default:
-				u.known = u.known || regular(c.Before) && was == is
+				u.nothingNew = u.nothingNew || isRegular(c.Before) && was == is
 			}
 		}
-		u.known = u.known || ctx.Err() == nil && stays(c, &equal)
+		u.nothingNew = u.nothingNew || ctx.Err() == nil && sameContent(c, &equal)
 		s.Unshown = append(s.Unshown, u)
 	}
 	sums.Sum(s.digest[:0])
@@ -547,9 +547,9 @@ func (s *Set) look(ctx context.Context) {
 // to see whether they stay the same.
 const maxEqual = 256 << 20
 
-// stays reports whether a content that is not shown is the same as before.
-func stays(c tool.Change, left *int64) bool {
-	if !regular(c.Before) || !regular(c.After) || c.Before.Size != c.After.Size || !take(left, 2*c.Before.Size) {
+// sameContent reports whether a content that is not shown is the same as before.
+func sameContent(c tool.Change, left *int64) bool {
+	if !isRegular(c.Before) || !isRegular(c.After) || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()
@@ -574,17 +574,17 @@ func (s *Set) Text(i int) *Text {
 		return &Text{Change: c, Err: errClosed}
 	}
 	if at := slices.IndexFunc(s.Unshown, func(u Unshown) bool { return u.Change == i }); at >= 0 {
-		return &Text{Change: c, Err: errors.New(s.Unshown[at].why[0])}
+		return &Text{Change: c, Err: errors.New(s.Unshown[at].reason[0])}
 	}
-	before, after, err := texts(c, maxShown)
+	before, after, err := readBoth(c, maxShown)
 	if err != nil {
 		return &Text{Change: c, Err: err}
 	}
 	return compare(c, before, after, s.hide)
 }
 
-// Hides reports whether an added line holds a secret, and so is not shown as it is.
-func (s *Set) Hides() bool {
+// HidesSecrets reports whether an added line holds a secret, and so is not shown as it is.
+func (s *Set) HidesSecrets() bool {
 	if s == nil || s.hide == nil {
 		return false
 	}
@@ -593,17 +593,17 @@ func (s *Set) Hides() bool {
 		if err != nil || s.hide(after.text) == after.text {
 			return false
 		}
-		return s.Text(i).hidden > 0
+		return s.Text(i).hiddenAdded > 0
 	})
 }
 
-// Of returns the change of one text file in unified format, at most 64 KiB of it, and counts the
+// Unified returns the change of one text file in unified format, at most 64 KiB of it, and counts the
 // added and removed lines, including those cut off. Names are as in [New]. The text is empty if the
 // file is not text, has more than 128 KiB before or after, or if secret reports true for either
 // version: a diff may show some lines of a secret of several lines, which nobody could detect
 // there.
-func Of(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
-	before, after, err := texts(c, maxText)
+func Unified(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
+	before, after, err := readBoth(c, maxText)
 	if err != nil {
 		return "", 0, 0
 	}

@@ -24,7 +24,7 @@ var hostile = []string{
 // anyChanges returns random changes with hostile names, each of another path.
 func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 	dirs := []string{"/ws"}
-	kinds := []tool.ChangeKind{tool.Created, tool.Created, tool.Modified, tool.Modified, tool.Removed, tool.Renamed, tool.DirectoryCreated, tool.DirectoryRemoved, tool.ModeChanged, tool.Times}
+	kinds := []tool.ChangeKind{tool.Created, tool.Created, tool.Modified, tool.Modified, tool.Removed, tool.Renamed, tool.DirectoryCreated, tool.DirectoryRemoved, tool.ModeChanged, tool.TimesChanged}
 	modes := []fs.FileMode{0o644, 0o644, 0o644, 0o755, 0o666, 0o644 | fs.ModeSetuid, fs.ModeSymlink | 0o777, fs.ModeNamedPipe | 0o644}
 	some := func(i int) *tool.Version {
 		v := file(strings.Repeat("x", i%7) + "\n")
@@ -71,11 +71,11 @@ func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 func caring(c tool.Change) Care {
 	switch {
 	case strings.Contains(c.Path, "hooks"):
-		return Runs
+		return CareRunByGit
 	case strings.Contains(c.Path, "index"):
-		return Special
+		return CareSpecial
 	}
-	return Plain
+	return CarePlain
 }
 
 // Whatever the changes are, and in however many lines they are told, each is a part of one
@@ -100,7 +100,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 		}
 		told := 0
 		for _, r := range s.repositories {
-			told += len(r.told)
+			told += len(r.described)
 		}
 		check := func(name string, entries []Entry) {
 			seen := make([]bool, len(s.Changes)-told)
@@ -121,7 +121,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 					if want := careOf(c, caring); want != e.Care {
 						t.Fatalf("seed %d, %s: %q of care %d is told with those of %d", seed, name, c.Path, want, e.Care)
 					}
-					if e.Form == Several && !slices.ContainsFunc(e.Places, func(p Place) bool {
+					if e.Form == FormSeveral && !slices.ContainsFunc(e.Places, func(p Place) bool {
 						return c.Path == p.Dir || strings.HasPrefix(c.Path, strings.TrimSuffix(p.Dir, "/")+"/")
 					}) {
 						t.Fatalf("seed %d, %s: no directory of %q is named: %v", seed, name, c.Path, e.Places)
@@ -130,7 +130,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 				for _, p := range e.Places {
 					places += p.Changes
 				}
-				if files != e.Files || len(e.Members)-files != e.Dirs || bytes != e.Bytes || e.Form == Several && places != len(e.Members) {
+				if files != e.Files || len(e.Members)-files != e.Dirs || bytes != e.Bytes || e.Form == FormSeveral && places != len(e.Members) {
 					t.Fatalf("seed %d, %s: %d files with %d bytes, and %d in places, are told as %+v", seed, name, files, bytes, places, e)
 				}
 			}
@@ -141,17 +141,17 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 		check("all", s.Entries)
 		for _, most := range []int{1, 5, 10, 30} {
 			check(fmt.Sprint(most), s.short(most))
-			lines := s.Told(most)
+			lines := s.SummaryLines(most)
 			for _, l := range lines {
 				if strings.ContainsAny(l.Words, "\n\r\x1b\x00") {
 					t.Fatalf("seed %d: a line holds another one: %q", seed, l.Words)
 				}
 			}
 			// The first lines are those with a care, the highest first.
-			if !slices.IsSortedFunc(lines, func(a, b Told) int { return cmp.Compare(b.Care, a.Care) }) {
+			if !slices.IsSortedFunc(lines, func(a, b SummaryLine) int { return cmp.Compare(b.Care, a.Care) }) {
 				t.Fatalf("seed %d: the lines are out of order", seed)
 			}
-			if careful := slices.IndexFunc(lines, func(l Told) bool { return l.Care == Plain }); careful > max(most, 2*int(Held)) {
+			if careful := slices.IndexFunc(lines, func(l SummaryLine) bool { return l.Care == CarePlain }); careful > max(most, 2*int(CareHeldByGit)) {
 				t.Fatalf("seed %d: %d lines of %d are careful ones", seed, careful, most)
 			}
 		}
@@ -170,8 +170,8 @@ func TestNoNameIsAnotherLine(t *testing.T) {
 	for _, name := range hostile {
 		changes = append(changes, tool.Change{Path: "/ws/" + name, Kind: tool.Modified, Before: file("a\n"), After: file("b\n")})
 	}
-	lines := New(t.Context(), changes, "/ws", nil).Told(3)
-	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != Gone || len(lines[0].Members) != 41 {
+	lines := New(t.Context(), changes, "/ws", nil).SummaryLines(3)
+	if lines[0].Words != "directory removed photos with 40 files (40 bytes)" || lines[0].Care != CareRemoved || len(lines[0].Members) != 41 {
 		t.Errorf("%+v", lines[0])
 	}
 }
@@ -206,7 +206,7 @@ func TestWhatNeedsCareComesFirst(t *testing.T) {
 	}
 	s := New(t.Context(), changes, "/ws", caring)
 	var got []string
-	for _, l := range s.Told(6) {
+	for _, l := range s.SummaryLines(6) {
 		got = append(got, l.Words)
 	}
 	if !slices.Equal(got, want) {
@@ -231,14 +231,14 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 	changes = append(changes, tool.Change{Path: "/ws/z", Kind: tool.Created, After: file("sixth\n")})
 	s := New(t.Context(), changes, "/ws", nil)
 	order := s.Order()
-	if s.At(order[0]).Path != "/ws/z" || !s.Whole() {
-		t.Errorf("%s comes first; whole %t", s.At(order[0]).Path, s.Whole())
+	if s.At(order[0]).Path != "/ws/z" || !s.ShowsAll() {
+		t.Errorf("%s comes first; whole %t", s.At(order[0]).Path, s.ShowsAll())
 	}
 	for _, i := range order {
 		text := ""
 		for _, h := range s.Text(i).Hunks {
 			for l := range h.Lines() {
-				text += strings.Repeat(l.Text+"\n", l.Times)
+				text += strings.Repeat(l.Text+"\n", l.Count)
 			}
 		}
 		if want, _ := load(s.At(i).After, 1<<30); text != string(want) {
@@ -262,9 +262,9 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 			extra.Before, extra.After = c.extra, nil
 		}
 		s := New(t.Context(), append(slices.Clone(changes), extra), "/ws", nil)
-		i := slices.IndexFunc(s.Told(30), func(l Told) bool { return l.Words == c.words && l.Red == !c.whole })
-		if s.Whole() != c.whole || i < 0 {
-			t.Errorf("%s: whole %t, %+v", name, s.Whole(), s.Told(30))
+		i := slices.IndexFunc(s.SummaryLines(30), func(l SummaryLine) bool { return l.Words == c.words && l.NotShown == !c.whole })
+		if s.ShowsAll() != c.whole || i < 0 {
+			t.Errorf("%s: whole %t, %+v", name, s.ShowsAll(), s.SummaryLines(30))
 		}
 	}
 }
@@ -315,11 +315,11 @@ func TestASecretInADifference(t *testing.T) {
 		got := ""
 		for _, h := range text.Hunks {
 			for l := range h.Lines() {
-				got += strings.Repeat(string(l.Op)+l.Text+"\n", l.Times)
+				got += strings.Repeat(string(l.Op)+l.Text+"\n", l.Count)
 			}
 		}
 		s := New(t.Context(), []tool.Change{modified(c.before, c.after)}, "/ws", nil)
-		if hides := s.Redacted(hide).Hides(); s.Hides() || hides != strings.Contains(c.want, "+k=[redacted]") {
+		if hides := s.Redacted(hide).HidesSecrets(); s.HidesSecrets() || hides != strings.Contains(c.want, "+k=[redacted]") {
 			t.Errorf("%s: what comes is hidden: %t", name, hides)
 		}
 		if got != c.want || text.Hidden != c.hidden {
@@ -333,7 +333,7 @@ func TestASecretInAnError(t *testing.T) {
 	open := func() (io.ReadCloser, error) { return nil, errors.New("hunter2") }
 	c := tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Size: 1, Mode: 0o644, Open: open}}
 	s := New(t.Context(), []tool.Change{c}, "/ws", nil).Redacted(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
-	if lines := s.Told(9); lines[0].Words != "a: it cannot be read: [redacted] (1 byte)" {
+	if lines := s.SummaryLines(9); lines[0].Words != "a: it cannot be read: [redacted] (1 byte)" {
 		t.Errorf("%q", lines[0].Words)
 	}
 }
@@ -349,19 +349,19 @@ func TestAStoredDifferenceIsReadAsItWas(t *testing.T) {
 			return strings.TrimSuffix(out, strings.Repeat("\n", r.IntN(2)))
 		}
 		c := modified(text(), text())
-		stored, _, _ := Of(c, "/ws", func([]byte) bool { return false })
+		stored, _, _ := Unified(c, "/ws", func([]byte) bool { return false })
 		var want []Line
 		for _, h := range New(t.Context(), []tool.Change{c}, "/ws", nil).Text(0).Hunks {
 			for l := range h.Lines() {
-				for i := range l.Times {
-					want = append(want, Line{Op: l.Op, Number: l.Number + i, Text: l.Text, Times: 1})
+				for i := range l.Count {
+					want = append(want, Line{Op: l.Op, Number: l.Number + i, Text: l.Text, Count: 1})
 				}
 				if l.NoEnd {
-					want = append(want, Line{Text: NoEnd, Times: 1})
+					want = append(want, Line{Text: NoEnd, Count: 1})
 				}
 			}
 		}
-		if got := Stored(stored); stored != "" && !slices.Equal(got, want) {
+		if got := ParseUnified(stored); stored != "" && !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %q is read as %v, want %v", seed, stored, got, want)
 		}
 	}
@@ -402,8 +402,8 @@ func TestWhatIsMovedAwayIsTold(t *testing.T) {
 	}
 	program := tool.Change{Path: "/ws/bin/a", From: "/ws/scripts/a", Kind: tool.Renamed, Before: file("x"), After: file("x")}
 	program.After.Mode = 0o755
-	lines := New(t.Context(), append(changes, program), "/ws", nil).Told(10)
-	if lines[1].Words != "40 files moved to another directory: in node_modules/c (40 bytes), moved out of: in docs" || lines[1].Care != Moved {
+	lines := New(t.Context(), append(changes, program), "/ws", nil).SummaryLines(10)
+	if lines[1].Words != "40 files moved to another directory: in node_modules/c (40 bytes), moved out of: in docs" || lines[1].Care != CareMoved {
 		t.Errorf("%+v", lines[1])
 	}
 	if lines[0].Words != "renamed bin/a from scripts/a (mode -rwxr-xr-x, before -rw-r--r--)" || !strings.HasPrefix(lines[2].Words, "modified z/") {

@@ -23,14 +23,14 @@ type Text struct {
 	Hidden         int      // lines in which a secret is hidden
 	Err            error    // why nothing of it is shown
 
-	hidden int // how many of Hidden are added lines
+	hiddenAdded int // how many of Hidden are added lines
 }
 
 // Hunk is a hunk of a diff: lines that differ, with lines around them.
 type Hunk struct {
-	Was, Is       int // the numbers of the first lines, before and after
-	WasEnd, IsEnd int // the numbers behind the last lines
-	Runs          []Run
+	OldStart, NewStart int // the numbers of the first lines, before and after
+	OldEnd, NewEnd     int // the numbers behind the last lines
+	Runs               []Run
 }
 
 // Run is consecutive lines. Op is '-' for removed lines, '+' for added ones, ' ' for others.
@@ -45,17 +45,17 @@ type Line struct {
 	Number int // of a removed line in the old file, of any other in the new one
 	Text   string
 	NoEnd  bool // it is the last of its file, and does not end in a newline
-	Times  int
+	Count  int
 }
 
-// content is a text as UTF-8, with the name of its encoding as of [decoded], and the characters
-// of [within].
-type content struct{ text, encoding, within string }
+// content is a text as UTF-8, with the name of its encoding as of [decodeText], and the characters
+// of [hiddenShellChars].
+type content struct{ text, encoding, shellChars string }
 
-// fits reports whether a content could as well be in the encoding of another one.
-func (c content) fits(other content) bool {
+// fitsEncodingOf reports whether a content could as well be in the encoding of another one.
+func (c content) fitsEncodingOf(other content) bool {
 	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-	return c == content{} || c.encoding == "" && ascii && other.encoding == windows
+	return c == content{} || c.encoding == "" && ascii && other.encoding == windows1252
 }
 
 // compare returns the difference between two contents of a file. CRLF counts as LF unless a version
@@ -66,8 +66,8 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 		return t
 	}
 	note := func(format string, args ...any) { t.Notes = append(t.Notes, fmt.Sprintf(format, args...)) }
-	was, wasEnds := ends(before.text)
-	is, isEnds := ends(after.text)
+	was, wasEnds := normalizeLineEnds(before.text)
+	is, isEnds := normalizeLineEnds(after.text)
 	switch {
 	case wasEnds == "" && isEnds == "CRLF":
 		note("its lines end in %s", isEnds)
@@ -78,13 +78,13 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 		was, is = before.text, after.text
 	}
 	switch encoding := cmp.Or(after.encoding, before.encoding); {
-	case before.encoding != after.encoding && !before.fits(after) && !after.fits(before):
+	case before.encoding != after.encoding && !before.fitsEncodingOf(after) && !after.fitsEncodingOf(before):
 		note("the encoding changes from %s to %s", cmp.Or(before.encoding, "UTF-8"), cmp.Or(after.encoding, "UTF-8"))
 	case encoding != "":
 		note("it is in %s", encoding)
 	}
-	if after.within != "" {
-		note("programs that do not know the encoding see %q inside of characters", after.within)
+	if after.shellChars != "" {
+		note("programs that do not know the encoding see %q inside of characters", after.shellChars)
 	}
 	if was == is {
 		if len(t.Notes) > 0 {
@@ -92,9 +92,9 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 		}
 		return t
 	}
-	t.differ(was, is)
+	t.findHunks(was, is)
 	if hide != nil {
-		t.conceal(was, is, hide)
+		t.hideSecrets(was, is, hide)
 	}
 	return t
 }
@@ -102,9 +102,9 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 // mixed is the line ending of a text that has both LF and CRLF.
 const mixed = "a mix of both"
 
-// ends returns a text with LF for CRLF, and its line ending; empty if it has no line end. A text
+// normalizeLineEnds returns a text with LF for CRLF, and its line ending; empty if it has no line end. A text
 // with mixed line endings is returned as it is.
-func ends(text string) (without, end string) {
+func normalizeLineEnds(text string) (without, end string) {
 	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
 	switch {
 	case all == 0:
@@ -121,22 +121,22 @@ func ends(text string) (without, end string) {
 // removed and added.
 const maxCompared = 1 << 20
 
-// differ finds the hunks, and counts added and removed lines.
-func (t *Text) differ(was, is string) {
+// findHunks finds the hunks, and counts added and removed lines.
+func (t *Text) findHunks(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
 		edits = udiff.Lines(was, is)
 	}
-	at, last := 0, &Hunk{WasEnd: 1, IsEnd: 1}
+	at, last := 0, &Hunk{OldEnd: 1, NewEnd: 1}
 	add := func(op byte, text string) {
 		n := lineCount(text)
 		switch op {
 		case '-':
-			t.Removed, last.WasEnd = t.Removed+n, last.WasEnd+n
+			t.Removed, last.OldEnd = t.Removed+n, last.OldEnd+n
 		case '+':
-			t.Added, last.IsEnd = t.Added+n, last.IsEnd+n
+			t.Added, last.NewEnd = t.Added+n, last.NewEnd+n
 		default:
-			last.WasEnd, last.IsEnd = last.WasEnd+n, last.IsEnd+n
+			last.OldEnd, last.NewEnd = last.OldEnd+n, last.NewEnd+n
 		}
 		if n > 0 {
 			last.Runs = append(last.Runs, Run{op, text})
@@ -145,13 +145,13 @@ func (t *Text) differ(was, is string) {
 	for _, e := range edits {
 		between := was[at:e.Start]
 		n := lineCount(between)
-		if len(t.Hunks) == 0 || n > 2*contextFor {
-			far := max(n-contextFor, 0)
-			first, is := last.WasEnd+far, last.IsEnd+far
+		if len(t.Hunks) == 0 || n > 2*contextLines {
+			far := max(n-contextLines, 0)
+			first, is := last.OldEnd+far, last.NewEnd+far
 			if len(t.Hunks) > 0 {
-				add(' ', firstLines(between, contextFor))
+				add(' ', firstLines(between, contextLines))
 			}
-			t.Hunks = append(t.Hunks, Hunk{Was: first, Is: is, WasEnd: first, IsEnd: is})
+			t.Hunks = append(t.Hunks, Hunk{OldStart: first, NewStart: is, OldEnd: first, NewEnd: is})
 			last = &t.Hunks[len(t.Hunks)-1]
 			between = between[len(firstLines(between, far)):]
 		}
@@ -160,7 +160,7 @@ func (t *Text) differ(was, is string) {
 		add('+', e.New)
 		at = e.End
 	}
-	add(' ', firstLines(was[at:], contextFor))
+	add(' ', firstLines(was[at:], contextLines))
 }
 
 // Bytes counts the bytes of all lines of the hunks.
@@ -197,22 +197,22 @@ func firstLines(text string, n int) string {
 // Lines returns the lines of a hunk. Equal lines in a row are one Line with a count.
 func (h Hunk) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		was, is := h.Was, h.Is
+		was, is := h.OldStart, h.NewStart
 		for _, r := range h.Runs {
 			for rest := r.Text; rest != ""; {
 				text, after, ended := strings.Cut(rest, "\n")
-				l := Line{Op: r.Op, Number: is, Text: text, NoEnd: !ended, Times: 1}
-				for next := text + "\n"; ended && strings.HasPrefix(after, next); l.Times++ {
+				l := Line{Op: r.Op, Number: is, Text: text, NoEnd: !ended, Count: 1}
+				for next := text + "\n"; ended && strings.HasPrefix(after, next); l.Count++ {
 					after = after[len(next):]
 				}
 				if r.Op == '-' {
 					l.Number = was
 				}
 				if r.Op != '+' {
-					was += l.Times
+					was += l.Count
 				}
 				if r.Op != '-' {
-					is += l.Times
+					is += l.Count
 				}
 				if rest = after; !yield(l) {
 					return
@@ -222,19 +222,19 @@ func (h Hunk) Lines() iter.Seq[Line] {
 	}
 }
 
-// concealed replaces a line in which the place of a secret is not known.
-const concealed = "[redacted]"
+// redactedLine replaces a line in which the place of a secret is not known.
+const redactedLine = "[redacted]"
 
-// conceal takes secrets out of the lines. It looks for them in the whole texts, since a hunk may
+// hideSecrets takes secrets out of the lines. It looks for them in the whole texts, since a hunk may
 // have only some lines of a secret.
-func (t *Text) conceal(was, is string, hide func(string) string) {
-	before, after := clean(was, hide), clean(is, hide)
+func (t *Text) hideSecrets(was, is string, hide func(string) string) {
+	before, after := redactLines(was, hide), redactLines(is, hide)
 	if before == nil && after == nil {
 		return
 	}
 	for i := range t.Hunks {
 		h := &t.Hunks[i]
-		a, b := h.Was-1, h.Is-1
+		a, b := h.OldStart-1, h.NewStart-1
 		for j, r := range h.Runs {
 			var out strings.Builder
 			for line := range strings.Lines(r.Text) {
@@ -249,7 +249,7 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 				if shown != text {
 					t.Hidden++
 					if r.Op == '+' {
-						t.hidden++
+						t.hiddenAdded++
 					}
 				}
 				out.WriteString(shown + line[len(text):])
@@ -265,10 +265,10 @@ func (t *Text) conceal(was, is string, hide func(string) string) {
 	}
 }
 
-// clean returns the lines of a text with the secrets hidden; nil if hide finds none. If hiding
+// redactLines returns the lines of a text with the secrets hidden; nil if hide finds none. If hiding
 // changes the number of lines, each line that is not also in the hidden text is replaced as a
 // whole.
-func clean(text string, hide func(string) string) []string {
+func redactLines(text string, hide func(string) string) []string {
 	hidden := hide(text)
 	if hidden == text {
 		return nil
@@ -286,7 +286,7 @@ func clean(text string, hide func(string) string) []string {
 	for _, e := range edits {
 		line += lineCount(text[at:e.Start])
 		for range lineCount(text[e.Start:e.End]) {
-			raw[line] = concealed
+			raw[line] = redactedLine
 			line++
 		}
 		at = e.End
@@ -294,8 +294,8 @@ func clean(text string, hide func(string) string) []string {
 	return raw
 }
 
-// texts reads both contents of a change. It fails if one has more than most bytes.
-func texts(c tool.Change, most int64) (before, after content, err error) {
+// readBoth reads both contents of a change. It fails if one has more than most bytes.
+func readBoth(c tool.Change, most int64) (before, after content, err error) {
 	if before, _, err = read(c.Before, most); err == nil {
 		after, _, err = read(c.After, most)
 	}
@@ -310,7 +310,7 @@ var (
 // read returns the content of a version and the SHA-256 of its bytes, which it also returns for a
 // file that is not text. Both are empty if v is nil or no regular file.
 func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err error) {
-	if !regular(v) {
+	if !isRegular(v) {
 		return c, sum, nil
 	}
 	if v.Size > most {
@@ -321,9 +321,9 @@ func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err er
 		return c, sum, err
 	}
 	sum = sha256.Sum256(data)
-	text, encoding, ok := decoded(data, v.Encoding)
+	text, encoding, ok := decodeText(data, v.Encoding)
 	if !ok {
 		return c, sum, errNoText
 	}
-	return content{text, encoding, within(data, text)}, sum, nil
+	return content{text, encoding, hiddenShellChars(data, text)}, sum, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits of [Set.String], [Of] and of words in a line. What is beyond is counted.
+// Limits of [Set.String], [Unified] and of words in a line. What is beyond is counted.
 const (
 	maxNamed  = 1000      // changes
 	maxChange = 64 << 10  // bytes of the diff of one file
@@ -27,14 +27,14 @@ const (
 	maxWord   = 100       // bytes of one text from a file that is shown within a line
 )
 
-// String describes the set as text: first the lines of [Set.Told], then the differences in unified
+// String describes the set as text: first the lines of [Set.SummaryLines], then the differences in unified
 // format.
 func (s *Set) String() string {
 	if s == nil {
 		return ""
 	}
 	var out strings.Builder
-	for _, t := range s.Told(maxNamed) {
+	for _, t := range s.SummaryLines(maxNamed) {
 		out.WriteString(t.Words + "\n")
 	}
 	room, order := out.Len()+maxTotal, s.Order()
@@ -53,69 +53,69 @@ func (s *Set) String() string {
 // Summary describes changes in about so many lines at most. The last line may say how many
 // changes are left out.
 func Summary(ctx context.Context, changes []tool.Change, dir string, most int, dirs ...*git.Dir) (lines []string) {
-	for _, t := range group(ctx, changes, dir, nil, dirs...).Told(most) {
+	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(most) {
 		lines = append(lines, t.Words)
 	}
 	return lines
 }
 
-// Told is a line of words, and the entry that it is about.
-type Told struct {
-	Words string
-	Red   bool // it says that something is not shown
-	Cut   bool // [Set.All] names more than this line does
-	Entry      // has no members if the line is about no entry
+// SummaryLine is a line of words, and the entry that it is about.
+type SummaryLine struct {
+	Words     string
+	NotShown  bool // it says that something is not shown
+	Shortened bool // [Set.AllLines] names more than this line does
+	Entry          // has no members if the line is about no entry
 }
 
-// Alone reports whether the line is about exactly one change.
-func (t Told) Alone() bool { return len(t.Members) > 0 && t.Form == Single }
+// IsSingle reports whether the line is about exactly one change.
+func (t SummaryLine) IsSingle() bool { return len(t.Members) > 0 && t.Form == FormSingle }
 
-// Told returns the lines that describe all changes, about so many entries at most: first entries
+// SummaryLines returns the lines that describe all changes, about so many entries at most: first entries
 // with a care, then what git has done and what is not shown, then plain entries.
-func (s *Set) Told(most int) []Told { return s.told(most, false) }
+func (s *Set) SummaryLines(most int) []SummaryLine { return s.summaryLines(most, false) }
 
-// All returns the lines of all entries, with all names that [Set.Told] only counts.
-func (s *Set) All() []Told { return s.told(len(s.Entries), true) }
+// AllLines returns the lines of all entries, with all names that [Set.SummaryLines] only counts.
+func (s *Set) AllLines() []SummaryLine { return s.summaryLines(len(s.Entries), true) }
 
-func (s *Set) told(most int, all bool) []Told {
-	var careful, other, plain []Told
+func (s *Set) summaryLines(most int, all bool) []SummaryLine {
+	var careful, other, plain []SummaryLine
 	for _, e := range s.short(most) {
-		t := Told{Words: s.words(e), Entry: e}
-		if e.Care == Plain {
+		t := SummaryLine{Words: s.words(e), Entry: e}
+		if e.Care == CarePlain {
 			plain = append(plain, t)
 		} else {
 			careful = append(careful, t)
 		}
 	}
-	if s.NoTime {
-		other = append(other, Told{Words: "there was no time to look at all of this", Red: true})
+	if s.TimedOut {
+		other = append(other, SummaryLine{Words: "there was no time to look at all of this", NotShown: true})
 	}
 	for _, r := range s.repositories {
-		other = append(other, s.repository(r, all)...)
+		other = append(other, s.repositoryLines(r, all)...)
 	}
-	return slices.Concat(careful, other, s.unshown(), plain)
+	return slices.Concat(careful, other, s.unshownLines(), plain)
 }
 
 // maxLosses limits the facts about a loss that have a line of their own.
 const maxLosses = 8
 
-// repository returns the lines about one repository: first what was not looked at, then what is
+// repositoryLines returns the lines about one repository: first what was not looked at, then what is
 // lost, then the rest.
-func (s *Set) repository(r *repository, all bool) []Told {
+func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	begin := "git: "
 	if name := s.name(r.root); name != "." {
 		begin = "git in " + name + ": "
 	}
-	var lost []Told
-	unlooked, rest := Told{Red: true}, Told{}
+	var lost []SummaryLine
+	unlooked, rest := SummaryLine{NotShown: true}, SummaryLine{}
 	for _, f := range slices.SortedStableFunc(slices.Values(r.facts), func(a, b fact) int { return cmp.Compare(a.loss, b.loss) }) {
 		words, cut := s.fact(f, all)
 		line := &rest
 		switch {
-		case f.loss == unseen:
+		case f.loss == lossUnknown:
 			line = &unlooked
-		case f.loss < noLoss && len(lost) < maxLosses:
-			lost = append(lost, Told{})
+		case f.loss < lossNone && len(lost) < maxLosses:
+			lost = append(lost, SummaryLine{})
 			line = &lost[len(lost)-1]
 		}
 		if line.Words == "" {
@@ -123,36 +123,36 @@ func (s *Set) repository(r *repository, all bool) []Told {
 		} else {
 			line.Words += "; " + words
 		}
-		line.Cut = line.Cut || cut
+		line.Shortened = line.Shortened || cut
 	}
-	out := slices.Concat([]Told{unlooked}, lost, []Told{rest})
-	return slices.DeleteFunc(out, func(t Told) bool { return t.Words == "" })
+	out := slices.Concat([]SummaryLine{unlooked}, lost, []SummaryLine{rest})
+	return slices.DeleteFunc(out, func(t SummaryLine) bool { return t.Words == "" })
 }
 
 // maxUnshown is the number of contents up to which each one that is not shown has its own line.
 const maxUnshown = 3
 
-// unshown returns the lines about contents that are not shown.
-func (s *Set) unshown() (out []Told) {
+// unshownLines returns the lines about contents that are not shown.
+func (s *Set) unshownLines() (out []SummaryLine) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
 			c := s.At(u.Change)
-			words := s.name(c.Path) + ": " + u.why[0]
+			words := s.name(c.Path) + ": " + u.reason[0]
 			if u.err != nil {
-				words += ": " + word(clip(s.concealed(u.err.Error())))
+				words += ": " + word(clip(s.redact(u.err.Error())))
 			}
-			if u.known && c.After != nil {
+			if u.nothingNew && c.After != nil {
 				words += ", and the content stays"
 			}
-			out = append(out, Told{Words: words + " (" + bytesOf(u.bytes) + ")", Red: !u.known})
+			out = append(out, SummaryLine{Words: words + " (" + bytesOf(u.bytes) + ")", NotShown: !u.nothingNew})
 		}
 		return out
 	}
-	for _, why := range []why{noText, tooLong, tooMany, unreadable} {
+	for _, why := range []reason{noText, tooLong, tooMany, unreadable} {
 		for _, known := range []bool{false, true} {
 			files, bytes, dirs := 0, int64(0), map[string]int{}
 			for _, u := range s.Unshown {
-				if u.why == why && u.known == known {
+				if u.reason == why && u.nothingNew == known {
 					files, bytes = files+1, bytes+u.bytes
 					dirs[filepath.Dir(s.At(u.Change).Path)]++
 				}
@@ -164,7 +164,7 @@ func (s *Set) unshown() (out []Told) {
 			if known {
 				words += ", and nothing comes with it"
 			}
-			out = append(out, Told{Words: words, Red: !known})
+			out = append(out, SummaryLine{Words: words, NotShown: !known})
 		}
 	}
 	return out
@@ -174,33 +174,33 @@ func (s *Set) unshown() (out []Told) {
 func (s *Set) words(e Entry) string {
 	c := e.Change
 	switch {
-	case e.Form == Several:
+	case e.Form == FormSeveral:
 		return s.severalWords(e)
-	case e.Form == Beside && c.Kind == tool.Times:
+	case e.Form == FormSameDir && c.Kind == tool.TimesChanged:
 		return fmt.Sprintf("times of %s in %s", count(e.Files, "file"), s.name(filepath.Dir(c.Path)))
-	case e.Form == Beside:
+	case e.Form == FormSameDir:
 		what := "file"
-		if e.Care == Program {
+		if e.Care == CareExecutable {
 			what = "executable"
 		}
 		return fmt.Sprintf("%s %s in %s (%s)", c.Kind, count(e.Files, what), s.name(filepath.Dir(c.Path)), size(e.Bytes))
-	case e.Form == Tree && e.Files > 0:
+	case e.Form == FormTree && e.Files > 0:
 		mode := ""
 		if c.Kind == tool.DirectoryCreated {
-			mode = numbers(c)
+			mode = sizeAndMode(c)
 		}
 		return fmt.Sprintf("%s %s with %s (%s)%s", c.Kind, s.name(c.Path), count(e.Files, "file"), size(e.Bytes), mode)
-	case e.Care == Held:
+	case e.Care == CareHeldByGit:
 		in := "the index"
-		if e.Where != "" {
-			in = "commit " + id(e.Where)
+		if e.Commit != "" {
+			in = "commit " + id(e.Commit)
 		}
 		if c.Before == nil {
-			return in + " holds " + s.naming(c) + ", which the worktree does not have"
+			return in + " holds " + s.describeFile(c) + ", which the worktree does not have"
 		}
-		return in + " holds another " + s.naming(c)
+		return in + " holds another " + s.describeFile(c)
 	}
-	return string(c.Kind) + " " + s.naming(c)
+	return string(c.Kind) + " " + s.describeFile(c)
 }
 
 // Headline describes one change in one line.
@@ -208,13 +208,13 @@ func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
 // cares are the words for one and for several changes of a care.
 var cares = map[Care][2]string{
-	Plain:   {"other change", "other changes"},
-	Moved:   {"file moved to another directory", "files moved to another directory"},
-	Open:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
-	Program: {"executable", "executables"},
-	Special: {"path that needs care", "paths that need care"},
-	Runs:    {"file that git runs or goes by", "files that git runs or goes by"},
-	Held:    {"file that git holds otherwise than the worktree", "files that git holds otherwise than the worktree"},
+	CarePlain:      {"other change", "other changes"},
+	CareMoved:      {"file moved to another directory", "files moved to another directory"},
+	CareExposed:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
+	CareExecutable: {"executable", "executables"},
+	CareSpecial:    {"path that needs care", "paths that need care"},
+	CareRunByGit:   {"file that git runs or goes by", "files that git runs or goes by"},
+	CareHeldByGit:  {"file that git holds otherwise than the worktree", "files that git holds otherwise than the worktree"},
 }
 
 // severalWords describes an entry of form Several.
@@ -222,11 +222,11 @@ func (s *Set) severalWords(e Entry) string {
 	n := e.Files + e.Dirs
 	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
 	switch {
-	case e.Care == Gone && e.Files == 0:
+	case e.Care == CareRemoved && e.Files == 0:
 		what = "removed " + count(e.Dirs, "directory")
-	case e.Care == Gone && e.Dirs == 0:
+	case e.Care == CareRemoved && e.Dirs == 0:
 		what = "removed " + count(e.Files, "file")
-	case e.Care == Gone:
+	case e.Care == CareRemoved:
 		what = "removed " + count(e.Files, "file") + " and " + count(e.Dirs, "directory")
 	}
 	moved := ""
@@ -252,8 +252,8 @@ func (s *Set) placeWords(places []Place) string {
 	return strings.Join(in, ", ")
 }
 
-// naming names the file of a change, with its link target, other names, size, mode and time.
-func (s *Set) naming(c tool.Change) string {
+// describeFile names the file of a change, with its link target, other names, size, mode and time.
+func (s *Set) describeFile(c tool.Change) string {
 	words := s.name(c.Path)
 	if c.Kind == tool.Renamed {
 		words += " from " + s.name(c.From)
@@ -261,18 +261,18 @@ func (s *Set) naming(c tool.Change) string {
 	for _, v := range []*tool.Version{c.After, c.Before} {
 		if v != nil && v.Mode&fs.ModeSymlink != 0 {
 			if v.Target != "" {
-				return words + " (symbolic link to " + word(s.concealed(v.Target)) + ")"
+				return words + " (symbolic link to " + word(s.redact(v.Target)) + ")"
 			}
 			return words + " (symbolic link)"
 		}
 	}
-	if c.After != nil && c.After.Twin != "" {
-		words += " (the same file as " + s.name(c.After.Twin) + ")"
+	if c.After != nil && c.After.HardLink != "" {
+		words += " (the same file as " + s.name(c.After.HardLink) + ")"
 	}
-	if c.Kind == tool.Modified && c.Before != nil && c.Before.Names > 1 {
-		words += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.Names)
+	if c.Kind == tool.Modified && c.Before != nil && c.Before.LinkCount > 1 {
+		words += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.LinkCount)
 	}
-	words += numbers(c)
+	words += sizeAndMode(c)
 	if c.After != nil && c.After.ModTime != nil {
 		words += " (time set to " + c.After.ModTime.UTC().Format(time.RFC3339) + ")"
 	}
@@ -323,21 +323,21 @@ func (h Hunk) unified(out *strings.Builder) {
 		}
 		return fmt.Sprintf("%d,%d", first, n)
 	}
-	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.Was, h.WasEnd-h.Was), place(h.Is, h.IsEnd-h.Is))
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", place(h.OldStart, h.OldEnd-h.OldStart), place(h.NewStart, h.NewEnd-h.NewStart))
 	for l := range h.Lines() {
 		row := string(l.Op) + l.Text + "\n"
 		if l.NoEnd {
 			row += NoEnd + "\n"
 		}
-		out.WriteString(strings.Repeat(row, l.Times))
+		out.WriteString(strings.Repeat(row, l.Count))
 	}
 }
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// Stored splits a diff that [Of] has written into lines. Op is 0 for lines that are no part of a
+// ParseUnified splits a diff that [Unified] has written into lines. Op is 0 for lines that are no part of a
 // hunk, and for lines that begin with a backslash.
-func Stored(unified string) (lines []Line) {
+func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
 		if m := hunkStart().FindStringSubmatch(text); m != nil {
@@ -345,7 +345,7 @@ func Stored(unified string) (lines []Line) {
 			is, _ = strconv.Atoi(m[2])
 			continue
 		}
-		l := Line{Text: text, Times: 1}
+		l := Line{Text: text, Count: 1}
 		switch {
 		case was == 0 && is == 0:
 			if strings.HasPrefix(text, "--- ") || strings.HasPrefix(text, "+++ ") || strings.HasPrefix(text, "@@") {
@@ -379,8 +379,8 @@ func cut(unified string) string {
 // maxCutLine limits the bytes of the last line of a cut diff.
 const maxCutLine = 80
 
-// concealed returns a text with the secrets hidden.
-func (s *Set) concealed(text string) string {
+// redact returns a text with the secrets hidden.
+func (s *Set) redact(text string) string {
 	if s.hide == nil {
 		return text
 	}
@@ -389,7 +389,7 @@ func (s *Set) concealed(text string) string {
 
 // name returns a path, relative to the directory of the set if it is below, as one word.
 func (s *Set) name(path string) string {
-	path = s.concealed(path)
+	path = s.redact(path)
 	if rel, err := filepath.Rel(s.Dir, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
 	}
@@ -417,23 +417,23 @@ func clip(s string) string {
 	return s[:n] + "..."
 }
 
-// numbers returns the sizes of a file, and its mode if that changes, lets a new file be executed or
+// sizeAndMode returns the sizes of a file, and its mode if that changes, lets a new file be executed or
 // anybody write to it, or is not 0755 in a new directory.
-func numbers(c tool.Change) string {
+func sizeAndMode(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {
-	case regular(before) && regular(after):
+	case isRegular(before) && isRegular(after):
 		if before.Size != after.Size {
 			s = fmt.Sprintf(" (%d bytes, before %d)", after.Size, before.Size)
 		}
-	case regular(after):
+	case isRegular(after):
 		s = " (" + bytesOf(after.Size) + ")"
-		if after.Mode&0o111 != 0 || forOthers(after) {
+		if after.Mode&0o111 != 0 || opensToOthers(after) {
 			s += fmt.Sprintf(" (mode %v)", after.Mode)
 		}
 	case before == nil && after != nil && after.Mode.IsDir() && after.Mode != fs.ModeDir|0o755:
 		s = fmt.Sprintf(" (mode %v)", after.Mode)
-	case regular(before):
+	case isRegular(before):
 		s = " (" + bytesOf(before.Size) + ")"
 	}
 	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {

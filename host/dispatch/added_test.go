@@ -18,14 +18,14 @@ func addTool(t *testing.T, w *world, asks tool.Capabilities, given tool.Allowanc
 	t.Helper()
 	mod := &tool.Module{Name: "weather", Prefix: "weather_", Digest: "d1", Origin: tool.OriginAdded}
 	c, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: {Tools: []tool.Spec{{
-		Capabilities: asks.Under(given),
+		Capabilities: asks.Restrict(given),
 		Definition:   tool.Definition{Name: "weather_now", Description: "x", Parameters: []byte(`{"type":"object"}`)},
 	}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, _ := c.Find("weather_now")
-	e.Asks, e.Allowed = asks, &given
+	e.Requested, e.Allowed = asks, &given
 	w.options.Catalog = c
 	return e
 }

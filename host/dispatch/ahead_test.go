@@ -13,7 +13,7 @@ import (
 // Commands that change nothing are not asked about, but there are only so many of
 // them in a turn, and for so long.
 func TestCommandsRunAheadWithinBounds(t *testing.T) {
-	staged := policy.Options{Tier: func() policy.Tier { return 3 }, Staging: func([]policy.Mount) string { return "" }}
+	staged := policy.Options{Tier: func() policy.Tier { return 3 }, WhyNotStaged: func([]policy.Mount) string { return "" }}
 	for name, c := range map[string]struct {
 		opts  policy.Options
 		takes time.Duration
@@ -21,10 +21,10 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 		turn  func(i int) int
 		first int // the call that is asked about before it runs, from 1 on; 0: none
 	}{
-		"many":              {opts: staged, calls: maxAheadRuns + 1, first: maxAheadRuns + 1},
-		"long ones":         {opts: staged, takes: maxAheadTime / 4, calls: 5, first: 5},
-		"in other turns":    {opts: staged, takes: maxAheadTime / 4, calls: 5, turn: func(i int) int { return 1 + i/4 }},
-		"of a person":       {opts: staged, takes: maxAheadTime, calls: 3, turn: func(int) int { return 0 }},
+		"many":              {opts: staged, calls: maxRehearsedRuns + 1, first: maxRehearsedRuns + 1},
+		"long ones":         {opts: staged, takes: maxRehearsedTime / 4, calls: 5, first: 5},
+		"in other turns":    {opts: staged, takes: maxRehearsedTime / 4, calls: 5, turn: func(i int) int { return 1 + i/4 }},
+		"of a person":       {opts: staged, takes: maxRehearsedTime, calls: 3, turn: func(int) int { return 0 }},
 		"nothing is staged": {opts: policy.Options{Tier: staged.Tier}, calls: 1, first: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 			d := New(w.options)
 			asked, i := 0, 0
 			w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
-				if asked == 0 && q.First != "" {
+				if asked == 0 && q.AskFirstReason != "" {
 					asked = i
 				}
 				return no(ctx, q)
@@ -62,7 +62,7 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 // A command that cannot be tried is asked about, and runs then.
 func TestWhatCannotBeTriedIsAskedAbout(t *testing.T) {
 	for answer, runs := range map[bool]int{false: 1, true: 2} {
-		w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 3 }, Staging: func([]policy.Mount) string { return "" }})
+		w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 3 }, WhyNotStaged: func([]policy.Mount) string { return "" }})
 		w.changes = nil
 		ran := 0
 		w.run = func(_ context.Context, grant policy.Grant, _ *tool.Module, _ tool.Call, _ func(tool.Progress)) (tool.Result, error) {
@@ -73,7 +73,7 @@ func TestWhatCannotBeTriedIsAskedAbout(t *testing.T) {
 		}
 		asked := 0
 		w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
-			if asked++; q.First == "" || q.Changes != nil {
+			if asked++; q.AskFirstReason == "" || q.Changes != nil {
 				t.Errorf("the question is %+v", q)
 			}
 			if answer {

@@ -16,20 +16,20 @@ import (
 // very question.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	defer question.Changes.Close()
-	answer, err := p.put(ctx, question)
+	answer, err := p.putQuestion(ctx, question)
 	if err == nil && !answer.Allow {
 		p.d.denials.add(p.call, answer)
 	}
 	return answer
 }
 
-// put asks a question. After an error the answer is no, and its By has the text of the error.
-func (p *pending) put(ctx context.Context, question policy.Question) (policy.Answer, error) {
+// putQuestion asks a question. After an error the answer is no, and its By has the text of the error.
+func (p *pending) putQuestion(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	p.enter(stateAwaitingPermission)
-	question = question.Put(p.d.opts.Session, time.Now())
+	question = question.Pose(p.d.opts.SessionID, time.Now())
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
-		if err = question.Settles(answer, time.Now()); err != nil {
+		if err = question.CheckAnswer(answer, time.Now()); err != nil {
 			err = fmt.Errorf("no yes that counts: %w", err)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 			replies <- r
 		}()
 		wait := p.d.opts.Approver.Approve(ctx, q)
-		p.pass()
+		p.letNextStart()
 		r.answer, r.err = wait()
 	}()
 	denied := p.d.denials.watch(p.call)
@@ -97,16 +97,16 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 // once, and a decision without one in the same write as the intent, the changes or
 // the result, whichever comes next. The answer counts where the decision is to ask.
 func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
-	p.pass()
+	p.letNextStart()
 	var recorded session.Event
-	if body := p.decided(decision, answer); decision.Effect() != policy.Ask {
-		p.first = append(p.first, p.draft(session.TypeDecision, body))
+	if body := p.decisionRecord(decision, answer); decision.Effect() != policy.Ask {
+		p.queuedDrafts = append(p.queuedDrafts, p.draft(session.TypeDecision, body))
 	} else if recorded, err = p.record(ctx, session.TypeDecision, body); err != nil {
 		return policy.Grant{}, err
 	}
 	switch {
 	case ctx.Err() != nil:
-		return policy.Grant{}, p.cancelled()
+		return policy.Grant{}, p.cancelledError()
 	case decision.Effect() == policy.Allow:
 		grant, err = decision.Grant()
 	case decision.Effect() == policy.Ask && answer.Allow:
@@ -114,7 +114,7 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 			p.remember(decision, answer.Scope)
 		}
 	default:
-		return policy.Grant{}, &refusal{denied(p.call.Tool, decision, answer)}
+		return policy.Grant{}, &refusal{deniedResult(p.call.Tool, decision, answer)}
 	}
 	if err != nil {
 		return policy.Grant{}, &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)}
@@ -122,45 +122,45 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	return grant, nil
 }
 
-// unasked returns the record of a decision to ask about changes, if there are none: allowed,
+// unchangedRecord returns the record of a decision to ask about changes, if there are none: allowed,
 // and without an answer. It gives no grant.
-func (p *pending) unasked(d policy.Decision) session.Decision {
-	body := p.decided(d, policy.Answer{})
-	body.Answer, body.Scope, body.By = nil, "", ""
-	body.Unasked, body.Effect, body.Rule, body.Reason = body.Reason, policy.Allow.String(), policy.UnchangedRule, "it ran on a stage, and has changed nothing to be asked about"
+func (p *pending) unchangedRecord(d policy.Decision) session.Decision {
+	body := p.decisionRecord(d, policy.Answer{})
+	body.Answer, body.Scope, body.AnsweredBy = nil, "", ""
+	body.SkippedQuestion, body.Effect, body.Rule, body.Reason = body.Reason, policy.Allow.String(), policy.UnchangedRule, "it ran on a stage, and has changed nothing to be asked about"
 	return body
 }
 
-// decided returns the record of a decision, with the answer if it asks.
-func (p *pending) decided(d policy.Decision, answer policy.Answer) session.Decision {
+// decisionRecord returns the record of a decision, with the answer if it asks.
+func (p *pending) decisionRecord(d policy.Decision, answer policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
 		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(), Tier: d.Tier(),
 	}
 	if d.Effect() == policy.Deny {
-		body.Change = d.Explain().Hint
+		body.AllowHint = d.Explain().Hint
 	}
 	if d.Effect() == policy.Ask {
-		body.Answer, body.Scope, body.By = &answer.Allow, answer.Scope, answer.By
+		body.Answer, body.Scope, body.AnsweredBy = &answer.Allow, answer.Scope, answer.By
 		if answer.Question != [32]byte{} {
-			body.Question = fmt.Sprintf("%x", answer.Question)
+			body.QuestionID = fmt.Sprintf("%x", answer.Question)
 		}
 	}
 	return body
 }
 
-func denied(name string, decision policy.Decision, answer policy.Answer) tool.Result {
+func deniedResult(name string, decision policy.Decision, answer policy.Answer) tool.Result {
 	r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was denied: %s", name, decision.Reason())
 	if decision.Effect() == policy.Ask {
 		r.Err.Message = fmt.Sprintf("%s was denied: %s, and the answer was no (%s)", name, decision.Reason(), answer.By)
 	}
 	x := decision.Explain()
-	r.Err.Rule, r.Err.Allow = x.Rule, x.Allow
+	r.Err.Rule, r.Err.Allow = x.Rule, x.AllowRule
 	if data, err := json.Marshal(x); err == nil {
 		r.Err.Denial = data
 	}
 	if decision.Effect() == policy.Deny {
-		r.Err.Change = x.Hint
+		r.Err.AllowHint = x.Hint
 	}
 	r.Err.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
 	if decision.Rule() == policy.MountsRule {
@@ -176,11 +176,11 @@ func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once
 	}
-	p.keep(rule)
+	p.addRule(rule)
 }
 
-// keep adds a rule to the policy, and saves it if it is to outlast the session.
-func (p *pending) keep(rule policy.Rule) {
+// addRule adds a rule to the policy, and saves it if it is to outlast the session.
+func (p *pending) addRule(rule policy.Rule) {
 	if rule.Source == policy.SourceUser && p.d.opts.Remember != nil {
 		if err := p.d.opts.Remember(rule); err != nil {
 			p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})

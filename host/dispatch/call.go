@@ -17,29 +17,29 @@ import (
 // pending is one call on its way. What follows done belongs to the goroutine of the
 // call until that is closed.
 type pending struct {
-	d      *Dispatcher
-	passed chan struct{} // closed by pass when the call has put its question, or has none to put before it runs
-	pass   func()
-	done   chan struct{} // closed when result and err are final
+	d            *Dispatcher
+	nextMayStart chan struct{} // closed by pass when the call has put its question, or has none to put before it runs
+	letNextStart func()
+	done         chan struct{} // closed when result and err are final
 
-	state  state
-	call   tool.Call
-	own    *tool.Entry // of a call of the host's own; nil: the catalog has it
-	told   string      // what the model is told if its changes are made
-	asked  string      // the tool's name as the caller wrote it, maybe an alias
-	limit  string      // what the result says of the end of the loop
-	usage  tool.Usage  // of the guest, once it has run
-	did    effect      // on files
-	lines  []int       // the numbers of lines in its arguments, if the host has moved them
-	moved  string      // what its caller is told of that
-	result tool.Result
-	err    error
-	view   *kept.View // of the store of its module; nil: it has none
+	state         state
+	call          tool.Call
+	hostTool      *tool.Entry // of a call of the host's own; nil: the catalog has it
+	textForModel  string      // what the model is told if its changes are made
+	requestedName string      // the tool's name as the caller wrote it, maybe an alias
+	limit         string      // what the result says of the end of the loop
+	usage         tool.Usage  // of the guest, once it has run
+	sideEffects   sideEffects // on files
+	movedLines    []int       // the numbers of lines in its arguments, if the host has moved them
+	lineShiftNote string      // what its caller is told of that
+	result        tool.Result
+	err           error
+	view          *kept.View // of the store of its module; nil: it has none
 
-	first      []session.Draft // decisions that are recorded with what comes next
-	rehearsing bool
-	held       []tool.Progress // what a rehearsed call has said
-	heldBytes  int
+	queuedDrafts []session.Draft // decisions that are recorded with what comes next
+	rehearsing   bool
+	held         []tool.Progress // what a rehearsed call has said
+	heldBytes    int
 }
 
 // carryOut is a call from its beginning to a result that is not recorded yet. It
@@ -54,9 +54,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	// Decide. A call that only changes files is rehearsed, and asks when it is
 	// known what it changes; any other that needs an answer asks before it runs.
 	p.enter(stateEvaluatingPolicy)
-	facts := policy.Facts{Earlier: p.d.counts.take(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
+	facts := policy.Facts{EarlierCalls: p.d.counts.reserve(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
-	exec, full := entry.Capabilities.Exec != "", p.d.ahead.full(p.call)
+	exec, full := entry.Capabilities.Exec != "", p.d.rehearsedRuns.whyFull(p.call)
 	var grant policy.Grant
 	switch no, said := p.d.denials.find(p.call); {
 	case decision.Effect() != policy.Ask:
@@ -67,11 +67,11 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		grant, err = p.rehearse(decision)
 	default:
 		question := decision.Question()
-		question.First = cmp.Or(question.First, full)
+		question.AskFirstReason = cmp.Or(question.AskFirstReason, full)
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, question))
 	}
 	if err != nil {
-		p.d.counts.give(entry.Name)
+		p.d.counts.release(entry.Name)
 		return tool.Result{}, err
 	}
 
@@ -80,7 +80,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	if grant.Rehearsal() && errors.Is(err, policy.ErrAskFirst) {
 		p.rehearsing = false
 		question := decision.Question()
-		question.First = err.Error()
+		question.AskFirstReason = err.Error()
 		if grant, err = p.conclude(ctx, decision, p.ask(ctx, question)); err == nil {
 			result, staged, err = p.run(ctx, grant, entry)
 		}
@@ -94,45 +94,45 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
 	// put off. Some changes are asked about each time.
-	result, changes, dirs := p.look(ctx, grant, entry, result, staged)
-	switch decision, differs := decision.Shown(ctx, changes, dirs...); {
+	result, changes, dirs := p.collectChanges(ctx, grant, entry, result, staged)
+	switch decision, differs := decision.DecideShownChanges(ctx, changes, dirs...); {
 	case !grant.Rehearsal() && !differs: // that was decided before it ran
-	case len(changes) == 0 && decision.OnlyChanges(): // nothing is left to be asked about
-		p.first = append(p.first, p.draft(session.TypeDecision, p.unasked(decision)))
+	case len(changes) == 0 && decision.AsksOnlyForChanges(): // nothing is left to be asked about
+		p.queuedDrafts = append(p.queuedDrafts, p.draft(session.TypeDecision, p.unchangedRecord(decision)))
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
-	case p.own == undoEntry && decision.OnlyChanges():
-		grant, err = p.conclude(ctx, decision, saidSo())
+	case p.hostTool == undoEntry && decision.AsksOnlyForChanges():
+		grant, err = p.conclude(ctx, decision, requesterApproval())
 	default:
 		shown := changes
 		if result.Err != nil { // the changes of a call that failed are not kept
 			shown = nil
 		}
-		decision = decision.Told(ctx, shown, dirs...)
+		decision = decision.WithDiff(ctx, shown, dirs...)
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result, staged, changes)))
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
-	p.tell()
-	keep(staged)
+	p.reportHeld()
+	keepCaches(staged)
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {
-		made, err := p.announce(ctx, grant, changes, dirs)
+		made, err := p.recordChanges(ctx, grant, changes, dirs)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		if err := p.commit(ctx, grant, staged); err != nil {
 			return tool.Result{}, err
 		}
-		p.did.made = effectOn(p.call, made.Files)
+		p.sideEffects.hashes = hashChanges(p.call, made.Files)
 	}
-	if p.did.runs = entry.Capabilities.Exec != ""; p.did.runs && staged == nil {
+	if p.sideEffects.ranProcess = entry.Capabilities.Exec != ""; p.sideEffects.ranProcess && staged == nil {
 		// Nobody knows what else that has changed, once.
-		p.did.made = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
+		p.sideEffects.hashes = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
 	}
-	p.d.seen.note(p.call, entry, result)
+	p.d.seenFiles.note(p.call, entry, result)
 	if result.Err == nil {
 		result.Unsent = entry.Content.Unsent()
 	}
@@ -141,14 +141,14 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 // run records that the call begins, and runs it.
 func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
-	if err := p.checkGiven(entry); err != nil { // again: an answer can take long
+	if err := p.checkAllowedDirs(entry); err != nil { // again: an answer can take long
 		return tool.Result{}, nil, err
 	}
 	grant, err := p.openStore(ctx, grant, entry)
 	if err != nil {
 		return tool.Result{}, nil, err
 	}
-	if err := p.paced(ctx, entry); err != nil {
+	if err := p.waitForRate(ctx, entry); err != nil {
 		return tool.Result{}, nil, err
 	}
 	if err := p.intend(ctx, grant, entry); err != nil {
@@ -157,16 +157,16 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	p.enter(stateExecuting)
 	switch { // no guest has these
 	case entry.Module == listModule:
-		return p.d.list(p.call), nil, nil
+		return p.d.callListTools(p.call), nil, nil
 	case entry == undoEntry:
 		result, staged, told, err := p.d.opts.Undo.Undo(ctx, grant, p.call)
-		p.told = told
+		p.textForModel = told
 		return result, staged, err
 	}
-	p.d.openOf(entry)
-	result, staged, err := p.runKnowing(ctx, grant, entry)
+	p.d.openGroupOf(entry)
+	result, staged, err := p.runWithHistory(ctx, grant, entry)
 	p.usage = result.Usage
-	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayMiss(result.Err.Code) {
+	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayLackGrant(result.Err.Code) {
 		failed := *result.Err
 		if failed.Hint != nil {
 			missing = tool.Advise("; ").And(missing)
@@ -175,15 +175,15 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		result.Err = &failed
 	}
 	if err == nil && entry.Capabilities.Exec != "" && grant.Rehearsal() {
-		p.d.ahead.add(p.call, result.Usage.Duration)
+		p.d.rehearsedRuns.add(p.call, result.Usage.Duration)
 	}
 	return result, staged, err
 }
 
-// mayMiss reports whether a tool may have failed with this code for what it was not
+// mayLackGrant reports whether a tool may have failed with this code for what it was not
 // given: not with what the host says about the call, but for a refusal and a crash.
-func mayMiss(code tool.Code) bool {
-	return !code.OfHost() || code == tool.CodeTrap || code == tool.CodeDenied
+func mayLackGrant(code tool.Code) bool {
+	return !code.FromHost() || code == tool.CodeTrap || code == tool.CodeDenied
 }
 
 // refusal ends a call on its way with a result, which its caller reads like any
@@ -200,7 +200,7 @@ var errCrash = errors.New("the host crashed")
 // crashes here ends this call, and neither the process nor the calls beside it.
 func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
-	defer p.pass()
+	defer p.letNextStart()
 	defer p.closeStore()
 	p.result, p.err = hostFault(p.call.Tool), errCrash // until more is known
 	result, err := contain(func() (tool.Result, error) { return p.carryOut(ctx) })

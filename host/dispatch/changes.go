@@ -22,45 +22,45 @@ import (
 
 // What the log has of the changes of one call.
 const (
-	maxListed  = 10_000                // changes
-	maxSummary = 20                    // lines about them
-	maxHashed  = session.MaxImageBytes // bytes of a file whose content is hashed
-	maxAll     = 1 << 30               // bytes that are hashed of all files
+	maxListed      = 10_000                   // changes
+	maxSummary     = 20                       // lines about them
+	maxHashed      = session.MaxPreimageBytes // bytes of a file whose content is hashed
+	maxHashedTotal = 1 << 30                  // bytes that are hashed of all files
 
-	maxShown      = 50        // changes of which it has the diff, and what a file was like afterwards
-	maxShownBytes = 256 << 10 // of all diffs
-	maxAfter      = 1 << 20   // bytes of a file that it has as it was afterwards
-	maxAfterAll   = 4 << 20   // and of all of them
+	maxDiffs      = 50        // changes of which it has the diff, and what a file was like afterwards
+	maxDiffBytes  = 256 << 10 // of all diffs
+	maxAfterBytes = 1 << 20   // bytes of a file that it has as it was afterwards
+	maxAfterTotal = 4 << 20   // and of all of them
 )
 
-// account is what the log says of the changes of one call, while it is written.
-type account struct {
+// changeRecorder is what the log says of the changes of one call, while it is written.
+type changeRecorder struct {
 	p      *pending
 	images [][]byte
 	total  int // bytes of them
 
-	left      int64 // of maxAll
-	many      bool  // what was there before is too much to be kept
-	shown     int
-	diffBytes int
-	after     int64 // of maxAfterAll
+	hashBudget    int64 // of maxAll
+	tooMuchBefore bool  // what was there before is too much to be kept
+	shown         int
+	diffBytes     int
+	afterBudget   int64 // of maxAfterAll
 }
 
-// changes is what the log says of what is about to be changed, and the contents by
+// describeChanges is what the log says of what is about to be changed, and the contents by
 // which it can be undone. It fails if that is not possible any more.
-func (p *pending) changes(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
-	changes = diff.Moves(ctx, changes)
+func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
+	changes = diff.DetectRenames(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
 	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary, dirs...); len(lines) < len(changes) {
 		body.Summary = lines
 	}
 	listed := changes[:min(len(changes), maxListed)]
-	a := account{p: p, left: maxAll, after: maxAfterAll, many: tooMuchBefore(listed)}
+	a := changeRecorder{p: p, hashBudget: maxHashedTotal, afterBudget: maxAfterTotal, tooMuchBefore: tooMuchBefore(listed)}
 	for _, change := range listed {
 		if err := ctx.Err(); err != nil {
 			return body, nil, err
 		}
-		entry, err := a.entry(change)
+		entry, err := a.record(change)
 		if err != nil {
 			return body, nil, err
 		}
@@ -74,22 +74,22 @@ func (p *pending) changes(ctx context.Context, changes []tool.Change, dirs ...*g
 func tooMuchBefore(changes []tool.Change) bool {
 	var sum int64
 	for _, c := range changes {
-		if loses(c) && c.Before.Size <= session.MaxImageBytes && !looksSecret(c) {
+		if losesContent(c) && c.Before.Size <= session.MaxPreimageBytes && !looksSecret(c) {
 			sum += c.Before.Size
 		}
 	}
-	return sum > session.MaxImagesBytes-maxAfterAll
+	return sum > session.MaxPreimagesBytes-maxAfterTotal
 }
 
-// loses reports whether a content is not there any more after a change, or may not be.
-func loses(c tool.Change) bool {
+// losesContent reports whether a content is not there any more after a change, or may not be.
+func losesContent(c tool.Change) bool {
 	return c.Before != nil && c.Before.Mode.IsRegular() && (c.Kind == tool.Modified || c.Kind == tool.Removed || c.Kind == tool.Renamed)
 }
 
 // looksSecret reports whether the content of a file is nobody's to keep.
 func looksSecret(c tool.Change) bool {
 	for _, name := range []string{c.Path, c.From} {
-		if _, secret := paths.Read(paths.Guest(name)); name != "" && secret {
+		if _, secret := paths.SpecialForRead(paths.Guest(name)); name != "" && secret {
 			return true
 		}
 	}
@@ -104,44 +104,44 @@ func target(v *tool.Version) string {
 	return v.Target
 }
 
-// entry is one change, as the log has it.
-func (a *account) entry(c tool.Change) (session.Change, error) {
+// record is one change, as the log has it.
+func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
 	// The log would have another name, and it would be put back under that.
 	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + target(c.Before)))
-	shown := !secret && a.shown < maxShown && c.Kind != tool.Times && !strings.Contains(c.Path, "/.git/")
+	shown := !secret && a.shown < maxDiffs && c.Kind != tool.TimesChanged && !strings.Contains(c.Path, "/.git/")
 	if shown {
 		a.shown++
-		if a.diffBytes < maxShownBytes {
-			out.Diff, out.Added, out.Removed = diff.Of(c, a.p.call.Cwd, a.p.d.opts.Redact.Finds)
+		if a.diffBytes < maxDiffBytes {
+			out.Diff, out.Added, out.Removed = diff.Unified(c, a.p.call.Cwd, a.p.d.opts.Redact.Finds)
 			a.diffBytes += len(out.Diff)
 		}
 	}
-	lost := loses(c)
+	lost := losesContent(c)
 	switch {
 	case named, lost && secret:
-		out.NoImage = session.NoImageSecret
-	case lost && a.many:
-		out.NoImage = session.NoImageMany
+		out.NoPreimage = session.NoPreimageSecret
+	case lost && a.tooMuchBefore:
+		out.NoPreimage = session.NoPreimageMany
 	}
-	before, content, why, err := a.version(c.Before, lost && out.NoImage == "")
+	before, content, why, err := a.version(c.Before, lost && out.NoPreimage == "")
 	if err != nil { // the host's file is another one by now
 		return out, fmt.Errorf("%s: %w: %w", c.Path, policy.ErrChanged, err)
 	}
-	out.Before, out.NoImage = before, cmp.Or(out.NoImage, why)
-	a.keep(content)
+	out.Before, out.NoPreimage = before, cmp.Or(out.NoPreimage, why)
+	a.addImage(content)
 
-	wanted := shown && c.After != nil && c.Kind != tool.ModeChanged && c.After.Size <= min(maxAfter, a.after)
+	wanted := shown && c.After != nil && c.Kind != tool.ModeChanged && c.After.Size <= min(maxAfterBytes, a.afterBudget)
 	if out.After, content, _, err = a.version(c.After, wanted); err != nil {
 		return out, fmt.Errorf("%s: %w", c.Path, err)
 	}
-	a.after -= int64(len(content))
-	a.keep(content)
+	a.afterBudget -= int64(len(content))
+	a.addImage(content)
 	return out, nil
 }
 
-func (a *account) keep(content []byte) {
+func (a *changeRecorder) addImage(content []byte) {
 	if content != nil {
 		a.images = append(a.images, content)
 		a.total += len(content)
@@ -150,25 +150,25 @@ func (a *account) keep(content []byte) {
 
 // version is a version as the log has it, hashed if it is small and there is room for
 // that. If its content is wanted that is returned, or why it is not kept.
-func (a *account) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoImage, err error) {
+func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoPreimage, err error) {
 	if v == nil {
 		return nil, nil, "", nil
 	}
-	out = &session.Version{Bytes: v.Size, Mode: v.Mode.String(), Target: v.Target, Twin: v.Twin}
+	out = &session.Version{Bytes: v.Size, Mode: v.Mode.String(), Target: v.Target, HardLink: v.HardLink}
 	var sum [sha256.Size]byte
 	switch {
 	case !v.Mode.IsRegular():
 		return out, nil, "", nil
 	case v.Size > maxHashed:
-		why = session.NoImageLarge
-	case v.Size > a.left:
-		why = session.NoImageMany
+		why = session.NoPreimageLarge
+	case v.Size > a.hashBudget:
+		why = session.NoPreimageMany
 	default:
-		a.left -= v.Size
-		sum, content, err = read(v, wanted)
+		a.hashBudget -= v.Size
+		sum, content, err = hashContent(v, wanted)
 		switch {
 		case errors.Is(err, fs.ErrPermission): // a mode may keep its owner from reading it
-			why = session.NoImageUnreadable
+			why = session.NoPreimageUnreadable
 		case err != nil:
 			return nil, nil, "", err
 		default:
@@ -178,9 +178,9 @@ func (a *account) version(v *tool.Version, wanted bool) (out *session.Version, c
 	switch {
 	case why != "":
 	case a.p.d.opts.Redact.Finds(content):
-		why = session.NoImageSecret
-	case a.total+len(content) > session.MaxImagesBytes: // it is longer than was said
-		why = session.NoImageMany
+		why = session.NoPreimageSecret
+	case a.total+len(content) > session.MaxPreimagesBytes: // it is longer than was said
+		why = session.NoPreimageMany
 	}
 	switch {
 	case !wanted:
@@ -191,8 +191,8 @@ func (a *account) version(v *tool.Version, wanted bool) (out *session.Version, c
 	return out, content, "", nil
 }
 
-// read hashes a content, and returns it if it is wanted.
-func read(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content []byte, err error) {
+// hashContent hashes a content, and returns it if it is wanted.
+func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content []byte, err error) {
 	if !wanted {
 		sum, err = v.SHA256()
 		return sum, nil, err

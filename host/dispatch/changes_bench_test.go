@@ -36,7 +36,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := &pending{d: New(newWorld(b, policy.Options{}).options), call: aCall("file_write", `{}`)}
 			for b.Loop() {
-				if _, _, err := p.changes(b.Context(), changes); err != nil {
+				if _, _, err := p.describeChanges(b.Context(), changes); err != nil {
 					b.Fatal(err)
 				}
 			}

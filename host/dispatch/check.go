@@ -24,14 +24,14 @@ func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 		err = p.checkSeen(entry)
 	}
 	if err == nil {
-		err = p.checkGiven(entry)
+		err = p.checkAllowedDirs(entry)
 	}
 	return entry, err
 }
 
-// checkGiven refuses the call of a tool that was given a directory which is not there
+// checkAllowedDirs refuses the call of a tool that was given a directory which is not there
 // any more, or is reached through a link now: what is there instead nobody gave it.
-func (p *pending) checkGiven(entry *tool.Entry) error {
+func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	if entry.Allowed == nil || entry.Capabilities.Files == tool.FilesNone && entry.Capabilities.Exec == "" {
 		return nil
 	}
@@ -47,15 +47,15 @@ func (p *pending) checkGiven(entry *tool.Entry) error {
 			what = "is a link now, or no directory"
 		}
 		r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was given the directory %q, which %s", entry.Name, m.Host, what)
-		r.Err.Hint = tool.Advise("put it back, or take it from the tool and give it another: ").And(tool.Grant(entry, "read"))
+		r.Err.Hint = tool.Advise("put it back, or take it from the tool and give it another: ").And(tool.GrantHint(entry, "read"))
 		return &refusal{r}
 	}
 	return nil
 }
 
 func (p *pending) find() (*tool.Entry, error) {
-	if p.own != nil {
-		return p.own, nil
+	if p.hostTool != nil {
+		return p.hostTool, nil
 	}
 	catalog := p.d.catalog.Load()
 	entry, ok := catalog.Find(p.call.Tool)
@@ -68,7 +68,7 @@ func (p *pending) find() (*tool.Entry, error) {
 		return offer.list, nil
 	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", p.call.Tool)
-	if own, tools := catalog.Foreign(p.call.Tool); own != "" {
+	if own, tools := catalog.EquivalentOf(p.call.Tool); own != "" {
 		r.Err.Hint = tool.Advise("%s", own)
 		if i := slices.IndexFunc(tools, func(e *tool.Entry) bool { return p.d.opts.Policy.Hides(e, p.call.Caller) }); i >= 0 {
 			r.Err.Hint = p.notOffered(tools[i])
@@ -100,13 +100,13 @@ const maxHintSchema = 8 << 10 // bytes
 func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	args, err := entry.Schema.Check(ctx, p.call.Args)
 	if err != nil && ctx.Err() != nil {
-		return p.cancelled()
+		return p.cancelledError()
 	}
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
 		// The error says what is wrong with a value. A longer schema would only push out
 		// what the model knows.
-		if errors.Is(err, tool.ErrNames) && len(entry.Parameters) <= maxHintSchema {
+		if errors.Is(err, tool.ErrWrongNames) && len(entry.Parameters) <= maxHintSchema {
 			r.Err.Hint = tool.Advise("the schema of the arguments is: %s", entry.Parameters)
 		}
 		return &refusal{r}
@@ -115,7 +115,7 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	return nil
 }
 
-func (p *pending) cancelled() error {
+func (p *pending) cancelledError() error {
 	when := "it ran"
 	if p.rehearsing {
 		when = "its changes were made"

@@ -11,15 +11,15 @@ type counts struct {
 	byTool map[string]int
 }
 
-// take returns how many calls came before this one.
-func (c *counts) take(tool string) int {
+// reserve returns how many calls came before this one.
+func (c *counts) reserve(tool string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byTool[tool]++
 	return c.byTool[tool] - 1
 }
 
-func (c *counts) give(tool string) {
+func (c *counts) release(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byTool[tool]--

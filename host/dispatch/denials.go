@@ -11,25 +11,25 @@ import (
 // same call asks no second time. Other arguments are another call. A call
 // outside of turns, which a person makes, is not remembered.
 type denials struct {
-	mu   sync.Mutex
-	turn int // the newest
-	of   map[sameCall]*denial
+	mu     sync.Mutex
+	turn   int // the newest
+	byCall map[callKey]*denial
 }
 
-// sameCall tells calls apart: two that share it are the same call.
-type sameCall struct {
+// callKey tells calls apart: two that share it are the same call.
+type callKey struct {
 	tool, cwd string
 	caller    tool.Caller
 	args      [32]byte
 }
 
-func sameAs(call tool.Call) sameCall {
-	return sameCall{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
+func callKeyOf(call tool.Call) callKey {
+	return callKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
 }
 
 type denial struct {
-	said   chan struct{} // closed when there is an answer
-	answer policy.Answer
+	answered chan struct{} // closed when there is an answer
+	answer   policy.Answer
 }
 
 // get returns the place of a call, nil if it has none. d.mu is held.
@@ -37,14 +37,14 @@ func (d *denials) get(call tool.Call) *denial {
 	if call.Turn == 0 || call.Turn < d.turn {
 		return nil
 	}
-	if call.Turn > d.turn || d.of == nil {
-		d.turn, d.of = call.Turn, map[sameCall]*denial{}
+	if call.Turn > d.turn || d.byCall == nil {
+		d.turn, d.byCall = call.Turn, map[callKey]*denial{}
 	}
-	key := sameAs(call)
-	if d.of[key] == nil {
-		d.of[key] = &denial{said: make(chan struct{})}
+	key := callKeyOf(call)
+	if d.byCall[key] == nil {
+		d.byCall[key] = &denial{answered: make(chan struct{})}
 	}
-	return d.of[key]
+	return d.byCall[key]
 }
 
 // add makes the answer no that to every call like this.
@@ -56,12 +56,12 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 		return
 	}
 	select {
-	case <-at.said:
+	case <-at.answered:
 	default:
 		at.answer = answer
 		at.answer.Question = [32]byte{} // the next call puts none
 		at.answer.By += ", before in this turn"
-		close(at.said)
+		close(at.answered)
 	}
 }
 
@@ -69,12 +69,12 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.of[sameAs(call)]
+	at := d.byCall[callKeyOf(call)]
 	if at == nil || call.Turn != d.turn {
 		return policy.Answer{}, false
 	}
 	select {
-	case <-at.said:
+	case <-at.answered:
 		return at.answer, true
 	default:
 		return policy.Answer{}, false
@@ -86,7 +86,7 @@ func (d *denials) watch(call tool.Call) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at := d.get(call); at != nil {
-		return at.said
+		return at.answered
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ type Runner interface {
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
-// Expecter is a Runner that can make a module ready before there is a grant to run it.
-type Expecter interface {
-	Expect(mod *tool.Module)
+// Preloader is a Runner that can make a module ready before there is a grant to run it.
+type Preloader interface {
+	Preload(mod *tool.Module)
 }
 
 // Approver asks a person. It may be called for several calls at once. Approve
@@ -48,41 +48,41 @@ type Options struct {
 	Approver Approver
 	Runner   Runner
 	Log      Recorder
-	// Session names the session in questions, so that an answer holds in no other.
-	Session string
+	// SessionID names the session in questions, so that an answer holds in no other.
+	SessionID string
 	// Remember keeps the rule of an answer "always". Nil: such an answer holds
 	// for the session.
 	Remember func(policy.Rule) error
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
 	Redact *redact.Redactor
-	// Searcher is the built-in tool that searches the history of a repository before a command
+	// HistoryTool is the built-in tool that searches the history of a repository before a command
 	// can read it. Nil: no history is known, and each may hold secrets.
-	Searcher *tool.Entry
+	HistoryTool *tool.Entry
 	// Undo stages the way back from what was changed. Nil: nothing can be undone.
 	Undo Undoer
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
 type Dispatcher struct {
-	opts    Options
-	catalog atomic.Pointer[tool.Catalog]
-	seen    seen
-	fuel    *fuel
-	counts  counts
-	paces   paces
-	denials denials
-	ahead   ahead
-	repeats repeats
-	opened  opened
-	kept    *kept.Stores
+	opts          Options
+	catalog       atomic.Pointer[tool.Catalog]
+	seenFiles     seenFiles
+	fuel          *fuel
+	counts        counts
+	rateLimits    rateLimits
+	denials       denials
+	rehearsedRuns rehearsedRuns
+	repeats       repeats
+	openGroups    openGroups
+	stores        *kept.Stores
 }
 
 // New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
-		opts: opts, seen: seen{files: map[string]known{}}, fuel: newFuel(opts.Policy.Limits(), nil),
-		counts: counts{byTool: map[string]int{}}, kept: kept.New(opts.Policy.Limits(), time.Now),
+		opts: opts, seenFiles: seenFiles{files: map[string]knownFile{}}, fuel: newFuel(opts.Policy.Limits(), nil),
+		counts: counts{byTool: map[string]int{}}, stores: kept.New(opts.Policy.Limits(), time.Now),
 	}
 	d.catalog.Store(opts.Catalog)
 	return d
@@ -101,16 +101,16 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 // start begins to carry out a call, and waits neither for a person nor for the
 // tool. Its result says what limit says.
 func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
-	return d.startOf(ctx, call, limit, nil)
+	return d.startEntry(ctx, call, limit, nil)
 }
 
-// startOf is start for a call of a tool of the host's own; nil: the catalog has it.
-func (d *Dispatcher) startOf(ctx context.Context, call tool.Call, limit string, own *tool.Entry) *pending {
+// startEntry is start for a call of a tool of the host's own; nil: the catalog has it.
+func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, own *tool.Entry) *pending {
 	p := &pending{
-		d: d, call: call, own: own, asked: call.Tool, limit: limit, state: stateIdle,
-		passed: make(chan struct{}), done: make(chan struct{}),
+		d: d, call: call, hostTool: own, requestedName: call.Tool, limit: limit, state: stateIdle,
+		nextMayStart: make(chan struct{}), done: make(chan struct{}),
 	}
-	p.pass = sync.OnceFunc(func() { close(p.passed) })
+	p.letNextStart = sync.OnceFunc(func() { close(p.nextMayStart) })
 	go p.drive(ctx)
 	return p
 }

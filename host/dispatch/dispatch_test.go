@@ -463,7 +463,7 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	allowed := true
 	wantDecision := session.Decision{
 		Tool: "file_write", Effect: "ask", Risk: "medium", Rule: "risk medium", Source: "default", Reason: "it changes files",
-		Answer: &allowed, Scope: policy.ScopeOnce, By: "terminal", Question: question,
+		Answer: &allowed, Scope: policy.ScopeOnce, AnsweredBy: "terminal", QuestionID: question,
 	}
 	if diff := cmp.Diff(wantDecision, body[session.Decision](w, session.TypeDecision)); diff != "" {
 		t.Error(diff)
@@ -511,7 +511,7 @@ func TestWhoSaidNoIsRecordedAndTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := body[session.Decision](w, session.TypeDecision)
-	if d.Answer == nil || *d.Answer || d.By != "no terminal to ask on" || d.Scope != "" {
+	if d.Answer == nil || *d.Answer || d.AnsweredBy != "no terminal to ask on" || d.Scope != "" {
 		t.Errorf("recorded: %+v", d)
 	}
 	if r.Err.Rule != "risk high" || r.Err.Allow != "bash(command=make test)" || !strings.Contains(r.Err.Message, "no terminal to ask on") {
@@ -564,7 +564,7 @@ func TestAnAnswerHoldsAsLongAsItSays(t *testing.T) {
 			if d := w.policy.Decide(aCall(c.tool, c.args), find(t, w, c.tool), policy.Facts{}); d.Effect() != c.again {
 				t.Errorf("the next call: %s", d.Effect())
 			}
-			if len(remembered) != c.remembered || c.remembered == 1 && (remembered[0].Tool != c.tool || remembered[0].Bound.Module != "builtin") {
+			if len(remembered) != c.remembered || c.remembered == 1 && (remembered[0].Tool != c.tool || remembered[0].Binding.Module != "builtin") {
 				t.Errorf("remembered %+v", remembered)
 			}
 			if warned != c.warned {

@@ -64,8 +64,8 @@ func (o offer) group(name string) []*tool.Entry {
 	return o.groups[i].Tools
 }
 
-// with is what is offered where groups are open.
-func (o offer) with(opened []string) []*tool.Entry {
+// toolsWith is what is offered where groups are open.
+func (o offer) toolsWith(opened []string) []*tool.Entry {
 	out := slices.Clone(o.plain)
 	if o.list != nil {
 		out = append(out, o.list)
@@ -126,40 +126,40 @@ func oneLine(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }
 
-// opened is the groups that the model has opened in this session, in the order in
+// openGroups is the groups that the model has opened in this session, in the order in
 // which it did: what is offered only grows at its end, and a provider that caches
 // the beginning of a request finds it there.
-type opened struct {
+type openGroups struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (o *opened) list() []string {
+func (o *openGroups) list() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.names)
 }
 
-// open opens a group, and returns the groups that it closes: the oldest, until
+// openGroup opens a group, and returns the groups that it closes: the oldest, until
 // what is open fits into a request.
-func (d *Dispatcher) open(group string) (closed []string) {
-	d.opened.mu.Lock()
-	defer d.opened.mu.Unlock()
-	o := &d.opened
+func (d *Dispatcher) openGroup(group string) (closed []string) {
+	d.openGroups.mu.Lock()
+	defer d.openGroups.mu.Unlock()
+	o := &d.openGroups
 	if group == "" || slices.Contains(o.names, group) {
 		return nil
 	}
 	o.names = append(o.names, group)
-	for offer := d.offer(); len(o.names) > 1 && len(offer.with(o.names)) > llm.MaxTools; o.names = o.names[1:] {
+	for offer := d.offer(); len(o.names) > 1 && len(offer.toolsWith(o.names)) > llm.MaxTools; o.names = o.names[1:] {
 		closed = append(closed, o.names[0])
 	}
 	return closed
 }
 
-// openOf opens the group of a tool that is called.
-func (d *Dispatcher) openOf(entry *tool.Entry) {
+// openGroupOf opens the group of a tool that is called.
+func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 	if entry.Module.Origin != tool.OriginBuiltin {
-		d.open(entry.Module.Name)
+		d.openGroup(entry.Module.Name)
 	}
 }
 
@@ -168,7 +168,7 @@ func (d *Dispatcher) openOf(entry *tool.Entry) {
 // the built-in ones, list_tools, and those of the groups that are open; the others
 // can be called all the same.
 func (d *Dispatcher) Definitions() []tool.Definition {
-	entries := d.offer().with(d.opened.list())
+	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
 	for i := range defs {
 		defs[i] = entries[i].Definition
@@ -176,21 +176,21 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 	return defs
 }
 
-// listed is a tool in the result of list_tools.
-type listed struct {
+// listedTool is a tool in the result of list_tools.
+type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // absent where they would be too long
 }
 
-// list answers a call of list_tools, and opens its group.
-func (d *Dispatcher) list(call tool.Call) tool.Result {
+// callListTools answers a call of list_tools, and opens its group.
+func (d *Dispatcher) callListTools(call tool.Call) tool.Result {
 	offer, name := d.offer(), groupIn(call.Args)
 	group := offer.group(name)
 	if len(group) == 0 { // any more
 		return tool.Failed(tool.CodeFailed, tool.NotFound, "%s: there is no group %.80q", tool.ListTools, name)
 	}
-	tools, left := make([]listed, len(group)), maxListedBytes
+	tools, left := make([]listedTool, len(group)), maxListedBytes
 	for i, e := range group {
 		tools[i].Name = e.Name
 		if text := oneLine(e.Description, maxListedText); len(text) <= left {
@@ -203,14 +203,14 @@ func (d *Dispatcher) list(call tool.Call) tool.Result {
 		}
 	}
 	result := tool.Result{Output: tool.Marshal(struct {
-		Group string   `json:"group"`
-		Tools []listed `json:"tools"`
+		Group string       `json:"group"`
+		Tools []listedTool `json:"tools"`
 	}{name, tools})}
 	var notes []string
-	if closed := d.open(name); closed != nil {
+	if closed := d.openGroup(name); closed != nil {
 		notes = append(notes, "to make room, these groups are not offered any more: "+strings.Join(closed, ", "))
 	}
-	if room := llm.MaxTools - len(offer.with(nil)); len(group) > room {
+	if room := llm.MaxTools - len(offer.toolsWith(nil)); len(group) > room {
 		notes = append(notes, fmt.Sprintf("of the %d tools of this group only the first %d are offered; the others can be called by their names all the same", len(group), max(0, room)))
 	}
 	result.Note = strings.Join(notes, "\n")

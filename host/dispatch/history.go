@@ -12,20 +12,20 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxSettled limits the searches of histories for a command, which is denied then: references
+// maxHistorySearches limits the searches of histories for a command, which is denied then: references
 // can change meanwhile.
-const maxSettled = 5
+const maxHistorySearches = 5
 
-// runKnowing runs a call. Its command starts only when it is known what it may read of the
+// runWithHistory runs a call. Its command starts only when it is known what it may read of the
 // histories of repositories.
-func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
+func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
 	for try := 0; ; try++ {
-		result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
+		result, staged, err := p.d.opts.Runner.Run(ctx, grant.WithBudgets(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 		h, unknown := errors.AsType[*policy.HistoryError](err)
 		if !unknown {
 			return result, staged, err
 		}
-		if try == maxSettled {
+		if try == maxHistorySearches {
 			r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s did not run: the references of a repository change while it is looked through", p.call.Tool)
 			r.Err.Hint = tool.Advise("wait until whatever changes them is done, and try again")
 			return tool.Result{}, nil, &refusal{r}
@@ -36,7 +36,7 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 			}
 		}
 		if len(h.Unknown) == 0 {
-			if err := p.askHistory(ctx, entry, h.Held); err != nil {
+			if err := p.askHistory(ctx, entry, h.AskAbout); err != nil {
 				return tool.Result{}, nil, err
 			}
 		}
@@ -47,11 +47,11 @@ func (p *pending) runKnowing(ctx context.Context, grant policy.Grant, entry *too
 // not searched as a whole.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
-	if searcher := p.d.opts.Searcher; searcher != nil {
+	if searcher := p.d.opts.HistoryTool; searcher != nil {
 		call := p.call
 		call.Tool, call.Args = searcher.Name, tool.Marshal(map[string]string{"operation": "secrets", "path": u.Repository, "revision": strings.Join(u.Tips, " ")})
-		decision := p.d.opts.Policy.SearchHistory(call, searcher)
-		body := p.decided(decision, policy.Answer{})
+		decision := p.d.opts.Policy.DecideHistorySearch(call, searcher)
+		body := p.decisionRecord(decision, policy.Answer{})
 		body.Histories = []string{u.Repository}
 		if _, err := p.record(ctx, session.TypeDecision, body); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 		}
 	}
 	if ctx.Err() != nil {
-		return p.cancelled()
+		return p.cancelledError()
 	}
 	if err := learn(u, found); err != nil {
 		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this process: %v", err)})
@@ -76,8 +76,8 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 // askHistory asks what commands may read of some histories, in one question.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
-	answer, _ := p.put(ctx, decision.Question())
-	body := p.decided(decision, answer)
+	answer, _ := p.putQuestion(ctx, decision.Question())
+	body := p.decisionRecord(decision, answer)
 	for _, h := range held {
 		body.Histories = append(body.Histories, h.Repository)
 	}
@@ -85,10 +85,10 @@ func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []poli
 		return err
 	}
 	if ctx.Err() != nil {
-		return p.cancelled()
+		return p.cancelledError()
 	}
 	for _, rule := range decision.HistoryRules(answer.Allow, answer.Scope) {
-		p.keep(rule)
+		p.addRule(rule)
 	}
 	p.enter(stateExecuting)
 	return nil

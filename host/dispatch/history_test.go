@@ -27,11 +27,11 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policy.Options{
-				AskHosts: true, Project: "/work", Tier: func() policy.Tier { return 3 }, Staging: func([]policy.Mount) string { return "" },
+				CanAsk: true, Project: "/work", Tier: func() policy.Tier { return 3 }, WhyNotStaged: func([]policy.Mount) string { return "" },
 				Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", Source: policy.SourceFlag}},
 			})
 			w.changes = nil
-			w.options.Searcher = tool.NewEntry(tool.Spec{Definition: tool.Definition{Name: "git"}, Capabilities: tool.Capabilities{Files: tool.FilesRead}}, &tool.Module{Name: "git", Origin: tool.OriginBuiltin, Digest: "g"}, "")
+			w.options.HistoryTool = tool.NewEntry(tool.Spec{Definition: tool.Definition{Name: "git"}, Capabilities: tool.Capabilities{Files: tool.FilesRead}}, &tool.Module{Name: "git", Origin: tool.OriginBuiltin, Digest: "g"}, "")
 			kept := ""
 			w.options.Remember = func(r policy.Rule) error { kept = r.String(); return nil }
 			learned, searched, ran, asked := "", 0, 0, 0
@@ -49,7 +49,7 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 				}
 				exec, _ := grant.Exec()
 				if last = exec.History("/work/.git"); c.held && last == policy.Ask {
-					return tool.Result{}, &policy.HistoryError{Held: []policy.History{{Repository: "/work/.git", Names: []string{".env"}}}}
+					return tool.Result{}, &policy.HistoryError{AskAbout: []policy.History{{Repository: "/work/.git", Names: []string{".env"}}}}
 				}
 				ran++
 				return tool.Result{Output: tool.Text("done")}, nil
@@ -92,7 +92,7 @@ func TestHistoryThatNobodyCanKnow(t *testing.T) {
 		return tool.Result{}, &policy.HistoryError{Unknown: []policy.History{{Repository: "/work/.git"}}, Learn: func(_ policy.History, found []byte) error { learned = append(learned, found); return nil }}
 	}
 	result, err := New(w.options).Call(t.Context(), aCall("bash", `{"command":"ls"}`))
-	if err != nil || result.Err == nil || result.Err.Code != tool.CodeDenied || len(learned) != maxSettled || slices.ContainsFunc(learned, func(f []byte) bool { return f != nil }) {
+	if err != nil || result.Err == nil || result.Err.Code != tool.CodeDenied || len(learned) != maxHistorySearches || slices.ContainsFunc(learned, func(f []byte) bool { return f != nil }) {
 		t.Errorf("%+v, %v, learned %q", result.Err, err, learned)
 	}
 }

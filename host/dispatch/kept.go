@@ -9,22 +9,22 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Kept lists what tools keep in this session.
-func (d *Dispatcher) Kept() []kept.Content { return d.kept.Contents() }
+// StoreContents lists what tools keep in this session.
+func (d *Dispatcher) StoreContents() []kept.Listing { return d.stores.List() }
 
 // openStore gives the call the store of its module, if it may have one, as soon as no
 // other call has it. The call keeps it until its result is recorded.
 func (p *pending) openStore(ctx context.Context, grant policy.Grant, entry *tool.Entry) (policy.Grant, error) {
-	if !grant.Keeps() {
+	if !grant.HasStore() {
 		return grant, nil
 	}
 	p.closeStore() // which an earlier attempt of this call had
-	view, err := p.d.kept.Open(ctx, entry.Module)
+	view, err := p.d.stores.Open(ctx, entry.Module)
 	if err != nil {
-		return grant, p.cancelled()
+		return grant, p.cancelledError()
 	}
 	p.view = view
-	return grant.Keeping(view), nil
+	return grant.WithStore(view), nil
 }
 
 func (p *pending) closeStore() {
@@ -34,9 +34,9 @@ func (p *pending) closeStore() {
 	}
 }
 
-// keeps is what is recorded of the store with the result: what the call has changed
+// storeChanges is what is recorded of the store with the result: what the call has changed
 // there, if it has succeeded.
-func (p *pending) keeps(result tool.Result) []session.Draft {
+func (p *pending) storeChanges(result tool.Result) []session.Draft {
 	if p.view == nil || result.Err != nil {
 		return nil
 	}
@@ -44,5 +44,5 @@ func (p *pending) keeps(result tool.Result) []session.Draft {
 	if !any {
 		return nil
 	}
-	return []session.Draft{p.draft(session.TypeCallKept, body)}
+	return []session.Draft{p.draft(session.TypeToolStoreChanges, body)}
 }

@@ -42,7 +42,7 @@ func done(tool.Call) (tool.Result, error) { return tool.Result{Output: tool.Text
 // list is what a session keeps.
 func list(d *Dispatcher) string {
 	var out []string
-	for _, c := range d.Kept() {
+	for _, c := range d.StoreContents() {
 		for _, e := range c.Entries {
 			out = append(out, fmt.Sprintf("%s %s=%s", c.Owner, e.Key, e.Value))
 		}
@@ -66,7 +66,7 @@ func TestWhatACallKeepsIsRecordedWithItsResult(t *testing.T) {
 		"a rehearsed call, and no":       {call: aCall("file_write", `{"path":"x"}`), answer: no},
 		"a call that is denied":          {call: aCall("bash", `{"command":"x"}`), answer: no},
 		"changes that cannot be made":    {call: aCall("file_write", `{"path":"x"}`), answer: yes(policy.ScopeOnce), fail: session.TypeCallChanges},
-		"a disk that is full, at once":   {call: aCall("file_read", `{"path":"x"}`), fail: session.TypeCallKept},
+		"a disk that is full, at once":   {call: aCall("file_read", `{"path":"x"}`), fail: session.TypeToolStoreChanges},
 		"a disk that is full, by result": {call: aCall("file_read", `{"path":"x"}`), fail: session.TypeToolResult},
 		"a call that is asked about first, as it could not be tried": {call: aCall("file_write", `{"path":"x"}`), answer: yes(policy.ScopeOnce), kept: true,
 			then: func() func(tool.Call) (tool.Result, error) {
@@ -97,7 +97,7 @@ func TestWhatACallKeepsIsRecordedWithItsResult(t *testing.T) {
 			want := ""
 			if c.kept {
 				want = "builtin:m list=x;"
-				if n := len(w.events); w.events[n-2].Type != session.TypeCallKept || w.events[n-1].Type != session.TypeToolResult || w.events[n-2].Call != "c1" {
+				if n := len(w.events); w.events[n-2].Type != session.TypeToolStoreChanges || w.events[n-1].Type != session.TypeToolResult || w.events[n-2].Call != "c1" {
 					t.Errorf("the log is %v", w.trace)
 				}
 			} else if w.did("durable call.kept") {
@@ -168,7 +168,7 @@ func TestWhatIsKeptHasNoSecrets(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	known := new(redact.Redactor)
 	w.options.Redact = known
-	w.options.Log.(*session.Log).Redact(known)
+	w.options.Log.(*session.Log).SetRedactor(known)
 	keeping(t, w, func(c tool.Call) (tool.Result, error) {
 		known.Add("hunter2-hunter2")
 		return done(c)
@@ -177,7 +177,7 @@ func TestWhatIsKeptHasNoSecrets(t *testing.T) {
 	if r, err := d.Call(t.Context(), aCall("file_read", `{"path":"hunter2-hunter2"}`)); err != nil || r.Err != nil {
 		t.Fatal(r.Err, err)
 	}
-	kept := body[session.Kept](w, session.TypeCallKept)
+	kept := body[session.ToolStoreChanges](w, session.TypeToolStoreChanges)
 	if got := list(d); strings.Contains(got, "hunter2") || !strings.HasSuffix(got, kept.Set[0].Text) {
 		t.Errorf("it keeps %q, and has recorded %v", got, kept)
 	}

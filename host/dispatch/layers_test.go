@@ -34,7 +34,7 @@ func TestADenialCarriesItsFactsAsData(t *testing.T) {
 	if err := json.Unmarshal(r.Envelope(), &envelope); err != nil {
 		t.Fatal(err)
 	}
-	if x := envelope.Denial; x.Effect != "deny" || x.Source != policy.SourceUser || x.Origin != "f:1" || x.Rule != "file_write" || x.Change == "" || x.Risk != "medium" {
+	if x := envelope.Denial; x.Effect != "deny" || x.Source != policy.SourceUser || x.Origin != "f:1" || x.Rule != "file_write" || x.HintText == "" || x.Risk != "medium" {
 		t.Errorf("got %+v", x)
 	}
 }

@@ -25,7 +25,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	for i := range named {
 		f := &named[i]
 		follow(p, entry, f)
-		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(paths.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
+		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(paths.PossibleRepositories(filepath.ToSlash(f.Path), false), func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 			return err == nil
 		})
@@ -33,7 +33,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	for _, f := range policy.CommandArgs(call, entry) {
 		follow(p, entry, &f)
 		// What git has to read no command is kept from.
-		if s, secret := paths.Read(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
+		if s, secret := paths.SpecialForRead(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
 			named = append(named, f)
 		}
 	}
@@ -42,22 +42,22 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 
 // follow finds where a name leads, if a mount shows it.
 func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
-	m, ok := p.Sees(entry, f.Named)
+	m, ok := p.Sees(entry, f.Name)
 	if !ok {
 		return
 	}
 	var st fs.FileInfo
-	f.Path, st = lead(m.Host, f.Named)
+	f.Path, st = followLinks(m.Host, f.Name)
 	f.Regular = st != nil && st.Mode().IsRegular()
 }
 
 // maxLinks is that of Linux.
 const maxLinks = 40
 
-// lead follows the links from a directory to a name below it, as the file system
+// followLinks follows the links from a directory to a name below it, as the file system
 // of a guest does: none leads out of the directory, and none is absolute. It
 // returns the real name, also of what is not there, or an empty one.
-func lead(root, name string) (string, fs.FileInfo) {
+func followLinks(root, name string) (string, fs.FileInfo) {
 	rel, err := filepath.Rel(root, name)
 	if err != nil {
 		return "", nil

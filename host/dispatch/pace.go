@@ -8,16 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// paces is when calls of tools began that may not begin at any pace. A session that
+// rateLimits is when calls of tools began that may not begin at any pace. A session that
 // goes on in another process begins anew.
-type paces struct {
+type rateLimits struct {
 	mu     sync.Mutex
 	starts map[string][]time.Time // of the last minute, by tool; some are still to come
 }
 
-// take returns when a call may begin; or how long it would have to wait for that,
+// reserve returns when a call may begin; or how long it would have to wait for that,
 // because as many as may have begun in the last minute.
-func (p *paces) take(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
+func (p *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.starts == nil {
@@ -38,13 +38,13 @@ func (p *paces) take(name string, perMinute int, now time.Time) (at time.Time, w
 	return at, 0
 }
 
-// paced waits until a call may begin, or refuses it.
-func (p *pending) paced(ctx context.Context, entry *tool.Entry) error {
+// waitForRate waits until a call may begin, or refuses it.
+func (p *pending) waitForRate(ctx context.Context, entry *tool.Entry) error {
 	if entry.PerMinute == 0 {
 		return nil
 	}
 	now := time.Now()
-	at, wait := p.d.paces.take(entry.Name, entry.PerMinute, now)
+	at, wait := p.d.rateLimits.reserve(entry.Name, entry.PerMinute, now)
 	if wait > 0 {
 		seconds := int((wait + time.Second - 1) / time.Second)
 		r := tool.Failed(tool.CodeRateLimited, tool.IOError, "%s has been called %d times in a minute, which is as often as it may be", entry.Name, entry.PerMinute)
@@ -57,6 +57,6 @@ func (p *pending) paced(ctx context.Context, entry *tool.Entry) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return p.cancelled()
+		return p.cancelledError()
 	}
 }

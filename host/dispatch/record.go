@@ -19,7 +19,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(p.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", p.call.ArgsDigest()), Cwd: p.call.Cwd, Mounts: []string{},
-		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Reaches(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel, Lines: p.lines,
+		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.NetworkRules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel, Lines: p.movedLines,
 	}
 	mounts := grant.Mounts()
 	if exec, ok := grant.Exec(); ok {
@@ -35,12 +35,12 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 // finish records the result, and returns it as it was recorded.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
 	result = p.redact(result)
-	result.AddNote(p.moved)
-	keeps := p.keeps(result)
+	result.AddNote(p.lineShiftNote)
+	keeps := p.storeChanges(result)
 	for _, draft := range keeps {
-		p.did.made = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
+		p.sideEffects.hashes = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
 	}
-	result = p.d.repeats.count(p.call, p.did, result)
+	result = p.d.repeats.count(p.call, p.sideEffects, result)
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
@@ -48,14 +48,14 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 		result.Usage.Start = time.Now()
 	}
 	result.LimitMessage = p.limit
-	message := llm.ResultMessage(p.call.ID, p.asked, result)
+	message := llm.ResultMessage(p.call.ID, p.requestedName, result)
 	if p.call.Turn == 0 {
 		message = message.WithoutImages() // no model reads them here; what gives them to one records them
 	}
 	drafts := append(keeps, p.draft(session.TypeToolResult, message))
-	events, err := p.append(ctx, append(drafts, p.news(result)...)...)
+	events, err := p.append(ctx, append(drafts, p.undoBrief(result)...)...)
 	for _, e := range events {
-		p.d.kept.Fold(e)
+		p.d.stores.Fold(e)
 	}
 	return result, err
 }
@@ -66,13 +66,13 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	if r == nil {
 		return result
 	}
-	result.Wrote = r.Text(result.Wrote)
+	result.RawOutput = r.Text(result.RawOutput)
 	if result.Err == nil {
 		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
 		return withoutSecretImages(r, result)
 	}
 	clean := *result.Err
-	for _, hint := range []*tool.Hint{&clean.Hint, &clean.Change} {
+	for _, hint := range []*tool.Hint{&clean.Hint, &clean.AllowHint} {
 		*hint = slices.Clone(*hint)
 		for i := range *hint {
 			part := &(*hint)[i]
@@ -119,8 +119,8 @@ func (p *pending) record(ctx context.Context, typ session.Type, body any) (sessi
 // append is record for events of which the first is one of this call. What was to be
 // recorded first goes with them.
 func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
-	drafts, first := append(p.first, drafts...), len(p.first)
-	p.first = nil
+	drafts, first := append(p.queuedDrafts, drafts...), len(p.queuedDrafts)
+	p.queuedDrafts = nil
 	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), drafts...)
 	if err != nil {
 		return nil, fmt.Errorf("record %s: %w", drafts[0].Type, err)

@@ -14,27 +14,27 @@ import (
 // one after other calls have changed what there is: tests are run again after each
 // edit. Where these changes bring back what was there before, it goes on counting.
 type repeats struct {
-	mu   sync.Mutex
-	turn int // the newest
-	of   map[callAmid]*repeat
-	made map[string]madeBy // what calls have made of it in this turn, by path
+	mu          sync.Mutex
+	turn        int // the newest
+	byCall      map[callInState]*repeat
+	lastChanges map[string]lastChange // what calls have made of it in this turn, by path
 }
 
-// madeBy is what the newest call that changed a file, or something that is kept, has
+// lastChange is what the newest call that changed a file, or something that is kept, has
 // made of it.
-type madeBy struct {
-	call sameCall
-	what [sha256.Size]byte
+type lastChange struct {
+	call callKey
+	hash [sha256.Size]byte
 }
 
-// maxMade is of how many paths that is known; of one more it begins anew.
-const maxMade = 10_000
+// maxChangedPaths is of how many paths that is known; of one more it begins anew.
+const maxChangedPaths = 10_000
 
-// callAmid is a call amid what other calls had made of files before it; zero of a call
+// callInState is a call amid what other calls had made of files before it; zero of a call
 // that is there to change them.
-type callAmid struct {
-	sameCall
-	amid [sha256.Size]byte
+type callInState struct {
+	callKey
+	othersChanges [sha256.Size]byte
 }
 
 type repeat struct {
@@ -43,15 +43,15 @@ type repeat struct {
 	times  int
 }
 
-// effect is what a call has changed.
-type effect struct {
-	made map[string][sha256.Size]byte // by path
-	runs bool                         // it started a process, which may be there for something else
+// sideEffects is what a call has changed.
+type sideEffects struct {
+	hashes     map[string][sha256.Size]byte // by path
+	ranProcess bool                         // it started a process, which may be there for something else
 }
 
-// effectOn is what a call has made of files. Of a content that is too large to be
+// hashChanges is what a call has made of files. Of a content that is too large to be
 // hashed it is something new each time.
-func effectOn(call tool.Call, files []session.Change) map[string][sha256.Size]byte {
+func hashChanges(call tool.Call, files []session.Change) map[string][sha256.Size]byte {
 	made := map[string][sha256.Size]byte{}
 	for _, f := range files {
 		text := string(f.Kind) + "\x00" + f.From
@@ -66,11 +66,11 @@ func effectOn(call tool.Call, files []session.Change) map[string][sha256.Size]by
 	return made
 }
 
-// amid identifies what calls other than one have made of files in this turn.
-func (r *repeats) amid(key sameCall) (sum [sha256.Size]byte) {
-	for path, by := range r.made {
+// othersChanges identifies what calls other than one have made of files in this turn.
+func (r *repeats) othersChanges(key callKey) (sum [sha256.Size]byte) {
+	for path, by := range r.lastChanges {
 		if by.call != key {
-			one := sha256.Sum256(append(by.what[:], path...))
+			one := sha256.Sum256(append(by.hash[:], path...))
 			for i := range sum {
 				sum[i] ^= one[i] // in any order
 			}
@@ -81,35 +81,35 @@ func (r *repeats) amid(key sameCall) (sum [sha256.Size]byte) {
 
 // count notes the result of a call, and tells the model from the second time on.
 // Calls of one step count once: the model had seen none of their results.
-func (r *repeats) count(call tool.Call, did effect, result tool.Result) tool.Result {
+func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) tool.Result {
 	if call.Turn == 0 || call.Caller != tool.CallerAgent {
 		return result
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if call.Turn != r.turn {
-		r.turn, r.of, r.made = call.Turn, map[callAmid]*repeat{}, map[string]madeBy{}
+		r.turn, r.byCall, r.lastChanges = call.Turn, map[callInState]*repeat{}, map[string]lastChange{}
 	}
-	key, digest := callAmid{sameCall: sameAs(call)}, resultDigest(result)
-	if did.runs || len(did.made) == 0 {
-		key.amid = r.amid(key.sameCall)
+	key, digest := callInState{callKey: callKeyOf(call)}, resultDigest(result)
+	if did.ranProcess || len(did.hashes) == 0 {
+		key.othersChanges = r.othersChanges(key.callKey)
 	}
-	if len(r.made)+len(did.made) > maxMade {
-		clear(r.made)
+	if len(r.lastChanges)+len(did.hashes) > maxChangedPaths {
+		clear(r.lastChanges)
 	}
-	for path, what := range did.made {
-		r.made[path] = madeBy{key.sameCall, what}
+	for path, what := range did.hashes {
+		r.lastChanges[path] = lastChange{key.callKey, what}
 	}
-	at := r.of[key]
+	at := r.byCall[key]
 	switch {
 	case at == nil || at.result != digest:
 		at = &repeat{result: digest, step: call.Step, times: 1}
-		r.of[key] = at
+		r.byCall[key] = at
 	case at.step != call.Step:
 		at.step = call.Step
 		at.times++
 	}
-	if result.Times = at.times; at.times > 1 {
+	if result.Repeats = at.times; at.times > 1 {
 		result.AddNote(fmt.Sprintf("this is time %d in this turn that this call has come to this result: do something else, or answer; repeating it ends the turn", at.times))
 	}
 	return result

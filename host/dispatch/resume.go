@@ -15,7 +15,7 @@ import (
 // files the model has seen. The events have to be read to their end before the first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		r := resumed{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
+		r := resumeState{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
 		for e, err := range events {
 			if err == nil {
 				d.resume(e, r)
@@ -28,39 +28,39 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[se
 	}
 }
 
-// resumed is what the events read so far say of a session.
-type resumed struct {
-	spent map[string]uint64           // fuel, by tool
-	asked map[string]llm.FunctionData // by call, as the model has asked
-	runs  map[string]session.Intent
+// resumeState is what the events read so far say of a session.
+type resumeState struct {
+	spent    map[string]uint64           // fuel, by tool
+	requests map[string]llm.FunctionData // by call, as the model has asked
+	intents  map[string]session.Intent
 }
 
-func (d *Dispatcher) resume(e session.Event, r resumed) {
-	d.kept.Fold(e)
+func (d *Dispatcher) resume(e session.Event, r resumeState) {
+	d.stores.Fold(e)
 	switch e.Type {
 	case session.TypeToolCall:
 		m, _ := e.Message()
 		var data llm.CallData
 		if json.Unmarshal(m.Data, &data) == nil {
-			r.asked[e.Call] = data.Function
+			r.requests[e.Call] = data.Function
 		}
 	case session.TypeCallIntended:
 		var intent session.Intent
 		if json.Unmarshal(e.Body, &intent) == nil {
-			r.runs[e.Call] = intent
-			d.counts.take(intent.Tool)
+			r.intents[e.Call] = intent
+			d.counts.reserve(intent.Tool)
 			if entry, ok := d.catalog.Load().Find(intent.Tool); ok {
-				d.openOf(entry)
+				d.openGroupOf(entry)
 			} else if intent.Tool == tool.ListTools {
-				d.open(groupIn([]byte(r.asked[e.Call].Arguments)))
+				d.openGroup(groupIn([]byte(r.requests[e.Call].Arguments)))
 			}
 		}
 	case session.TypeToolResult:
-		if intent, ran := r.runs[e.Call]; ran { // a denied one has a result, too
-			r.spent[intent.Tool] += d.fold(intent, r.asked[e.Call], e)
+		if intent, ran := r.intents[e.Call]; ran { // a denied one has a result, too
+			r.spent[intent.Tool] += d.fold(intent, r.requests[e.Call], e)
 		}
-		delete(r.runs, e.Call)
-		delete(r.asked, e.Call)
+		delete(r.intents, e.Call)
+		delete(r.requests, e.Call)
 	}
 }
 
@@ -78,7 +78,7 @@ func (d *Dispatcher) fold(intent session.Intent, asked llm.FunctionData, e sessi
 		return 0
 	}
 	if entry, ok := d.catalog.Load().Find(intent.Tool); ok && data.Success {
-		d.seen.note(tool.Call{Args: json.RawMessage(asked.Arguments), Cwd: intent.Cwd}, entry, tool.Result{Output: envelope.Result})
+		d.seenFiles.note(tool.Call{Args: json.RawMessage(asked.Arguments), Cwd: intent.Cwd}, entry, tool.Result{Output: envelope.Result})
 	}
 	return envelope.Metadata.Fuel
 }

@@ -92,7 +92,7 @@ func TestCallsDrawFromTheBudgetsOfTheirToolAndOfTheSession(t *testing.T) {
 
 // Of many calls at once no more run than a session may have.
 func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
-	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", After: 5}}})
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", AfterCalls: 5}}})
 	d := New(w.options)
 	if err := readAll(d.Resume(past(intended(1, "a", "file_read"), used(1, "a", 1), intended(1, "b", "file_read"), intended(1, "c", "bash")))); err != nil {
 		t.Fatal(err)

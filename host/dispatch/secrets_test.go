@@ -18,7 +18,7 @@ import (
 // the log gets a secret with it.
 func TestNoResultHoldsASecret(t *testing.T) {
 	const value = "hunter2-hunter2"
-	everywhere := tool.Error{Message: "a " + value, Hint: tool.Advise("b %s", value), Change: tool.Advise("h ").And(tool.Do(tool.HintUndeny, value)), Stdout: "c " + value, Stderr: "d " + value, Rule: "e " + value, Allow: "f " + value, Denial: json.RawMessage(`{"reason":"g ` + value + `"}`), Code: tool.CodeFailed}
+	everywhere := tool.Error{Message: "a " + value, Hint: tool.Advise("b %s", value), AllowHint: tool.Advise("h ").And(tool.ActionHint(tool.HintUndeny, value)), Stdout: "c " + value, Stderr: "d " + value, Rule: "e " + value, Allow: "f " + value, Denial: json.RawMessage(`{"reason":"g ` + value + `"}`), Code: tool.CodeFailed}
 	for what, c := range map[string]struct {
 		call    tool.Call
 		result  tool.Result

@@ -11,48 +11,48 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// seen is what the conversation knows of the content of files: the hash that
+// seenFiles is what the conversation knows of the content of files: the hash that
 // each had when a tool last reported it. With it a model cannot change a part
 // of a file that it has not read, or that has changed since.
-type seen struct {
+type seenFiles struct {
 	mu    sync.Mutex
-	files map[string]known // by absolute path
+	files map[string]knownFile // by absolute path
 }
 
-// known is what is known of one file.
-type known struct {
+// knownFile is what is known of one file.
+type knownFile struct {
 	hash string // empty: nothing, or it is gone
 	// before is the hash that was known when the step began in which hash was
 	// reported. What a model wrote in that step it wrote by the content of then.
-	before string
-	in     reply
+	before     string
+	reportedIn stepID
 	// moves are what edits by number of that step have made of its lines, one after the
 	// other; other says that something else has changed them, too.
-	moves []tool.Replaced
-	other bool
+	moves       []tool.LineEdit
+	otherChange bool
 }
 
-// reply says in which reply of the model a call stands. Outside of a turn every call
+// stepID says in which reply of the model a call stands. Outside of a turn every call
 // is one of its own.
-type reply struct{ turn, step int }
+type stepID struct{ turn, step int }
 
-func replyOf(call tool.Call) reply { return reply{call.Turn, call.Step} }
+func stepIDOf(call tool.Call) stepID { return stepID{call.Turn, call.Step} }
 
-func (s *seen) file(path string) known {
+func (s *seenFiles) file(path string) knownFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.files[path]
 }
 
 // note remembers what the result of a call says about the content of its files.
-func (s *seen) note(call tool.Call, entry *tool.Entry, r tool.Result) {
+func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	c := entry.Content
 	if c == nil || r.Err != nil {
 		return
 	}
 	var out struct {
 		SHA256   json.RawMessage `json:"sha256"`
-		Replaced *tool.Replaced  `json:"replaced"`
+		Replaced *tool.LineEdit  `json:"replaced"`
 	}
 	there, made, err := c.Files(call.Args)
 	if err != nil || json.Unmarshal(r.Output, &out) != nil {
@@ -74,14 +74,14 @@ func (s *seen) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	for _, name := range slices.Concat(there, made) {
 		path := absolute(name, call.Cwd)
 		k := s.files[path]
-		if at := replyOf(call); k.in != at || at.turn == 0 {
-			k = known{hash: k.hash, before: k.hash, in: at}
+		if at := stepIDOf(call); k.reportedIn != at || at.turn == 0 {
+			k = knownFile{hash: k.hash, before: k.hash, reportedIn: at}
 		}
 		switch hash := hashes[name]; {
 		case c.Lines && out.Replaced.Valid():
 			k.moves = append(k.moves, *out.Replaced)
 		case hash != k.hash:
-			k.other = true
+			k.otherChange = true
 		}
 		k.hash = hashes[name]
 		s.files[path] = k
@@ -116,8 +116,8 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 		hashes[there[0]] = given
 	}
 	for _, name := range there {
-		k := p.d.seen.file(absolute(name, p.call.Cwd))
-		inStep := c.Lines && p.call.Turn > 0 && k.in == replyOf(p.call)
+		k := p.d.seenFiles.file(absolute(name, p.call.Cwd))
+		inStep := c.Lines && p.call.Turn > 0 && k.reportedIn == stepIDOf(p.call)
 		if given := hashes[name]; given != "" && !(inStep && given == k.before) {
 			continue
 		}
@@ -151,7 +151,7 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 	if !ok {
 		return false
 	}
-	_, st := lead(m.Host, path)
+	_, st := followLinks(m.Host, path)
 	return st != nil && st.Mode().IsRegular() && st.Size() > maxEdited
 }
 
@@ -159,8 +159,8 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 // it, should the file be smaller by the time that the tool looks.
 var noContent = strings.Repeat("0", 64)
 
-// shown is a path as its caller would write it.
-func (p *pending) shown(path string) string {
+// displayPath is a path as its caller would write it.
+func (p *pending) displayPath(path string) string {
 	if rel, err := filepath.Rel(p.call.Cwd, absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
@@ -171,12 +171,12 @@ func (p *pending) shown(path string) string {
 // call counts lines, that is what the model had been shown when it made it, or what
 // edits by number of its step have made of that: what other calls of its step have come
 // to it could not know.
-func (p *pending) seenHash(entry *tool.Entry, k known, inStep bool, name string) (string, error) {
+func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
 		return noContent, nil
 	case k.hash == "", inStep && k.before == "":
-		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, p.shown(name))
+		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, p.displayPath(name))
 		r.Err.Hint = tool.Advise("read the file first, then call again")
 		if entry.Content.Patch != "" {
 			r.Err.Hint = tool.Advise(`read the file first, then call again; if there is none, "*** Add File: " makes one`)
@@ -186,9 +186,9 @@ func (p *pending) seenHash(entry *tool.Entry, k known, inStep bool, name string)
 			r.Err.Hint = tool.Advise("look at its lines in the results of this step, then call again")
 		}
 		return "", &refusal{r}
-	case inStep && k.other && k.hash != k.before:
-		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed,
-			"%s: another call of this step has changed %s, or found it changed, so its lines may have other numbers now", entry.Name, p.shown(name))
+	case inStep && k.otherChange && k.hash != k.before:
+		r := tool.Failed(tool.CodeLinesMoved, tool.ValidationFailed,
+			"%s: another call of this step has changed %s, or found it changed, so its lines may have other numbers now", entry.Name, p.displayPath(name))
 		r.Err.Hint = tool.Advise("take the line numbers from the results of this step, or read the file again, then call again")
 		return "", &refusal{r}
 	}
@@ -197,7 +197,7 @@ func (p *pending) seenHash(entry *tool.Entry, k known, inStep bool, name string)
 
 // moveLines makes the numbers of lines in the arguments, which are those from before the
 // step, what the edits of the step have made of them.
-func (p *pending) moveLines(args map[string]json.RawMessage, k known, name string) error {
+func (p *pending) moveLines(args map[string]json.RawMessage, k knownFile, name string) error {
 	var from int
 	var to *int
 	known := json.Unmarshal(args[tool.LineStart], &from) == nil && args[tool.LineStart] != nil
@@ -206,10 +206,10 @@ func (p *pending) moveLines(args map[string]json.RawMessage, k known, name strin
 	}
 	was, moved := from, known
 	for _, m := range k.moves {
-		moved = moved && m.Move(&from, to)
+		moved = moved && m.ShiftLines(&from, to)
 	}
 	if !moved {
-		r := tool.Failed(tool.CodeMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", p.call.Tool, p.shown(name))
+		r := tool.Failed(tool.CodeLinesMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", p.call.Tool, p.displayPath(name))
 		r.Err.Hint = tool.Advise("look at the lines in the results of this step, then call again with their numbers of now")
 		return &refusal{r}
 	}
@@ -217,11 +217,11 @@ func (p *pending) moveLines(args map[string]json.RawMessage, k known, name strin
 		return nil
 	}
 	args[tool.LineStart] = tool.Marshal(from)
-	p.lines, p.moved = []int{from}, fmt.Sprintf("line %d is what was line %d before the edits of this step", from, was)
+	p.movedLines, p.lineShiftNote = []int{from}, fmt.Sprintf("line %d is what was line %d before the edits of this step", from, was)
 	if to != nil {
 		args[tool.LineEnd] = tool.Marshal(*to)
-		if p.lines = append(p.lines, *to); *to > from {
-			p.moved = fmt.Sprintf("lines %d to %d are what was lines %d to %d before the edits of this step", from, *to, was, *to-from+was)
+		if p.movedLines = append(p.movedLines, *to); *to > from {
+			p.lineShiftNote = fmt.Sprintf("lines %d to %d are what was lines %d to %d before the edits of this step", from, *to, was, *to-from+was)
 		}
 	}
 	return nil

@@ -152,7 +152,7 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 			w := newWorld(t, opts)
 			if c.asked {
 				w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
-					if len(q.Scopes) != 1 || !strings.Contains(q.Warning, "looks like a secret") || q.Allow != c.flag {
+					if len(q.Scopes) != 1 || !strings.Contains(q.Warning, "looks like a secret") || q.AllowRule != c.flag {
 						t.Errorf("the question is %+v", q)
 					}
 					return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeSession}, nil
@@ -161,7 +161,7 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 			open := ""
 			w.run = func(_ context.Context, g policy.Grant, _ *tool.Module, _ tool.Call, _ func(tool.Progress)) (tool.Result, error) {
 				for _, name := range []string{".env", "id_rsa", "d/.env"} {
-					if _, secret := g.Paths().Read(filepath.ToSlash(filepath.Join(ws, name))); !secret {
+					if _, secret := g.OpenedSecrets().SpecialForRead(filepath.ToSlash(filepath.Join(ws, name))); !secret {
 						open += name
 					}
 				}
@@ -268,9 +268,9 @@ func TestWhereArgumentsLead(t *testing.T) {
 		if want.Path != "" {
 			want.Path = filepath.Join(dir, want.Path)
 		}
-		want.Arg, want.Named = "path", filepath.Clean(filepath.Join(call.Cwd, path))
+		want.Arg, want.Name = "path", filepath.Clean(filepath.Join(call.Cwd, path))
 		if filepath.IsAbs(path) {
-			want.Named = path
+			want.Name = path
 		}
 		if diff := cmp.Diff([]policy.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
 			t.Errorf("%s: %s", path, diff)

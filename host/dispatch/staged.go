@@ -40,8 +40,8 @@ func (p *pending) hold(said tool.Progress) {
 	}
 }
 
-// tell shows what was held.
-func (p *pending) tell() {
+// reportHeld shows what was held.
+func (p *pending) reportHeld() {
 	p.rehearsing = false
 	for _, said := range p.held {
 		p.report(said)
@@ -49,9 +49,9 @@ func (p *pending) tell() {
 	p.held = nil
 }
 
-// look lists what the call has changed on its stage. A call of which that cannot
+// collectChanges lists what the call has changed on its stage. A call of which that cannot
 // be told has failed, and changes nothing.
-func (p *pending) look(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
+func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
 		return result, nil, nil
 	}
@@ -73,27 +73,27 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, entry *tool.Entr
 		dirs, err = git.Check(ctx, changes, p.call.Cwd)
 	}
 	if err != nil {
-		result = p.unmade(ctx, grant, err)
+		result = p.uncommittedResult(ctx, grant, err)
 		result.Usage = p.usage
 		return result, nil, nil
 	}
 	return result, changes, dirs
 }
 
-// keep makes what an allowed call has written to caches available to later calls.
-func keep(staged policy.Staged) {
-	if c, ok := staged.(policy.Caching); ok {
-		c.Keep()
+// keepCaches makes what an allowed call has written to caches available to later calls.
+func keepCaches(staged policy.Staged) {
+	if c, ok := staged.(policy.StagedCaches); ok {
+		c.KeepCaches()
 	}
 }
 
 // programs are the first bytes of executables for Linux, macOS and Windows.
 var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
 
-// builtUnasked returns a warning about an executable among the changes, if the call has seen
+// unapprovedProgramWarning returns a warning about an executable among the changes, if the call has seen
 // what calls without approval have built.
-func builtUnasked(staged policy.Staged, changes []tool.Change) string {
-	if c, ok := staged.(policy.Caching); !ok || !c.Unasked() {
+func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
+	if c, ok := staged.(policy.StagedCaches); !ok || !c.SawUnapproved() {
 		return ""
 	}
 	for _, c := range changes {
@@ -124,23 +124,23 @@ func (p *pending) questionAbout(decision policy.Decision, result tool.Result, st
 		Stderr string `json:"stderr"` // if that was asked for apart
 	}
 	if question.Command != "" && json.Unmarshal(result.Output, &said) == nil {
-		question.Output = end(said.Output)
+		question.Output = lastLines(said.Output)
 		if said.Stderr != "" {
-			question.Output = strings.TrimPrefix(question.Output+"\non standard error:\n"+end(said.Stderr), "\n")
+			question.Output = strings.TrimPrefix(question.Output+"\non standard error:\n"+lastLines(said.Stderr), "\n")
 		}
 		if said.Code != 0 {
 			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
 		}
 	}
-	question.Warn(builtUnasked(staged, changes))
+	question.Warn(unapprovedProgramWarning(staged, changes))
 	return question
 }
 
 // maxEndLine is how much a question shows of a line of output, in bytes.
 const maxEndLine = 200
 
-// end is the end of an output.
-func end(output string) string {
+// lastLines is the end of an output.
+func lastLines(output string) string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	more := len(lines) - policy.OutputLines
 	if more > 0 {
@@ -154,18 +154,18 @@ func end(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// announce records what is about to be changed, with what was there before, and returns
+// recordChanges records what is about to be changed, with what was there before, and returns
 // what it has recorded.
-func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
+func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // what it has been given permission for
 	}
-	body, images, err := p.changes(ctx, changes, dirs...)
+	body, images, err := p.describeChanges(ctx, changes, dirs...)
 	if err != nil {
-		return body, &refusal{p.unmade(ctx, grant, err)}
+		return body, &refusal{p.uncommittedResult(ctx, grant, err)}
 	}
 	draft := p.draft(session.TypeCallChanges, body)
-	draft.Images = images
+	draft.Preimages = images
 	_, err = p.append(ctx, draft)
 	return body, err
 }
@@ -180,23 +180,23 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 		p.report(tool.Progress{Level: "warn", Message: err.Error()})
 		return nil
 	}
-	return &refusal{p.unmade(ctx, grant, err)}
+	return &refusal{p.uncommittedResult(ctx, grant, err)}
 }
 
 const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
 
-// unmade is the result of a call whose changes are not made, and why.
-func (p *pending) unmade(ctx context.Context, grant policy.Grant, err error) tool.Result {
+// uncommittedResult is the result of a call whose changes are not made, and why.
+func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
-		r = tool.Failed(tool.CodeChanged, tool.ValidationFailed, "%s has changed nothing: %v", p.call.Tool, err)
+		r = tool.Failed(tool.CodeFilesChanged, tool.ValidationFailed, "%s has changed nothing: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise("somebody else changed files during the call; look at them again, then repeat the call")
 	case ctx.Err() != nil:
 		r = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", p.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded):
 		r = tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out while its changes were compared or written: %v", p.call.Tool, err)
-		r.Err.Hint = tool.Advise(notKept + "; change less in one call").And(grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout)))
+		r.Err.Hint = tool.Advise(notKept + "; change less in one call").And(grant.LimitHint(policy.TimeoutKey, uint64(grant.Limits().Timeout)))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		r = tool.Failed(tool.CodeNoSpace, tool.IOError, "%s: there is no room for its changes: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept + "; the disk is full: make room, or tell the person")
@@ -211,7 +211,7 @@ func (p *pending) unmade(ctx context.Context, grant policy.Grant, err error) too
 }
 
 func isLie(err error) bool {
-	_, lie := errors.AsType[*git.Lie](err)
+	_, lie := errors.AsType[*git.IntegrityError](err)
 	return lie
 }
 

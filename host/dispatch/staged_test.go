@@ -81,8 +81,8 @@ func TestWhatCannotBeCommittedIsTold(t *testing.T) {
 		changes, commit error
 		code            tool.Code
 	}{
-		"changed before the question": {changes: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
-		"changed before the commit":   {commit: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
+		"changed before the question": {changes: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeFilesChanged},
+		"changed before the commit":   {commit: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeFilesChanged},
 		"a disk that fails":           {commit: errDisk, code: tool.CodeNotKept},
 		"no space":                    {commit: fmt.Errorf("prepare a.txt: %w", syscall.ENOSPC), code: tool.CodeNoSpace},
 		"no space of one's own":       {commit: fmt.Errorf("prepare a.txt: %w", syscall.EDQUOT), code: tool.CodeNoSpace},
@@ -247,7 +247,7 @@ func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 // The log lists all that is changed, and hashes as much as does not take long.
 func TestTheLogHashesSoMuch(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
-	const files = 2 * maxAll / maxHashed
+	const files = 2 * maxHashedTotal / maxHashed
 	w.changes = nil
 	for i := range files {
 		c := aFile(fmt.Sprint(i), "")
@@ -263,7 +263,7 @@ func TestTheLogHashesSoMuch(t *testing.T) {
 			hashed++
 		}
 	}
-	if len(listed) != files || hashed != maxAll/maxHashed {
+	if len(listed) != files || hashed != maxHashedTotal/maxHashed {
 		t.Errorf("%d of %d files are listed, %d with a hash", len(listed), files, hashed)
 	}
 }
@@ -298,8 +298,8 @@ type cachingStage struct {
 	r cachingRunner
 }
 
-func (s cachingStage) Keep()         { s.r.w.note("keep") }
-func (s cachingStage) Unasked() bool { return s.r.unasked }
+func (s cachingStage) KeepCaches()         { s.r.w.note("keep") }
+func (s cachingStage) SawUnapproved() bool { return s.r.unasked }
 
 func (r cachingRunner) Run(ctx context.Context, g policy.Grant, mod *tool.Module, c tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	result, staged, err := r.runner.Run(ctx, g, mod, c, report)

@@ -229,7 +229,7 @@ func TestAnApproverThatFailsIsANo(t *testing.T) {
 func TestAnAnswerHoldsForItsQuestionOnly(t *testing.T) {
 	ask := func(session string, call tool.Call) (first policy.Question) {
 		w := newWorld(t, policy.Options{})
-		w.options.Session = session
+		w.options.SessionID = session
 		w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
 			first = q
 			return policy.Answer{}, nil
@@ -250,7 +250,7 @@ func TestAnAnswerHoldsForItsQuestionOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policy.Options{})
-			w.options.Session = "s"
+			w.options.SessionID = "s"
 			w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
 				return policy.Answer{Question: before.ID, Allow: true, Scope: policy.ScopeSession}, nil
 			}

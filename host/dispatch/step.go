@@ -40,16 +40,16 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 		if alone {
 			takeAll()
 		}
-		<-p.passed
+		<-p.nextMayStart
 	}
 	takeAll()
 	return results, errors.Join(errs...)
 }
 
-// Repair returns the name and the arguments that a model means: see [tool.Bare] and [tool.Schema.Repair].
+// Repair returns the name and the arguments that a model means: see [tool.BareName] and [tool.Schema.Repair].
 func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
 	entry, ok := d.catalog.Load().Find(name)
-	if bare := tool.Bare(name); bare == tool.ListTools {
+	if bare := tool.BareName(name); bare == tool.ListTools {
 		return bare, args
 	} else if !ok {
 		if entry, ok = d.catalog.Load().Find(bare); !ok {
@@ -60,11 +60,11 @@ func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, str
 	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
-// Expect says that a call of the tool will probably come: a model is writing one.
-func (d *Dispatcher) Expect(name string) {
-	runner, can := d.opts.Runner.(Expecter)
+// Preload says that a call of the tool will probably come: a model is writing one.
+func (d *Dispatcher) Preload(name string) {
+	runner, can := d.opts.Runner.(Preloader)
 	if entry, ok := d.catalog.Load().Find(name); can && ok {
-		runner.Expect(entry.Module)
+		runner.Preload(entry.Module)
 	}
 }
 

@@ -155,7 +155,7 @@ func TestTheModelIsToldThatItRepeatsACall(t *testing.T) {
 		if err := json.Unmarshal(body[llm.Message](w, session.TypeToolResult).Data, &data); err != nil {
 			t.Fatal(err)
 		}
-		return r.Times, strings.Contains(data.Output, "come to this result")
+		return r.Repeats, strings.Contains(data.Output, "come to this result")
 	}
 	for i, c := range []struct {
 		turn, step   int
@@ -201,7 +201,7 @@ func TestWhatChangesBetweenMakesAnotherCall(t *testing.T) {
 		if err != nil || r.Err != nil {
 			t.Fatal(r.Err, err)
 		}
-		return r.Times
+		return r.Repeats
 	}
 	for i, c := range []struct {
 		tool, args, makes string

@@ -25,7 +25,7 @@ type Undoer interface {
 // [Dispatcher.Undo] makes any.
 var undoEntry = tool.NewEntry(tool.Spec{
 	Definition: tool.Definition{
-		Name: tool.Undo, Description: "Put the files back that the last turn has changed.",
+		Name: tool.UndoTool, Description: "Put the files back that the last turn has changed.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"redo":{"type":"boolean"}},"additionalProperties":false}`),
 	},
 	Capabilities: tool.Capabilities{Files: tool.FilesWrite},
@@ -44,20 +44,20 @@ func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, err
 	if d.opts.Undo == nil {
 		return tool.Result{}, errors.New("undo: this session keeps nothing by which changes could be undone")
 	}
-	call.Tool, call.Caller, call.Turn, call.Step = tool.Undo, tool.CallerPerson, 0, 0
-	return d.startOf(ctx, call, "", undoEntry).wait()
+	call.Tool, call.Caller, call.Turn, call.Step = tool.UndoTool, tool.CallerPerson, 0, 0
+	return d.startEntry(ctx, call, "", undoEntry).wait()
 }
 
-// saidSo is the answer of a person who has asked for the call itself.
-func saidSo() policy.Answer {
+// requesterApproval is the answer of a person who has asked for the call itself.
+func requesterApproval() policy.Answer {
 	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
 }
 
-// news are what the model is told of a call of a person. It is a brief, as it has names of
+// undoBrief are what the model is told of a call of a person. It is a brief, as it has names of
 // files in it, which whoever made the files has chosen.
-func (p *pending) news(result tool.Result) []session.Draft {
-	if p.told == "" || result.Err != nil {
+func (p *pending) undoBrief(result tool.Result) []session.Draft {
+	if p.textForModel == "" || result.Err != nil {
 		return nil
 	}
-	return []session.Draft{session.NewDraft(session.TypeMessage, 0, 0, "", llm.BriefMessage(tool.Undo, p.told))}
+	return []session.Draft{session.NewDraft(session.TypeMessage, 0, 0, "", llm.BriefMessage(tool.UndoTool, p.textForModel))}
 }

@@ -61,17 +61,17 @@ type Options struct {
 	// Services take the place of Egress and Secrets for the calls of tools, such as
 	// recorded answers in a test. Exec is filled in: processes are for the jail. Nil
 	// ones take nobody's place.
-	Services effect.Services
+	Services effect.Set
 	// Config is what built-in modules are configured with, by the name of the module and
 	// the names that it declares; a value has at most 8 KiB, and is no secret. What is not
 	// there has the module's own default.
 	Config map[string]map[string]string
-	// System names what the tool system_info tells of this machine, of [SystemFacts].
+	// SystemFacts names what the tool system_info tells of this machine, of [SystemFacts].
 	// None: nothing.
-	System []string
-	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
+	SystemFacts []string
+	// Redact takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
-	Known *redact.Redactor
+	Redact *redact.Redactor
 	// Jail says what the commands of tools have. Redact, Proxy and Histories are filled in.
 	Jail jail.Options
 	// Note tells a person of something that is no result. Nil: nobody is told.
@@ -86,17 +86,17 @@ type Door struct {
 	egress  func() (*egress.Egress, error)
 	jail    *jail.Jail
 
-	stages sync.Mutex
-	stage  *stage.Area
-	memory *stage.Area // in memory; nil: none was needed
+	stageMu sync.Mutex
+	stage   *stage.Area
+	memory  *stage.Area // in memory; nil: none was needed
 
-	mu       sync.Mutex // held also while something is opened
-	box      *sandbox.Sandbox
-	store    session.Store
-	locks    string   // the directory of the locks, once the store is open
-	own      []string // what no tool is shown: our own files
-	sessions map[*Session]bool
-	closers  []func() error
+	mu          sync.Mutex // held also while something is opened
+	box         *sandbox.Sandbox
+	store       session.Store
+	locks       string   // the directory of the locks, once the store is open
+	hiddenPaths []string // what no tool is shown: our own files
+	sessions    map[*Session]bool
+	closers     []func() error
 }
 
 // New makes a door. It opens nothing, and reports nothing: options that cannot work
@@ -104,38 +104,38 @@ type Door struct {
 func New(opts Options) *Door {
 	opts.Program = cmp.Or(opts.Program, mainModule())
 	switch {
-	case opts.Known != nil:
+	case opts.Redact != nil:
 	case opts.Secrets != nil:
-		opts.Known = opts.Secrets.Known()
+		opts.Redact = opts.Secrets.Redactor()
 	default:
-		opts.Known = new(redact.Redactor)
+		opts.Redact = new(redact.Redactor)
 	}
 	if opts.Note == nil {
 		opts.Note = func(string, ...any) {}
 	}
-	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}}
+	d := &Door{opts: opts, ceiling: policy.Combine(opts.Layers), sessions: map[*Session]bool{}}
 	if opts.Egress == nil {
 		opts.Egress = func() (*egress.Egress, error) {
-			return egress.New(egress.Options{Redact: opts.Known, Logger: opts.Logger})
+			return egress.New(egress.Options{Redact: opts.Redact, Logger: opts.Logger})
 		}
 	}
 	d.egress = sync.OnceValues(opts.Egress)
-	opts.Jail.Redact, opts.Jail.Proxy = opts.Known, egress.Later(d.egress)
+	opts.Jail.Redact, opts.Jail.Proxy = opts.Redact, egress.Lazy(d.egress)
 	if opts.Stages != "" {
 		opts.Jail.Areas = d.areas
 		d.hide(memoryStages)
 	}
 	opts.Jail.Histories = githistory.New(opts.Histories)
 	d.jail = jail.New(opts.Jail)
-	d.hide(opts.Histories, opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
+	d.hide(opts.Histories, opts.Stages, opts.Sandbox.CacheDir, opts.Jail.LayersDir)
 	return d
 }
 
 // hide keeps files of the door out of the sight of tools.
 func (d *Door) hide(names ...string) {
 	for _, name := range names {
-		if name != "" && !slices.Contains(d.own, name) {
-			d.own = append(d.own, name)
+		if name != "" && !slices.Contains(d.hiddenPaths, name) {
+			d.hiddenPaths = append(d.hiddenPaths, name)
 		}
 	}
 }
@@ -161,14 +161,14 @@ func (d *Door) Close() error {
 	for _, f := range slices.Backward(d.closers) {
 		errs = append(errs, f())
 	}
-	d.stages.Lock()
+	d.stageMu.Lock()
 	for _, area := range []**stage.Area{&d.stage, &d.memory} {
 		if *area != nil {
 			errs = append(errs, (*area).Close())
 			*area = nil
 		}
 	}
-	d.stages.Unlock()
+	d.stageMu.Unlock()
 	d.closers, d.box, d.store = nil, nil, nil
 	return errors.Join(errs...)
 }
@@ -191,8 +191,8 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 
 // area is where changes of calls are kept until they are made.
 func (d *Door) area() *stage.Area {
-	d.stages.Lock()
-	defer d.stages.Unlock()
+	d.stageMu.Lock()
+	defer d.stageMu.Unlock()
 	if d.stage == nil {
 		d.stage = stage.NewArea(d.opts.Stages, d.opts.Note)
 		if _, err := os.Lstat(memoryStages); err == nil { // maybe a killed process has left something there
@@ -215,10 +215,10 @@ func (d *Door) areas(yield func(*stage.Area) bool) {
 	if !yield(d.area()) {
 		return
 	}
-	d.stages.Lock()
+	d.stageMu.Lock()
 	err := d.openMemory()
 	area := d.memory
-	d.stages.Unlock()
+	d.stageMu.Unlock()
 	if err == nil {
 		yield(area)
 	}
@@ -229,7 +229,7 @@ func (d *Door) openMemory() error {
 	if d.memory != nil {
 		return nil
 	}
-	if err := ownDir(memoryStages); err != nil {
+	if err := makePrivateDir(memoryStages); err != nil {
 		return err
 	}
 	d.memory = stage.NewArea(memoryStages, d.opts.Note)
@@ -240,9 +240,9 @@ func (d *Door) openMemory() error {
 // is like it and on its own.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
-	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Known, d.config
+	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Redact, d.config
 	opts.Permit = d.ceiling.PermitsRun
-	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
+	opts.Services = effect.Set{Exec: d.jail, HTTP: egress.Lazy(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets
 	}
@@ -279,8 +279,8 @@ func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 // Tiers is Tier, with why it is no higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
-// Staging says why commands with these mounts cannot run on a stage; empty: they can.
-func (d *Door) Staging(mounts []policy.Mount) string { return d.jail.Staging(mounts) }
+// WhyNotStaged says why commands with these mounts cannot run on a stage; empty: they can.
+func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNotStaged(mounts) }
 
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
@@ -288,14 +288,14 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
 	}
-	if opts.Tier != nil || opts.Likely != nil {
+	if opts.Tier != nil || opts.LikelyTier != nil {
 		return nil, errors.New("the tier is that of the door, which starts the processes")
 	}
-	opts.Layers, opts.Tier, opts.Likely, opts.Staging = d.opts.Layers, d.Tier, d.jail.Likely, d.Staging
+	opts.Layers, opts.Tier, opts.LikelyTier, opts.WhyNotStaged = d.opts.Layers, d.Tier, d.jail.LikelyTier, d.WhyNotStaged
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, own := range d.own {
+	for _, own := range d.hiddenPaths {
 		if !slices.Contains(opts.Masked, own) {
 			opts.Masked = append(opts.Masked, own)
 		}
@@ -306,12 +306,12 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 // logReserve is how many bytes of the disk are kept for the session log.
 const logReserve = 64 << 20
 
-// PlaceError says that there is no place in which sessions could be kept.
-type PlaceError struct{ Err error }
+// StoreDirError says that there is no place in which sessions could be kept.
+type StoreDirError struct{ Err error }
 
-func (e *PlaceError) Error() string { return e.Err.Error() }
+func (e *StoreDirError) Error() string { return e.Err.Error() }
 
-func (e *PlaceError) Unwrap() error { return e.Err }
+func (e *StoreDirError) Unwrap() error { return e.Err }
 
 // Store is the log of all sessions, exported as the layers require. When it is
 // opened, the calls that a crash has left open get a result that says so. The
@@ -326,7 +326,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	if name == "" {
 		dir, err := os.MkdirTemp("", "stockade-sessions-")
 		if err != nil {
-			return nil, &PlaceError{err}
+			return nil, &StoreDirError{err}
 		}
 		d.closers = append(d.closers, func() error { return os.RemoveAll(dir) })
 		name = filepath.Join(dir, "sessions.db")
@@ -334,7 +334,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	d.locks = filepath.Join(filepath.Dir(name), "locks") // beside what they guard
 	d.hide(name, name+"-wal", name+"-shm", name+"-settled", name+"-reserve", d.locks)
 	if err := os.MkdirAll(d.locks, 0o700); err != nil {
-		return nil, &PlaceError{err}
+		return nil, &StoreDirError{err}
 	}
 	db, err := sqlite.Open(ctx, name)
 	if err != nil {
@@ -349,12 +349,12 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	}
 	d.closers = append(d.closers, st.Close)
 	d.store = st
-	return st, d.settle(ctx, st)
+	return st, d.interruptOpenCalls(ctx, st)
 }
 
-// settle gives each call that was intended and has no result one that says so,
+// interruptOpenCalls gives each call that was intended and has no result one that says so,
 // unless the process that runs it is still alive.
-func (d *Door) settle(ctx context.Context, st session.Store) error {
+func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	open, err := st.OpenCalls(ctx)
 	if err != nil || len(open) == 0 {
 		return err
@@ -373,7 +373,7 @@ func (d *Door) settle(ctx context.Context, st session.Store) error {
 		if !dead[c.Session] {
 			continue
 		}
-		if err := agent.Interrupt(ctx, st, c); err != nil {
+		if err := agent.RecordInterrupted(ctx, st, c); err != nil {
 			return err
 		}
 		d.opts.Note("a call of %s in session %s was interrupted; its result is recorded as such", c.Name, c.Session)
@@ -385,9 +385,9 @@ func (d *Door) settle(ctx context.Context, st session.Store) error {
 // word for a local server, such as "ollama", and stands in ordinary text.
 const minKeyBytes = 12
 
-// Know takes the key of a provider out of whatever is recorded, shown or sent.
-func (d *Door) Know(key string) {
+// AddSecret takes the key of a provider out of whatever is recorded, shown or sent.
+func (d *Door) AddSecret(key string) {
 	if len(key) >= minKeyBytes {
-		d.opts.Known.Add(key)
+		d.opts.Redact.Add(key)
 	}
 }

@@ -221,10 +221,10 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		is   func(error) bool
 	}{
 		"no place for the log": {Options{Sessions: filepath.Join(blocked, "sessions.db")}, plain, func(err error) bool {
-			_, ok := errors.AsType[*PlaceError](err)
+			_, ok := errors.AsType[*StoreDirError](err)
 			return ok
 		}},
-		"no place for a required export": {Options{Layers: layer(policy.Ceiling{AuditExports: []policy.Line{{Value: blocked}}})}, plain, func(err error) bool {
+		"no place for a required export": {Options{Layers: layer(policy.Ceiling{AuditExports: []policy.Setting{{Value: blocked}}})}, plain, func(err error) bool {
 			_, ok := errors.AsType[*export.Error](err)
 			return ok
 		}},

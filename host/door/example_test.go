@@ -55,7 +55,7 @@ func Example() {
 	s, err := d.Open(context.Background(), door.SessionOptions{
 		Workspace: dir,
 		Policy:    policy.Options{Mounts: []policy.Mount{mount}},
-		Approver: door.Ask(func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		Approver: door.ApproverFunc(func(_ context.Context, q policy.Question) (policy.Answer, error) {
 			return policy.Answer{Allow: q.Tool == "file_edit", By: "example"}, nil
 		}),
 		Agent: agent.Options{Model: &replies{

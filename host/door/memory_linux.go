@@ -11,9 +11,9 @@ import (
 // place is everybody's.
 var memoryStages = fmt.Sprintf("/dev/shm/stockade-%d", os.Getuid())
 
-// ownDir makes a directory in a place that is everybody's, or reports why one that is
+// makePrivateDir makes a directory in a place that is everybody's, or reports why one that is
 // there cannot be trusted: it is not ours, or others can write to it.
-func ownDir(name string) error {
+func makePrivateDir(name string) error {
 	if err := os.Mkdir(name, 0o700); err == nil || !os.IsExist(err) {
 		return err
 	}

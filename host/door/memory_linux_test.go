@@ -36,7 +36,7 @@ func TestADirectoryOfOurOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := ownDir(dir); (err == nil) != c.good {
+		if err := makePrivateDir(dir); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

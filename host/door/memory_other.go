@@ -6,4 +6,4 @@ import "errors"
 
 const memoryStages = ""
 
-func ownDir(string) error { return errors.ErrUnsupported }
+func makePrivateDir(string) error { return errors.ErrUnsupported }

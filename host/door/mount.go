@@ -40,5 +40,5 @@ func ParseMount(text string) (policy.Mount, error) {
 		return policy.Mount{}, ErrNoDirectory
 	}
 	dir, err := Directory(name)
-	return policy.Mount{Host: dir, Write: !readOnly, Named: text}, err
+	return policy.Mount{Host: dir, Write: !readOnly, Origin: text}, err
 }

@@ -112,8 +112,8 @@ type Provider struct {
 	Fallback []Provider
 }
 
-// Where is the address of a provider; empty: it is in this process.
-func (p *Provider) Where() string {
+// Address is the address of a provider; empty: it is in this process.
+func (p *Provider) Address() string {
 	k, _ := ProviderKindOf(p.Name)
 	if k.Address == "" {
 		return ""
@@ -144,30 +144,30 @@ const (
 	FaultDeniedURL                   // a layer does not permit its address
 )
 
-// Chosen is a provider as it would be asked: auto has become another one, and what is
+// ResolveProvider is a provider as it would be asked: auto has become another one, and what is
 // empty has its default. The error is a *[ModelError] that says why it cannot be asked.
-func (d *Door) Chosen(p Provider) (Provider, error) {
-	err := d.choose(&p, true)
+func (d *Door) ResolveProvider(p Provider) (Provider, error) {
+	err := d.resolveProvider(&p, true)
 	return p, err
 }
 
 // FindOllama looks for an Ollama where the environment says one is, or else on this
 // machine. It makes one request, which loads nothing, and none where the layers do not
 // permit that provider.
-func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found Found, ok bool) {
+func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
-	if d.choose(&p, false) != nil || d.reach(&p.Client, p.Rules) != nil {
-		return Found{}, false
+	if d.resolveProvider(&p, false) != nil || d.setHTTPClient(&p.Client, p.Rules) != nil {
+		return ProviderInfo{}, false
 	}
 	found.Name = p.Name
 	found.URL, found.Models, ok = ollama.Find(ctx, p.Client.HTTPClient, env(kind.AddressVariable))
 	return found, ok
 }
 
-// choose makes auto one of the providers, and says what keeps it from being asked
+// resolveProvider makes auto one of the providers, and says what keeps it from being asked
 // before anything is sent: the layers first.
-func (d *Door) choose(p *Provider, needsModel bool) error {
+func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
 		if p.Client.APIKey != "" || p.Client.BaseURL != "" {
@@ -175,7 +175,7 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 		}
 	}
 	kind, known := ProviderKindOf(p.Name)
-	if err := d.permits(p.Name); err != nil {
+	if err := d.checkProvider(p.Name); err != nil {
 		return err
 	}
 	if !known {
@@ -188,7 +188,7 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 	if kind.Address == "" { // which this process serves
 		return nil
 	}
-	if err := d.permitsURL(p.Client.BaseURL, kind.Address); err != nil {
+	if err := d.checkBaseURL(p.Client.BaseURL, kind.Address); err != nil {
 		return err
 	}
 	if p.Client.APIKey == "" && p.Client.BaseURL == "" && kind.KeyVariables != nil {
@@ -204,35 +204,35 @@ func (d *Door) choose(p *Provider, needsModel bool) error {
 	return nil
 }
 
-// Found is what [Door.Try] has found out about a provider.
-type Found struct {
+// ProviderInfo is what [Door.Probe] has found out about a provider.
+type ProviderInfo struct {
 	Name   string   // of the provider; empty: it cannot be asked
 	URL    string   // where it is; empty: in this process
 	Models []string // that it has; nil: it does not say
 	Hint   string   // where it does not: what can be wrong with the base URL
 }
 
-// Try makes one request of a provider that costs nothing, and sends no word of a
+// Probe makes one request of a provider that costs nothing, and sends no word of a
 // conversation. It takes as long as ctx lets it. The error may be a *[ModelError] or a
 // *llm.ProviderError.
-func (d *Door) Try(ctx context.Context, p Provider) (Found, error) {
-	return d.models(ctx, p, true)
+func (d *Door) Probe(ctx context.Context, p Provider) (ProviderInfo, error) {
+	return d.probe(ctx, p, true)
 }
 
-// Models is [Door.Try] for a provider of which no model is chosen yet.
-func (d *Door) Models(ctx context.Context, p Provider) (Found, error) {
-	return d.models(ctx, p, false)
+// Models is [Door.Probe] for a provider of which no model is chosen yet.
+func (d *Door) Models(ctx context.Context, p Provider) (ProviderInfo, error) {
+	return d.probe(ctx, p, false)
 }
 
-func (d *Door) models(ctx context.Context, p Provider, needsModel bool) (Found, error) {
-	if err := d.choose(&p, needsModel); err != nil {
-		return Found{}, err
+func (d *Door) probe(ctx context.Context, p Provider, needsModel bool) (ProviderInfo, error) {
+	if err := d.resolveProvider(&p, needsModel); err != nil {
+		return ProviderInfo{}, err
 	}
-	found := Found{Name: p.Name}
+	found := ProviderInfo{Name: p.Name}
 	if p.Name == ProviderOffline {
 		return found, nil
 	}
-	d.Know(p.Client.APIKey)
+	d.AddSecret(p.Client.APIKey)
 	found.URL = p.Client.BaseURL
 	c, err := d.client(p)
 	if err != nil {
@@ -251,22 +251,22 @@ func (s *Session) Use(p Provider) error {
 		return errNoModel
 	}
 	var opts agent.Options
-	if err := s.connect(&opts, p); err != nil {
+	if err := s.fillModel(&opts, p); err != nil {
 		return err
 	}
 	s.agent.Use(opts)
 	return nil
 }
 
-// connect makes the model of a provider, after asking the layers, and before
+// fillModel makes the model of a provider, after asking the layers, and before
 // anything is sent.
-func (s *Session) connect(opts *agent.Options, p Provider) error {
+func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 	first, err := s.model(&p)
 	if err != nil {
 		return err
 	}
 	opts.Model, opts.Provider, s.Provider = first, p.Name, p.Name
-	opts.Name, opts.ContextTokens, opts.Price = cmp.Or(opts.Name, p.Client.Model), cmp.Or(opts.ContextTokens, p.Client.ContextTokens), cmp.Or(opts.Price, p.Price)
+	opts.ModelName, opts.ContextTokens, opts.Price = cmp.Or(opts.ModelName, p.Client.Model), cmp.Or(opts.ContextTokens, p.Client.ContextTokens), cmp.Or(opts.Price, p.Price)
 	var others []llm.Alternative
 	for _, other := range p.Fallback {
 		model, err := s.model(&other)
@@ -284,10 +284,10 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 
 // model makes the model of one provider, and completes what is said of that.
 func (s *Session) model(p *Provider) (llm.Model, error) {
-	if err := s.door.choose(p, true); err != nil {
+	if err := s.door.resolveProvider(p, true); err != nil {
 		return nil, err
 	}
-	s.door.Know(p.Client.APIKey)
+	s.door.AddSecret(p.Client.APIKey)
 	served := *p
 	if p.Name == ProviderOffline {
 		// The offline model is served over the real wire format and read by the real
@@ -311,36 +311,36 @@ func (s *Session) model(p *Provider) (llm.Model, error) {
 
 // client makes the client of a provider that was chosen.
 func (d *Door) client(p Provider) (client, error) {
-	if err := d.reach(&p.Client, p.Rules); err != nil {
+	if err := d.setHTTPClient(&p.Client, p.Rules); err != nil {
 		return nil, err
 	}
 	kind, _ := ProviderKindOf(p.Name)
 	return kind.client(p.Client), nil
 }
 
-// permits asks the layers whether a provider may be asked.
-func (d *Door) permits(provider string) error {
-	return denied(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
+// checkProvider asks the layers whether a provider may be asked.
+func (d *Door) checkProvider(provider string) error {
+	return checkPermitted(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
 }
 
-// permitsURL asks them about its address. Its own may stand in them as "", too.
-func (d *Door) permitsURL(base, own string) error {
+// checkBaseURL asks them about its address. Its own may stand in them as "", too.
+func (d *Door) checkBaseURL(base, own string) error {
 	if base != "" && base != own {
-		return denied(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
+		return checkPermitted(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
 	}
 	for _, l := range d.ceiling.BaseURLs {
 		if slices.Contains(l.Values, own) {
 			continue
 		}
-		if err := denied(FaultDeniedURL, "the provider's own address, "+own+",", "", []policy.List{l}); err != nil {
+		if err := checkPermitted(FaultDeniedURL, "the provider's own address, "+own+",", "", []policy.List{l}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// denied is the error of what is not in all of the lists; nil if it is.
-func denied(fault ModelFault, what, value string, lists []policy.List) error {
+// checkPermitted is the error of what is not in all of the lists; nil if it is.
+func checkPermitted(fault ModelFault, what, value string, lists []policy.List) error {
 	ok, from := policy.Permits(lists, value)
 	if ok {
 		return nil
@@ -355,9 +355,9 @@ func denied(fault ModelFault, what, value string, lists []policy.List) error {
 	return e
 }
 
-// reach gives the client of a model the way to its own host, whatever it is, and
+// setHTTPClient gives the client of a model the way to its own host, whatever it is, and
 // to nobody else.
-func (d *Door) reach(opts *provider.Options, rules []network.Rule) error {
+func (d *Door) setHTTPClient(opts *provider.Options, rules []network.Rule) error {
 	out, err := d.egress()
 	if err != nil {
 		return err
@@ -367,7 +367,7 @@ func (d *Door) reach(opts *provider.Options, rules []network.Rule) error {
 		return &ModelError{Fault: FaultAddress, What: err.Error()}
 	}
 	if opts.Name != ProviderOffline { // which this process serves
-		own = d.ceiling.Narrows(own)
+		own = d.ceiling.RestrictNetwork(own)
 	}
 	opts.HTTPClient = out.Client(own)
 	return nil

@@ -20,13 +20,13 @@ import (
 // under is a door with an administrator's list of hosts.
 func under(hosts ...string) *Door {
 	return New(Options{Layers: []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
-		Hosts: []policy.List{{Values: hosts, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
+		Hosts: []policy.List{{Values: hosts, From: policy.Provenance{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
 	}}}})
 }
 
 // get asks a provider through the client that it has.
 func get(d *Door, opts provider.Options, rules ...network.Rule) (string, error) {
-	if err := d.reach(&opts, rules); err != nil {
+	if err := d.setHTTPClient(&opts, rules); err != nil {
 		return "", err
 	}
 	resp, err := opts.HTTPClient.Get(opts.BaseURL)
@@ -59,7 +59,7 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := get(under("models.example"), provider.Options{BaseURL: "https://api.example/v1"}, name)
-	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.AllowRule != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.
@@ -90,7 +90,7 @@ func TestTryingAProvider(t *testing.T) {
 		"one that is not permitted":   {New(Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Providers: []policy.List{{Values: []string{"offline"}}}}}}}), Provider{Name: ProviderOpenAI, Client: at}, "{  []}", FaultDenied},
 		"an address that is no https": {New(Options{}), Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: "ftp://x", Model: "m"}}, "{openai ftp://x []}", FaultAddress},
 	} {
-		found, err := c.door.Try(t.Context(), c.of)
+		found, err := c.door.Probe(t.Context(), c.of)
 		e, _ := errors.AsType[*ModelError](err)
 		if got := fmt.Sprintf("{%s %s %v}", found.Name, found.URL, found.Models); got != c.want || (c.fault < 0) != (err == nil) || err != nil && (e == nil || e.Fault != c.fault) {
 			t.Errorf("%s: got %s, %v", name, got, err)
@@ -106,7 +106,7 @@ func TestTheUsualAddressMayStandInAListByItsName(t *testing.T) {
 	at := func(lists ...[]string) *Door {
 		var c policy.Ceiling
 		for _, values := range lists {
-			c.BaseURLs = append(c.BaseURLs, policy.List{Values: values, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml"}})
+			c.BaseURLs = append(c.BaseURLs, policy.List{Values: values, From: policy.Provenance{Source: policy.SourceAdmin, Origin: "policy.toml"}})
 		}
 		return New(Options{Layers: []policy.Layer{{Source: policy.SourceAdmin, Ceiling: c}}})
 	}
@@ -125,7 +125,7 @@ func TestTheUsualAddressMayStandInAListByItsName(t *testing.T) {
 		"an empty list":                     {at([]string{}), own, "the provider's own address, https://api.openai.com/v1, is not permitted: administrator policy.toml"},
 		"another address, where the own is": {at([]string{"", own}), "https://llm.example", `the address "https://llm.example" of the provider is not permitted: administrator policy.toml`},
 	} {
-		_, err := c.door.Chosen(Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: c.base, APIKey: "k", Model: "m"}})
+		_, err := c.door.ResolveProvider(Provider{Name: ProviderOpenAI, Client: provider.Options{BaseURL: c.base, APIKey: "k", Model: "m"}})
 		if got := fmt.Sprint(err); got != c.want && (c.want != "" || err != nil) {
 			t.Errorf("%s: got %s", name, got)
 		}
@@ -254,7 +254,7 @@ func TestBaseURLsOfEachProvider(t *testing.T) {
 		{"ollama", "http://o.example:11434/v1/chat/completions", "http://o.example:11434/api/show"},
 	} {
 		p := Provider{Name: c.provider, Client: provider.Options{BaseURL: c.base, APIKey: "key-of-the-test", Model: "m"}}
-		chosen, err := New(Options{}).Chosen(p)
+		chosen, err := New(Options{}).ResolveProvider(p)
 		if err != nil {
 			t.Errorf("%s: %v", c.base, err)
 			continue

@@ -46,10 +46,10 @@ type SessionOptions struct {
 	// counts as the Provider that is named here, where the layers list providers.
 	// Without a Model, and without a Provider below, the session has calls and no turns.
 	Agent agent.Options
-	// Words are the user's own, which stand below the system prompt that is filled in.
-	Words string
-	// Mute leaves out what a file of the project says to agents.
-	Mute bool
+	// ExtraSystemPrompt are the user's own, which stand below the system prompt that is filled in.
+	ExtraSystemPrompt string
+	// IgnoreProjectInstructions leaves out what a file of the project says to agents.
+	IgnoreProjectInstructions bool
 	// Provider is where the model is, if Agent has none. Nil: nowhere.
 	Provider *Provider
 }
@@ -60,23 +60,23 @@ type Session struct {
 	// Tools carries out the calls.
 	Tools *dispatch.Dispatcher
 	Log   *session.Log
-	// Asides are the calls that a person has made since the last turn of a session of
+	// PersonCalls are the calls that a person has made since the last turn of a session of
 	// the past.
-	Asides []agent.Aside
+	PersonCalls []agent.PersonCall
 	// Provider is where the model is; empty if none was made.
 	Provider string
 
-	door      *Door
-	policy    *policy.Policy
-	workspace string
-	mute      bool
-	most      int          // bytes of a file of the project that the model is told
-	agent     *agent.Agent // nil: there are no turns
-	closers   []func() error
+	door                *Door
+	policy              *policy.Policy
+	workspace           string
+	ignoreInstructions  bool
+	maxInstructionBytes int          // bytes of a file of the project that the model is told
+	agent               *agent.Agent // nil: there are no turns
+	closers             []func() error
 }
 
 // Open opens a session. One of the past is checked as a whole while it is read, see
-// [session.Checked]. The error may be one of [Door.Store], a *[ModelError], or
+// [session.VerifyEach]. The error may be one of [Door.Store], a *[ModelError], or
 // wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
@@ -87,13 +87,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if err = d.checkConfig(opts.Catalog); err != nil {
 		return nil, err
 	}
-	opts.Catalog = opts.Catalog.Configured(d.opts.Config)
+	opts.Catalog = opts.Catalog.WithConfig(d.opts.Config)
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
 	if opts.Provider != nil {
 		for _, p := range append(opts.Provider.Fallback, *opts.Provider) {
-			d.Know(p.Client.APIKey)
+			d.AddSecret(p.Client.APIKey)
 		}
 	}
 	st, err := d.Store(ctx)
@@ -104,8 +104,8 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if err != nil {
 		return nil, err
 	}
-	d.learn(ctx, opts.Catalog, p)
-	s := &Session{door: d, policy: p, workspace: opts.Workspace, mute: opts.Mute, most: opts.Agent.HistoryChars / 4}
+	d.loadSecrets(ctx, opts.Catalog, p)
+	s := &Session{door: d, policy: p, workspace: opts.Workspace, ignoreInstructions: opts.IgnoreProjectInstructions, maxInstructionBytes: opts.Agent.HistoryChars / 4}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.end())
@@ -121,38 +121,38 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	s.closers = append(s.closers, unlock)
 	s.Log = session.NewLog(st, opts.ID, time.Now)
-	s.Log.Redact(d.opts.Known)
+	s.Log.SetRedactor(d.opts.Redact)
 	if opts.Approver == nil {
-		opts.Approver = Ask(func(context.Context, policy.Question) (policy.Answer, error) {
+		opts.Approver = ApproverFunc(func(context.Context, policy.Question) (policy.Answer, error) {
 			return policy.Answer{By: "nobody to ask"}, nil
 		})
 	}
 	s.Tools = dispatch.New(dispatch.Options{
-		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().Stages(), d.opts.Known),
-		Searcher: searcher(),
+		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, SessionID: opts.ID, Remember: opts.Remember,
+		Redact: d.opts.Redact, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().StageBudget(), d.opts.Redact),
+		HistoryTool: historyTool(),
 	})
-	var past agent.Past
+	var past agent.Conversation
 	if !isNew { // nothing of it counts before all of it has been checked
-		events := s.Tools.Resume(begun(session.Checked(st.Events(ctx, opts.ID, 0))))
-		if past, err = agent.History(events, opts.Agent.HistoryChars); err != nil {
+		events := s.Tools.Resume(resumableEvents(session.VerifyEach(st.Events(ctx, opts.ID, 0))))
+		if past, err = agent.ReadConversation(events, opts.Agent.HistoryChars); err != nil {
 			return nil, err
 		}
-		s.Asides = past.Asides()
+		s.PersonCalls = past.PersonCalls()
 	}
 	switch {
 	case opts.Agent.Model != nil:
-		err = d.permits(opts.Agent.Provider)
+		err = d.checkProvider(opts.Agent.Provider)
 	case opts.Provider != nil:
-		err = s.connect(&opts.Agent, *opts.Provider)
+		err = s.fillModel(&opts.Agent, *opts.Provider)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if opts.Agent.Model != nil {
-		opts.Agent.Tools, opts.Agent.Log, opts.Agent.Past, opts.Agent.Cwd = s.Tools, s.Log, past, opts.Workspace
+		opts.Agent.Tools, opts.Agent.Log, opts.Agent.Conversation, opts.Agent.Cwd = s.Tools, s.Log, past, opts.Workspace
 		if opts.Agent.System == nil {
-			s.brief(&opts)
+			s.fillPrompt(&opts)
 		}
 		s.agent = agent.New(opts.Agent)
 	}
@@ -167,9 +167,9 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// searcher is the built-in tool that looks through the history of a repository, whether
+// historyTool is the built-in tool that looks through the history of a repository, whether
 // or not the session offers it; nil: there is none.
-func searcher() *tool.Entry {
+func historyTool() *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
 		return nil
@@ -199,11 +199,11 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	return nil
 }
 
-// learn reads the secrets that the tools of a catalog ask for, so that they are
+// loadSecrets reads the secrets that the tools of a catalog ask for, so that they are
 // known before anything that may hold one is shown or recorded, and a passphrase
 // is asked for before a turn and not in the middle of one. Where no tool asks for
 // any, nothing is opened; nor is it for a tool of which no call can come to anything.
-func (d *Door) learn(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
+func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
 	}
@@ -227,14 +227,14 @@ func (d *Door) learn(ctx context.Context, catalog *tool.Catalog, p *policy.Polic
 	}
 }
 
-// begun yields the events of a session to go on with. A session without events, or with one that
+// resumableEvents yields the events of a session to go on with. A session without events, or with one that
 // has lost its body, is an error.
-func begun(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
+func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		none := true
 		for e, err := range events {
 			if err == nil && e.Body == nil { // the model would go on without what it was told
-				err = &session.ChainError{Seq: e.Seq, What: "has lost its body"}
+				err = &session.ChainError{Seq: e.Seq, Problem: "has lost its body"}
 			}
 			if none = false; !yield(e, err) || err != nil {
 				return
@@ -286,7 +286,7 @@ func (s *Session) end() error {
 // the call is a failed result; an error means that the host or the log is at
 // fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if err := s.propose(ctx, call); err != nil {
+	if err := s.recordToolCall(ctx, call); err != nil {
 		return tool.Result{}, err
 	}
 	return s.Tools.Call(ctx, call)
@@ -298,15 +298,15 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // are in the way, the Stdout of the failure shows them, 64 KiB at most. No turn may be
 // running.
 func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
-	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: tool.Marshal(args), Cwd: s.workspace}
-	if err := s.propose(ctx, call); err != nil {
+	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.UndoTool, Args: tool.Marshal(args), Cwd: s.workspace}
+	if err := s.recordToolCall(ctx, call); err != nil {
 		return tool.Result{}, err
 	}
 	return s.Tools.Undo(ctx, call)
 }
 
-// propose records that a call is asked for.
-func (s *Session) propose(ctx context.Context, call tool.Call) error {
+// recordToolCall records that a call is asked for.
+func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ func (s *Session) propose(ctx context.Context, call tool.Call) error {
 var errNoModel = errors.New("the session has no model")
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
-func (s *Session) Run(ctx context.Context, prompt string, with ...agent.With) iter.Seq2[session.Event, error] {
+func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachment) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
 			yield(session.Event{}, errNoModel)
@@ -327,21 +327,21 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.With) it
 	return s.agent.Run(ctx, prompt, with...)
 }
 
-// Context is what the next request would hold, and what the session has used. It is
+// ContextReport is what the next request would hold, and what the session has used. It is
 // called between two turns; without a model there is nothing to tell.
-func (s *Session) Context() agent.Context {
+func (s *Session) ContextReport() agent.ContextReport {
 	if s.agent == nil {
-		return agent.Context{}
+		return agent.ContextReport{}
 	}
-	return s.agent.Context()
+	return s.agent.ContextReport()
 }
 
-// Ask makes an approver of a function that waits for the answer to one question.
+// ApproverFunc makes an approver of a function that waits for the answer to one question.
 // It may be called for several at once.
-type Ask func(ctx context.Context, q policy.Question) (policy.Answer, error)
+type ApproverFunc func(ctx context.Context, q policy.Question) (policy.Answer, error)
 
 // Approve implements dispatch.Approver.
-func (f Ask) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
+func (f ApproverFunc) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	return func() (policy.Answer, error) {
 		answer, err := f(ctx, q)
 		answer.Question = q.ID

@@ -36,7 +36,7 @@ func (d *Door) config(module, name string) (string, bool) {
 	if name == "utc_offset" { // which the system prompt tells, too
 		return time.Now().Format("-07:00"), true
 	}
-	if slices.Contains(d.opts.System, name) {
+	if slices.Contains(d.opts.SystemFacts, name) {
 		return d.fact(name), true
 	}
 	return "", false
@@ -61,7 +61,7 @@ func (d *Door) hiddenFromGit(question []string) string {
 	for _, l := range d.ceiling.Hidden {
 		hidden = append(hidden, l.Value)
 	}
-	found, known := githistory.Hidden(question[1], question[2], question[3], hidden)
+	found, known := githistory.HiddenPaths(question[1], question[2], question[3], hidden)
 	text := strings.Join(found, "\n")
 	if !known || strings.Contains(strings.Join(hidden, ""), "\n") || len(text) > tool.MaxConfigBytes {
 		return "*"

@@ -83,7 +83,7 @@ func TestWhatAModuleMayAskOfTheMachine(t *testing.T) {
 	}
 	e, _ := catalog.Find("system_info")
 	for _, told := range append([][]string{nil, SystemFacts, {"arch", "version"}}, slices.Collect(slices.Chunk(SystemFacts, 1))...) {
-		d := New(Options{Program: "v9", System: told})
+		d := New(Options{Program: "v9", SystemFacts: told})
 		got := asks(t, open(t, d, opts), `system_info {}`)[0]
 		var lines []string
 		for _, name := range told {

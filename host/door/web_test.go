@@ -301,7 +301,7 @@ func TestWhatASearchAsksForDependsOnItsEngine(t *testing.T) {
 	dir := t.TempDir()
 	vault := func(hosts ...string) func() *secret.Vault {
 		file := func() *secret.File {
-			return secret.NewFile(secret.FileOptions{Path: filepath.Join(dir, strings.Join(hosts, "-")+"sealed"), Key: filepath.Join(dir, strings.Join(hosts, "-")+"key")})
+			return secret.NewFile(secret.FileOptions{Path: filepath.Join(dir, strings.Join(hosts, "-")+"sealed"), KeyPath: filepath.Join(dir, strings.Join(hosts, "-")+"key")})
 		}
 		open := func(f *secret.File) *secret.Vault {
 			return secret.NewVault(secret.NewKeyring(filepath.Join(dir, "index")), f, new(redact.Redactor))
@@ -338,7 +338,7 @@ func TestWhatASearchAsksForDependsOnItsEngine(t *testing.T) {
 		v := c.vault()
 		d := New(Options{Config: c.config, Secrets: v})
 		w := newWeb(t, d, policy.Limits{}, c.allow...)
-		if reads := v.Known().Text("sesame-of-the-test") != "sesame-of-the-test"; reads != c.reads {
+		if reads := v.Redactor().Text("sesame-of-the-test") != "sesame-of-the-test"; reads != c.reads {
 			t.Errorf("%s: the secret is read before any call: %v", name, reads)
 		}
 		shown := false

@@ -6,7 +6,7 @@
 // where a caller tells its kind apart. A service gets the policy.Grant of the
 // call and checks it by itself, so that nobody can forget to.
 //
-// [Services] are the services of a sandbox: package jail starts processes,
+// [Set] are the services of a sandbox: package jail starts processes,
 // package egress makes requests, package secret keeps secrets. What a guest gets
 // of an answer or an error is for package hostmod to say.
 package effect
@@ -21,9 +21,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Services are what the host functions stand on. One that is nil is granted to
+// Set are what the host functions stand on. One that is nil is granted to
 // nobody. They are safe for concurrent use.
-type Services struct {
+type Set struct {
 	Exec    Exec
 	HTTP    HTTP
 	Secrets Secrets
@@ -34,7 +34,7 @@ type Exec interface {
 	// Run returns when the process has ended. A command that fails, is killed or
 	// runs out of time has ended; an error means that it was not started. The
 	// kinds of that are Denied and NotFound (there is no such program).
-	Run(ctx context.Context, grant policy.Grant, cmd Command) (Ended, error)
+	Run(ctx context.Context, grant policy.Grant, cmd Command) (CommandResult, error)
 }
 
 // Command is a process to start.
@@ -46,25 +46,25 @@ type Command struct {
 	MaxOutput int // bytes of each stream that are kept, half of them from its end
 	// MergeStderr sends both streams to Stdout in the order of writing.
 	MergeStderr bool
-	// Terminal asks for the text that a terminal shows of each stream. False: its bytes.
-	Terminal bool
+	// RenderTerminal asks for the text that a terminal shows of each stream. False: its bytes.
+	RenderTerminal bool
 	// Stage takes what the process changes in files, of which the host then has
 	// nothing. Nil: it changes the host's.
 	Stage *stage.Set
-	// Show gets the beginning of what the process writes, without secrets, while it
+	// OnOutput gets the beginning of what the process writes, without secrets, while it
 	// runs: of a process that runs again, the first time. Nil: nobody looks.
-	Show func(text string)
+	OnOutput func(text string)
 }
 
-// Ended is the end and the output of a process. Of a long text, the beginning and the end are kept.
-type Ended struct {
+// CommandResult is the end and the output of a process. Of a long text, the beginning and the end are kept.
+type CommandResult struct {
 	Code      *int // nil when a signal ended the process
 	Signal    *int
 	TimedOut  bool          // its deadline has passed
 	CPU       time.Duration // of the user and of the system
 	Stdout    []byte
 	Stderr    []byte
-	Wrote     []byte // the bytes of the streams that a terminal shows in another way
+	RawOutput []byte // the bytes of the streams that a terminal shows in another way
 	Truncated bool   // there was more than was kept
 	// Notes are for whoever reads the result: what was hidden from the process, what
 	// it has changed, what of that was taken back.

@@ -12,9 +12,9 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 )
 
-// errWire ends the reading of a body that is too large before it is
+// errBodyTooLarge ends the reading of a body that is too large before it is
 // decompressed.
-var errWire = errors.New("the body is too large as it comes")
+var errBodyTooLarge = errors.New("the body is too large as it comes")
 
 // read reads the body, decompressed and without secrets, of which it keeps so
 // many bytes; redacted says that one was in it. Who takes a part of a body gets what
@@ -23,30 +23,30 @@ var errWire = errors.New("the body is too large as it comes")
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
 	tooLarge := &effect.Error{Kind: effect.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
-	if !x.cuts && resp.ContentLength > limit {
+	if !x.truncates && resp.ContentLength > limit {
 		return nil, false, false, tooLarge
 	}
 	received.r = resp.Body
 	ahead := 0
-	if x.cuts {
+	if x.truncates {
 		ahead = x.e.opts.Redact.Longest() // or a cut could split a secret
 	}
 	wire := &bounded{r: received, left: limit + int64(ahead)}
-	if x.cuts {
+	if x.truncates {
 		wire.left++ // or who keeps as much as is permitted never learns that there is more
 	}
 	r, err := x.decoded(resp, wire)
 	if err != nil {
-		return nil, false, false, x.broken(err, tooLarge)
+		return nil, false, false, x.readError(err, tooLarge)
 	}
-	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep+ahead)+1))
-	behind := max(len(body)-x.keep, 0)
-	slow := err != nil && x.cuts && timedOut(err) && len(body) > ahead
+	body, err = io.ReadAll(io.LimitReader(r, int64(x.maxBody+ahead)+1))
+	behind := max(len(body)-x.maxBody, 0)
+	slow := err != nil && x.truncates && timedOut(err) && len(body) > ahead
 	switch {
-	case behind > 0 && !x.cuts:
+	case behind > 0 && !x.truncates:
 		return nil, false, false, tooLarge
 	case behind == 0 && err != nil && !slow:
-		return nil, false, false, x.broken(err, tooLarge)
+		return nil, false, false, x.readError(err, tooLarge)
 	case err != nil:
 		// It has broken off, perhaps in the middle of a secret. To leave out no more
 		// than what agrees with one would let a guest guess byte by byte.
@@ -55,18 +55,18 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	clean := x.e.redactBody(body)
 	redacted = !bytes.Equal(clean, body)
 	body = clean
-	if len(body) > x.keep && !x.cuts {
+	if len(body) > x.maxBody && !x.truncates {
 		return nil, false, false, tooLarge
 	}
-	kept := min(max(len(body)-behind, 0), x.keep)
+	kept := min(max(len(body)-behind, 0), x.maxBody)
 	return body[:kept:kept], kept < len(body) || slow, redacted, nil
 }
 
-func (x *fetch) broken(err error, tooLarge *effect.Error) error {
-	if errors.Is(err, errWire) {
+func (x *fetch) readError(err error, tooLarge *effect.Error) error {
+	if errors.Is(err, errBodyTooLarge) {
 		return tooLarge
 	}
-	return phase(effect.Protocol, "read the answer of "+x.target.url.Host, err)
+	return phaseError(effect.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
 // decoded undoes the one coding that was asked for. Codings upon each other,
@@ -78,7 +78,7 @@ func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 		return r, nil
 	case "gzip", "x-gzip":
 	default:
-		return nil, failf(effect.Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(x.e.opts.Redact.Text(coding), 60))
+		return nil, failf(effect.Protocol, "the answer is coded as %q, and gzip was asked for", shorten(x.e.opts.Redact.Text(coding), 60))
 	}
 	resp.Header.Del("Content-Encoding")
 	resp.Header.Del("Content-Length")
@@ -101,7 +101,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	if int64(n) > b.left {
-		return int(b.left), errWire
+		return int(b.left), errBodyTooLarge
 	}
 	b.left -= int64(n)
 	return n, err

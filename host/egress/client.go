@@ -16,13 +16,13 @@ import (
 // client only. Time and size are for its user to bound.
 func (e *Egress) Client(to *network.Network) *http.Client {
 	return &http.Client{
-		Transport:     e.client(to),
+		Transport:     e.newTransport(to),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-func (e *Egress) client(to *network.Network) *client {
-	c := &client{network: to}
+func (e *Egress) newTransport(to *network.Network) *decidingTransport {
+	c := &decidingTransport{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
 		// The decision about the request on whose behalf the transport dials; a
 		// connection is used again only for the same host, port and protocol.
@@ -47,14 +47,14 @@ func (e *Egress) client(to *network.Network) *client {
 
 type decisionKey struct{}
 
-// client decides about each request before the transport sees it.
-type client struct {
+// decidingTransport decides about each request before the transport sees it.
+type decidingTransport struct {
 	network *network.Network
 	next    *http.Transport
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c *decidingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t, d, err := c.decide(req.URL.String())
 	if err != nil {
 		if req.Body != nil {
@@ -67,7 +67,7 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(req)
 }
 
-func (c *client) decide(url string) (t target, d network.Decision, err error) {
+func (c *decidingTransport) decide(url string) (t target, d network.Decision, err error) {
 	if t, err = parseTarget(url); err != nil {
 		return t, d, fail(effect.Invalid, err)
 	}
@@ -79,7 +79,7 @@ func (c *client) decide(url string) (t target, d network.Decision, err error) {
 }
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
-func (c *client) CloseIdleConnections() { c.next.CloseIdleConnections() }
+func (c *decidingTransport) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
 // ProviderNetwork is [network.ForProvider] for the provider at a base URL.
 func ProviderNetwork(base string, rules []network.Rule) (*network.Network, error) {

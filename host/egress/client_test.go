@@ -75,7 +75,7 @@ func TestTheProvidersClient(t *testing.T) {
 	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); effect.KindOf(err) != effect.Connect {
 		t.Errorf("a private network that is granted: %v", err)
 	}
-	admin := api.Under("administrator", rules(t, "models.example"))
+	admin := api.Restrict("administrator", rules(t, "models.example"))
 	if _, err := ask(admin, "https://api.example/v1"); denialOf(err) == nil || !strings.Contains(err.Error(), "administrator") {
 		t.Errorf("a provider that is not on the administrator's list: %v", err)
 	}

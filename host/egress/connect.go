@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// connect opens a TCP connection to an address, and sees to it that the socket
+// connectTCP opens a TCP connection to an address, and sees to it that the socket
 // is connected to no other.
-func connect(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+func connectTCP(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	want := addr.String()
 	dialer := net.Dialer{
 		FallbackDelay: -1, // there is one address

@@ -37,9 +37,9 @@ type Options struct {
 	ProxyResolves bool
 	// ProxyFrom is the place where Proxy is set, for errors; empty: not known.
 	ProxyFrom string
-	// Unread is a variable of the environment that names a proxy and is not read, for errors;
+	// IgnoredProxyVariable is a variable of the environment that names a proxy and is not read, for errors;
 	// empty: there is none.
-	Unread string
+	IgnoredProxyVariable string
 	// Authorities are trusted beside the system's. A file of which anything cannot
 	// be read is an error.
 	Authorities []Authorities
@@ -84,7 +84,7 @@ func New(opts Options) (*Egress, error) {
 		opts.resolver = net.DefaultResolver
 	}
 	if opts.connect == nil {
-		opts.connect = connect
+		opts.connect = connectTCP
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -146,7 +146,7 @@ func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(ne
 		first = cmp.Or(first, err)
 	}
 	if first == nil {
-		first = phase(effect.Connect, what, context.Cause(ctx))
+		first = phaseError(effect.Connect, what, context.Cause(ctx))
 	}
 	return nil, first
 }
@@ -168,7 +168,7 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 	defer cancel()
 	conn, err := e.opts.connect(ctx, addr)
 	if err != nil {
-		return nil, phase(effect.Connect, what, err)
+		return nil, phaseError(effect.Connect, what, err)
 	}
 	return conn, nil
 }
@@ -196,7 +196,7 @@ func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr,
 func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.resolveTimeout)
 	defer cancel()
-	found, err := e.opts.resolver.LookupNetIP(ctx, "ip", absolute(name))
+	found, err := e.opts.resolver.LookupNetIP(ctx, "ip", fullyQualified(name))
 	if err == nil && len(found) == 0 {
 		err = errors.New("it has no address")
 	}
@@ -204,7 +204,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 		err = fmt.Errorf("it has %d addresses, more than %d", len(found), maxAddresses)
 	}
 	if err != nil {
-		return nil, phase(effect.DNS, "resolve "+name, err)
+		return nil, phaseError(effect.DNS, "resolve "+name, err)
 	}
 	var addrs []netip.Addr
 	for _, a := range found {
@@ -215,10 +215,10 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// absolute keeps the resolver from trying a name below the domains of its own
+// fullyQualified keeps the resolver from trying a name below the domains of its own
 // network: a rule for example.com is none for example.com.corp.internal. A name
 // of one label is looked for there, as it is meant to be.
-func absolute(name string) string {
+func fullyQualified(name string) string {
 	if strings.Contains(name, ".") {
 		return name + "."
 	}

@@ -19,9 +19,9 @@ func failf(kind effect.Kind, format string, args ...any) *effect.Error {
 	return &effect.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// phase makes the error of a phase: of this kind, unless it ran out of time or
+// phaseError makes the error of a phase: of this kind, unless it ran out of time or
 // has a kind already.
-func phase(kind effect.Kind, what string, err error) error {
+func phaseError(kind effect.Kind, what string, err error) error {
 	if e, ok := errors.AsType[*effect.Error](err); ok {
 		return e
 	}

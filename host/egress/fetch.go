@@ -27,7 +27,7 @@ const (
 
 // Fetch implements [effect.HTTP]. All its errors are [*effect.Error] values.
 func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
-	x := &fetch{e: e, grant: grant, method: req.Method, body: req.Body, keep: grant.Limits().HTTPResponseBytes}
+	x := &fetch{e: e, grant: grant, method: req.Method, body: req.Body, maxBody: grant.Limits().HTTPResponseBytes}
 	if grant.Network() == nil {
 		return nil, fail(effect.Denied, errors.New("the network is not granted to this call"))
 	}
@@ -52,8 +52,8 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Reque
 	if len(x.headers.Values("Authorization")) > 0 {
 		return nil, fail(effect.Invalid, errors.New(`header "Authorization": it is for the host to set`))
 	}
-	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
-		x.keep, x.cuts = req.MaxBytes, true
+	if req.MaxBytes > 0 && req.MaxBytes <= x.maxBody {
+		x.maxBody, x.truncates = req.MaxBytes, true
 	}
 	timeout := grant.Limits().HTTPTimeout
 	if req.Timeout > 0 {
@@ -64,13 +64,13 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Reque
 	return x.run(ctx)
 }
 
-// Later is the way out that is made when a call first needs it: reading the
+// Lazy is the way out that is made when a call first needs it: reading the
 // certificate authorities takes longer than most calls. While it cannot be made,
 // every request is denied.
-type Later func() (*Egress, error)
+type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].
-func (l Later) ServeProxy(ctx context.Context, listener net.Listener, grant policy.Grant) error {
+func (l Lazy) ServeProxy(ctx context.Context, listener net.Listener, grant policy.Grant) error {
 	e, err := l()
 	if err != nil {
 		_ = listener.Close() // nobody will serve it
@@ -80,7 +80,7 @@ func (l Later) ServeProxy(ctx context.Context, listener net.Listener, grant poli
 }
 
 // Fetch implements [effect.HTTP].
-func (l Later) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+func (l Lazy) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 	e, err := l()
 	if err != nil {
 		return nil, failf(effect.Denied, "the network is not configured: %w", err)
@@ -90,17 +90,17 @@ func (l Later) Fetch(ctx context.Context, grant policy.Grant, req effect.Request
 
 // fetch is one request on its way through redirects.
 type fetch struct {
-	e       *Egress
-	grant   policy.Grant
-	target  target
-	method  string
-	headers http.Header
-	first   http.Header // with what Fill has changed; nil once that was sent
-	filled  bool        // Fill has changed something
-	asked   int64       // the size of the first request, as the guest wrote it
-	body    []byte
-	keep    int  // bytes of the answer's body
-	cuts    bool // rather than fail
+	e            *Egress
+	grant        policy.Grant
+	target       target
+	method       string
+	headers      http.Header
+	firstHeaders http.Header // with what Fill has changed; nil once that was sent
+	filled       bool        // Fill has changed something
+	unfilledSize int64       // the size of the first request, as the guest wrote it
+	body         []byte
+	maxBody      int  // bytes of the answer's body
+	truncates    bool // rather than fail
 }
 
 func (x *fetch) run(ctx context.Context) (*effect.Response, error) {
@@ -128,7 +128,7 @@ func (x *fetch) fill(fill effect.Fill) error {
 	if err != nil {
 		return err
 	}
-	x.first, x.asked = filled, size(x.target, x.headers, x.body)
+	x.firstHeaders, x.unfilledSize = filled, size(x.target, x.headers, x.body)
 	for name, values := range x.headers {
 		if slices.Equal(values, filled[name]) {
 			continue
@@ -142,7 +142,7 @@ func (x *fetch) fill(fill effect.Fill) error {
 	if !x.filled {
 		return nil
 	}
-	for _, name := range slicing {
+	for _, name := range rangeHeaders {
 		if len(filled[textproto.CanonicalMIMEHeaderKey(name)]) > 0 {
 			return fmt.Errorf("header %q: with what the host fills in nothing is asked for in parts", name)
 		}
@@ -150,13 +150,13 @@ func (x *fetch) fill(fill effect.Fill) error {
 	return nil
 }
 
-// slicing are the headers with which a guest would choose a part of an answer,
+// rangeHeaders are the headers with which a guest would choose a part of an answer,
 // and a part of what was filled in is not known when a server repeats it.
-var slicing = []string{"if-range", "range", "request-range"}
+var rangeHeaders = []string{"if-range", "range", "request-range"}
 
-// aboutBody are the headers that tell of a body as it came. Where something was
+// bodyHeaders are the headers that tell of a body as it came. Where something was
 // taken out of it they would tell how long that was, or whether a guess is right.
-var aboutBody = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
+var bodyHeaders = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
 func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
@@ -164,7 +164,7 @@ func (x *fetch) decide() network.Decision {
 
 // follow makes the next request out of this one.
 func (x *fetch) follow(status int, location string) error {
-	x.first = nil
+	x.firstHeaders = nil
 	if x.e.opts.Redact.Text(location) != location {
 		return failf(effect.Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
 	}
@@ -181,7 +181,7 @@ func (x *fetch) follow(status int, location string) error {
 		if x.body != nil {
 			return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
 		}
-		x.headers = elsewhere(x.headers)
+		x.headers = crossOriginHeaders(x.headers)
 	}
 	x.target = next
 	return nil
@@ -200,8 +200,8 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 	if err := d.Err(); err != nil {
 		return nil, "", fail(effect.Denied, err)
 	}
-	sent := x.asked // what a guest can measure tells no length of what was filled in
-	if x.first == nil {
+	sent := x.unfilledSize // what a guest can measure tells no length of what was filled in
+	if x.firstHeaders == nil {
 		sent = size(x.target, x.headers, x.body)
 	}
 	if err := x.grant.TakeRequest(d, sent); err != nil {
@@ -234,7 +234,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 		return nil, "", err
 	}
 	if redacted || x.filled { // a body that was not read to its end, or is none, may hold it too
-		for _, name := range aboutBody {
+		for _, name := range bodyHeaders {
 			wire.Header.Del(name)
 		}
 	}
@@ -253,16 +253,16 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	private := d.Host().Name() == "localhost" || addr.IsValid() && !network.Public(addr) // needs no proxy
 	switch {
 	case !ok || private || f.Hint != "" || f.Kind == effect.Denied:
-	case e.proxy == nil && e.opts.Unread != "":
-		f.Hint = UnreadHint(e.opts.Unread)
+	case e.proxy == nil && e.opts.IgnoredProxyVariable != "":
+		f.Hint = IgnoredProxyHint(e.opts.IgnoredProxyVariable)
 	case e.proxy != nil && f.Kind == effect.DNS:
 		f.Hint = "if only the proxy can look names up, set network.proxy_resolves = true in your own agent.toml"
 	}
 	return conn, err
 }
 
-// UnreadHint is the hint for a variable that names a proxy and is not read.
-func UnreadHint(variable string) string {
+// IgnoredProxyHint is the hint for a variable that names a proxy and is not read.
+func IgnoredProxyHint(variable string) string {
 	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }
 
@@ -276,8 +276,8 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 	}
 	req.Header = x.headers.Clone()
-	if x.first != nil {
-		req.Header = x.first.Clone()
+	if x.firstHeaders != nil {
+		req.Header = x.firstHeaders.Clone()
 	}
 	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
 	return x.e.roundTrip(conn, req)
@@ -301,7 +301,7 @@ func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, er
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, phase(effect.Protocol, "request to "+req.URL.Host, err)
+		return nil, phaseError(effect.Protocol, "request to "+req.URL.Host, err)
 	}
 	return resp, nil
 }

@@ -23,21 +23,21 @@ import (
 // seconds) is given up, with an [effect.Timeout]; the time of the whole and the size
 // are for the client's user to bound.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
-	c := e.client(to)
+	c := e.newTransport(to)
 	c.next.DisableCompression = true
-	return &http.Client{Transport: &patient{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
+	return &http.Client{Transport: &idleTransport{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
 }
 
-// Fetcher makes such clients: for the server at a URL, which the person has named, or
+// ClientFactory makes such clients: for the server at a URL, which the person has named, or
 // a file of somebody else's, and for whoever else the person's rules allow, all of it
 // under the ceiling.
-func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
+func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
 		to, err := FetchNetwork(base, rules, byPerson)
 		if err != nil {
 			return nil, err
 		}
-		return e.FollowingClient(ceiling.Narrows(to), 0), nil
+		return e.FollowingClient(ceiling.RestrictNetwork(to), 0), nil
 	}
 }
 
@@ -47,7 +47,7 @@ func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling, byPerson 
 // leads to a private network needs a rule for the address. If not a person has named
 // the server but a file that came with a project, so does an address that is not
 // public, and this machine: nobody else points it at what only it can reach. An
-// administrator's list goes on top of it, with [network.Network.Under].
+// administrator's list goes on top of it, with [network.Network.Restrict].
 func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
@@ -99,39 +99,39 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	}
 	// net/http makes the headers of each redirect out of those of the first request,
 	// so they are taken out again on the way back, too.
-	req.Header = elsewhere(req.Header)
+	req.Header = crossOriginHeaders(req.Header)
 	return nil
 }
 
-// patient gives up on servers that stand still.
-type patient struct {
-	next *client
+// idleTransport gives up on servers that stand still.
+type idleTransport struct {
+	next *decidingTransport
 	idle time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *idleTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stall := failf(effect.Timeout, "%s has not answered or taken anything for %s", req.URL.Host, p.idle)
 	w := &watch{ctx: ctx, cancel: cancel, idle: p.idle}
 	w.timer = time.AfterFunc(p.idle, func() { cancel(stall) })
 	out := req.Clone(ctx)
 	if req.Body != nil && req.Body != http.NoBody {
-		out.Body = &sent{ReadCloser: req.Body, watch: w}
+		out.Body = &sentBody{ReadCloser: req.Body, watch: w}
 	}
 	resp, err := p.next.RoundTrip(out)
 	w.timer.Stop()
 	if err != nil {
-		err = w.why(err)
+		err = w.stallError(err)
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &arriving{ReadCloser: resp.Body, watch: w}
+	resp.Body = &receivedBody{ReadCloser: resp.Body, watch: w}
 	return resp, nil
 }
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
-func (p *patient) CloseIdleConnections() { p.next.CloseIdleConnections() }
+func (p *idleTransport) CloseIdleConnections() { p.next.CloseIdleConnections() }
 
 // watch ends a request when nothing has moved for a while.
 type watch struct {
@@ -141,43 +141,43 @@ type watch struct {
 	timer  *time.Timer
 }
 
-// why says that the server stood still, where that is why a request has failed.
-func (w *watch) why(err error) error {
+// stallError says that the server stood still, where that is why a request has failed.
+func (w *watch) stallError(err error) error {
 	if stall, ok := errors.AsType[*effect.Error](context.Cause(w.ctx)); ok {
 		return stall
 	}
 	return err
 }
 
-// sent is the body of a request; what is read of it has been taken.
-type sent struct {
+// sentBody is the body of a request; what is read of it has been taken.
+type sentBody struct {
 	io.ReadCloser
 	watch *watch
 }
 
-func (s *sent) Read(p []byte) (int, error) {
+func (s *sentBody) Read(p []byte) (int, error) {
 	s.watch.timer.Reset(s.watch.idle)
 	return s.ReadCloser.Read(p)
 }
 
-// arriving is the body of an answer. Only waiting counts, and not what its reader
+// receivedBody is the body of an answer. Only waiting counts, and not what its reader
 // does meanwhile.
-type arriving struct {
+type receivedBody struct {
 	io.ReadCloser
 	watch *watch
 }
 
-func (a *arriving) Read(p []byte) (int, error) {
+func (a *receivedBody) Read(p []byte) (int, error) {
 	a.watch.timer.Reset(a.watch.idle)
 	n, err := a.ReadCloser.Read(p)
 	a.watch.timer.Stop()
 	if err != nil && err != io.EOF {
-		err = a.watch.why(err)
+		err = a.watch.stallError(err)
 	}
 	return n, err
 }
 
-func (a *arriving) Close() error {
+func (a *receivedBody) Close() error {
 	a.watch.timer.Stop()
 	a.watch.cancel(nil)
 	return a.ReadCloser.Close()

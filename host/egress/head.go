@@ -22,7 +22,7 @@ const maxRequestHead = maxURLBytes + maxHeaderBytes
 // head is what a command sends before a body.
 type head struct {
 	method, target string
-	old            bool // HTTP/1.0
+	http10         bool // HTTP/1.0
 	header         http.Header
 }
 
@@ -46,7 +46,7 @@ func parseHead(r *bufio.Reader) (*head, error) {
 	if len(words) != 3 || words[2] != "HTTP/1.1" && words[2] != "HTTP/1.0" {
 		return nil, errors.New("it is not HTTP/1.1")
 	}
-	h := &head{method: words[0], target: words[1], old: words[2] == "HTTP/1.0", header: http.Header{}}
+	h := &head{method: words[0], target: words[1], http10: words[2] == "HTTP/1.0", header: http.Header{}}
 	for n := 0; ; n++ {
 		line, err := readLine(r, &left)
 		switch {
@@ -59,11 +59,11 @@ func parseHead(r *bufio.Reader) (*head, error) {
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return nil, fmt.Errorf("header %q: it has no colon", tooLong(line, 60))
+			return nil, fmt.Errorf("header %q: it has no colon", shorten(line, 60))
 		}
 		value = strings.Trim(value, " \t")
 		if err := checkField(strings.ToLower(name), value); err != nil {
-			return nil, fmt.Errorf("header %q: %w", tooLong(name, 60), err)
+			return nil, fmt.Errorf("header %q: %w", shorten(name, 60), err)
 		}
 		h.header.Add(name, value)
 	}
@@ -96,7 +96,7 @@ func (h *head) check() error {
 	}
 	coding, length := h.header.Get("Transfer-Encoding"), h.header.Values("Content-Length")
 	switch {
-	case !h.old && len(h.header.Values("Host")) == 0:
+	case !h.http10 && len(h.header.Values("Host")) == 0:
 		return errors.New("it has no header Host")
 	case coding != "" && len(length) > 0:
 		return errors.New("it has both Transfer-Encoding and Content-Length")
@@ -115,7 +115,7 @@ func (h *head) check() error {
 func (h *head) checkHost(host network.Host) error {
 	named := h.header.Get("Host")
 	if o, rest, err := network.ParseOrigin("http://" + named); named != "" && (err != nil || rest != "" || o.Host != host) {
-		return fmt.Errorf("its header Host is %q, and its target %s", tooLong(named, 200), host)
+		return fmt.Errorf("its header Host is %q, and its target %s", shorten(named, 200), host)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
 // readHello reads the first message of a TLS client, and returns all bytes that it
 // has read.
 func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
-	heard := &hearing{r: io.LimitReader(r, maxHello)}
+	heard := &listenOnlyConn{r: io.LimitReader(r, maxHello)}
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello = h
 		return nil, errors.New("that is all we wanted to know")
@@ -48,22 +48,22 @@ func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	case hello.ServerName == "":
 		return fmt.Errorf("the TLS client does not say that it asks for %s (SNI)", host)
 	case err != nil || named != host:
-		return fmt.Errorf("the TLS client asks for %q (SNI), and %s was decided on", tooLong(hello.ServerName, 200), host)
+		return fmt.Errorf("the TLS client asks for %q (SNI), and %s was decided on", shorten(hello.ServerName, 200), host)
 	}
 	return nil
 }
 
-// hearing is a connection to somebody who is listened to and gets no answer.
-type hearing struct {
+// listenOnlyConn is a connection to somebody who is listened to and gets no answer.
+type listenOnlyConn struct {
 	net.Conn // nil: nothing else is used
 	r        io.Reader
 	read     bytes.Buffer
 }
 
-func (h *hearing) Read(p []byte) (int, error) {
+func (h *listenOnlyConn) Read(p []byte) (int, error) {
 	n, err := h.r.Read(p)
 	h.read.Write(p[:n])
 	return n, err
 }
 
-func (h *hearing) Write(p []byte) (int, error) { return len(p), nil }
+func (h *listenOnlyConn) Write(p []byte) (int, error) { return len(p), nil }

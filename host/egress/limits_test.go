@@ -256,11 +256,11 @@ func TestANameThatIsNotThereIsSaidOnce(t *testing.T) {
 		"resolve a.example: it has no address":                              errors.New("it has no address"),
 		"resolve a.example: no answer in time (lookup a.example.: no news)": &net.DNSError{Err: "no news", Name: "a.example.", IsTimeout: true},
 	} {
-		if got := phase(effect.DNS, "resolve a.example", err); got.Error() != want || effect.KindOf(got) == 0 {
+		if got := phaseError(effect.DNS, "resolve a.example", err); got.Error() != want || effect.KindOf(got) == 0 {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if found, ok := errors.AsType[*net.DNSError](phase(effect.DNS, "x", dns)); !ok || found != dns {
+	if found, ok := errors.AsType[*net.DNSError](phaseError(effect.DNS, "x", dns)); !ok || found != dns {
 		t.Error("what the resolver has said is lost")
 	}
 }

@@ -44,7 +44,7 @@ const maxProxyHead = 16 << 10
 // spoken in it: a request that the proxy understands would have it resolve the
 // name that stands in there.
 func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Conn, err error) {
-	conn, err := e.toProxy(ctx)
+	conn, err := e.dialProxy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 
 	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
-		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
+		return nil, phaseError(effect.Connect, "ask the proxy for "+target, err)
 	}
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, e.ofProxy(phase(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "check that network.proxy names an HTTP proxy")
+		return nil, e.addProxyHint(phaseError(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "check that network.proxy names an HTTP proxy")
 	case status == http.StatusProxyAuthRequired:
-		return nil, e.ofProxy(failf(effect.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
+		return nil, e.addProxyHint(failf(effect.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
 			"name a proxy without a password in network.proxy, such as one on this machine that logs in to this one")
 	case status != http.StatusOK:
 		hint := "whoever runs the proxy decides whom it lets through"
@@ -76,23 +76,23 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 			hint += "; if its rules are for names, network.proxy_resolves = true sends it the name"
 		}
 		again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 && status <= 504 && status != http.StatusNotImplemented
-		return nil, e.ofProxy(failf(effect.Connect, "the proxy refuses %s with status %d", target, status), !again, hint)
+		return nil, e.addProxyHint(failf(effect.Connect, "the proxy refuses %s with status %d", target, status), !again, hint)
 	case !stop():
-		return nil, phase(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
+		return nil, phaseError(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
 	}
 	return conn, nil
 }
 
-// toProxy connects to the proxy, and authenticates it if it speaks TLS. Its
+// dialProxy connects to the proxy, and authenticates it if it speaks TLS. Its
 // addresses are not checked: it is where the configuration says, and that is a
 // private network as a rule.
-func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
+func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 	const up = "check that network.proxy is right, and that the proxy runs"
 	addrs := []netip.Addr{e.proxy.Host.Addr()}
 	if !e.proxy.Host.IsAddr() {
 		var err error
 		if addrs, err = e.lookup(ctx, e.proxy.Host.Name()); err != nil {
-			return nil, e.ofProxy(err, false, up)
+			return nil, e.addProxyHint(err, false, up)
 		}
 	}
 	what := "connect to the proxy " + e.proxy.Host.String()
@@ -102,13 +102,13 @@ func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
 	if err == nil && e.proxy.Protocol == network.HTTPS {
 		conn, err = e.handshake(ctx, conn, e.proxy.Host, nil)
 		_, notTLS := errors.AsType[tls.RecordHeaderError](err)
-		return conn, e.ofProxy(err, notTLS, "network.proxy may need http:// instead of https://")
+		return conn, e.addProxyHint(err, notTLS, "network.proxy may need http:// instead of https://")
 	}
-	return conn, e.ofProxy(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
+	return conn, e.addProxyHint(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
 }
 
-// ofProxy adds a hint to an error of the proxy. Final: the same request would fail again.
-func (e *Egress) ofProxy(err error, final bool, hint string) error {
+// addProxyHint adds a hint to an error of the proxy. Final: the same request would fail again.
+func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 	if f, ok := errors.AsType[*effect.Error](err); ok {
 		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)
 		if e.opts.ProxyFrom != "" {
@@ -154,13 +154,13 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, phase(effect.TLS, "authenticate "+host.String(), err)
+		return nil, phaseError(effect.TLS, "authenticate "+host.String(), err)
 	}
 	return secured, nil
 }
 
-// tooLong keeps a text that others have written short.
-func tooLong(s string, most int) string {
+// shorten keeps a text that others have written short.
+func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

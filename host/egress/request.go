@@ -47,7 +47,7 @@ func headers(pairs [][2]string) (http.Header, error) {
 			return nil, fmt.Errorf("the headers have more than %d bytes", maxHeaderBytes)
 		}
 		if err := checkHeader(name, value); err != nil {
-			return nil, fmt.Errorf("header %q: %w", tooLong(p[0], 60), err)
+			return nil, fmt.Errorf("header %q: %w", shorten(p[0], 60), err)
 		}
 		out.Add(name, value)
 	}
@@ -76,9 +76,9 @@ func checkField(name, value string) error {
 	return nil
 }
 
-// elsewhere is what of a request's headers another server gets to see: a
+// crossOriginHeaders is what of a request's headers another server gets to see: a
 // redirect takes nothing along that was meant for the first.
-func elsewhere(h http.Header) http.Header {
+func crossOriginHeaders(h http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "User-Agent"} {
 		if v := h.Values(name); len(v) > 0 {

@@ -23,9 +23,9 @@ const (
 	// maxConnections is how many connections of a command are served at once. More
 	// of them wait in the queue of the listener.
 	maxConnections = 64
-	// maxUnread is how much is still read from a client that has its answer, in
+	// maxDrain is how much is still read from a client that has its answer, in
 	// bytes: closing at once could take the answer from it.
-	maxUnread = 256 << 10
+	maxDrain = 256 << 10
 )
 
 // ServeProxy is the HTTP proxy of one command, through which it reaches the hosts
@@ -51,8 +51,8 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 		return fail(effect.Denied, errors.New("the network is not granted to the process of this call"))
 	}
 	limits := grant.Limits()
-	p := &commandProxy{e: e, grant: grant, patience: limits.HTTPTimeout, most: int64(limits.HTTPRequests) * int64(limits.HTTPResponseBytes)}
-	p.left.Store(p.most)
+	p := &commandProxy{e: e, grant: grant, patience: limits.HTTPTimeout, maxReceived: int64(limits.HTTPRequests) * int64(limits.HTTPResponseBytes)}
+	p.receiveLeft.Store(p.maxReceived)
 
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -96,11 +96,11 @@ func ProxyEnv(addr string) []string {
 
 // commandProxy is what the connections of a command share.
 type commandProxy struct {
-	e        *Egress
-	grant    policy.Grant
-	patience time.Duration
-	most     int64        // bytes that the command may receive
-	left     atomic.Int64 // of them
+	e           *Egress
+	grant       policy.Grant
+	patience    time.Duration
+	maxReceived int64        // bytes that the command may receive
+	receiveLeft atomic.Int64 // of them
 }
 
 // relay is one connection of a command, and the one to a server that it leads to.
@@ -142,7 +142,7 @@ func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	p.e.opts.Logger.InfoContext(ctx, "proxy connection", "to", c.d.String(), "sent", c.sent.Load(), "received", c.received.Load(),
 		"dur", time.Since(start), "err", err)
 	_ = closeWrite(conn)
-	_, _ = io.CopyN(io.Discard, conn, maxUnread)
+	_, _ = io.CopyN(io.Discard, conn, maxDrain)
 }
 
 func (c *relay) run(ctx context.Context) error {
@@ -155,13 +155,13 @@ func (c *relay) run(ctx context.Context) error {
 	}
 	o, err := connectTarget(h)
 	if err != nil {
-		return failf(effect.Invalid, "CONNECT %q: %w", tooLong(h.target, 200), err)
+		return failf(effect.Invalid, "CONNECT %q: %w", shorten(h.target, 200), err)
 	}
 	if err := c.decide(o, network.TCP, network.HTTPS, network.HTTP); err != nil {
 		return err
 	}
 	if c.d.Protocol() != network.HTTP {
-		return c.connect(ctx)
+		return c.serveConnect(ctx)
 	}
 	// A rule for http is not a tunnel either. Some clients ask with CONNECT for
 	// everything: they get what they would get without.
@@ -214,13 +214,13 @@ func (c *relay) open(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return counted{conn, c}, nil
+	return countingConn{conn, c}, nil
 }
 
-// connect opens a tunnel. For https the first thing that goes through it is the
+// serveConnect opens a tunnel. For https the first thing that goes through it is the
 // first message of TLS, for the host that was decided on: a rule for https is not
 // a way for anything else, nor to other names that live at the same address.
-func (c *relay) connect(ctx context.Context) error {
+func (c *relay) serveConnect(ctx context.Context) error {
 	server, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	}
 	deleteHopHeaders(resp.Header)
 	resp.ProtoMajor, resp.ProtoMinor, resp.Close, resp.Trailer, resp.TransferEncoding = 1, 1, true, nil, nil
-	if resp.ContentLength < 0 && !h.old {
+	if resp.ContentLength < 0 && !h.http10 {
 		resp.TransferEncoding = []string{"chunked"} // so that the client sees where it breaks off
 	}
 	c.answered = true
@@ -350,32 +350,32 @@ func (c *relay) refuse(err error) {
 // advice is the text of an error, with the flag that would allow what was denied.
 func advice(err error) string {
 	denial, ok := errors.AsType[*network.Denial](err)
-	if !ok || denial.Grant == nil {
+	if !ok || denial.AllowRule == nil {
 		return err.Error()
 	}
 	plain := *denial
-	plain.Grant = nil
-	return fmt.Sprintf("%s; --allow-net %s would allow it", plain.Error(), denial.Grant)
+	plain.AllowRule = nil
+	return fmt.Sprintf("%s; --allow-net %s would allow it", plain.Error(), denial.AllowRule)
 }
 
-// counted is the connection to a server: what is said on it counts.
-type counted struct {
+// countingConn is the connection to a server: what is said on it counts.
+type countingConn struct {
 	net.Conn
 	c *relay
 }
 
-func (s counted) Read(p []byte) (int, error) {
+func (s countingConn) Read(p []byte) (int, error) {
 	n, err := s.Conn.Read(p)
 	s.c.idle.Reset(s.c.patience)
 	s.c.received.Add(int64(n))
 	s.c.grant.NoteReceived(s.c.d, int64(n))
-	if s.c.left.Add(-int64(n)) < 0 {
-		return 0, failf(effect.Denied, "this command may receive %d bytes", s.c.most)
+	if s.c.receiveLeft.Add(-int64(n)) < 0 {
+		return 0, failf(effect.Denied, "this command may receive %d bytes", s.c.maxReceived)
 	}
 	return n, err
 }
 
-func (s counted) Write(p []byte) (int, error) {
+func (s countingConn) Write(p []byte) (int, error) {
 	if err := s.c.grant.TakeSent(s.c.d, int64(len(p))); err != nil {
 		return 0, fail(effect.Denied, err)
 	}
@@ -385,4 +385,4 @@ func (s counted) Write(p []byte) (int, error) {
 }
 
 // CloseWrite tells the server that this is all.
-func (s counted) CloseWrite() error { return closeWrite(s.Conn) }
+func (s countingConn) CloseWrite() error { return closeWrite(s.Conn) }

@@ -313,7 +313,7 @@ func TestTheProxyIsNotThereWithoutANetwork(t *testing.T) {
 	if err := newWorld(t, nil).ServeProxy(t.Context(), l, policy.Grant{}); effect.KindOf(err) != effect.Denied {
 		t.Errorf("without a grant: %v", err)
 	}
-	later := Later(func() (*Egress, error) { return nil, fmt.Errorf("its file is broken") })
+	later := Lazy(func() (*Egress, error) { return nil, fmt.Errorf("its file is broken") })
 	if err := later.ServeProxy(t.Context(), newPipes(), granted(t, policy.Limits{}, "a.example")); effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "its file is broken") {
 		t.Errorf("without a way out: %v", err)
 	}

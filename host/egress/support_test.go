@@ -188,7 +188,7 @@ func (w *wires) connect(ctx context.Context, addr netip.AddrPort) (net.Conn, err
 	case to != "":
 		return new(net.Dialer).DialContext(ctx, "tcp", to)
 	case addr.Addr().Unmap().IsLoopback() || addr.Addr().IsUnspecified():
-		return connect(ctx, addr)
+		return connectTCP(ctx, addr)
 	}
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errNowhere}
 }

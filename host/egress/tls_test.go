@@ -148,7 +148,7 @@ func TestAProxyOfTheEnvironmentIsNamed(t *testing.T) {
 		"http://gone.example/":    {"http://10.9.9.9:3128", "network.proxy_resolves = true"},
 		"https://denied.example/": {"", ""},
 	} {
-		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Unread, o.Proxy = "HTTPS_PROXY", c.proxy })
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.IgnoredProxyVariable, o.Proxy = "HTTPS_PROXY", c.proxy })
 		_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example", "gone.example", "http://gone.example", "http://127.0.0.1:1"), get(url))
 		if e, ok := errors.AsType[*effect.Error](err); !ok || (e.Hint == "") != (c.want == "") || !strings.Contains(e.Hint, c.want) {
 			t.Errorf("%s: %+v", url, e)

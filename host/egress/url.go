@@ -30,7 +30,7 @@ func parseTarget(s string) (target, error) {
 	}
 	t, err := parseURL(s)
 	if err != nil {
-		return target{}, fmt.Errorf("URL %q: %w", tooLong(s, 200), err)
+		return target{}, fmt.Errorf("URL %q: %w", shorten(s, 200), err)
 	}
 	return t, nil
 }

@@ -27,14 +27,14 @@ const (
 // files gives access to files of the host as they are before and after a change set. Paths are
 // absolute, with slashes.
 type files struct {
-	changed map[string]*[2]*tool.Version
-	in      map[string][]string // the names that are changed in each directory
-	roots   map[string]beneath.Root
-	left    *budget
+	changed   map[string]*[2]*tool.Version
+	changedIn map[string][]string // the names that are changed in each directory
+	roots     map[string]beneath.Root
+	left      *budget
 }
 
 func newFiles(changes []tool.Change, left *budget) *files {
-	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, in: map[string][]string{}, roots: map[string]beneath.Root{}}
+	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, changedIn: map[string][]string{}, roots: map[string]beneath.Root{}}
 	note := func(s side, name string, v *tool.Version) {
 		if name == "" || v == nil {
 			return
@@ -42,7 +42,7 @@ func newFiles(changes []tool.Change, left *budget) *files {
 		name = filepath.ToSlash(name)
 		if f.changed[name] == nil {
 			f.changed[name] = new([2]*tool.Version)
-			f.in[path.Dir(name)] = append(f.in[path.Dir(name)], path.Base(name))
+			f.changedIn[path.Dir(name)] = append(f.changedIn[path.Dir(name)], path.Base(name))
 		}
 		f.changed[name][s] = v
 	}
@@ -66,9 +66,9 @@ func (f *files) close() {
 	}
 }
 
-// below opens the directory top, and returns the name of a file relative to it. root is nil if
+// openBelow opens the directory top, and returns the name of a file relative to it. root is nil if
 // the file is not below top, or top cannot be opened.
-func (f *files) below(top, name string) (root beneath.Root, rel string) {
+func (f *files) openBelow(top, name string) (root beneath.Root, rel string) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
 		return nil, ""
@@ -88,7 +88,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	if c := f.changed[name]; c != nil {
 		return c[s], nil
 	}
-	root, rel := f.below(top, name)
+	root, rel := f.openBelow(top, name)
 	if root == nil {
 		return nil, nil
 	}
@@ -134,14 +134,14 @@ const maxNames = 100_000
 
 // list returns the names in a directory, sorted.
 func (f *files) list(s side, top, dir string) (names []string) {
-	if root, rel := f.below(top, dir); root != nil {
-		if d, err := root.OpenStraight(rel, os.O_RDONLY|beneath.Nonblock); err == nil {
+	if root, rel := f.openBelow(top, dir); root != nil {
+		if d, err := root.OpenNoSymlinks(rel, os.O_RDONLY|beneath.Nonblock); err == nil {
 			names, _ = d.Readdirnames(maxNames)
 			_ = d.Close()
 		}
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return f.changed[dir+"/"+n] != nil })
-	for _, n := range f.in[dir] {
+	for _, n := range f.changedIn[dir] {
 		if f.changed[dir+"/"+n][s] != nil {
 			names = append(names, n)
 		}

@@ -218,7 +218,7 @@ func packed(kind int, base string, data []byte) []byte {
 
 // No object is believed under an id that is not its hash, wherever the lie is.
 func TestLies(t *testing.T) {
-	blob := func(text string) string { return nameOf(20, format.Blob, []byte(text)) }
+	blob := func(text string) string { return hashObject(20, format.Blob, []byte(text)) }
 	overIdx := func(change func(t *testing.T, data []byte)) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte { change(t, data); return data })
@@ -247,7 +247,7 @@ func TestLies(t *testing.T) {
 			binary.BigEndian.PutUint32(data[8:], uint32(count(data)))
 		}), "out of order"},
 		{"an existing name for another object", start, "", func(t *testing.T, dir string) {
-			id, _ := idOf(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:b")))
+			id, _ := parseID(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:b")))
 			pair(t, dir, map[string][]byte{id: packed(format.Blob, "", []byte("evil\n"))}, id)
 		}, "is another one"},
 		{"an object that the index does not list", start, "", func(t *testing.T, dir string) {
@@ -262,15 +262,15 @@ func TestLies(t *testing.T) {
 		}, "cannot be read"},
 		{"a delta of what is not in the pack", start, "", func(t *testing.T, dir string) {
 			a := blob("ab")
-			pair(t, dir, map[string][]byte{a: packed(format.NameDelta, blob("1\n"), []byte("\x02\x02\x02ab"))}, a)
+			pair(t, dir, map[string][]byte{a: packed(format.RefDelta, blob("1\n"), []byte("\x02\x02\x02ab"))}, a)
 		}, "a delta of what is not in it"},
 		{"deltas of one another", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
-			pair(t, dir, map[string][]byte{a: packed(format.NameDelta, b, []byte("\x02\x02\x02aa")), b: packed(format.NameDelta, a, []byte("\x02\x02\x02bb"))}, a, b)
+			pair(t, dir, map[string][]byte{a: packed(format.RefDelta, b, []byte("\x02\x02\x02aa")), b: packed(format.RefDelta, a, []byte("\x02\x02\x02bb"))}, a, b)
 		}, "deltas of one another"},
 		{"a delta that makes another object", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
-			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("aa")), b: packed(format.NameDelta, a, []byte("\x02\x02\x02xx"))}, a, b)
+			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("aa")), b: packed(format.RefDelta, a, []byte("\x02\x02\x02xx"))}, a, b)
 		}, "is another one"},
 		{"a size of gigabytes", start, "", func(t *testing.T, dir string) {
 			a := blob("a")
@@ -300,8 +300,8 @@ func TestLies(t *testing.T) {
 		{"a link for an object", start, "f=$(find .git/objects/?? -type f | head -1); mv $f x; ln -s ../../../x $f", nil, "symbolic link"},
 		{"a link for the packs", start, "rmdir .git/objects/pack; mkdir p; ln -s ../../p .git/objects/pack", nil, "symbolic link"},
 		{"a directory that the index has noted down", start + "mkdir -p s/t; echo > s/t/x; git add .; git commit -qm s", "", func(t *testing.T, dir string) {
-			id, _ := idOf(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:s/t")))
-			evil, _ := idOf(strings.TrimSpace(sh(t, dir, "echo evil > b; git mktree < /dev/null")))
+			id, _ := parseID(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:s/t")))
+			evil, _ := parseID(strings.TrimSpace(sh(t, dir, "echo evil > b; git mktree < /dev/null")))
 			rewrite(t, filepath.Join(dir, ".git/index"), func(data []byte) []byte {
 				return bytes.Replace(data, []byte(id), []byte(evil), 1)
 			})
@@ -316,7 +316,7 @@ func TestLies(t *testing.T) {
 				forge = func(dir string) { test.forge(t, dir) }
 			}
 			_, err := Check(t.Context(), made(t, test.before, test.command, forge))
-			if _, lie := errors.AsType[*Lie](err); !lie || !strings.Contains(err.Error(), test.want) {
+			if _, lie := errors.AsType[*IntegrityError](err); !lie || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is told as %v, want %q", err, test.want)
 			}
 		})
@@ -346,12 +346,12 @@ func TestSoundRepositories(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range dirs {
-				if !d.Whole() || len(d.Held) > 0 && test.name != "cloned" && test.name != "fetched, with a file" {
-					t.Errorf("not looked at: %q, more %t, older %t, held %d", d.Unseen, d.More, d.Older, len(d.Held))
+				if !d.IsComplete() || len(d.Mismatches) > 0 && test.name != "cloned" && test.name != "fetched, with a file" {
+					t.Errorf("not looked at: %q, more %t, older %t, held %d", d.Unseen, d.Incomplete, d.MoreCommits, len(d.Mismatches))
 				}
 				for _, r := range d.Refs {
-					if len(r.Lost) > 0 || r.LostMore {
-						t.Errorf("lost of %s: %q", r.Name, r.Lost)
+					if len(r.LostCommits) > 0 || r.MayHaveLostMore {
+						t.Errorf("lost of %s: %q", r.Name, r.LostCommits)
 					}
 				}
 			}
@@ -367,12 +367,12 @@ func TestBounds(t *testing.T) {
 		unseen                int
 		more, older           bool
 	}{
-		{"objects of too many bytes", start, "git repack -qad", budget{bytes: 100, files: 1 << 20, index: 1 << 20, commits: 100, trees: 100, held: 1 << 20}, 1, false, false},
-		{"a large index", start, "echo 4 > b; git add b", budget{bytes: 1 << 20, files: 1 << 20, index: 10, commits: 100, trees: 100, held: 1 << 20}, 0, true, false},
-		{"many trees", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, commits: 100, held: 1 << 20}, 0, true, false},
-		{"many commits", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, trees: 100, held: 1 << 20}, 0, true, false},
-		{"a large file", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, index: 1 << 20, commits: 100, trees: 100, held: 1 << 20}, 0, true, false},
-		{"a large content", start, "git update-index --add --cacheinfo 100644,$(seq 99 | git hash-object -w --stdin),x", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, commits: 100, trees: 100, held: 10}, 0, true, false},
+		{"objects of too many bytes", start, "git repack -qad", budget{bytes: 100, files: 1 << 20, index: 1 << 20, commits: 100, trees: 100, blobs: 1 << 20}, 1, false, false},
+		{"a large index", start, "echo 4 > b; git add b", budget{bytes: 1 << 20, files: 1 << 20, index: 10, commits: 100, trees: 100, blobs: 1 << 20}, 0, true, false},
+		{"many trees", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, commits: 100, blobs: 1 << 20}, 0, true, false},
+		{"many commits", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, trees: 100, blobs: 1 << 20}, 0, true, false},
+		{"a large file", start, "echo 4 > b; git commit -qam 4", budget{bytes: 1 << 20, index: 1 << 20, commits: 100, trees: 100, blobs: 1 << 20}, 0, true, false},
+		{"a large content", start, "git update-index --add --cacheinfo 100644,$(seq 99 | git hash-object -w --stdin),x", budget{bytes: 1 << 20, files: 1 << 20, index: 1 << 20, commits: 100, trees: 100, blobs: 10}, 0, true, false},
 		{"201 commits", start, "for i in $(seq 201); do echo commit refs/heads/main; echo 'committer a <a> 1 +0000'; echo data 2; echo x; [ $i != 1 ] || echo from refs/heads/main^0; done | git fast-import --quiet", *newBudget(), 0, false, true},
 		{"an index in two files", start, "git update-index --split-index", *newBudget(), 0, true, false},
 	} {
@@ -382,8 +382,8 @@ func TestBounds(t *testing.T) {
 			if err != nil || len(dirs) != 1 {
 				t.Fatal(dirs, err)
 			}
-			if d := dirs[0]; len(d.Unseen) != test.unseen || d.More != test.more || d.Older != test.older {
-				t.Errorf("not looked at: %q, more %t, older %t", d.Unseen, d.More, d.Older)
+			if d := dirs[0]; len(d.Unseen) != test.unseen || d.Incomplete != test.more || d.MoreCommits != test.older {
+				t.Errorf("not looked at: %q, more %t, older %t", d.Unseen, d.Incomplete, d.MoreCommits)
 			}
 		})
 	}
@@ -416,9 +416,9 @@ func BenchmarkCheck(b *testing.B) {
 
 func TestMentioned(t *testing.T) {
 	a, b := strings.Repeat("a1", 20), strings.Repeat("b2", 32)
-	got := mentioned(a + " " + b + "\nx" + a + " " + a + "_ " + a[:39] + " " + strings.Repeat("0", 40) + "\t" + strings.ToUpper(a))
-	want, _ := idOf(a)
-	want2, _ := idOf(b)
+	got := idsIn(a + " " + b + "\nx" + a + " " + a + "_ " + a[:39] + " " + strings.Repeat("0", 40) + "\t" + strings.ToUpper(a))
+	want, _ := parseID(a)
+	want2, _ := parseID(b)
 	if len(got) != 2 || !got[want] || !got[want2] {
 		t.Errorf("%v", got)
 	}

@@ -11,10 +11,10 @@ import (
 
 // walk is a walk through a history, from the newest commits to the oldest.
 type walk struct {
-	d     *dir
-	seen  map[string]*step
-	queue []*step // sorted by later: the next one is the last
-	open  int     // how many in the queue are wanted
+	d      *dir
+	seen   map[string]*step
+	queue  []*step // sorted by later: the next one is the last
+	wanted int     // how many in the queue are wanted
 }
 
 // step is a commit that a walk has come to.
@@ -24,8 +24,8 @@ type step struct {
 	queued bool
 }
 
-// later compares two steps by the order of the walk: the newest is the last.
-func later(a, b *step) int {
+// compareSteps compares two steps by the order of the walk: the newest is the last.
+func compareSteps(a, b *step) int {
 	switch {
 	case a.when != b.when:
 		return cmp.Compare(a.when, b.when)
@@ -37,10 +37,10 @@ func later(a, b *step) int {
 	return cmp.Compare(b.id, a.id)
 }
 
-// beyond lists up to most commits that can be reached from the ids in from and not from those of
+// commitsExcept lists up to most commits that can be reached from the ids in from and not from those of
 // stops. all reports whether the list is complete. Where commit dates are wrong, it may list some
 // that can be reached from both; it leaves out none.
-func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
+func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
 	if len(from) == 0 {
 		return nil, true
 	}
@@ -54,11 +54,11 @@ func (d *dir) beyond(ctx context.Context, from map[string]bool, stops func() map
 	}
 	var passed []*step
 	oldest := int64(math.MaxInt64)
-	for last := len(w.queue) - 1; last >= 0 && (w.open > 0 || w.queue[last].when >= oldest) && ctx.Err() == nil; last = len(w.queue) - 1 {
+	for last := len(w.queue) - 1; last >= 0 && (w.wanted > 0 || w.queue[last].when >= oldest) && ctx.Err() == nil; last = len(w.queue) - 1 {
 		s := w.queue[last]
 		w.queue, s.queued = w.queue[:last], false
 		if !s.stop {
-			w.open--
+			w.wanted--
 			if len(passed) == most {
 				all = false
 				break
@@ -94,21 +94,21 @@ func (w *walk) add(id string, stop bool) bool {
 		return true
 	}
 	if s.queued { // its place in the queue changes
-		at, _ := slices.BinarySearchFunc(w.queue, s, later)
+		at, _ := slices.BinarySearchFunc(w.queue, s, compareSteps)
 		w.queue = slices.Delete(w.queue, at, at+1)
-		w.open--
+		w.wanted--
 	}
 	if s.stop = stop; !stop {
-		w.open++
+		w.wanted++
 	}
-	at, _ := slices.BinarySearchFunc(w.queue, s, later)
+	at, _ := slices.BinarySearchFunc(w.queue, s, compareSteps)
 	w.queue, s.queued = slices.Insert(w.queue, at, s), true
 	return true
 }
 
 // between lists up to most commits that can be reached from id, but not from the id not.
 func (d *dir) between(ctx context.Context, not, id string, most int) (found []*commit, all bool) {
-	return d.beyond(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
+	return d.commitsExcept(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
 }
 
 // reach returns those of some commits that can be reached from an id by way of these commits.

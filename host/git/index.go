@@ -20,28 +20,28 @@ const maxIndex = 64 << 20
 // index is the content of a git index without the times and inodes of files, which git updates
 // whenever it looks at a file.
 type index struct {
-	entries []staged // by name and stage
-	rest    []byte   // the extensions
-	trees   [][]byte // cached trees: the bodies of TREE extensions
-	partial bool     // some entries stand for directories, or are in a shared index file
+	entries []indexEntry // by name and stage
+	rest    []byte       // the extensions
+	trees   [][]byte     // cached trees: the bodies of TREE extensions
+	partial bool         // some entries stand for directories, or are in a shared index file
 }
 
-// staged is an entry of an index.
-type staged struct {
+// indexEntry is an entry of an index.
+type indexEntry struct {
 	entry
 	name  string
 	flags uint32 // includes the stage, but not the length of the name
 }
 
-// told are the flags by which a user tells git not to look at a file.
-const told = format.AssumeValid | format.SkipWorktree
+// hideFlags are the flags by which a user tells git not to look at a file.
+const hideFlags = format.AssumeValid | format.SkipWorktree
 
 // readIndex reads an index. Without a file, the index is empty.
 func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error) {
 	if v == nil {
 		return x, nil
 	}
-	if !take(&left.index, v.Size) {
+	if !spend(&left.index, v.Size) {
 		return x, errTooLong
 	}
 	data, err := content(v, maxIndex)
@@ -53,8 +53,8 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 
 func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 	x.rest, err = format.IndexEntries(data, hashSize, func(f *format.IndexEntry) error {
-		e := staged{entry{known(f.Mode), string(f.ID)}, string(f.Name), f.Flags}
-		if !take(&left.index, int64(len(e.name))) { // in version 4, a few bytes can expand to gigabytes of names
+		e := indexEntry{entry{normalMode(f.Mode), string(f.ID)}, string(f.Name), f.Flags}
+		if !spend(&left.index, int64(len(e.name))) { // in version 4, a few bytes can expand to gigabytes of names
 			return errTooLong
 		}
 		if last := len(x.entries) - 1; last >= 0 && order(x.entries[last], e) >= 0 {
@@ -95,7 +95,7 @@ func (x index) verify(hashSize int, left *budget) error {
 	dirs, entries := map[string]directory{}, x.entries // entries are those not read yet
 	var make func(name string, depth int) bool
 	make = func(name string, depth int) bool {
-		if depth > maxDepth || !take(&left.index, int64(len(name))+100) {
+		if depth > maxDepth || !spend(&left.index, int64(len(name))+100) {
 			return false
 		}
 		var m directory
@@ -113,12 +113,12 @@ func (x index) verify(hashSize int, left *budget) error {
 				sound, m.entries = sound && sub.id != "", m.entries+sub.entries
 			} else {
 				entries = entries[1:]
-				sound, m.entries = sound && e.flags&(format.Stages|format.IntentToAdd) == 0, m.entries+1
+				sound, m.entries = sound && e.flags&(format.StageMask|format.IntentToAdd) == 0, m.entries+1
 			}
 			data = append(fmt.Appendf(data, "%o %s\x00", e.mode, part), e.id...)
 		}
 		if sound {
-			m.id = nameOf(hashSize, format.Tree, data)
+			m.id = hashObject(hashSize, format.Tree, data)
 		}
 		dirs[name] = m
 		return true
@@ -126,7 +126,7 @@ func (x index) verify(hashSize int, left *budget) error {
 	within := make("", 0)
 	for _, data := range x.trees {
 		same := format.CachedTrees(data, hashSize, func(dir string, id []byte, entries int) bool {
-			within = within && take(&left.index, int64(len(dir)))
+			within = within && spend(&left.index, int64(len(dir)))
 			return within && (id == nil || dirs[dir] == directory{string(id), entries})
 		})
 		if within && !same {
@@ -139,16 +139,16 @@ func (x index) verify(hashSize int, left *budget) error {
 	return nil
 }
 
-func order(a, b staged) int {
+func order(a, b indexEntry) int {
 	if c := strings.Compare(a.name, b.name); c != 0 {
 		return c
 	}
-	return int(a.flags&format.Stages) - int(b.flags&format.Stages)
+	return int(a.flags&format.StageMask) - int(b.flags&format.StageMask)
 }
 
 // changes calls each for entries that differ between two indexes; was or is is nil where one has
 // none.
-func (x index) changes(now index, each func(was, is *staged)) {
+func (x index) changes(now index, each func(was, is *indexEntry)) {
 	a, b := x.entries, now.entries
 	for len(a)+len(b) > 0 {
 		c := len(b) - len(a) // where one has ended

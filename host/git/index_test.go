@@ -53,7 +53,7 @@ func TestWhatAnIndexSays(t *testing.T) {
 				t.Fatal(err, err2)
 			}
 			var names []string
-			was.changes(is, func(was, is *staged) {
+			was.changes(is, func(was, is *indexEntry) {
 				if is == nil {
 					is = was
 				}
@@ -82,7 +82,7 @@ func indexOf(names ...[2]any) []byte {
 		keep, more := name[0].(int), name[1].(string)
 		entry := make([]byte, 62)
 		entry[26], entry[27] = 0x81, 0xa4
-		binary.BigEndian.PutUint16(entry[60:], uint16(min(keep+len(more), format.LongName)))
+		binary.BigEndian.PutUint16(entry[60:], uint16(min(keep+len(more), format.NameLengthMask)))
 		out = append(out, entry...)
 		cut := []byte{byte((last - keep) & 0x7f)}
 		for n := (last - keep) >> 7; n > 0; n >>= 7 {

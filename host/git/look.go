@@ -23,42 +23,42 @@ import (
 // Dir describes what a change set does to a git directory: the one of a repository, or one in
 // there of a worktree or submodule.
 type Dir struct {
-	Path    string   // the git directory
-	Unseen  []string // files of objects that were not verified
-	Refs    []Ref
-	Stashed []string // messages of new stashes, from their reflog
-	Dropped []string // messages of stashes that are gone
-	Commits int      // how many commits are new
-	Flagged []string // files whose flags assume-valid or skip-worktree change in the index
-	Held    []Held
-	Same    []string // files that commits or the index hold as the worktree has them
-	Ends    int      // how many of these have other line ends in the worktree
-	Gone    []string // files that are gone from a branch or the index, and were not in the worktree before
-	Stays   []string // files that are gone from a commit or the index, and stay in the worktree
-	Missing int      // how many objects the repository has lost
-	Older   bool     // there are more new commits than were compared
-	More    bool     // something else could not be looked at
+	Path           string   // the git directory
+	Unseen         []string // files of objects that were not verified
+	Refs           []Ref
+	Stashed        []string // messages of new stashes, from their reflog
+	Dropped        []string // messages of stashes that are gone
+	Commits        int      // how many commits are new
+	Flagged        []string // files whose flags assume-valid or skip-worktree change in the index
+	Mismatches     []Mismatch
+	Matches        []string // files that commits or the index hold as the worktree has them
+	LineEndDiffs   int      // how many of these have other line ends in the worktree
+	RemovedFiles   []string // files that are gone from a branch or the index, and were not in the worktree before
+	UntrackedFiles []string // files that are gone from a commit or the index, and stay in the worktree
+	MissingObjects int      // how many objects the repository has lost
+	MoreCommits    bool     // there are more new commits than were compared
+	Incomplete     bool     // something else could not be looked at
 }
 
-// Whole reports whether everything was looked at.
-func (d *Dir) Whole() bool { return !d.More && !d.Older && len(d.Unseen) == 0 }
+// IsComplete reports whether everything was looked at.
+func (d *Dir) IsComplete() bool { return !d.Incomplete && !d.MoreCommits && len(d.Unseen) == 0 }
 
 // Ref is a reference that is new, gone or changed.
 type Ref struct {
-	Name          string
-	Before, After string   // its content without blanks around; empty: there is none
-	New           int      // how many commits it reaches that no reference reached before
-	Gained        int      // how many commits it reaches now that only others reached before
-	Subject       string   // of its commit, if that is new
-	Lost          []string // subjects of commits that it reached, and that no reference reaches any more
-	LostMore      bool
-	Forward       bool // it still reaches the commit where it was
+	Name            string
+	Before, After   string   // its content without blanks around; empty: there is none
+	NewCommits      int      // how many commits it reaches that no reference reached before
+	GainedCommits   int      // how many commits it reaches now that only others reached before
+	Subject         string   // of its commit, if that is new
+	LostCommits     []string // subjects of commits that it reached, and that no reference reaches any more
+	MayHaveLostMore bool
+	FastForward     bool // it still reaches the commit where it was
 
-	was, is string // the ids in Before and After; empty: there is none
+	beforeID, afterID string // the ids in Before and After; empty: there is none
 }
 
-// Held is a file that a commit or the index holds and the worktree lacks, or has otherwise.
-type Held struct {
+// Mismatch is a file that a commit or the index holds and the worktree lacks, or has otherwise.
+type Mismatch struct {
 	Commit        string        // its id in hexadecimal digits; empty: the index
 	Name          string        // relative to the worktree
 	Path          string        // absolute
@@ -67,8 +67,8 @@ type Held struct {
 }
 
 const (
-	maxCommits = 200  // new commits that are compared
-	maxHeld    = 2000 // files of Held
+	maxCommits    = 200  // new commits that are compared
+	maxMismatches = 2000 // files of Held
 )
 
 // Check looks at all repositories of a change set. Its error is a [*Lie], the end of ctx, or a
@@ -84,12 +84,12 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	var out []*Dir
 	var dirs []*dir
 	for _, name := range f.dirs() {
-		dirs = append(dirs, f.open(name, near))
+		dirs = append(dirs, f.openDir(name, near))
 	}
 	for _, d := range dirs {
 		for _, other := range dirs {
-			if !other.main() && other.common == d.path {
-				d.others = append(d.others, other)
+			if !other.isMain() && other.common == d.path {
+				d.linked = append(d.linked, other)
 			}
 		}
 		found, err := d.check(ctx)
@@ -121,8 +121,8 @@ func (f *files) dirs() (names []string) {
 		} else {
 			continue
 		}
-		for top := topOf(name); strings.HasPrefix(name, top) && !seen[name]; name = path.Dir(name) {
-			if seen[name] = true; f.isDir(name, top) {
+		for top := repositoryRoot(name); strings.HasPrefix(name, top) && !seen[name]; name = path.Dir(name) {
+			if seen[name] = true; f.isGitDir(name, top) {
 				names = append(names, name)
 				break
 			}
@@ -132,16 +132,16 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
-// topOf returns the directory that holds the .git of a path; or the path, if it has none.
-func topOf(name string) string {
+// repositoryRoot returns the directory that holds the .git of a path; or the path, if it has none.
+func repositoryRoot(name string) string {
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
 		return name[:max(i, 1)]
 	}
 	return name
 }
 
-// isDir decides as git does. A worktree has no objects and refs of its own, but a commondir.
-func (f *files) isDir(name, top string) bool {
+// isGitDir decides as git does. A worktree has no objects and refs of its own, but a commondir.
+func (f *files) isGitDir(name, top string) bool {
 	has := func(part string) bool {
 		v, err := f.version(after, top, name+"/"+part)
 		return err == nil && v != nil
@@ -151,29 +151,29 @@ func (f *files) isDir(name, top string) bool {
 
 // dir is a git directory, and what was found out about it.
 type dir struct {
-	files        *files
-	top          string // nothing outside of this directory of the host is read, but the worktree
-	path, common string
-	work, tree   string // the worktree, empty if unknown; and the directory below which it is read
-	store        *store
-	packs        [2]map[string]string
-	shallow      map[string]bool
-	found        Dir
-	others       []*dir          // linked worktrees of the repository
-	modeless     bool            // core.filemode is false
-	shown        map[string]bool // entries that were compared, by name, mode and id
-	same         map[string]bool
-	leads        map[string]bool // ids that HEAD reaches by way of new commits
-	quiet        bool            // files that are as in the worktree are not listed
+	files                      *files
+	top                        string // nothing outside of this directory of the host is read, but the worktree
+	path, common               string
+	worktreePath, worktreeRoot string // the worktree, empty if unknown; and the directory below which it is read
+	store                      *store
+	packedIDs                  [2]map[string]string
+	shallow                    map[string]bool
+	found                      Dir
+	linked                     []*dir          // linked worktrees of the repository
+	ignoreMode                 bool            // core.filemode is false
+	compared                   map[string]bool // entries that were compared, by name, mode and id
+	same                       map[string]bool
+	newOnHead                  map[string]bool // ids that HEAD reaches by way of new commits
+	quiet                      bool            // files that are as in the worktree are not listed
 }
 
-// main reports whether it is the git directory of a repository or submodule, not of a linked
+// isMain reports whether it is the git directory of a repository or submodule, not of a linked
 // worktree.
-func (d *dir) main() bool { return d.path == d.common }
+func (d *dir) isMain() bool { return d.path == d.common }
 
-func (f *files) open(name string, near []string) *dir {
-	top := topOf(name)
-	d := &dir{files: f, top: top, path: name, common: name, shown: map[string]bool{}, same: map[string]bool{}}
+func (f *files) openDir(name string, near []string) *dir {
+	top := repositoryRoot(name)
+	d := &dir{files: f, top: top, path: name, common: name, compared: map[string]bool{}, same: map[string]bool{}}
 	if text, _ := f.text(after, top, name+"/commondir", maxRef); text != "" {
 		if common := path.Join(name, strings.TrimSpace(text)); strings.HasPrefix(name, common+"/") {
 			d.common = common
@@ -185,13 +185,13 @@ func (f *files) open(name string, near []string) *dir {
 		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
 	}
 	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
-	if d.modeless = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
+	if d.ignoreMode = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
-		d.found.More = true // it may use another hash
+		d.found.Incomplete = true // it may use another hash
 	}
 	text, _ := f.text(after, top, d.common+"/shallow", maxLog)
-	d.shallow = mentioned(text)
+	d.shallow = idsIn(text)
 	d.locate(keys, near)
 	d.found.Path = name
 	return d
@@ -202,38 +202,38 @@ func (f *files) open(name string, near []string) *dir {
 func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
 	case ok:
-		d.work, d.tree = work, d.top
-	case !d.main():
+		d.worktreePath, d.worktreeRoot = work, d.top
+	case !d.isMain():
 		text, _ := d.files.text(after, d.top, d.path+"/gitdir", maxRef)
-		d.work = path.Dir(path.Clean(strings.TrimSpace(text)))
+		d.worktreePath = path.Dir(path.Clean(strings.TrimSpace(text)))
 	default:
 		for _, k := range keys {
 			if k.Name == "core.worktree" && !path.IsAbs(k.Value) {
-				d.work = path.Join(d.path, k.Value)
+				d.worktreePath = path.Join(d.path, k.Value)
 			}
 		}
 	}
-	within := func(dir string) bool { return d.work == dir || strings.HasPrefix(d.work, dir+"/") }
+	within := func(dir string) bool { return d.worktreePath == dir || strings.HasPrefix(d.worktreePath, dir+"/") }
 	switch {
-	case d.tree != "" || d.work == "":
+	case d.worktreeRoot != "" || d.worktreePath == "":
 	case within(d.top):
-		d.tree = d.top
-	case path.IsAbs(d.work) && (slices.ContainsFunc(near, func(n string) bool { return within(filepath.ToSlash(n)) }) || d.files.in[d.work] != nil):
-		d.tree = d.work
+		d.worktreeRoot = d.top
+	case path.IsAbs(d.worktreePath) && (slices.ContainsFunc(near, func(n string) bool { return within(filepath.ToSlash(n)) }) || d.files.changedIn[d.worktreePath] != nil):
+		d.worktreeRoot = d.worktreePath
 	default:
-		d.work = ""
+		d.worktreePath = ""
 	}
 }
 
 // check verifies new objects, and describes the changes. A git directory outside of any .git is
 // only verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
-	if d.main() {
+	if d.isMain() {
 		unseen, err := d.store.verify(ctx)
 		if err != nil {
 			return nil, err
 		}
-		d.found.Unseen, d.found.Missing = unseen, d.store.missing(ctx)
+		d.found.Unseen, d.found.MissingObjects = unseen, d.store.missing(ctx)
 	}
 	if strings.Contains(d.path+"/", "/.git/") {
 		d.history(ctx)
@@ -245,10 +245,10 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	}
 	for name, tell := range d.same {
 		if tell {
-			d.found.Same = append(d.found.Same, name)
+			d.found.Matches = append(d.found.Matches, name)
 		}
 	}
-	for _, list := range []*[]string{&d.found.Same, &d.found.Gone, &d.found.Stays} {
+	for _, list := range []*[]string{&d.found.Matches, &d.found.RemovedFiles, &d.found.UntrackedFiles} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -258,14 +258,14 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 // history finds the commits that come and go, and compares the files of new commits, of branches
 // and of HEAD with the worktree.
 func (d *dir) history(ctx context.Context) {
-	now, were, more := d.mentions()
-	d.found.Refs = d.moved()
+	now, were, more := d.changedIDs()
+	d.found.Refs = d.changedRefs()
 	for _, r := range d.found.Refs {
-		if r.is != "" && !were[r.is] {
-			now[r.is] = true // references in packed-refs, too
+		if r.afterID != "" && !were[r.afterID] {
+			now[r.afterID] = true // references in packed-refs, too
 		}
-		if r.is != "" && r.is != r.was {
-			d.noCommit(ctx, r.is)
+		if r.afterID != "" && r.afterID != r.beforeID {
+			d.compareTarget(ctx, r.afterID)
 		}
 	}
 	stops := func() map[string]bool {
@@ -274,32 +274,32 @@ func (d *dir) history(ctx context.Context) {
 		maps.DeleteFunc(all, func(id string, _ bool) bool { return !d.store.has(before, id) })
 		return all
 	}
-	added, all := d.beyond(ctx, now, stops, maxCommits)
-	d.found.Commits, d.found.Older = len(added), len(added) == maxCommits && !all
-	d.found.More = d.found.More || more || !all && !d.found.Older
+	added, all := d.commitsExcept(ctx, now, stops, maxCommits)
+	d.found.Commits, d.found.MoreCommits = len(added), len(added) == maxCommits && !all
+	d.found.Incomplete = d.found.Incomplete || more || !all && !d.found.MoreCommits
 	left := map[string]bool{} // ids where references were, if their new commits do not reach them
 	for i := range d.found.Refs {
 		r := &d.found.Refs[i]
-		reached, seen := reach(added, r.is)
-		r.New = len(reached)
+		reached, seen := reach(added, r.afterID)
+		r.NewCommits = len(reached)
 		for _, c := range reached {
-			if c.id == r.is {
+			if c.id == r.afterID {
 				r.Subject = c.subject
 			}
 		}
-		if r.Forward = seen[r.was]; r.was != "" && !r.Forward {
-			left[r.was] = true
+		if r.FastForward = seen[r.beforeID]; r.beforeID != "" && !r.FastForward {
+			left[r.beforeID] = true
 		}
 	}
-	d.lost(ctx, left)
-	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.main() && c != nil {
+	d.findLost(ctx, left)
+	if c := d.files.changed[d.common+"/logs/refs/stash"]; d.isMain() && c != nil {
 		var ok, ok2 bool
-		d.found.Dropped, ok = dropped(c[before], c[after])
-		d.found.Stashed, ok2 = dropped(c[after], c[before])
-		d.found.More = d.found.More || !ok || !ok2
+		d.found.Dropped, ok = removedMessages(c[before], c[after])
+		d.found.Stashed, ok2 = removedMessages(c[after], c[before])
+		d.found.Incomplete = d.found.Incomplete || !ok || !ok2
 	}
-	for _, other := range d.others {
-		_, other.leads = reach(added, other.resolve(after, other.ref(after, "HEAD")))
+	for _, other := range d.linked {
+		_, other.newOnHead = reach(added, other.resolve(after, other.ref(after, "HEAD")))
 	}
 	for _, c := range added {
 		var parents []string
@@ -307,40 +307,40 @@ func (d *dir) history(ctx context.Context) {
 			if p, err := d.store.commit(id); err == nil {
 				parents = append(parents, p.tree)
 			} else if !d.shallow[c.id] {
-				d.found.More = true
+				d.found.Incomplete = true
 			}
 		}
 		d.compareTree(ctx, c.id, c.tree, parents, "", 0)
 	}
 	for i := range d.found.Refs {
-		d.gains(ctx, &d.found.Refs[i])
+		d.compareGained(ctx, &d.found.Refs[i])
 	}
-	d.gains(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
-	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.Lost) - len(a.Lost) })
+	d.compareGained(ctx, &Ref{Name: "HEAD", Before: d.ref(before, "HEAD"), After: d.ref(after, "HEAD")})
+	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.LostCommits) - len(a.LostCommits) })
 }
 
-// noCommit compares the tree that a reference leads to, if it leads to no commit.
-func (d *dir) noCommit(ctx context.Context, id string) {
-	id, o, err := d.store.target(id)
+// compareTarget compares the tree that a reference leads to, if it leads to no commit.
+func (d *dir) compareTarget(ctx context.Context, id string) {
+	id, o, err := d.store.peel(id)
 	switch {
 	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // the walk notes missing objects
 	case o.kind == format.Tree:
 		d.compareTree(ctx, id, id, nil, "", 0)
 	default:
-		d.found.More = true
+		d.found.Incomplete = true
 	}
 }
 
-// gains compares the files of a branch or HEAD with those it had before, even if all commits are
+// compareGained compares the files of a branch or HEAD with those it had before, even if all commits are
 // old. A move back to an ancestor brings nothing.
-func (d *dir) gains(ctx context.Context, r *Ref) {
+func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
 		return
 	}
 	c, err := d.store.commit(is)
 	if err != nil {
-		d.found.More = true
+		d.found.Incomplete = true
 		return
 	}
 	var trees []string
@@ -355,13 +355,13 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 		if at = ""; n == 0 {
 			trees = []string{p.tree}
 		}
-		if len(p.parents) > 0 && !r.Forward && d.store.has(before, c.id) {
+		if len(p.parents) > 0 && !r.FastForward && d.store.has(before, c.id) {
 			at = p.parents[0]
 		}
 	}
 	if r.Name != "HEAD" {
 		gained, _ := d.between(ctx, was, is, maxCommits)
-		r.Gained = max(len(gained)-r.New, 0)
+		r.GainedCommits = max(len(gained)-r.NewCommits, 0)
 	}
 	d.quiet = true
 	d.compareTree(ctx, c.id, c.tree, trees, "", 0)
@@ -371,7 +371,7 @@ func (d *dir) gains(ctx context.Context, r *Ref) {
 // resolve returns the id that the content of a reference leads to; empty if there is none.
 func (d *dir) resolve(s side, text string) string {
 	for range maxSymbolic {
-		id, ok := idOf(text)
+		id, ok := parseID(text)
 		name, symbolic := strings.CutPrefix(text, "ref: ")
 		if ok || !symbolic {
 			return id
@@ -384,23 +384,23 @@ func (d *dir) resolve(s side, text string) string {
 // maxSymbolic limits the symbolic references in a row that are followed, as in git.
 const maxSymbolic = 5
 
-// lost finds the commits that no reference reaches any more, starting from left: ids where
+// findLost finds the commits that no reference reaches any more, starting from left: ids where
 // references were.
-func (d *dir) lost(ctx context.Context, left map[string]bool) {
-	lost, all := d.beyond(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
+func (d *dir) findLost(ctx context.Context, left map[string]bool) {
+	lost, all := d.commitsExcept(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	for i := range d.found.Refs {
 		r := &d.found.Refs[i]
-		if !left[r.was] || r.Forward {
+		if !left[r.beforeID] || r.FastForward {
 			continue
 		}
-		reached, _ := reach(lost, r.was)
+		reached, _ := reach(lost, r.beforeID)
 		for _, c := range reached {
-			r.Lost = append(r.Lost, c.subject)
+			r.LostCommits = append(r.LostCommits, c.subject)
 		}
-		r.LostMore = !all
-		if all && len(r.Lost) == 0 && r.is != "" && len(left) <= maxFollowed {
-			behind, all := d.between(ctx, r.is, r.was, 1)
-			r.Forward = all && len(behind) == 0
+		r.MayHaveLostMore = !all
+		if all && len(r.LostCommits) == 0 && r.afterID != "" && len(left) <= maxFollowed {
+			behind, all := d.between(ctx, r.afterID, r.beforeID, 1)
+			r.FastForward = all && len(behind) == 0
 		}
 	}
 }
@@ -415,13 +415,13 @@ const maxDepth = format.MaxDepth
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
-		d.found.More = true
+		d.found.Incomplete = true
 		return
 	}
 	olds := make([]map[string]entry, len(parents))
 	for i, p := range parents {
 		if olds[i], err = d.store.tree(p); err != nil {
-			d.found.More = true
+			d.found.Incomplete = true
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -447,84 +447,84 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	for name, e := range olds[0] {
 		lacks := func(in map[string]entry) bool { return in[name] == entry{} }
 		if lacks(entries) && !slices.ContainsFunc(olds, lacks) {
-			d.stays(e, prefix+name, d.quiet, depth)
+			d.noteRemoved(e, prefix+name, d.quiet, depth)
 		}
 	}
 }
 
-// stays notes a file that is gone from a commit or the index, but not from the worktree. With
+// noteRemoved notes a file that is gone from a commit or the index, but not from the worktree. With
 // gone, it also notes one that the worktree did not have before; others show as its changes.
-func (d *dir) stays(e entry, name string, gone bool, depth int) {
-	v, err := d.worktree(name)
+func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
+	v, err := d.worktreeFile(name)
 	isTree := e.mode&format.ModeType == format.ModeTree
-	switch c := d.files.changed[d.work+"/"+name]; {
+	switch c := d.files.changed[d.worktreePath+"/"+name]; {
 	case err != nil || depth > maxDepth:
-		d.found.More = true
+		d.found.Incomplete = true
 	case isTree && (v == nil && gone || v != nil && v.Mode.IsDir()):
 		entries, err := d.store.tree(e.id)
-		d.found.More = d.found.More || err != nil
+		d.found.Incomplete = d.found.Incomplete || err != nil
 		for below, e := range entries {
-			d.stays(e, name+"/"+below, gone, depth+1)
+			d.noteRemoved(e, name+"/"+below, gone, depth+1)
 		}
 	case isTree:
 	case v != nil:
-		d.found.Stays = append(d.found.Stays, name)
+		d.found.UntrackedFiles = append(d.found.UntrackedFiles, name)
 	case gone && (c == nil || c[before] == nil):
-		d.found.Gone = append(d.found.Gone, name)
+		d.found.RemovedFiles = append(d.found.RemovedFiles, name)
 	}
 }
 
-// worktree returns a file of the worktree; nil for a name that git would not check out.
-func (d *dir) worktree(name string) (*tool.Version, error) {
-	if d.work == "" || !format.IsPath(name) {
+// worktreeFile returns a file of the worktree; nil for a name that git would not check out.
+func (d *dir) worktreeFile(name string) (*tool.Version, error) {
+	if d.worktreePath == "" || !format.IsPath(name) {
 		return nil, nil
 	}
-	return d.files.version(after, d.tree, d.work+"/"+name)
+	return d.files.version(after, d.worktreeRoot, d.worktreePath+"/"+name)
 }
 
 // compare compares an entry of a commit, or of the index if in is empty, with the worktree.
 func (d *dir) compare(in, name string, e entry) {
 	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
-	if d.shown[key] {
+	if d.compared[key] {
 		return
 	}
-	d.shown[key] = true
-	now, err := d.worktree(name)
+	d.compared[key] = true
+	now, err := d.worktreeFile(name)
 	equal, ends := false, false
 	if err == nil {
 		equal, ends, err = d.equal(now, e)
 	}
-	for _, other := range d.others {
-		if equal || in == "" || !other.leads[in] {
+	for _, other := range d.linked {
+		if equal || in == "" || !other.newOnHead[in] {
 			continue
 		}
-		there, _ := other.worktree(name)
+		there, _ := other.worktreeFile(name)
 		if there, _, _ := d.equal(there, e); there {
 			other.same[name] = !d.quiet || other.same[name]
 			return
 		}
 	}
 	if equal && d.quiet {
-		delete(d.shown, key) // for the index to list it
+		delete(d.compared, key) // for the index to list it
 		return
 	}
 	if equal {
 		if ends && !d.same[name] {
-			d.found.Ends++
+			d.found.LineEndDiffs++
 		}
 		d.same[name] = true
 		return
 	}
-	d.found.More = d.found.More || err != nil || d.work == ""
-	if len(d.found.Held) == maxHeld {
-		d.found.More = true
+	d.found.Incomplete = d.found.Incomplete || err != nil || d.worktreePath == ""
+	if len(d.found.Mismatches) == maxMismatches {
+		d.found.Incomplete = true
 		return
 	}
-	h := Held{Commit: Hex(in), Name: name, Path: filepath.FromSlash(path.Join("/", d.work, path.Join("/", name))), Before: now, ID: Hex(e.id)}
+	h := Mismatch{Commit: Hex(in), Name: name, Path: filepath.FromSlash(path.Join("/", d.worktreePath, path.Join("/", name))), Before: now, ID: Hex(e.id)}
 	if e.mode&format.ModeType != format.ModeGitlink {
 		h.After = d.blob(e)
 	}
-	d.found.Held = append(d.found.Held, h)
+	d.found.Mismatches = append(d.found.Mismatches, h)
 }
 
 // equal reports whether a file of the worktree is the one that an entry holds. ends reports that
@@ -535,10 +535,10 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	case v == nil || e.mode&format.ModeType == format.ModeGitlink:
 		return false, false, nil
 	case link:
-		return v.Mode&fs.ModeSymlink != 0 && nameOf(size, format.Blob, []byte(v.Target)) == e.id, false, nil
-	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.modeless:
+		return v.Mode&fs.ModeSymlink != 0 && hashObject(size, format.Blob, []byte(v.Target)) == e.id, false, nil
+	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.ignoreMode:
 		return false, false, nil
-	case !take(&d.files.left.files, v.Size):
+	case !spend(&d.files.left.files, v.Size):
 		return false, false, errTooLong
 	case v.Size > maxParsed:
 		r, err := v.Open()
@@ -546,26 +546,26 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 			return false, false, err
 		}
 		defer r.Close()
-		h := begin(size, format.Blob, v.Size)
+		h := newObjectHash(size, format.Blob, v.Size)
 		_, err = io.CopyN(h, r, v.Size)
 		return string(h.Sum(nil)) == e.id, false, err
 	}
 	data, err := content(v, maxParsed)
-	if err != nil || nameOf(size, format.Blob, data) == e.id {
+	if err != nil || hashObject(size, format.Blob, data) == e.id {
 		return err == nil, false, err
 	}
 	lf := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	equal = len(lf) < len(data) && nameOf(size, format.Blob, lf) == e.id
+	equal = len(lf) < len(data) && hashObject(size, format.Blob, lf) == e.id
 	return equal, equal, nil
 }
 
 // blob returns the file that an entry holds.
 func (d *dir) blob(e entry) *tool.Version {
-	o, err := d.store.read(e.id, min(maxParsed, d.files.left.held))
-	if err == nil && (o.kind != format.Blob || !take(&d.files.left.held, int64(len(o.data)))) {
+	o, err := d.store.read(e.id, min(maxParsed, d.files.left.blobs))
+	if err == nil && (o.kind != format.Blob || !spend(&d.files.left.blobs, int64(len(o.data)))) {
 		err = errTooLong
 	}
-	d.found.More = d.found.More || err != nil
+	d.found.Incomplete = d.found.Incomplete || err != nil
 	v := &tool.Version{Mode: 0o644, Size: int64(len(o.data)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(o.data)), err
 	}}
@@ -586,28 +586,28 @@ func (d *dir) index(ctx context.Context) error {
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.files.left)
 	if err != nil {
-		d.found.More = true // then entries from before are compared, too
+		d.found.Incomplete = true // then entries from before are compared, too
 	}
 	is, err := readIndex(c[after], d.store.hashSize, d.files.left)
 	if err == nil {
 		err = is.verify(d.store.hashSize, d.files.left)
 	}
 	if errors.Is(err, errTrees) {
-		return &Lie{d.path + "/index", err.Error()}
+		return &IntegrityError{d.path + "/index", err.Error()}
 	}
-	d.found.More = d.found.More || err != nil || is.partial
-	was.changes(is, func(was, is *staged) {
+	d.found.Incomplete = d.found.Incomplete || err != nil || is.partial
+	was.changes(is, func(was, is *indexEntry) {
 		switch {
 		case ctx.Err() != nil:
 			return
 		case is == nil || is.flags&format.IntentToAdd != 0:
 			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit removes it
-				d.stays(was.entry, was.name, true, 0)
+				d.noteRemoved(was.entry, was.name, true, 0)
 			}
 		case was == nil || was.entry != is.entry || was.flags&format.IntentToAdd != 0:
 			d.compare("", is.name, is.entry)
 		}
-		if is != nil && (was == nil && is.flags&told != 0 || was != nil && (was.flags^is.flags)&told != 0) {
+		if is != nil && (was == nil && is.flags&hideFlags != 0 || was != nil && (was.flags^is.flags)&hideFlags != 0) {
 			d.found.Flagged = append(d.found.Flagged, is.name)
 		}
 	})

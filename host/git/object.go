@@ -26,22 +26,22 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// begin returns a hash for an object of that many bytes, which are yet to be written to it.
-func begin(hashSize, kind int, size int64) hash.Hash {
+// newObjectHash returns a hash for an object of that many bytes, which are yet to be written to it.
+func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
 	return h
 }
 
-// nameOf returns the id of an object.
-func nameOf(hashSize, kind int, data []byte) string {
-	h := begin(hashSize, kind, int64(len(data)))
+// hashObject returns the id of an object.
+func hashObject(hashSize, kind int, data []byte) string {
+	h := newObjectHash(hashSize, kind, int64(len(data)))
 	h.Write(data)
 	return string(h.Sum(nil))
 }
 
-// idOf parses an id in hexadecimal digits.
-func idOf(s string) (string, bool) {
+// parseID parses an id in hexadecimal digits.
+func parseID(s string) (string, bool) {
 	if len(s) != 2*sha1.Size && len(s) != 2*sha256.Size {
 		return "", false
 	}
@@ -78,8 +78,8 @@ func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 
 var errSize = errors.New("it does not have the size that it says")
 
-// ends returns an error unless both the stream and the section of the file are at their end.
-func (z *inflater) ends() error {
+// checkEnd returns an error unless both the stream and the section of the file are at their end.
+func (z *inflater) checkEnd() error {
 	if _, err := z.out.ReadByte(); err != io.EOF {
 		return errors.Join(errSize, err)
 	}
@@ -93,7 +93,7 @@ func (z *inflater) ends() error {
 const maxRatio = 1032
 
 // read inflates an object or a delta of a pack.
-func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
+func (z *inflater) read(f io.ReaderAt, h objectHeader) ([]byte, error) {
 	if err := z.open(f, h.at, h.end); err != nil {
 		return nil, err
 	}
@@ -102,18 +102,18 @@ func (z *inflater) read(f io.ReaderAt, h head) ([]byte, error) {
 		return nil, errors.Join(errSize, err)
 	}
 	if h.exact {
-		return data, z.ends()
+		return data, z.checkEnd()
 	}
 	return data, nil
 }
 
 // sum returns the id of an object whose content is all the rest of the stream.
 func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
-	h := begin(hashSize, kind, size)
+	h := newObjectHash(hashSize, kind, size)
 	if _, err := io.CopyN(h, z.out, size); err != nil {
 		return "", err
 	}
-	return string(h.Sum(nil)), z.ends()
+	return string(h.Sum(nil)), z.checkEnd()
 }
 
 // openLoose opens a loose object, and reads its header.
@@ -135,9 +135,9 @@ func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, er
 	return f, kind, size, err
 }
 
-// patch applies a delta to its base. It fails if the result has more than most bytes.
-func patch(base, delta []byte, most int64) ([]byte, error) {
-	data, size, ok := format.Patch(base, delta, int(most))
+// applyDelta applies a delta to its base. It fails if the result has more than most bytes.
+func applyDelta(base, delta []byte, most int64) ([]byte, error) {
+	data, size, ok := format.ApplyDelta(base, delta, int(most))
 	switch {
 	case size > uint64(most):
 		return nil, errTooLong
@@ -162,14 +162,14 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 	lines := strings.Split(string(header), "\n")
 	hex, ok := strings.CutPrefix(lines[0], "tree ")
 	if ok {
-		c.tree, ok = idOf(hex)
+		c.tree, ok = parseID(hex)
 	}
 	if !ok || len(c.tree) != len(id) {
 		return nil, false
 	}
 	lines = lines[1:]
 	for len(lines) > 0 && strings.HasPrefix(lines[0], "parent ") {
-		parent, ok := idOf(lines[0][len("parent "):])
+		parent, ok := parseID(lines[0][len("parent "):])
 		if !ok || len(parent) != len(id) {
 			return nil, false
 		}
@@ -201,14 +201,14 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 		if !ok || entries[string(name)] != (entry{}) || len(name) > format.MaxName {
 			return nil, false
 		}
-		entries[string(name)] = entry{known(mode), string(id)}
+		entries[string(name)] = entry{normalMode(mode), string(id)}
 		data = rest
 	}
 	return entries, true
 }
 
-// known returns a mode as git reads it: all but files, links and trees are submodules.
-func known(mode uint32) uint32 {
+// normalMode returns a mode as git reads it: all but files, links and trees are submodules.
+func normalMode(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:
 		return mode

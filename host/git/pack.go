@@ -15,14 +15,14 @@ import (
 
 // pack is a packfile with its index, see gitformat-pack(5).
 type pack struct {
-	path      string // without .pack or .idx
-	hashSize  int
-	idx, pack *file
-	fan       [256]uint32 // how many ids begin with this byte or a lower one
-	z         *inflater
-	ends      map[int64]int64  // the end of each object, by its offset; nil: not known
-	kept      map[int64]object // a cache of objects, by offset
-	size      int              // of kept, in bytes
+	path       string // without .pack or .idx
+	hashSize   int
+	idx, pack  *file
+	fan        [256]uint32 // how many ids begin with this byte or a lower one
+	z          *inflater
+	ends       map[int64]int64  // the end of each object, by its offset; nil: not known
+	cache      map[int64]object // a cache of objects, by offset
+	cacheBytes int              // of kept, in bytes
 }
 
 const (
@@ -64,12 +64,12 @@ func (s *store) openPack(at side, name string) (p *pack, err error) {
 	last := uint32(0)
 	for i := range p.fan {
 		if p.fan[i] = binary.BigEndian.Uint32(head[idxHeader+4*i:]); p.fan[i] < last {
-			return p, &Lie{name + ".idx", "it is out of order"}
+			return p, &IntegrityError{name + ".idx", "it is out of order"}
 		}
 		last = p.fan[i]
 	}
 	if least := idxFan + int64(last)*int64(s.hashSize+8) + 2*int64(s.hashSize); p.idx.size < least || (p.idx.size-least)%8 != 0 {
-		return p, &Lie{name + ".idx", "it does not have the size that it says"}
+		return p, &IntegrityError{name + ".idx", "it does not have the size that it says"}
 	}
 	return p, nil
 }
@@ -94,8 +94,8 @@ func (p *pack) load() error {
 	return err
 }
 
-// name returns the i-th id of the index.
-func (p *pack) name(i int) string {
+// id returns the i-th id of the index.
+func (p *pack) id(i int) string {
 	id := make([]byte, p.hashSize)
 	_, _ = p.idx.ReadAt(id, idxFan+int64(i)*int64(p.hashSize))
 	return string(id)
@@ -126,12 +126,12 @@ func (p *pack) find(id string) (i int, ok bool) {
 		low = int(p.fan[id[0]-1])
 	}
 	high := int(p.fan[id[0]])
-	i = low + sort.Search(high-low, func(i int) bool { return p.name(low+i) >= id })
-	return i, i < high && p.name(i) == id
+	i = low + sort.Search(high-low, func(i int) bool { return p.id(low+i) >= id })
+	return i, i < high && p.id(i) == id
 }
 
-// head is the header of an object in a pack.
-type head struct {
+// objectHeader is the header of an object in a pack.
+type objectHeader struct {
 	kind    int
 	size    int64 // of the data, inflated
 	at, end int64 // the offset of the data, and one that it does not exceed
@@ -139,47 +139,47 @@ type head struct {
 	base    int64 // the offset of the base of a delta
 }
 
-func (p *pack) head(off int64) (h head, err error) {
-	bad := &Lie{p.path + ".pack", "it has no object where its index says"}
-	b := make([]byte, format.MaxHead+p.hashSize)
+func (p *pack) head(off int64) (h objectHeader, err error) {
+	bad := &IntegrityError{p.path + ".pack", "it has no object where its index says"}
+	b := make([]byte, format.MaxObjectHeader+p.hashSize)
 	n, err := p.pack.ReadAt(b, off)
-	f, ok := format.ParseHead(b[:n], p.hashSize)
-	if h = (head{kind: f.Kind, size: int64(f.Size), base: off - f.Back}); !ok || off < packHeader || err != nil && err != io.EOF {
+	f, ok := format.ParseObjectHeader(b[:n], p.hashSize)
+	if h = (objectHeader{kind: f.Kind, size: int64(f.Size), base: off - f.BaseDistance}); !ok || off < packHeader || err != nil && err != io.EOF {
 		return h, bad
 	}
-	if f.Kind == format.NameDelta {
+	if f.Kind == format.RefDelta {
 		at, ok := p.find(string(f.Base))
 		if !ok {
-			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
+			return h, &IntegrityError{p.path + ".pack", "it has a delta of what is not in it"}
 		}
 		h.base = p.offset(at)
 	}
 	h.at, h.end = off+int64(f.Len), p.pack.size
 	if p.ends != nil {
 		if h.end, h.exact = p.ends[off]; !h.exact {
-			return h, &Lie{p.path + ".pack", "it has a delta of what is not in it"}
+			return h, &IntegrityError{p.path + ".pack", "it has a delta of what is not in it"}
 		}
 	}
 	if h.size > (h.end-h.at)*maxRatio {
-		return h, &Lie{p.path + ".pack", "an object does not have the size that it says"}
+		return h, &IntegrityError{p.path + ".pack", "an object does not have the size that it says"}
 	}
 	return h, nil
 }
 
 const (
-	maxChain = 4095 // deltas in a row, as in git
-	maxLive  = 256 << 20
-	maxKept  = 64 << 20 // bytes of objects of a pack that are kept
+	maxChain    = 4095 // deltas in a row, as in git
+	maxVerified = 256 << 20
+	maxCache    = 64 << 20 // bytes of objects of a pack that are kept
 )
 
 // read reads an object, applying its chain of deltas, and subtracts from left the sizes of all
 // data that is inflated or made.
 func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	var offs []int64
-	var heads []head
+	var heads []objectHeader
 	for {
 		var ok bool
-		if o, ok = p.kept[off]; ok {
+		if o, ok = p.cache[off]; ok {
 			break
 		}
 		h, err := p.head(off)
@@ -187,8 +187,8 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 		case err != nil:
 			return o, err
 		case len(heads) > p.count():
-			return o, &Lie{p.path + ".pack", "it has deltas of one another"}
-		case h.size > most, len(heads) > maxChain, !take(left, h.size):
+			return o, &IntegrityError{p.path + ".pack", "it has deltas of one another"}
+		case h.size > most, len(heads) > maxChain, !spend(left, h.size):
 			return o, errTooLong
 		}
 		if h.kind < format.OffsetDelta {
@@ -200,43 +200,43 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	for i, h := range slices.Backward(heads) {
 		data, err := p.z.read(p.pack, h)
 		if err == nil && h.kind >= format.OffsetDelta {
-			data, err = patch(o.data, data, min(most, *left))
-			take(left, int64(len(data)))
+			data, err = applyDelta(o.data, data, min(most, *left))
+			spend(left, int64(len(data)))
 		}
 		if err != nil {
 			return o, err
 		}
 		o.data = data
 		const overhead = 100
-		if p.size += len(data) + overhead; p.size > maxKept || p.kept == nil {
-			p.kept, p.size = map[int64]object{}, len(data)+overhead
+		if p.cacheBytes += len(data) + overhead; p.cacheBytes > maxCache || p.cache == nil {
+			p.cache, p.cacheBytes = map[int64]object{}, len(data)+overhead
 		}
-		p.kept[offs[i]] = o
+		p.cache[offs[i]] = o
 	}
 	return o, nil
 }
 
-// placed is an object of a pack: its id and its offset.
-type placed struct {
-	name string
-	off  int64
+// packedObject is an object of a pack: its id and its offset.
+type packedObject struct {
+	id  string
+	off int64
 }
 
 // layout lists the objects of a pack by offset. It fails if the index does not have as many
 // objects as the pack, from its start on, each at an offset of its own.
-func (p *pack) layout() ([]placed, error) {
+func (p *pack) layout() ([]packedObject, error) {
 	if err := p.load(); err != nil {
 		return nil, err
 	}
 	n := p.count()
-	bad := func(what string) error { return &Lie{p.path + ".idx", what} }
-	at := make([]placed, n)
+	bad := func(what string) error { return &IntegrityError{p.path + ".idx", what} }
+	at := make([]packedObject, n)
 	for i := range at {
-		id := p.name(i)
-		if i > 0 && id <= at[i-1].name || int(p.fan[id[0]]) <= i || id[0] > 0 && int(p.fan[id[0]-1]) > i {
+		id := p.id(i)
+		if i > 0 && id <= at[i-1].id || int(p.fan[id[0]]) <= i || id[0] > 0 && int(p.fan[id[0]-1]) > i {
 			return nil, bad("it is out of order")
 		}
-		at[i] = placed{id, p.offset(i)}
+		at[i] = packedObject{id, p.offset(i)}
 	}
 	var magic [packHeader]byte
 	sums := make([]byte, 2*p.hashSize)
@@ -245,13 +245,13 @@ func (p *pack) layout() ([]placed, error) {
 	_, err3 := p.idx.ReadAt(sums[p.hashSize:], p.idx.size-2*int64(p.hashSize))
 	switch v := binary.BigEndian.Uint32(magic[4:]); {
 	case err != nil || err2 != nil && err2 != io.EOF || err3 != nil || string(magic[:4]) != "PACK" || v != 2 && v != 3:
-		return nil, &Lie{p.path + ".pack", "it is no pack"}
+		return nil, &IntegrityError{p.path + ".pack", "it is no pack"}
 	case int(binary.BigEndian.Uint32(magic[8:])) != n:
 		return nil, bad("it does not list all objects of the pack")
 	case !bytes.Equal(sums[:p.hashSize], sums[p.hashSize:]):
 		return nil, bad("it is the index of another pack")
 	}
-	slices.SortFunc(at, func(a, b placed) int { return cmp.Compare(a.off, b.off) })
+	slices.SortFunc(at, func(a, b packedObject) int { return cmp.Compare(a.off, b.off) })
 	if n > 0 && at[0].off != packHeader {
 		return nil, bad("it does not list all objects of the pack")
 	}
@@ -281,11 +281,11 @@ func (p *pack) verify(ctx context.Context, left *int64) error {
 	return err
 }
 
-func (p *pack) verifyObject(at placed, left *int64) error {
+func (p *pack) verifyObject(at packedObject, left *int64) error {
 	h, err := p.head(at.off)
 	var name string
 	if err == nil && h.kind < format.OffsetDelta && h.size > maxParsed { // too large for memory
-		if !take(left, h.size) {
+		if !spend(left, h.size) {
 			return errTooLong
 		}
 		if err = p.z.open(p.pack, h.at, h.end); err == nil {
@@ -293,18 +293,18 @@ func (p *pack) verifyObject(at placed, left *int64) error {
 		}
 	} else if err == nil {
 		var o object
-		if o, err = p.read(at.off, maxLive, left); err == nil {
-			name = nameOf(p.hashSize, o.kind, o.data)
+		if o, err = p.read(at.off, maxVerified, left); err == nil {
+			name = hashObject(p.hashSize, o.kind, o.data)
 		}
 	}
-	_, lie := errors.AsType[*Lie](err)
-	switch what := "its object " + short(at.name); {
+	_, lie := errors.AsType[*IntegrityError](err)
+	switch what := "its object " + short(at.id); {
 	case lie || errors.Is(err, errTooLong):
 		return err
 	case err != nil:
-		return &Lie{p.path + ".pack", what + " cannot be read: " + err.Error()}
-	case name != at.name:
-		return &Lie{p.path + ".pack", what + " is another one"}
+		return &IntegrityError{p.path + ".pack", what + " cannot be read: " + err.Error()}
+	case name != at.id:
+		return &IntegrityError{p.path + ".pack", what + " is another one"}
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const Unreadable = "?"
 
 // ref returns the content of a reference as git reads it; empty if there is none.
 func (d *dir) ref(s side, name string) string {
-	if format.IsOwnRef(name) {
+	if format.IsPerWorktreeRef(name) {
 		return d.refIn(s, d.path, name)
 	}
 	return d.refIn(s, d.common, name)
@@ -38,21 +38,21 @@ func (d *dir) refIn(s side, in, name string) string {
 		return d.packed(s)[name]
 	}
 	data, err := content(v, maxRef)
-	d.found.More = d.found.More || err != nil
-	if text := held(string(data)); err == nil && text != "" {
+	d.found.Incomplete = d.found.Incomplete || err != nil
+	if text := normalRef(string(data)); err == nil && text != "" {
 		return text
 	}
 	return Unreadable
 }
 
-// held returns the content of a reference as git reads it, without text behind an id.
-func held(text string) string {
+// normalRef returns the content of a reference as git reads it, without text behind an id.
+func normalRef(text string) string {
 	text = strings.TrimRight(text, blanks)
 	if target, ok := strings.CutPrefix(text, "ref:"); ok {
 		return "ref: " + strings.TrimLeft(target, blanks)
 	}
 	if i := strings.IndexAny(text, blanks); i >= 0 {
-		if _, ok := idOf(text[:i]); ok {
+		if _, ok := parseID(text[:i]); ok {
 			return text[:i]
 		}
 	}
@@ -63,8 +63,8 @@ const blanks = " \t\n\v\f\r"
 
 // packed returns the ids in packed-refs by name of the reference.
 func (d *dir) packed(s side) map[string]string {
-	if d.packs[s] == nil {
-		d.packs[s] = map[string]string{}
+	if d.packedIDs[s] == nil {
+		d.packedIDs[s] = map[string]string{}
 		text, err := d.files.text(s, d.top, d.common+"/packed-refs", maxLog)
 		head, _, _ := strings.Cut(text, "\n")
 		sorted := strings.HasPrefix(head, "#") && slices.Contains(strings.Fields(head), "sorted")
@@ -74,20 +74,20 @@ func (d *dir) packed(s side) map[string]string {
 				continue
 			}
 			id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			_, ok := idOf(id)
-			bad = bad || !ok || !valid(name) || d.packs[s][name] != "" || sorted && name < last
-			d.packs[s][name], last = id, name
+			_, ok := parseID(id)
+			bad = bad || !ok || !isValidRef(name) || d.packedIDs[s][name] != "" || sorted && name < last
+			d.packedIDs[s][name], last = id, name
 		}
-		d.found.More = d.found.More || bad // git may read another id
+		d.found.Incomplete = d.found.Incomplete || bad // git may read another id
 	}
-	return d.packs[s]
+	return d.packedIDs[s]
 }
 
-// valid reports whether git accepts a name for a reference below refs/.
-func valid(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
+// isValidRef reports whether git accepts a name for a reference below refs/.
+func isValidRef(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
-// moved lists the references that are new, gone or changed, or unreadable now.
-func (d *dir) moved() (refs []Ref) {
+// changedRefs lists the references that are new, gone or changed, or unreadable now.
+func (d *dir) changedRefs() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
@@ -95,8 +95,8 @@ func (d *dir) moved() (refs []Ref) {
 			all[rel] = true
 		}
 	}
-	if d.main() && d.files.changed[d.common+"/packed-refs"] != nil {
-		for s := range d.packs {
+	if d.isMain() && d.files.changed[d.common+"/packed-refs"] != nil {
+		for s := range d.packedIDs {
 			for name := range d.packed(side(s)) {
 				all[name] = true
 			}
@@ -104,8 +104,8 @@ func (d *dir) moved() (refs []Ref) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		r := Ref{Name: name, Before: d.ref(before, name), After: d.ref(after, name)}
-		r.was, _ = idOf(r.Before)
-		if r.is, _ = idOf(r.After); r.Before != r.After || r.After == Unreadable {
+		r.beforeID, _ = parseID(r.Before)
+		if r.afterID, _ = parseID(r.After); r.Before != r.After || r.After == Unreadable {
 			refs = append(refs, r)
 		}
 	}
@@ -126,7 +126,7 @@ func (d *dir) refs(s side) map[string]bool {
 	walk = func(dir string, depth int) {
 		for _, name := range d.files.list(s, d.top, d.common+"/"+dir) {
 			name = dir + "/" + name
-			if valid(name) && len(names) < maxRefs && is(name, regular) {
+			if isValidRef(name) && len(names) < maxRefs && is(name, regular) {
 				names[name] = true
 			} else if depth < maxPaths && is(name, func(v *tool.Version) bool { return v.Mode.IsDir() }) {
 				walk(name, depth+1)
@@ -141,32 +141,32 @@ func (d *dir) refs(s side) map[string]bool {
 		}
 	}
 	text, _ := d.files.text(s, d.top, d.common+"/logs/refs/stash", maxLog)
-	ids := mentioned(text)
+	ids := idsIn(text)
 	for name := range names {
-		if id, ok := idOf(d.refIn(s, d.common, name)); ok {
+		if id, ok := parseID(d.refIn(s, d.common, name)); ok {
 			ids[id] = true
 		}
 	}
 	return ids
 }
 
-// mentioned returns the ids that a text has as whole words.
-func mentioned(text string) map[string]bool {
+// idsIn returns the ids that a text has as whole words.
+func idsIn(text string) map[string]bool {
 	ids := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_'
 	}) {
-		if id, ok := idOf(word); ok && strings.Trim(id, "\x00") != "" {
+		if id, ok := parseID(word); ok && strings.Trim(id, "\x00") != "" {
 			ids[id] = true
 		}
 	}
 	return ids
 }
 
-// mentions returns the ids that changed files of the git directory name now and did not before,
+// changedIDs returns the ids that changed files of the git directory name now and did not before,
 // and the ids that they named before. The files are references, reflogs, the state of a rebase
 // and so on. more reports whether there may be other ids.
-func (d *dir) mentions() (now, were map[string]bool, more bool) {
+func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
 	named := map[string]bool{} // ids that count even if their object is missing
 	for name, c := range d.files.changed {
@@ -179,11 +179,11 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 			data, err := content(v, maxLog)
 			more = more || err != nil && v != nil && !v.Mode.IsDir()
 			if side(s) == before {
-				maps.Copy(were, mentioned(string(data)))
+				maps.Copy(were, idsIn(string(data)))
 				continue
 			}
-			maps.Copy(now, mentioned(string(data)))
-			maps.Copy(named, mentioned(withoutWords(first, path.Base(rel), string(data))))
+			maps.Copy(now, idsIn(string(data)))
+			maps.Copy(named, idsIn(withoutMessages(first, path.Base(rel), string(data))))
 		}
 	}
 	// An object that is new counts as new, even if a file named its id before.
@@ -192,9 +192,9 @@ func (d *dir) mentions() (now, were map[string]bool, more bool) {
 	return now, were, more || len(now) > maxRefs
 }
 
-// withoutWords removes text that a person has written, which may name ids that do not exist. It
+// withoutMessages removes text that a person has written, which may name ids that do not exist. It
 // keeps the two ids of each line of a reflog, and nothing of a message.
-func withoutWords(in, name, text string) string {
+func withoutMessages(in, name, text string) string {
 	switch {
 	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
 		return ""
@@ -208,9 +208,9 @@ func withoutWords(in, name, text string) string {
 	return strings.Join(ids, " ")
 }
 
-// dropped returns the messages of the entries that a reflog has lost. ok is false if the reflog
+// removedMessages returns the messages of the entries that a reflog has lost. ok is false if the reflog
 // cannot be read.
-func dropped(was, is *tool.Version) (lines []string, ok bool) {
+func removedMessages(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
 	}
@@ -227,10 +227,10 @@ func dropped(was, is *tool.Version) (lines []string, ok bool) {
 	}
 	left := map[string]bool{}
 	for line := range strings.Lines(string(b)) {
-		left[entryOf(line)] = true
+		left[withoutFirstID(line)] = true
 	}
 	for line := range strings.Lines(string(a)) {
-		if !left[entryOf(line)] {
+		if !left[withoutFirstID(line)] {
 			_, said, _ := strings.Cut(strings.TrimSpace(line), "\t")
 			lines = append(lines, said)
 		}
@@ -238,9 +238,9 @@ func dropped(was, is *tool.Version) (lines []string, ok bool) {
 	return lines, true
 }
 
-// entryOf returns a line of a reflog without its first id, which changes when the line before is
+// withoutFirstID returns a line of a reflog without its first id, which changes when the line before is
 // removed.
-func entryOf(line string) string {
+func withoutFirstID(line string) string {
 	_, rest, _ := strings.Cut(line, " ")
 	return rest
 }

@@ -26,15 +26,15 @@ type budget struct {
 	index   int64 // bytes of indexes, and of the names in them
 	commits int64 // how many are read
 	trees   int64 // how many are read
-	held    int64 // bytes of blobs that are shown
+	blobs   int64 // bytes of blobs that are shown
 }
 
 func newBudget() *budget {
-	return &budget{bytes: 1 << 30, files: 1 << 30, index: 128 << 20, commits: 20_000, trees: 20_000, held: 64 << 20}
+	return &budget{bytes: 1 << 30, files: 1 << 30, index: 128 << 20, commits: 20_000, trees: 20_000, blobs: 64 << 20}
 }
 
-// take subtracts n from left and returns true, or returns false if left is less.
-func take(left *int64, n int64) bool {
+// spend subtracts n from left and returns true, or returns false if left is less.
+func spend(left *int64, n int64) bool {
 	if n > *left {
 		return false
 	}
@@ -49,13 +49,13 @@ var errMissing = errors.New("it is not there")
 
 // store gives access to the objects of a repository, old and new.
 type store struct {
-	files    *files
-	top      string // the directory of the host below which everything is looked up
-	dir      string // the directory of the objects
-	hashSize int
-	packs    []*pack
-	listed   bool
-	z        inflater
+	files       *files
+	top         string // the directory of the host below which everything is looked up
+	dir         string // the directory of the objects
+	hashSize    int
+	packs       []*pack
+	packsOpened bool
+	z           inflater
 }
 
 type object struct {
@@ -69,12 +69,12 @@ func (s *store) close() {
 	}
 }
 
-// list opens all packs, old and new.
-func (s *store) list() {
-	if s.listed {
+// openPacks opens all packs, old and new.
+func (s *store) openPacks() {
+	if s.packsOpened {
 		return
 	}
-	s.listed = true
+	s.packsOpened = true
 	dir := s.dir + "/pack"
 	for _, at := range []side{after, before} {
 		for _, name := range s.files.list(at, s.top, dir) {
@@ -98,12 +98,12 @@ func (s *store) path(id string) string {
 // looseID returns the id that a loose object in a file of this name must have.
 func (s *store) looseID(name string) (id string, ok bool) {
 	rel, inside := strings.CutPrefix(name, s.dir+"/")
-	id, ok = idOf(strings.Replace(rel, "/", "", 1))
+	id, ok = parseID(strings.Replace(rel, "/", "", 1))
 	return id, inside && ok && rel[2] == '/'
 }
 
-// there reports whether a pack exists before or after the change set.
-func (s *store) there(p *pack, at side) bool {
+// hasPack reports whether a pack exists before or after the change set.
+func (s *store) hasPack(p *pack, at side) bool {
 	return !slices.ContainsFunc([]string{".idx", ".pack"}, func(end string) bool {
 		c := s.files.changed[p.path+end]
 		return c != nil && c[at] == nil
@@ -115,10 +115,10 @@ func (s *store) has(at side, id string) bool {
 	if v, err := s.files.version(at, s.top, s.path(id)); err == nil && v != nil {
 		return true
 	}
-	s.list()
+	s.openPacks()
 	return slices.ContainsFunc(s.packs, func(p *pack) bool {
 		_, ok := p.find(id)
-		return ok && s.there(p, at)
+		return ok && s.hasPack(p, at)
 	})
 }
 
@@ -130,11 +130,11 @@ func (s *store) missing(ctx context.Context) (n int) {
 			gone[id] = true
 		}
 	}
-	s.list()
+	s.openPacks()
 	for _, p := range s.packs {
-		if !s.there(p, after) && p.load() == nil {
+		if !s.hasPack(p, after) && p.load() == nil {
 			for i := range p.count() {
-				gone[p.name(i)] = true
+				gone[p.id(i)] = true
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (s *store) read(id string, most int64) (o object, err error) {
 		return o, errMissing
 	}
 	if o, err = s.loose(id, most); errors.Is(err, errMissing) {
-		s.list()
+		s.openPacks()
 		for i, p := range s.packs {
 			if at, ok := p.find(id); ok {
 				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next object is probably in the same pack
@@ -161,7 +161,7 @@ func (s *store) read(id string, most int64) (o object, err error) {
 			}
 		}
 	}
-	if err == nil && nameOf(s.hashSize, o.kind, o.data) != id {
+	if err == nil && hashObject(s.hashSize, o.kind, o.data) != id {
 		err = errors.New("it is another object")
 	}
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 			return o, err
 		}
 		defer f.Close()
-		if size > most || !take(&s.files.left.bytes, size) {
+		if size > most || !spend(&s.files.left.bytes, size) {
 			return o, errTooLong
 		}
 		data, err := io.ReadAll(io.LimitReader(s.z.out, size+1))
@@ -190,8 +190,8 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 	return o, errMissing
 }
 
-// target reads an object, or the one that a tag leads to.
-func (s *store) target(id string) (_ string, o object, err error) {
+// peel reads an object, or the one that a tag leads to.
+func (s *store) peel(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)
 		if err != nil || o.kind != format.Tag {
@@ -199,7 +199,7 @@ func (s *store) target(id string) (_ string, o object, err error) {
 		}
 		line, _, _ := strings.Cut(string(o.data), "\n")
 		var ok bool
-		if id, ok = idOf(strings.TrimPrefix(line, "object ")); !ok || !take(&s.files.left.commits, 1) {
+		if id, ok = parseID(strings.TrimPrefix(line, "object ")); !ok || !spend(&s.files.left.commits, 1) {
 			break
 		}
 	}
@@ -210,10 +210,10 @@ var errNoCommit = errors.New("it is no commit")
 
 // commit reads a commit, or the one that a tag leads to.
 func (s *store) commit(id string) (*commit, error) {
-	if !take(&s.files.left.commits, 1) {
+	if !spend(&s.files.left.commits, 1) {
 		return nil, errTooLong
 	}
-	id, o, err := s.target(id)
+	id, o, err := s.peel(id)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
 		return nil, nil
 	}
-	if !take(&s.files.left.trees, 1) {
+	if !spend(&s.files.left.trees, 1) {
 		return nil, errTooLong
 	}
 	o, err := s.read(id, maxParsed)

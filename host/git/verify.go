@@ -11,11 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Lie is a file by which git would find another object under a name than the one with that
+// IntegrityError is a file by which git would find another object under a name than the one with that
 // hash, or an object that was not verified.
-type Lie struct{ Path, What string }
+type IntegrityError struct{ Path, Problem string }
 
-func (l *Lie) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.What) }
+func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }
 
 // verify hashes all new objects. It returns the files that exceed a limit, or have an unknown
 // format.
@@ -47,7 +47,7 @@ func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 func (s *store) verifyFile(ctx context.Context, name string, done map[string]bool) error {
 	now := s.files.changed[name][after]
 	if now.Mode&fs.ModeSymlink != 0 {
-		return &Lie{name, "it is a symbolic link, and what is there would count as an object"}
+		return &IntegrityError{name, "it is a symbolic link, and what is there would count as an object"}
 	}
 	if id, ok := s.looseID(name); ok && now.Mode.IsRegular() {
 		return s.verifyLoose(name, id, now)
@@ -86,7 +86,7 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 			return err
 		}
 		if is, err := c[after].SHA256(); err != nil || is != was {
-			return &Lie{base + end, "it is another one than before under the same name"}
+			return &IntegrityError{base + end, "it is another one than before under the same name"}
 		}
 	}
 	if !fresh {
@@ -95,7 +95,7 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 	for _, end := range []string{".rev", ".bitmap"} {
 		// The stage leaves out files with these endings that a command writes.
 		if v, err := s.files.version(after, s.top, base+end); err != nil || v != nil && s.files.changed[base+end] == nil {
-			return &Lie{base + end, "it was there before its pack; remove it"}
+			return &IntegrityError{base + end, "it was there before its pack; remove it"}
 		}
 	}
 	list := s.dir + "/pack/multi-pack-index"
@@ -104,7 +104,7 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 		return err
 	}
 	if s.files.changed[list] == nil && strings.Contains(text, base[strings.LastIndexByte(base, '/')+1:]+".idx") {
-		return &Lie{list, "it has listed a pack before that was there; remove it"}
+		return &IntegrityError{list, "it has listed a pack before that was there; remove it"}
 	}
 	return p.verify(ctx, &s.files.left.bytes)
 }
@@ -115,16 +115,16 @@ func (s *store) verifyLoose(name, id string, v *tool.Version) error {
 	var is string
 	if err == nil {
 		defer f.Close()
-		if !take(&s.files.left.bytes, size) {
+		if !spend(&s.files.left.bytes, size) {
 			return errTooLong
 		}
 		is, err = s.z.sum(len(id), kind, size)
 	}
 	switch {
 	case err != nil:
-		return &Lie{name, "it is no object: " + err.Error()}
+		return &IntegrityError{name, "it is no object: " + err.Error()}
 	case is != id:
-		return &Lie{name, "it is another object"}
+		return &IntegrityError{name, "it is another object"}
 	}
 	return nil
 }

@@ -2,9 +2,9 @@ package githistory
 
 import "golang.org/x/sys/unix"
 
-// born returns when a directory was made, in nanoseconds since 1970; 0 if it is not known. A new
+// birthTime returns when a directory was made, in nanoseconds since 1970; 0 if it is not known. A new
 // directory can have the inode number of one that is gone.
-func born(name string) int64 {
+func birthTime(name string) int64 {
 	var st unix.Statx_t
 	if unix.Statx(unix.AT_FDCWD, name, 0, unix.STATX_BTIME, &st) != nil || st.Mask&unix.STATX_BTIME == 0 {
 		return 0

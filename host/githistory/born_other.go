@@ -2,5 +2,5 @@
 
 package githistory
 
-// born returns 0: the time is not known.
-func born(string) int64 { return 0 }
+// birthTime returns 0: the time is not known.
+func birthTime(string) int64 { return 0 }

@@ -64,9 +64,9 @@ func (s *Store) load() {
 	}
 }
 
-// Known returns the result for a repository in its present state, by its common git directory. ok
+// Lookup returns the result for a repository in its present state, by its common git directory. ok
 // is false if the repository has to be examined. If its state is unknown, the result is not Whole.
-func (s *Store) Known(repository string) (_ policy.History, ok bool) {
+func (s *Store) Lookup(repository string) (_ policy.History, ok bool) {
 	objects, state := objectsOf(repository), stateOf(repository)
 	now := policy.History{Repository: repository, At: objects + state}
 	s.mu.Lock()
@@ -84,8 +84,8 @@ func (s *Store) Known(repository string) (_ policy.History, ok bool) {
 	return k, true
 }
 
-// Learn keeps what a guest has found in a repository in the state as.
-func (s *Store) Learn(as policy.History, found []byte) error {
+// Save keeps what a guest has found in a repository in the state as.
+func (s *Store) Save(as policy.History, found []byte) error {
 	var k policy.History
 	if json.Unmarshal(found, &k) != nil {
 		k = policy.History{}
@@ -110,10 +110,10 @@ func (s *Store) Learn(as policy.History, found []byte) error {
 	return private.Write(filepath.Join(s.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(k.Repository)))), data)
 }
 
-// Among lists the repositories for which shown is true, whose histories are known to seem to hold
+// WithSecrets lists the repositories for which shown is true, whose histories are known to seem to hold
 // secrets, and whose objects are still in the same directory. Git may no longer take them for
 // repositories.
-func (s *Store) Among(shown func(repository string) bool) (out []string) {
+func (s *Store) WithSecrets(shown func(repository string) bool) (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.load()
@@ -133,7 +133,7 @@ func objectsOf(repository string) string {
 		return ""
 	}
 	at := beneath.StatOf(st)
-	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, born(name))
+	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, birthTime(name))
 }
 
 // maxEntries limits the files and directories that make up the state of a repository; tests lower
@@ -145,7 +145,7 @@ var maxEntries = 50_000
 // references. It is empty if there are more than maxEntries files.
 func stateOf(repository string) string {
 	sum := sha256.New()
-	for _, dir := range lenders(repository) {
+	for _, dir := range alternates(repository) {
 		_, err := os.Stat(dir)
 		fmt.Fprintf(sum, "%q %t\n", dir, err == nil)
 	}
@@ -175,16 +175,16 @@ func stateOf(repository string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// contents are the names in a git directory that have contents of files: two files, which are a
+// contentNames are the names in a git directory that have contents of files: two files, which are a
 // patch and the message of a commit, and directories.
-var contents = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
+var contentNames = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// Contents lists the directories and files with contents of a repository, and the directories it
+// ContentPaths lists the directories and files with contents of a repository, and the directories it
 // borrows objects from, without symbolic links in their paths.
-func Contents(repository string) (out []string) {
-	names := lenders(repository)
+func ContentPaths(repository string) (out []string) {
+	names := alternates(repository)
 	for _, dir := range gitDirs(repository) {
-		for _, name := range contents {
+		for _, name := range contentNames {
 			names = append(names, filepath.Join(dir, name))
 		}
 	}
@@ -221,12 +221,12 @@ func gitDirs(repository string) []string {
 	return dirs
 }
 
-// lenders returns the directories of objects that a repository borrows from, see
+// alternates returns the directories of objects that a repository borrows from, see
 // info/alternates, even if they do not exist.
-func lenders(repository string) (out []string) {
+func alternates(repository string) (out []string) {
 	const most = 32 // as many as are read of
 	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
-		text, _ := small(filepath.Join(queue[i], "info", "alternates"))
+		text, _ := readSmallFile(filepath.Join(queue[i], "info", "alternates"))
 		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 			line = paths.Absolute(line, queue[i])
 			out, queue = append(out, line), append(queue, line)
@@ -235,21 +235,21 @@ func lenders(repository string) (out []string) {
 	return out
 }
 
-// Common returns the common git directory of a repository, by the name of a git directory, or of a
+// CommonDir returns the common git directory of a repository, by the name of a git directory, or of a
 // file .git that leads to one. It is empty if there is no repository. top is the directory of the
 // main worktree, if the name tells.
-func Common(name string) (repository, top string) {
+func CommonDir(name string) (repository, top string) {
 	if filepath.Base(name) == ".git" {
 		top = filepath.Dir(name)
 	}
 	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
-		to, found := strings.CutPrefix(first(name), "gitdir: ")
+		to, found := strings.CutPrefix(firstLine(name), "gitdir: ")
 		if !found || to == "" {
 			return "", ""
 		}
 		name = paths.Absolute(to, filepath.Dir(name))
 	}
-	if to := first(filepath.Join(name, "commondir")); to != "" {
+	if to := firstLine(filepath.Join(name, "commondir")); to != "" {
 		name, top = paths.Absolute(to, name), ""
 	}
 	real, err := filepath.EvalSymlinks(name)
@@ -259,11 +259,11 @@ func Common(name string) (repository, top string) {
 	return real, top
 }
 
-// Tops lists the top directories of all worktrees of a repository: those in main, the one that its
+// WorktreeRoots lists the top directories of all worktrees of a repository: those in main, the one that its
 // place or its configuration names, and the linked ones. ok is false if there may be others, so
 // that its files can be anywhere. Included configurations are not read: with one, ok is false.
-func Tops(repository string, main ...string) (tops []string, ok bool) {
-	add := func(top string) { tops = append(tops, filepath.Dir(Real(filepath.Join(top, ".git")))) }
+func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
+	add := func(top string) { tops = append(tops, filepath.Dir(ResolveParents(filepath.Join(top, ".git")))) }
 	for _, top := range main {
 		if top != "" {
 			add(top)
@@ -276,7 +276,7 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 	ok = len(dirs) <= 1+maxWorktrees
 	for _, dir := range dirs {
 		for _, name := range []string{"config", "config.worktree"} {
-			text, err := small(filepath.Join(dir, name))
+			text, err := readSmallFile(filepath.Join(dir, name))
 			if lower := strings.ToLower(text); err == nil && !strings.Contains(lower, "worktree") && !strings.Contains(lower, "include") {
 				continue // most are so; not all of them can be parsed
 			}
@@ -293,24 +293,24 @@ func Tops(repository string, main ...string) (tops []string, ok bool) {
 		ok = false // it is not bare
 	}
 	for _, dir := range dirs[1:] {
-		if to := first(filepath.Join(dir, "gitdir")); to != "" {
+		if to := firstLine(filepath.Join(dir, "gitdir")); to != "" {
 			add(filepath.Dir(paths.Absolute(to, dir)))
 		}
 	}
 	return tops, ok
 }
 
-// Hidden lists the paths of a repository that are hidden, relative to the top of any of its
+// HiddenPaths lists the paths of a repository that are hidden, relative to the top of any of its
 // worktrees; main and linked may name two of them. ok is false if its worktrees are not all known.
-func Hidden(repository, main, linked string, hidden []string) (found []string, ok bool) {
-	tops, ok := Tops(repository, main)
+func HiddenPaths(repository, main, linked string, hidden []string) (found []string, ok bool) {
+	tops, ok := WorktreeRoots(repository, main)
 	ok = ok && len(tops) > 0
 	if linked != "" {
 		tops = append(tops, linked)
 	}
 	for _, top := range tops {
 		for _, h := range hidden {
-			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(Real(h))); err == nil && filepath.IsLocal(rel) {
+			if rel, err := filepath.Rel(paths.Guest(top), paths.Guest(ResolveParents(h))); err == nil && filepath.IsLocal(rel) {
 				found = append(found, filepath.ToSlash(rel))
 			}
 		}
@@ -318,29 +318,29 @@ func Hidden(repository, main, linked string, hidden []string) (found []string, o
 	return found, ok
 }
 
-// Real returns a path without links in its directories, which need not exist.
-func Real(name string) string {
+// ResolveParents returns a path without links in its directories, which need not exist.
+func ResolveParents(name string) string {
 	dir := filepath.Dir(name)
 	if dir == name {
 		return name
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		real = Real(dir)
+		real = ResolveParents(dir)
 	}
 	return filepath.Join(real, filepath.Base(name))
 }
 
-// first returns the first line of a file.
-func first(name string) string {
-	text, _ := small(name)
+// firstLine returns the first line of a file.
+func firstLine(name string) string {
+	text, _ := readSmallFile(name)
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimRight(line, "\r")
 }
 
-// small reads a regular file of at most 1 MiB, such as those by which git finds another
+// readSmallFile reads a regular file of at most 1 MiB, such as those by which git finds another
 // directory.
-func small(name string) (string, error) {
+func readSmallFile(name string) (string, error) {
 	const most = 1 << 20
 	st, err := os.Stat(name)
 	if err != nil {

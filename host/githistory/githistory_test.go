@@ -19,28 +19,28 @@ func TestKept(t *testing.T) {
 	here := func(string) bool { return true }
 	learn := func(found string) {
 		t.Helper()
-		now, _ := New(dir).Known(repository)
-		if err := New(dir).Learn(now, []byte(found)); err != nil {
+		now, _ := New(dir).Lookup(repository)
+		if err := New(dir).Save(now, []byte(found)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := New(dir).Known(repository); ok {
+	if _, ok := New(dir).Lookup(repository); ok {
 		t.Error("it is known before anybody has looked")
 	}
 	learn(`{"names":[],"whole":true,"commits":2,"tips":["a"]}`)
-	if h, ok := New(dir).Known(repository); !ok || !h.Clean() || h.Commits != 2 {
+	if h, ok := New(dir).Lookup(repository); !ok || !h.Clean() || h.Commits != 2 {
 		t.Errorf("kept is %+v, %t", h, ok)
 	}
 	if err := os.WriteFile(filepath.Join(repository, "refs/heads/x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := New(dir)
-	if h, ok := s.Known(repository); ok || !slices.Equal(h.Tips, []string{"a"}) {
+	if h, ok := s.Lookup(repository); ok || !slices.Equal(h.Tips, []string{"a"}) {
 		t.Error("a new reference is known, or the search does not leave off at the old one")
 	}
 	for _, found := range []string{"", "nonsense", `{"names":[],"tips":["a"]}`} {
 		learn(found)
-		if h, ok := New(dir).Known(repository); !ok || h.Clean() || h.Tips != nil {
+		if h, ok := New(dir).Lookup(repository); !ok || h.Clean() || h.Tips != nil {
 			t.Errorf("%q: %+v, %t", found, h, ok)
 		}
 	}
@@ -48,7 +48,7 @@ func TestKept(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(repository, "refs")); err != nil {
 		t.Fatal(err)
 	}
-	if h, ok := New(dir).Known(repository); !ok || h.Clean() || len(New(dir).Among(here)) != 1 {
+	if h, ok := New(dir).Lookup(repository); !ok || h.Clean() || len(New(dir).WithSecrets(here)) != 1 {
 		t.Errorf("without references it is %+v, %t", h, ok)
 	}
 	if err := os.Rename(filepath.Join(repository, "objects"), filepath.Join(repository, "old")); err != nil {
@@ -57,7 +57,7 @@ func TestKept(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(repository, "objects"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := New(dir).Known(repository); ok || len(New(dir).Among(here)) != 0 {
+	if _, ok := New(dir).Lookup(repository); ok || len(New(dir).WithSecrets(here)) != 0 {
 		t.Error("other objects are taken for those that were looked through")
 	}
 	learn(`{"names":[".env"],"whole":true}`)
@@ -84,27 +84,27 @@ func TestKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := New(dir).Known(repository); ok {
+	if _, ok := New(dir).Lookup(repository); ok {
 		t.Error("with other objects to borrow it is known")
 	}
 	learn(`{"names":[],"whole":true}`)
 	if err := os.Remove(filepath.Join(repository, "lent")); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := New(dir).Known(repository); ok {
+	if _, ok := New(dir).Lookup(repository); ok {
 		t.Error("with fewer objects to borrow it is known")
 	}
 	most := maxEntries
 	t.Cleanup(func() { maxEntries = most })
 	maxEntries = 0
 	learn(`{"names":[],"whole":true}`)
-	if h, ok := New(dir).Known(repository); !ok || h.Clean() {
+	if h, ok := New(dir).Lookup(repository); !ok || h.Clean() {
 		t.Errorf("with more than is looked at it is %+v, %t", h, ok)
 	}
 	if err := os.RemoveAll(repository); err != nil {
 		t.Fatal(err)
 	}
-	New(dir).Among(here)
+	New(dir).WithSecrets(here)
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("of a repository that is gone %d files are kept, %v", len(left), err)
 	}
@@ -132,7 +132,7 @@ func TestCommon(t *testing.T) {
 		if want != "" {
 			want = filepath.Join(dir, want)
 		}
-		if got, _ := Common(filepath.Join(dir, name)); got != want {
+		if got, _ := CommonDir(filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestTooManyWorktrees(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, ".git/worktrees", name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := Tops(filepath.Join(dir, ".git")); ok != (name != "c") {
+		if _, ok := WorktreeRoots(filepath.Join(dir, ".git")); ok != (name != "c") {
 			t.Errorf("with the worktree %s it is known where all files are: %t", name, ok)
 		}
 	}

@@ -15,15 +15,15 @@ import (
 // Of a draft.
 const (
 	maxListed  = 20   // commands of one kind, and directories
-	maxLooksAt = 1000 // entries of the directory
+	maxEntries = 1000 // entries of the directory
 )
 
 // plainName is what a draft names of a project: nothing that has to be quoted, for
 // a shell or for Markdown.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`) })
 
-// target is a rule of a makefile.
-var target = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
+// makeTarget is a rule of a makefile.
+var makeTarget = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
 
 // builds are files that say in which language a project is, and how it is built.
 var builds = []struct {
@@ -46,7 +46,7 @@ func always(commands ...string) func(string) []string {
 }
 
 func makeTargets(text string) (out []string) {
-	for _, m := range target().FindAllStringSubmatch(text, -1) {
+	for _, m := range makeTarget().FindAllStringSubmatch(text, -1) {
 		if command := "make " + m[1]; plainName().MatchString(m[1]) && !slices.Contains(out, command) {
 			out = append(out, command)
 		}
@@ -127,7 +127,7 @@ func directories(root beneath.Root) (out []string, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxLooksAt) // what can be read is enough
+	entries, _ := f.ReadDir(maxEntries) // what can be read is enough
 	for _, e := range entries {
 		if e.IsDir() && plainName().MatchString(e.Name()) && e.Name() != "node_modules" {
 			out = append(out, e.Name()+"/")

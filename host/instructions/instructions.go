@@ -38,9 +38,9 @@ type File struct {
 	// Text is the file, or the first lines of it. What does not show in it, and is
 	// no line end or tab, stands there by its code, such as <U+200B>, and a byte
 	// that is no character by <0x9B>.
-	Text   string
-	Hidden int // how many stand there by their codes
-	Next   int // the line that follows what was read; 0: it is the whole file
+	Text        string
+	HiddenCount int // how many stand there by their codes
+	NextLine    int // the line that follows what was read; 0: it is the whole file
 }
 
 // Read reads the file in a directory, at most so many bytes of it, and makes no longer
@@ -83,7 +83,7 @@ func read(root beneath.Root, name string, most int) (File, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil {
-		err = root.AdmitFile(f, info)
+		err = root.RefuseKernelFile(f, info)
 	}
 	if err != nil {
 		return File{}, err
@@ -111,21 +111,21 @@ func read(root beneath.Root, name string, most int) (File, error) {
 		}
 	}
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	text, hidden, n := shown(data, most)
+	text, hidden, n := escapeHidden(data, most)
 	if !whole || n < len(data) {
 		if end := bytes.LastIndexByte(data[:n], '\n'); end >= 0 { // else it is one long line
 			n = end + 1
-			text, hidden, _ = shown(data[:n], most)
+			text, hidden, _ = escapeHidden(data[:n], most)
 		}
-		out.Next = bytes.Count(data[:n], []byte("\n")) + 1
+		out.NextLine = bytes.Count(data[:n], []byte("\n")) + 1
 	}
-	out.Text, out.Hidden = strings.TrimRight(text, "\n"), hidden
+	out.Text, out.HiddenCount = strings.TrimRight(text, "\n"), hidden
 	return out, nil
 }
 
 // open opens what is no link. Not every root can tell by opening.
 func open(root beneath.Root, name string) (*os.File, error) {
-	f, err := root.OpenStraight(name, os.O_RDONLY)
+	f, err := root.OpenNoSymlinks(name, os.O_RDONLY)
 	if !errors.Is(err, syscall.ELOOP) {
 		return f, err
 	}
@@ -145,11 +145,11 @@ func open(root beneath.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// shown is a text in which everything shows as what it is: what a person who looks
+// escapeHidden is a text in which everything shows as what it is: what a person who looks
 // at the file does not see, a model does not read unseen. It ends where it would have
 // more than most bytes, because a code is longer than what it stands for; n is how
 // much of data is in it.
-func shown(data []byte, most int) (text string, hidden, n int) {
+func escapeHidden(data []byte, most int) (text string, hidden, n int) {
 	var b strings.Builder
 	var last rune
 	for n < len(data) {
@@ -160,7 +160,7 @@ func shown(data []byte, most int) (text string, hidden, n int) {
 			piece, code = fmt.Sprintf("<0x%02X>", data[n]), true
 		case r == '\r' && bytes.HasPrefix(data[n+size:], []byte("\n")):
 			piece = ""
-		case visible.Hidden(r) && (r != emoji || !unicode.Is(unicode.So, last)):
+		case visible.IsHidden(r) && (r != emoji || !unicode.Is(unicode.So, last)):
 			piece, code = fmt.Sprintf("<U+%04X>", r), true
 		}
 		if b.Len()+len(piece) > most {

@@ -61,7 +61,7 @@ func TestRead(t *testing.T) {
 		"no text":                         {map[string]string{"AGENTS.md": "\x7fELF\x00\x01"}, File{}, "it is no text"},
 		"line ends and a mark of Windows": {map[string]string{"AGENTS.md": "\uFEFFa\r\nb\r\n"}, File{Name: "AGENTS.md", Bytes: 9, Text: "a\nb"}, ""},
 		"what does not show": {map[string]string{"AGENTS.md": "a\x1b[2J\u200bb\U000e0041\x9b\rc"},
-			File{Name: "AGENTS.md", Bytes: 16, Text: "a<U+001B>[2J<U+200B>b<U+E0041><0x9B><U+000D>c", Hidden: 5}, ""},
+			File{Name: "AGENTS.md", Bytes: 16, Text: "a<U+001B>[2J<U+200B>b<U+E0041><0x9B><U+000D>c", HiddenCount: 5}, ""},
 		"pictures and letters": {map[string]string{"AGENTS.md": "⚠️ größe\tx"}, File{Name: "AGENTS.md", Bytes: 16, Text: "⚠️ größe\tx"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,19 +85,19 @@ func TestALongFileIsCutAtALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := Read(dir, 0)
-	if err != nil || f.Bytes != 100<<20 || len(f.Text) != MaxBytes/100*100-1 || f.Next != MaxBytes/100+1 || !strings.HasSuffix(f.Text, "\n"+line[:99]) {
-		t.Errorf("%d bytes of %d, next line %d, %v", len(f.Text), f.Bytes, f.Next, err)
+	if err != nil || f.Bytes != 100<<20 || len(f.Text) != MaxBytes/100*100-1 || f.NextLine != MaxBytes/100+1 || !strings.HasSuffix(f.Text, "\n"+line[:99]) {
+		t.Errorf("%d bytes of %d, next line %d, %v", len(f.Text), f.Bytes, f.NextLine, err)
 	}
 	f, err = Read(dir, 250)
-	if err != nil || f.Text != line+line[:99] || f.Next != 3 {
-		t.Errorf("of 250 bytes: %q, next line %d, %v", f.Text, f.Next, err)
+	if err != nil || f.Text != line+line[:99] || f.NextLine != 3 {
+		t.Errorf("of 250 bytes: %q, next line %d, %v", f.Text, f.NextLine, err)
 	}
 	f, err = Read(project(t, map[string]string{"AGENTS.md": "a" + strings.Repeat("ö", 300)}), 250)
-	if err != nil || !utf8.ValidString(f.Text) || len(f.Text) < 240 || f.Hidden != 0 || f.Next != 1 {
-		t.Errorf("of one line: %q, %d hidden, %v", f.Text, f.Hidden, err)
+	if err != nil || !utf8.ValidString(f.Text) || len(f.Text) < 240 || f.HiddenCount != 0 || f.NextLine != 1 {
+		t.Errorf("of one line: %q, %d hidden, %v", f.Text, f.HiddenCount, err)
 	}
 	f, err = Read(project(t, map[string]string{"AGENTS.md": strings.Repeat("\u200b\n", 60)}), 250) // <U+200B> has more bytes
-	if err != nil || f.Text != strings.TrimSuffix(strings.Repeat("<U+200B>\n", 27), "\n") || f.Hidden != 27 || f.Next != 28 {
-		t.Errorf("of codes: %q, %d hidden, next line %d, %v", f.Text, f.Hidden, f.Next, err)
+	if err != nil || f.Text != strings.TrimSuffix(strings.Repeat("<U+200B>\n", 27), "\n") || f.HiddenCount != 27 || f.NextLine != 28 {
+		t.Errorf("of codes: %q, %d hidden, next line %d, %v", f.Text, f.HiddenCount, f.NextLine, err)
 	}
 }

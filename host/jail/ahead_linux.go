@@ -15,46 +15,46 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// idle is how long a helper waits for the next command: it holds what is mounted.
-const idle = time.Minute
+// maxIdle is how long a helper waits for the next command: it holds what is mounted.
+const maxIdle = time.Minute
 
 // closeGrace is the time that [Jail.Close] waits for running removals.
 const closeGrace = time.Second
 
-// startGrace limits the time in which a helper for the next command starts. That command may
+// startTimeout limits the time in which a helper for the next command starts. That command may
 // be waiting for it.
-const startGrace = 10 * time.Second
+const startTimeout = 10 * time.Second
 
-// waiting is a helper that was started ahead for the next command of a plan.
-type waiting struct {
+// spareHelper is a helper that was started ahead for the next command of a plan.
+type spareHelper struct {
 	plan   plan
 	helper *helper
 	timer  *time.Timer
 }
 
-func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.layers, p.layers) && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current() &&
-		!slices.ContainsFunc(n.helper.stages, func(l *stage.Layer) bool { return !l.Current() })
+func (n *spareHelper) fits(p plan) bool {
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.storeDir == p.storeDir && slices.Equal(n.plan.layers, p.layers) && n.plan.area == p.area && slices.Equal(n.fileIDs(), p.fileIDs) && n.helper.alive() && n.helper.mountsUnchanged() &&
+		!slices.ContainsFunc(n.helper.stageLayers, func(l *stage.Layer) bool { return !l.Current() })
 }
 
-// found returns the files behind the names of the plan: those that the helper has opened,
+// fileIDs returns the files behind the names of the plan: those that the helper has opened,
 // which may differ from those when the plan was made. While the helper holds them open, no
 // other file gets their inode numbers.
-func (n *waiting) found() [][2]uint64 {
-	out := slices.Clone(n.plan.found)
+func (n *spareHelper) fileIDs() [][2]uint64 {
+	out := slices.Clone(n.plan.fileIDs)
 	copy(out, n.helper.ready.Found)
 	return out
 }
 
-// take returns a helper for a plan: the one that waits, if it fits, or a new one.
-func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
+// takeHelper returns a helper for a plan: the one that waits, if it fits, or a new one.
+func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	select {
-	case j.starting <- struct{}{}: // one that is being started is the one to take
+	case j.startSem <- struct{}{}: // one that is being started is the one to take
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	n := j.withdraw()
-	<-j.starting
+	n := j.takeSpare()
+	<-j.startSem
 	if n != nil {
 		n.timer.Stop()
 		if n.fits(p) {
@@ -76,10 +76,10 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 			}
 		}
 	}()
-	var layers *held
+	var layers *layerSet
 	notes := slices.Clone(p.notes)
 	if len(p.layers) > 0 {
-		if layers, err = holdLayers(p.store, p.layers); err != nil {
+		if layers, err = newLayerSet(p.storeDir, p.layers); err != nil {
 			notes = append(notes, fmt.Sprintf("the command had none of the user's caches: %v", err))
 		} else {
 			defer func() {
@@ -97,24 +97,24 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	}
 	var stages []*stage.Layer
 	if p.area != nil {
-		if stages, err = p.stage(&w); err != nil {
+		if stages, err = p.addStageLayers(&w); err != nil {
 			return nil, err
 		}
 	}
-	h, err := start(ctx, w)
+	h, err := startHelper(ctx, w)
 	if err != nil {
 		for _, l := range stages {
 			l.Drop()
 		}
 		return nil, err
 	}
-	h.stages = stages
+	h.stageLayers = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
 		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), w.Private) })
 		beneath.Sweep(w.Private)
 	}
-	h.clean, h.notes, h.layers = clean, notes, layers
+	h.cleanups, h.notes, h.layers = clean, notes, layers
 	h.noteLayers()
 	return h, nil
 }
@@ -130,7 +130,7 @@ func (h *helper) noteLayers() {
 		if not {
 			h.notes = append(h.notes, fmt.Sprintf("the command could not change, or began without, %s: %s", l.Path, why))
 		}
-		l.direct = (not || !h.world.NewRoot) && l.Alone == l.kept
+		l.direct = (not || !h.world.NewRoot) && l.Alone == l.storedDir
 	}
 }
 
@@ -151,35 +151,35 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	return links
 }
 
-// after ends a helper whose command has run, and starts one for the next command, which is
+// replaceHelper ends a helper whose command has run, and starts one for the next command, which is
 // probably like the last one. Nobody waits for this, because the kernel is slow to undo
 // namespaces; only a command that needs a new helper meanwhile waits.
-func (j *Jail) after(used *helper, p plan) {
+func (j *Jail) replaceHelper(used *helper, p plan) {
 	waits := false
 	if len(p.layers) > 0 {
 		select {
-		case j.starting <- struct{}{}:
+		case j.startSem <- struct{}{}:
 			waits = true
 		default:
 		}
 	}
-	j.ahead.Go(func() {
+	j.background.Go(func() {
 		if waits {
-			defer func() { <-j.starting }()
+			defer func() { <-j.startSem }()
 		}
 		used.kill()
-		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		h, err := p.start(ctx)
 		if err != nil {
 			return // the next command will tell
 		}
-		n := &waiting{plan: p, helper: h}
-		n.timer = time.AfterFunc(idle, func() {
+		n := &spareHelper{plan: p, helper: h}
+		n.timer = time.AfterFunc(maxIdle, func() {
 			j.mu.Lock()
-			ours := j.next == n
+			ours := j.spare == n
 			if ours {
-				j.next = nil
+				j.spare = nil
 			}
 			j.mu.Unlock()
 			if ours {
@@ -187,8 +187,8 @@ func (j *Jail) after(used *helper, p plan) {
 			}
 		})
 		j.mu.Lock()
-		old := j.next
-		j.next = n
+		old := j.spare
+		j.spare = n
 		j.mu.Unlock()
 		if old != nil {
 			old.timer.Stop()
@@ -197,25 +197,25 @@ func (j *Jail) after(used *helper, p plan) {
 	})
 }
 
-// withdraw takes the helper that waits; nil: there is none.
-func (j *Jail) withdraw() *waiting {
+// takeSpare takes the helper that waits; nil: there is none.
+func (j *Jail) takeSpare() *spareHelper {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := j.next
-	j.next = nil
+	n := j.spare
+	j.spare = nil
 	return n
 }
 
 // Close ends the helper that waits. The jail can be used again.
 func (j *Jail) Close() error {
-	j.ahead.Wait()
-	if n := j.withdraw(); n != nil {
+	j.background.Wait()
+	if n := j.takeSpare(); n != nil {
 		n.timer.Stop()
 		n.helper.kill()
 	}
-	j.stages.Lock()
-	defer j.stages.Unlock()
-	j.area, j.noArea = nil, ""
+	j.areaMu.Lock()
+	defer j.areaMu.Unlock()
+	j.area, j.whyNoArea = nil, ""
 	beneath.AwaitRemovals(closeGrace)
 	return nil
 }

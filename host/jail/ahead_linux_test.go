@@ -23,11 +23,11 @@ import (
 )
 
 // next is what waits for the next command of a jail, once it does.
-func next(j *Jail) *waiting {
-	j.ahead.Wait()
+func next(j *Jail) *spareHelper {
+	j.background.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.next
+	return j.spare
 }
 
 func TestTheHelperThatWaits(t *testing.T) {
@@ -97,7 +97,7 @@ func TestTheHelperThatWaits(t *testing.T) {
 		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) string {
 			n := next(j)
 			n.timer.Reset(0)
-			<-n.helper.gone
+			<-n.helper.exited
 			if next(j) != nil {
 				t.Error("it is still kept")
 			}
@@ -111,7 +111,7 @@ func TestTheHelperThatWaits(t *testing.T) {
 		}, false},
 		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) string {
 			h := next(j).helper
-			h.clean = nil
+			h.cleanups = nil
 			if !h.world.NewRoot {
 				files(t, h.world.Home, map[string]string{"read-only/file": ""})
 				if err := os.Chmod(filepath.Join(h.world.Home, "read-only"), 0o555); err != nil {
@@ -142,7 +142,7 @@ func TestTheHelperThatWaits(t *testing.T) {
 		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) string {
 			h := next(j).helper
 			_ = h.cmd.Process.Kill()
-			<-h.gone
+			<-h.exited
 			return where(t, j, dir)
 		}, false},
 	} {
@@ -157,7 +157,7 @@ func TestTheHelperThatWaits(t *testing.T) {
 			if ran := c.then(t, j, dir); (ran == waited) != c.used {
 				t.Errorf("it is %s, and the command ran in %s", waited, ran)
 			}
-			<-n.helper.gone
+			<-n.helper.exited
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
 	j, dir := newJail(t, Options{}), t.TempDir()
 	ended(t, runAt(t, t.Context(), j, dir, "true"), 0)
 	next(j)
-	j.starting <- struct{}{}
+	j.startSem <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // more than it needs to get there
 	defer cancel()
 	if out := runAt(t, ctx, j, dir, "touch mark"); !out.TimedOut {
@@ -318,7 +318,7 @@ func TestAHelperOfAnotherDirectory(t *testing.T) {
 			must(os.Remove(dir))
 			must(os.Rename(dir+".old", dir))
 		}
-		n := &waiting{plan: p, helper: h}
+		n := &spareHelper{plan: p, helper: h}
 		if n.fits(p) == swapped {
 			t.Errorf("swapped %t: it fits", swapped)
 		}
@@ -330,7 +330,7 @@ func TestAHelperOfAnotherDirectory(t *testing.T) {
 	h, err := p.start(t.Context())
 	must(err)
 	defer h.kill()
-	n := &waiting{plan: p, helper: h}
+	n := &spareHelper{plan: p, helper: h}
 	before := n.fits(p)
 	must(os.Chmod(dir, 0o700))
 	if after := n.fits(p); !before || after {

@@ -52,13 +52,13 @@ func shortDir(t testing.TB) string {
 }
 
 // jailOf is a jail of one kind.
-func jailOf(t testing.TB, k kind) *Jail {
+func jailOf(t testing.TB, k mechanism) *Jail {
 	t.Helper()
-	if err := try(k); err != nil {
-		t.Fatalf("tier %d (%s): %v", k.tier, k.needs, err)
+	if err := tryMechanism(k); err != nil {
+		t.Fatalf("tier %d (%s): %v", k.tier, k.description, err)
 	}
 	j := New(Options{})
-	j.tiers = func() (Tiers, kind) { return Tiers{Tier: k.tier}, k }
+	j.tiers = func() (Tiers, mechanism) { return Tiers{Tier: k.tier}, k }
 	t.Cleanup(func() { _ = j.Close() })
 	return j
 }
@@ -80,7 +80,7 @@ func newVictim(t testing.TB, uid int) victim {
 			t.Fatal(err)
 		}
 	}
-	err := errors.Join(probe.Copy(filepath.Join(v.programs, "probe")), os.Chown(v.workspace, uid, uid))
+	err := errors.Join(probe.CopySelf(filepath.Join(v.programs, "probe")), os.Chown(v.workspace, uid, uid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func attacked(t *testing.T, j *Jail, v victim) map[string]probe.Result {
 }
 
 // runIn approves a command in the first of the mounts, and runs it.
-func runIn(t testing.TB, j *Jail, command string, opts policy.Options) effect.Ended {
+func runIn(t testing.TB, j *Jail, command string, opts policy.Options) effect.CommandResult {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -175,7 +175,7 @@ func outcomes(results map[string]probe.Result, of probe.Outcome) []string {
 // succeed is what succeeds by kind of jail, of all attacks. In a root of the
 // command's own there is nothing of the victim. Elsewhere Landlock does not know
 // what reads and changes the attributes of a file: see Tiers.
-func succeed(k kind) []string {
+func succeed(k mechanism) []string {
 	harmless := []string{"memfd exec"}
 	if !k.newRoot {
 		harmless = append(harmless, "chdir", "chmod", "setxattr", "stat", "utimes")
@@ -192,8 +192,8 @@ func succeed(k kind) []string {
 // belongs to as well. Without -all it is the best kind only.
 func TestAttacks(t *testing.T) {
 	asNobody(t)
-	for _, k := range kinds {
-		if !*all && k.tier != kinds[0].tier {
+	for _, k := range mechanisms {
+		if !*all && k.tier != mechanisms[0].tier {
 			continue
 		}
 		owners := []int{os.Getuid()}
@@ -201,7 +201,7 @@ func TestAttacks(t *testing.T) {
 			owners = append(owners, nobody)
 		}
 		for _, uid := range owners {
-			t.Run(fmt.Sprintf("tier %d with %s, workspace of %d", k.tier, k.needs, uid), func(t *testing.T) {
+			t.Run(fmt.Sprintf("tier %d with %s, workspace of %d", k.tier, k.description, uid), func(t *testing.T) {
 				results := attacked(t, jailOf(t, k), newVictim(t, uid))
 				if got, want := outcomes(results, probe.Succeeded), succeed(k); !slices.Equal(got, want) {
 					t.Errorf("%q succeed, want %q", got, want)

@@ -180,7 +180,7 @@ git init -q --template=; mkdir .git/hooks .git/info; echo echo sample >.git/hook
 			}
 			mark := newMark()
 			command := strings.NewReplacer("SELF", self, "MARK", mark).Replace(tt.command)
-			opts := policy.Options{Mounts: []policy.Mount{{Host: work, Write: true}, {Host: filepath.Dir(self)}}, Staging: s.Staging}
+			opts := policy.Options{Mounts: []policy.Mount{{Host: work, Write: true}, {Host: filepath.Dir(self)}}, WhyNotStaged: s.WhyNotStaged}
 			ended, set, err := s.try(t, work, command, opts)
 			if left := marked(t, mark); len(left) > 0 {
 				t.Errorf("there are still %v", left)
@@ -206,12 +206,12 @@ git init -q --template=; mkdir .git/hooks .git/info; echo echo sample >.git/hook
 			if err != nil {
 				t.Fatal(err)
 			}
-			exactly, err := match.NewCondition(match.Is, "command", command, false)
+			exactly, err := match.NewCondition(match.Equal, "command", command, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", Where: []match.Condition{exactly}, Source: policy.SourceFlag}}
-			d, _ := decisionOf(t, work, map[string]any{"command": command}, opts).After(changes)
+			d, _ := decisionOf(t, work, map[string]any{"command": command}, opts).DecideChanges(changes)
 			verdict := map[policy.Effect]string{policy.Allow: "made", policy.Ask: "asks", policy.Deny: "denies"}[d.Effect()]
 			if verdict != want || !strings.Contains(d.Reason(), why) {
 				var did []string

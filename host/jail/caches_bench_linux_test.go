@@ -24,7 +24,7 @@ func BenchmarkGo(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := newJail(b, Options{Home: home, Layers: newLayers(b), Caches: CacheNames})
+	j := newJail(b, Options{Home: home, LayersDir: newLayers(b), Caches: CacheNames})
 	for name, command := range map[string]string{
 		"nothing": "true",
 		"package": "go build ./host/redact",
@@ -45,7 +45,7 @@ func BenchmarkGo(b *testing.B) {
 			plain := func() time.Duration {
 				begin := time.Now()
 				c := exec.Command("bash", "-c", command)
-				c.Dir, c.Env = dir, environment(path, home, b.TempDir(), dir)
+				c.Dir, c.Env = dir, environment(systemPath, home, b.TempDir(), dir)
 				if out, err := c.CombinedOutput(); err != nil {
 					b.Fatalf("%v: %s", err, out)
 				}

@@ -19,7 +19,7 @@ import (
 type cache struct {
 	name string
 	// layers are directories that commands may change, each in a layer over the user's.
-	layers map[string]content
+	layers map[string]layerContent
 	shown  []string // patterns of directories for reading
 	bin    []string // of shown, directories for PATH
 	// offline are environment variables that make the tool report at once that there is no
@@ -27,68 +27,68 @@ type cache struct {
 	offline []string
 }
 
-// content says what a layer holds, and so who may share it.
-type content int
+// layerContent says what a layer holds, and so who may share it.
+type layerContent int
 
 const (
 	// fetched is downloaded from registries: builds compile it, and tools run some of it.
-	fetched content = iota
+	fetched layerContent = iota
 	// built is left by one build for the next. It is of no use where it cannot be changed.
 	built
 )
 
-// unasked names the layers that are shared by commands without extra rights.
-const unasked = "unasked"
+// unapprovedGroup names the layers that are shared by commands without extra rights.
+const unapprovedGroup = "unasked"
 
-// shared returns the name of the group that a command shares layers of this content with, and
+// group returns the name of the group that a command shares layers of this content with, and
 // whether the command adds to them: other commands of the group then see what it adds. Other
 // groups have other layers. A layer that no command may add to shows the user's directory, and
 // what a command writes over it is gone after the command.
 //
 // So nothing passes from a command to one with more rights, neither into what that one
 // compiles nor into what it runs.
-func (c content) shared(e policy.Exec) (with string, adds bool) {
+func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 	switch {
 	case c == fetched:
-		return "fetched", e.Fetches()
-	case e.Apart():
+		return "fetched", e.ReachesHosts()
+	case e.IsPrivileged():
 		with = "approved"
 	default:
-		with = unasked
+		with = unapprovedGroup
 	}
 	return with, len(e.Opened) == 0 // with a secret opened, what it adds could hold the secret
 }
 
 // layer is a directory of a cache as one command has it.
 type layer struct {
-	path  string // of the host
-	with  string
-	adds  bool
-	alone bool // it is of no use where it cannot be changed
+	path           string // of the host
+	group          string
+	mayAdd         bool
+	mustBeWritable bool // it is of no use where it cannot be changed
 }
 
 // key is the path of the layer, relative to its store.
-func (s layer) key() string { return filepath.Join(s.with, filepath.Base(s.path)) }
+func (s layer) key() string { return filepath.Join(s.group, filepath.Base(s.path)) }
 
 // caches are sorted by the order of their directories in PATH. Logs of ~/.npm are left out,
 // and files of ~/.cargo that could hold a token.
 var caches = []cache{
 	{
-		name: "go", layers: map[string]content{"go/pkg/mod": fetched, ".cache/go-build": built},
+		name: "go", layers: map[string]layerContent{"go/pkg/mod": fetched, ".cache/go-build": built},
 		shown: []string{"go/bin", "sdk/go*"}, bin: []string{"go/bin"},
 		offline: []string{"GOPROXY=off"},
 	},
 	{
-		name: "cargo", layers: map[string]content{".cargo/registry": fetched, ".cargo/git": fetched},
+		name: "cargo", layers: map[string]layerContent{".cargo/registry": fetched, ".cargo/git": fetched},
 		shown: []string{".cargo/bin", ".rustup"}, bin: []string{".cargo/bin"},
 		offline: []string{"CARGO_NET_OFFLINE=true"},
 	},
 	{
-		name: "npm", layers: map[string]content{".npm/_cacache": fetched, ".npm/_npx": fetched},
+		name: "npm", layers: map[string]layerContent{".npm/_cacache": fetched, ".npm/_npx": fetched},
 		offline: []string{"npm_config_offline=true"},
 	},
 	{
-		name: "pip", layers: map[string]content{".cache/pip": fetched}, // with the wheels that it has built
+		name: "pip", layers: map[string]layerContent{".cache/pip": fetched}, // with the wheels that it has built
 		shown: []string{".pyenv", ".local/lib/python*/site-packages"}, bin: []string{".pyenv/shims", ".pyenv/bin"},
 		offline: []string{"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1"},
 	},
@@ -174,9 +174,9 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 			}
 		}
 		for _, rel := range slices.Sorted(maps.Keys(c.layers)) {
-			with, adds := c.layers[rel].shared(terms)
+			with, adds := c.layers[rel].group(terms)
 			l := layer{filepath.Join(home, rel), with, adds, c.layers[rel] == built}
-			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel) && (adds || p.hasKept(l))) {
+			if j.LayersDir != "" && (len(found(rel)) > 0 || missing(rel) && (adds || p.hasKept(l))) {
 				p.layers = append(p.layers, l)
 			}
 		}
@@ -184,13 +184,13 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 			p.env = append(p.env, c.offline...)
 		}
 	}
-	p.path = strings.Join(append(bin, path), ":")
+	p.path = strings.Join(append(bin, systemPath), ":")
 }
 
 // hasKept reports whether the store has a layer for a directory that the user does not have.
 // If there is none, a command that may not add to it gets a directory in its own home instead.
 func (p *plan) hasKept(l layer) bool {
-	_, err := os.Lstat(filepath.Join(p.store, l.key()+".alone"))
+	_, err := os.Lstat(filepath.Join(p.storeDir, l.key()+".alone"))
 	return err == nil
 }
 

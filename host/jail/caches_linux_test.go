@@ -112,7 +112,7 @@ func newHome(t testing.TB) (home, workspace string) {
 }
 
 // in runs a command in a jail that has the caches of a home.
-func in(t *testing.T, j *Jail, dir, command string) effect.Ended {
+func in(t *testing.T, j *Jail, dir, command string) effect.CommandResult {
 	t.Helper()
 	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
 	if err != nil {
@@ -143,7 +143,7 @@ func TestCachesAndToolchainsStayAsTheyAre(t *testing.T) {
 	}
 	home, dir := newHome(t)
 	other := t.TempDir()
-	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	before := treeOf(t, home, j.layered())
 	ended(t, in(t, j, dir, spoil), 0)
 	if after := treeOf(t, home, j.layered()); !maps.Equal(before, after) {
@@ -170,7 +170,7 @@ func TestWhatIsShownOfTheHome(t *testing.T) {
 		return // there are no caches
 	}
 	home, dir := newHome(t)
-	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	out := in(t, j, dir, "grep -rs hunter2 ~ "+home+`; ls -d ~/.ssh ~/.cargo/cr* ~/.cargo/config* ~/.npm/_logs ~/.cache/other; sum; cargo; python3; node; cat ~/sdk/go*/bin/go | tail -1; echo
 git config --get-regexp '.*'; git init -q && git commit -q --allow-empty -m x && git log --format='%an <%ae>'; git config credential.helper`)
 	ended(t, out, 1)
@@ -179,7 +179,7 @@ git config --get-regexp '.*'; git init -q && git commit -q --allow-empty -m x &&
 		t.Errorf("%q\nwant %q: %s", got, want, describe(out))
 	}
 	// A cache that was not asked for is not there, nor are its programs.
-	j = newJail(t, Options{Home: home, Layers: newLayers(t), Caches: []string{"cargo"}})
+	j = newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: []string{"cargo"}})
 	out = in(t, j, dir, "ls -d ~/go ~/.npm ~/.pyenv ~/.cache; cargo; env | grep -c GOPROXY")
 	if got := string(out.Stdout); got != "cargo of the home\n0\n" {
 		t.Errorf("with the cache of cargo alone: %s", describe(out))
@@ -189,7 +189,7 @@ git config --get-regexp '.*'; git init -q && git commit -q --allow-empty -m x &&
 // A mount of the grant is what it says, also where it has to do with a cache.
 func TestMountsComeBeforeCaches(t *testing.T) {
 	home, _ := newHome(t)
-	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	module := filepath.Join(home, "go/pkg/mod/example.com/m@v1.0.0")
 	for _, dir := range []string{module, filepath.Join(home, "go"), home} {
 		ended(t, in(t, j, dir, "echo changed > "+module+"/m.go"), 0)
@@ -223,20 +223,20 @@ func TestMountsComeBeforeCaches(t *testing.T) {
 func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	lower, parent := t.TempDir(), filepath.Join(t.TempDir(), "layers")
 	store := layerStore(parent, "/home", "/work", true)
-	hold := func() *held {
+	hold := func() *layerSet {
 		t.Helper()
-		h, err := holdLayers(store, []layer{{path: lower, with: "them", adds: true}})
+		h, err := newLayerSet(store, []layer{{path: lower, group: "them", mayAdd: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return h
 	}
-	has := func(h *held, name string) bool {
+	has := func(h *layerSet, name string) bool {
 		_, err := os.Stat(filepath.Join(h.layers[0].Lower[0], name))
 		return err == nil
 	}
 	first, second, third := hold(), hold(), hold() // at the same time
-	for name, h := range map[string]*held{"1": first, "2": second, "3": third} {
+	for name, h := range map[string]*layerSet{"1": first, "2": second, "3": third} {
 		files(t, h.layers[0].Upper, map[string]string{name: "", "all/" + name: "", "d/" + name: ""})
 	}
 	// A directory without write permission can be moved.
@@ -246,7 +246,7 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	first.end(true)
 	third.end(false)
 	second.end(true)
-	for _, h := range []*held{first, second, third} {
+	for _, h := range []*layerSet{first, second, third} {
 		h.release()
 	}
 	again := hold()
@@ -255,7 +255,7 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 			t.Errorf("%s is there: %t", name, !want)
 		}
 	}
-	if had := again.layers[0].had; had.Names < 8 {
+	if had := again.layers[0].initialSize; had.Names < 8 {
 		t.Errorf("the layer is said to have %+v", had)
 	}
 	// A link in the place of a directory leads nowhere.
@@ -282,11 +282,11 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	again.release()
 
 	// What is old, and what a process has left, goes when another is made.
-	old := time.Now().Add(-keepLayers - time.Hour)
+	old := time.Now().Add(-maxUnusedAge - time.Hour)
 	if err := os.Chtimes(filepath.Join(store, "boot"), old, old); err != nil {
 		t.Fatal(err)
 	}
-	files(t, parent, map[string]string{"other.lock": "", "other/boot": "", "other/them/x": "", "other/" + once + "X/upper/f": ""})
+	files(t, parent, map[string]string{"other.lock": "", "other/boot": "", "other/them/x": "", "other/" + oncePrefix + "X/upper/f": ""})
 	store = layerStore(parent, "/home", "/elsewhere", true)
 	hold().release()
 	beneath.AwaitRemovals(time.Minute)
@@ -312,7 +312,7 @@ func TestWithoutOverlays(t *testing.T) {
 	}
 	defer os.RemoveAll(shm)
 	files(t, dir, map[string]string{"read/a": "mine", "alone/a": "mine", "upper1/x": "", "upper2/x": "kept"})
-	p, err := j.plan(kinds[0], policy.Exec{Mounts: []policy.Mount{{Host: dir}}}, dir)
+	p, err := j.plan(mechanisms[0], policy.Exec{Mounts: []policy.Mount{{Host: dir}}}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestWithoutOverlays(t *testing.T) {
 		{Path: read, Lower: []string{read}, Upper: filepath.Join(dir, "upper1"), Work: shm},
 		{Path: alone, Lower: []string{alone}, Upper: filepath.Join(dir, "upper1"), Work: shm, Alone: filepath.Join(dir, "upper2")},
 	}
-	h, err := start(t.Context(), p.world)
+	h, err := startHelper(t.Context(), p.world)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,11 +353,11 @@ func TestGoUsesItsCache(t *testing.T) {
 	home, dir := newHome(t)
 	files(t, dir, map[string]string{"go.mod": "module example.com/p\n\ngo 1.20\n", "p.go": "package p\n"})
 	outside := exec.Command("go", "build", "./...")
-	outside.Dir, outside.Env = dir, []string{"HOME=" + home, "PATH=" + path}
+	outside.Dir, outside.Env = dir, []string{"HOME=" + home, "PATH=" + systemPath}
 	if out, err := outside.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	for i, step := range []struct {
 		command string
 		built   bool
@@ -387,7 +387,7 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 	files(t, home, map[string]string{".cargo": "a file"})
 	files(t, dir, map[string]string{"go.mod": "module example.com/p\n\ngo 1.20\n", "p.go": "package p\n"})
 	before := treeOf(t, home, true)
-	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	for _, built := range []bool{true, false} {
 		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/go-build/page; echo page >~/.cache/go-build/page; cat ~/.cache/pip/page; echo page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
 		if got := strings.Contains(string(out.Stderr), "example.com/p"); got != built || (string(out.Stdout) == "page\n") == built {
@@ -401,7 +401,7 @@ func TestCachesThatAreNotThereYet(t *testing.T) {
 		t.Errorf("the home was %q, and is %q", before, after)
 	}
 	// As soon as the user has one it is seen, with what was written before.
-	j.ahead.Wait()
+	j.background.Wait()
 	files(t, home, map[string]string{".cache/go-build/mine": "mine"})
 	if out := in(t, j, dir, "cat ~/.cache/go-build/mine ~/.cache/go-build/page"); string(out.Stdout) != "minepage\n" && j.layered() {
 		t.Errorf("beside the user's own: %s", describe(out))

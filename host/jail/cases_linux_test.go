@@ -95,8 +95,8 @@ func TestCases(t *testing.T) {
 		if c.command == "" {
 			continue
 		}
-		for _, k := range []kind{kinds[0], kinds[3], {needs: "nothing"}} {
-			if c.alone && k.tier == 0 || !*all && k == kinds[3] {
+		for _, k := range []mechanism{mechanisms[0], mechanisms[3], {description: "nothing"}} {
+			if c.alone && k.tier == 0 || !*all && k == mechanisms[3] {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %s/tier %d", c.id, c.title, k.tier), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCases(t *testing.T) {
 }
 
 // got runs a script of attacks, and returns what it got.
-func got(t *testing.T, k kind, command string) string {
+func got(t *testing.T, k mechanism, command string) string {
 	base := shortDir(t)
 	secret := "hunter-" + filepath.Base(base)
 	t.Setenv("STOCKADE_TEST_SECRET", secret)
@@ -151,7 +151,7 @@ func got(t *testing.T, k kind, command string) string {
 	).Replace(command)
 
 	j := New(Options{}) // whose commands have another home
-	j.tiers = func() (Tiers, kind) { return Tiers{Tier: k.tier}, k }
+	j.tiers = func() (Tiers, mechanism) { return Tiers{Tier: k.tier}, k }
 	defer j.Close()
 	before := tree(t, base)
 	out := runIn(t, j, script+command+"\necho end", policy.Options{Mounts: []policy.Mount{{Host: base + "/workspace", Write: true}, {Host: base + "/programs"}}})
@@ -212,7 +212,7 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 			t.Errorf("nothing shows %s", c.id)
 		}
 		for name := range strings.SplitSeq(c.probes, ", ") {
-			if name != "" && (!slices.Contains(probe.Attacks(), name) || slices.Contains(succeed(kinds[0]), name)) {
+			if name != "" && (!slices.Contains(probe.Attacks(), name) || slices.Contains(succeed(mechanisms[0]), name)) {
 				t.Errorf("%s: no probe %q is stopped", c.id, name)
 			}
 		}

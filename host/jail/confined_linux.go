@@ -34,82 +34,82 @@ const (
 	maxScratch   = 2 << 30
 )
 
-// confined runs a command in a world of its own.
-func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+// runConfined runs a command in a world of its own.
+func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
 	_, k := j.tiers()
 	if k.tier == policy.TierNone {
-		return j.unconfined(ctx, program, cmd, out)
+		return j.runUnconfined(ctx, program, cmd, out)
 	}
 	p, err := j.plan(k, terms, cmd.Dir)
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	if ctx.Err() != nil {
-		return effect.Ended{}, ctx.Err()
+		return effect.CommandResult{}, ctx.Err()
 	}
 	staged := terms.Changes == policy.ChangesStaged
 	if staged {
-		if err := p.onStage(j); err != nil {
-			return effect.Ended{}, err
+		if err := p.useStage(j); err != nil {
+			return effect.CommandResult{}, err
 		}
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
-	b, err := p.look(ctx, terms, out.own, j.Histories, &c)
+	b, err := p.scanMounts(ctx, terms, out.ownRedactor, j.Histories, &c)
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
-	if grant.Rehearsal() && !b.seen.Complete {
+	if grant.Rehearsal() && !b.snapshot.Complete {
 		// It could read them into what the model gets if it changes nothing.
-		return effect.Ended{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
+		return effect.CommandResult{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
 	}
-	c.ReadOnly = append(c.ReadOnly, p.narrower...)
-	h, err := j.take(ctx, p)
+	c.ReadOnly = append(c.ReadOnly, p.readOnlyMounts...)
+	h, err := j.takeHelper(ctx, p)
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	c.Env = p.environment(h.world, cmd.Dir)
-	since, layers := stage.Now(), h.layers
+	since, layers := stage.FileClockNow(), h.layers
 	h.layers = nil
-	checks := []func() error{b.appears(ctx, &p, terms), layers.check()}
+	checks := []func() error{b.newSecretCheck(ctx, &p, terms), layers.sizeCheck()}
 	if staged {
-		checks = append(checks, room(p.area.Dir()))
+		checks = append(checks, freeSpaceCheck(p.area.Dir()))
 	}
-	running, stop := watched(ctx, checks...)
+	running, stop := withChecks(ctx, checks...)
 	ended, err := h.run(running, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(running, l, grant) })
 	over := stop()
 	out.collect(&ended)
-	b.hints(&ended)
-	if (ended.Code == nil || *ended.Code != 0) && terms.Network == nil && h.outward(&ended) {
-		ended.Notes = append(ended.Notes, noNetwork)
+	b.addHints(&ended)
+	if (ended.Code == nil || *ended.Code != 0) && terms.Network == nil && h.triedNetwork(&ended) {
+		ended.Notes = append(ended.Notes, noNetworkNote)
 	}
-	if errors.Is(err, errFiles) {
+	if errors.Is(err, errTooManyFiles) {
 		over, err = err, nil
 	}
-	j.historyHints(b, &ended)
-	p.elsewhereHint(cmd.Dir, &ended)
-	j.part(layers, cmd.Stage, !noteStop(over, &ended))
+	j.addHistoryHints(b, &ended)
+	p.addGitElsewhereHint(cmd.Dir, &ended)
+	j.releaseLayers(layers, cmd.Stage, !noteStop(over, &ended))
 	if !staged {
-		b.after(&ended)
+		b.revertAndReport(&ended)
 	} else if over != nil {
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
-		err = h.collect(ctx, cmd.Stage, since)
+		err = h.collectChanges(ctx, cmd.Stage, since)
 		if names := cmd.Stage.Skipped(); len(names) > 0 {
 			ended.Notes = append(ended.Notes, "not made, because it is no file, directory or symbolic link: "+b.list(names))
 		}
-		if names := cmd.Stage.Unkept(); len(names) > 0 {
+		if names := cmd.Stage.DroppedAttributes(); len(names) > 0 {
 			ended.Notes = append(ended.Notes, "extended attributes and ACLs are not kept, only modes are: of "+b.list(names))
 		}
 	}
 	ended.Notes = slices.Concat(ended.Notes, p.full(), h.notes)
-	j.after(h, p)
+	j.replaceHelper(h, p)
 	return ended, err
 }
 
 // run runs the one command of the helper, of which nothing is left when it
 // returns but the helper itself. Serve serves the socket through which it reaches
 // hosts.
-func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
+func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
@@ -140,39 +140,39 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	stdout, err := pipe(out.stdout)
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	defer stdout.Close()
 	stderr := stdout
 	if out.stderr != out.stdout {
 		if stderr, err = pipe(out.stderr); err != nil {
-			return effect.Ended{}, err
+			return effect.CommandResult{}, err
 		}
 		defer stderr.Close()
 	}
-	listener, err := h.command(c, stdout, stderr)
+	listener, err := h.startCommand(c, stdout, stderr)
 	if listener != nil {
 		copying.Go(func() { _ = serve(listener) }) // what goes wrong is told to its clients
 		defer listener.Close()
 	}
 	if err != nil && ctx.Err() == nil {
 		h.interrupt() // it holds the streams
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
-	ended, err := h.ended()
+	ended, err := h.waitEnded()
 	ends = err == nil
 	if ctx.Err() != nil {
-		return killed(h.cpu()), nil
+		return killedEnd(h.cpu()), nil
 	}
 	if err != nil {
-		out := killed(h.cpu())
+		out := killedEnd(h.cpu())
 		out.Notes = []string{fmt.Sprintf("the command ended because its jail did: %v", err)}
 		return out, nil
 	}
 	if ended.TooManyFiles {
-		err = errFiles
+		err = errTooManyFiles
 	}
-	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
+	return effect.CommandResult{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
 // environment is that of a command.
@@ -189,51 +189,51 @@ func (p *plan) environment(w wire.World, dir string) []string {
 	return env
 }
 
-// part releases the layers of a command that has ended. If its call has a set that is not
+// releaseLayers releases the layers of a command that has ended. If its call has a set that is not
 // decided yet, what it has written to them waits for that.
-func (j *Jail) part(h *held, set *stage.Set, keep bool) {
+func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return
 	}
 	end := func(keep bool) {
 		h.end(keep)
-		j.ahead.Go(h.release)
+		j.background.Go(h.release)
 	}
 	if set == nil || !keep {
 		end(keep)
 		return
 	}
-	unasked := slices.ContainsFunc(h.layers, func(l heldLayer) bool { return l.with == unasked && l.had.Names > 0 })
-	set.Then(end, unasked)
+	unasked := slices.ContainsFunc(h.layers, func(l commandLayer) bool { return l.group == unapprovedGroup && l.initialSize.Names > 0 })
+	set.OnCacheDecision(end, unasked)
 }
 
 // plan is what a command of these terms needs of a helper.
 type plan struct {
-	world    wire.World
-	mounts   []policy.Mount
-	masked   []string // inside of what it sees
-	narrower []string // mounts for reading inside of others, which have to be held
+	world          wire.World
+	mounts         []policy.Mount
+	masked         []string // inside of what it sees
+	readOnlyMounts []string // mounts for reading inside of others, which have to be held
 
-	home   string // of the user, without links; empty: it is not known
-	store  string // where layers on caches are kept
-	layers []layer
-	links  map[string]string // what is shown of the home, for one that is elsewhere
-	path   string            // PATH
-	env    []string          // what is added to the environment
-	notes  []string          // for the result
+	home     string // of the user, without links; empty: it is not known
+	storeDir string // where layers on caches are kept
+	layers   []layer
+	links    map[string]string // what is shown of the home, for one that is elsewhere
+	path     string            // PATH
+	env      []string          // what is added to the environment
+	notes    []string          // for the result
 	// What was found at each bind and below each layer. A helper that waits has
 	// mounted it, and by now the name may lead elsewhere.
-	found [][2]uint64
+	fileIDs [][2]uint64
 	// area is where the changes of the command are kept; nil: they are not kept apart.
 	area *stage.Area
 }
 
-func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
+func (j *Jail) plan(k mechanism, terms policy.Exec, dir string) (plan, error) {
 	home, err := filepath.EvalSymlinks(j.Home)
 	if err != nil || !filepath.IsAbs(home) {
 		home = ""
 	}
-	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
+	p := plan{home: home, path: systemPath, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
 		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
@@ -245,7 +245,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	if err != nil {
 		return p, err
 	}
-	if err := p.private(); err != nil {
+	if err := p.placePrivateDirs(); err != nil {
 		return p, err
 	}
 	if os.Getuid() == 0 {
@@ -265,7 +265,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		if config := gitConfig(home); config != "" {
 			w.Files = map[string]string{".gitconfig": config}
 		}
-		p.store = layerStore(j.Layers, home, workspace, k.newRoot)
+		p.storeDir = layerStore(j.LayersDir, home, workspace, k.newRoot)
 		p.addCaches(j, terms)
 	}
 	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
@@ -276,7 +276,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	find := func(name string) {
 		var st unix.Stat_t
 		_ = unix.Lstat(name, &st) // what is missing is none
-		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
+		p.fileIDs = append(p.fileIDs, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	for _, b := range w.Binds {
 		find(b.Path)
@@ -289,7 +289,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 
 // mount shows the mounts, less what is masked, and returns the one in which the
 // command starts.
-func (p *plan) mount(k kind, terms policy.Exec, dir string) (workspace string, err error) {
+func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace string, err error) {
 	w := &p.world
 	for _, m := range terms.Mounts {
 		if slices.ContainsFunc(terms.Masked, func(dir string) bool { return paths.In(m.Host, dir) }) {
@@ -326,15 +326,15 @@ func (p *plan) mount(k kind, terms policy.Exec, dir string) (workspace string, e
 		if !k.namespaces {
 			return "", denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
 		}
-		p.narrower = append(p.narrower, m.Host)
+		p.readOnlyMounts = append(p.readOnlyMounts, m.Host)
 	}
 	return workspace, nil
 }
 
-// private finds places for what the command has for itself. A home of the same
+// placePrivateDirs finds places for what the command has for itself. A home of the same
 // name as the user's makes programs find caches where they are; but it has to be
 // in nothing that the command sees.
-func (p *plan) private() error {
+func (p *plan) placePrivateDirs() error {
 	w := &p.world
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })

@@ -10,18 +10,18 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-type kind struct{}
+type mechanism struct{}
 
-type waiting struct{}
+type spareHelper struct{}
 
-func (j *Jail) find() (Tiers, kind) {
-	return Tiers{Lacks: []Lack{{Why: "nothing confines processes on " + runtime.GOOS + " yet", Cause: CausePlatform}}}, kind{}
+func (j *Jail) findTier() (Tiers, mechanism) {
+	return Tiers{Unavailable: []Unavailable{{Why: "nothing confines processes on " + runtime.GOOS + " yet", Cause: CausePlatform}}}, mechanism{}
 }
 
-func hindered() bool { return true }
+func bestTierBlocked() bool { return true }
 
-func (j *Jail) confined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
-	return j.unconfined(ctx, program, cmd, out)
+func (j *Jail) runConfined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
+	return j.runUnconfined(ctx, program, cmd, out)
 }
 
 // Close ends what waits for the next command: nothing.

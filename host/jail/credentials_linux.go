@@ -38,11 +38,11 @@ func isCredential(name string) bool {
 	return slices.Contains([]string{"extraheader", "pass", "smtppass", "dbpass", "password", "secret"}, name) || strings.HasSuffix(name, "token")
 }
 
-// ownCredentials adds the credentials in the git configuration of the workspace to a redactor,
+// redactGitCredentials adds the credentials in the git configuration of the workspace to a redactor,
 // each with the URL or the key around it: git has to read the file, and the output of the
 // command need not repeat them. The configuration is the one at the root of the mounts in
 // which the command runs; those of repositories below are text like any other.
-func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
+func (p *plan) redactGitCredentials(dir string, own *redact.Redactor) {
 	for _, m := range p.mounts {
 		if !paths.In(dir, m.Host) {
 			continue
@@ -54,18 +54,18 @@ func (p *plan) ownCredentials(dir string, own *redact.Redactor) {
 		}
 		text, _ := io.ReadAll(io.LimitReader(f, maxConfigBytes))
 		f.Close()
-		own.AddPlaces(credentialsIn(string(text))...)
+		own.AddContextValues(credentialsIn(string(text))...)
 	}
 }
 
 // credentialsIn returns the credentials of a configuration with the text around them, as
 // written in the file and as git prints them.
-func credentialsIn(config string) (places []redact.Place) {
+func credentialsIn(config string) (places []redact.ContextValue) {
 	left := maxCredentials
 	add := func(before, value, after string) {
 		if n := len(before) + len(value) + len(after); n <= min(left, maxCredentialBytes) {
 			left -= n
-			places = append(places, redact.Place{Before: before, Value: value, After: after})
+			places = append(places, redact.ContextValue{Before: before, Value: value, After: after})
 		}
 	}
 	for _, url := range credentialURL().FindAllStringSubmatch(config, -1) {

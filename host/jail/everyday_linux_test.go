@@ -299,7 +299,7 @@ func newEverydayPlace(t *testing.T) *everydayPlace {
 	}
 	t.Cleanup(func() { removeTree(mount) })
 	p := &everydayPlace{mount: mount, dir: filepath.Join(mount, "w")}
-	p.stager = newStager(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	p.stager = newStager(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 	p.opts = policy.Options{Limits: policy.Limits{ExecTimeout: 5 * time.Minute}, Mounts: []policy.Mount{{Host: mount, Write: true}}}
 	_, k := p.tiers()
 	pl, err := p.plan(k, policy.Exec{Mounts: p.opts.Mounts}, mount)
@@ -319,7 +319,7 @@ func (p *everydayPlace) empty(t *testing.T) {
 	}
 }
 
-func (p *everydayPlace) plainly(t *testing.T, command string) effect.Ended {
+func (p *everydayPlace) plainly(t *testing.T, command string) effect.CommandResult {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "bash", "-c", identity+command)
 	c.Dir, c.Env = p.dir, p.env
@@ -361,7 +361,7 @@ func TestEverydayCommands(t *testing.T) {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
-			as := func(how string, out effect.Ended) {
+			as := func(how string, out effect.CommandResult) {
 				t.Helper()
 				text := string(out.Stdout)
 				if e.differs != "" {
@@ -371,7 +371,7 @@ func TestEverydayCommands(t *testing.T) {
 					t.Errorf("%s: want code %d and %q: %s", how, e.code, e.want, describe(out))
 				}
 			}
-			var plain, staged effect.Ended
+			var plain, staged effect.CommandResult
 			var tree map[string]string
 			onStage := p.layered() && e.differs == ""
 			if onStage {

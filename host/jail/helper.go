@@ -24,13 +24,13 @@ const (
 // no grant because it is not a tool's: it has our code, an empty environment, no
 // standard input and no open file of ours. When ctx ends it is killed; on Linux
 // also when this program is killed. An error means that it was not started.
-func RunHelper(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+func RunHelper(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 	if os.Getenv(helperMark) != "" {
-		return effect.Ended{}, errors.New("a helper starts no helpers")
+		return effect.CommandResult{}, errors.New("a helper starts no helpers")
 	}
 	self, err := self()
 	if err != nil {
-		return effect.Ended{}, fmt.Errorf("find this program: %w", err)
+		return effect.CommandResult{}, fmt.Errorf("find this program: %w", err)
 	}
 	c := exec.CommandContext(ctx, self, args...)
 	c.Args[0] = os.Args[0]
@@ -39,10 +39,10 @@ func RunHelper(ctx context.Context, dir string, args ...string) (effect.Ended, e
 	stdout, stderr := newHeadTail(helperOutput), newHeadTail(helperOutput)
 	c.Stdout, c.Stderr = stdout, stderr
 	if err := runGroup(c); err != nil {
-		return effect.Ended{}, fmt.Errorf("start this program again: %w", err)
+		return effect.CommandResult{}, fmt.Errorf("start this program again: %w", err)
 	}
 	out := endOf(c.ProcessState)
-	out.Stdout, out.Stderr, out.Truncated = stdout.bytes(), stderr.bytes(), stdout.cut() || stderr.cut()
+	out.Stdout, out.Stderr, out.Truncated = stdout.bytes(), stderr.bytes(), stdout.isCut() || stderr.isCut()
 	return out, nil
 }
 

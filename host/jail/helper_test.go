@@ -63,7 +63,7 @@ func TestAHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	run := func(t *testing.T, ctx context.Context, args ...string) effect.Ended {
+	run := func(t *testing.T, ctx context.Context, args ...string) effect.CommandResult {
 		t.Helper()
 		out, err := RunHelper(ctx, dir, args...)
 		if err != nil {

@@ -84,9 +84,9 @@ func TestClosedHistories(t *testing.T) {
 			dir := t.TempDir()
 			historyOf(t, dir, c.secret)
 			opts := c.opts
-			opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: "/elsewhere", Source: policy.SourceFlag}}
+			opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", HistoryDir: "/elsewhere", Source: policy.SourceFlag}}
 			for i := range opts.Layers {
-				opts.Layers[i].Ceiling.Hidden = []policy.Line{{Value: filepath.Join(dir, c.secret)}}
+				opts.Layers[i].Ceiling.Hidden = []policy.Setting{{Value: filepath.Join(dir, c.secret)}}
 			}
 			learns(t, s, dir, opts)
 			for _, command := range readsHistory {
@@ -159,27 +159,27 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			if c.cut {
-				was := looked
-				t.Cleanup(func() { looked = was })
-				looked.Names = 1
+				was := scanBudget
+				t.Cleanup(func() { scanBudget = was })
+				scanBudget.Names = 1
 			}
-			opts := policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: dir, Source: policy.SourceUser}}, Layers: []policy.Layer{{}}}
+			opts := policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", HistoryDir: dir, Source: policy.SourceUser}}, Layers: []policy.Layer{{}}}
 			if ended, _ := s.run(t, dir, c.command, opts); !strings.Contains(string(ended.Stdout), canary) {
 				t.Errorf("it reads nothing where nothing is hidden: %s", ended.Stderr)
 			}
-			opts.Layers[0].Ceiling.Hidden = []policy.Line{{Value: filepath.Join(dir, "sub/roll.csv")}}
+			opts.Layers[0].Ceiling.Hidden = []policy.Setting{{Value: filepath.Join(dir, "sub/roll.csv")}}
 			if ended, _ := s.run(t, dir, c.command, opts); strings.Contains(string(ended.Stdout), canary) {
 				t.Errorf("%s\nhas written %.300s", c.command, ended.Stdout)
 			}
 		})
 	}
-	was := thorough
-	t.Cleanup(func() { thorough = was })
-	thorough.Names = 1
+	was := thoroughBudget
+	t.Cleanup(func() { thoroughBudget = was })
+	thoroughBudget.Names = 1
 	dir := t.TempDir()
 	historyOf(t, dir, "a")
 	for hidden, refused := range map[string]bool{filepath.Join(dir, "a"): true, "/elsewhere": false} {
-		opts := policy.Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Hidden: []policy.Line{{Value: hidden}}}}}}
+		opts := policy.Options{Layers: []policy.Layer{{Ceiling: policy.Ceiling{Hidden: []policy.Setting{{Value: hidden}}}}}}
 		if _, _, err := s.try(t, dir, "true", opts); (err != nil) != refused || refused && !strings.Contains(err.Error(), "not all repositories could be found") {
 			t.Errorf("where not all is looked at, and %s is hidden: %v", hidden, err)
 		}
@@ -222,7 +222,7 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	}
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "one")
-	opts := policy.Options{AskHosts: true}
+	opts := policy.Options{CanAsk: true}
 	// asks expects that a search ("look") or an answer ("ask") has to come first; empty:
 	// the command runs.
 	asks := func(want, found string) {
@@ -252,7 +252,7 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	git("update-ref", "refs/notes/x", "HEAD")
 	asks("look", `{"names":[],"whole":false}`)
 	asks("ask", "")
-	opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: "bash", History: dir, Source: policy.SourceSession}}
+	opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: "bash", HistoryDir: dir, Source: policy.SourceSession}}
 	if out, _ := s.run(t, dir, "git log", opts); !strings.Contains(strings.Join(out.Notes, "\n"), "could be searched") || strings.Contains(strings.Join(out.Notes, "\n"), "the tool git shows") {
 		t.Errorf("of what the tool git may not be able to read it says %q", out.Notes) // names by SHA-256, say
 	}
@@ -265,7 +265,7 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	asks("ask", "")
 	git("tag", "-d", "x")
 	asks("ask", "")
-	opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: dir, Source: policy.SourceUser}}
+	opts.Rules = []policy.Rule{{Effect: policy.Allow, Tool: "bash", HistoryDir: dir, Source: policy.SourceUser}}
 	asks("", "")
 	opts.Rules[0].Effect, opts.Rules[0].Source = policy.Deny, policy.SourceSession
 	asks("", "")

@@ -42,10 +42,10 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// path is the end of the PATH of every command: where systems keep their programs.
+// systemPath is the end of the PATH of every command: where systems keep their programs.
 // Toolchains of the home come before it; nothing that a workspace or the caller's
 // environment can choose is in there.
-const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
 
 // killGrace is how long after the deadline the streams of a killed process are
 // still read. A process that left the group can hold them open.
@@ -59,9 +59,9 @@ type Options struct {
 	// Home is the user's home, of which a command sees what its grant mounts. Empty:
 	// it is not known, and the command's own is elsewhere.
 	Home string
-	// Layers is a directory for what commands write to caches of the user's.
+	// LayersDir is a directory for what commands write to caches of the user's.
 	// Empty: they have no caches.
-	Layers string
+	LayersDir string
 	// Histories has what is known of the histories of repositories. Nil: only what this
 	// process finds out.
 	Histories *githistory.Store
@@ -79,9 +79,9 @@ type Options struct {
 
 	// For tests: the highest tier to be used, that no root is made for a command,
 	// and what is different in its world.
-	most   policy.Tier
-	noRoot bool
-	change func(*wire.World)
+	maxTier policy.Tier
+	noRoot  bool
+	change  func(*wire.World)
 }
 
 // CacheNames are the names of all caches of [Options].
@@ -99,37 +99,37 @@ const maxTries = 3
 // Jail starts the processes of tools. It is safe for concurrent use.
 type Jail struct {
 	Options
-	tiers func() (Tiers, kind)
-	tried atomic.Bool // it is known what they are
+	tiers      func() (Tiers, mechanism)
+	tiersKnown atomic.Bool // it is known what they are
 
-	hindered func() bool // whether something is known to be in the way of the best tier
+	bestTierBlocked func() bool // whether something is known to be in the way of the best tier
 
-	ahead sync.WaitGroup
-	mu    sync.Mutex
-	next  *waiting // a helper that was started ahead; nil: none
+	background sync.WaitGroup
+	mu         sync.Mutex
+	spare      *spareHelper // a helper that was started ahead; nil: none
 
-	told sync.Map // repositories that a result has said are hidden from commands
+	mentioned sync.Map // repositories that a result has said are hidden from commands
 
-	starting chan struct{} // is full while one starts for whom the next command waits
+	startSem chan struct{} // is full while one starts for whom the next command waits
 
-	stages sync.Mutex
-	area   *stage.Area // that [Jail.Staging] has found; nil: none yet
-	noArea string      // why there is none
+	areaMu    sync.Mutex
+	area      *stage.Area // that [Jail.WhyNotStaged] has found; nil: none yet
+	whyNoArea string      // why there is none
 }
 
 // New makes a jail. It starts nothing yet.
 func New(opts Options) *Jail {
-	if opts.most == 0 {
-		opts.most = policy.MaxTier
+	if opts.maxTier == 0 {
+		opts.maxTier = policy.MaxTier
 	}
 	if opts.Histories == nil {
 		opts.Histories = githistory.New("")
 	}
-	j := &Jail{Options: opts, starting: make(chan struct{}, 1)}
-	j.hindered = sync.OnceValue(hindered)
-	j.tiers = sync.OnceValues(func() (Tiers, kind) {
-		defer j.tried.Store(true)
-		return j.find()
+	j := &Jail{Options: opts, startSem: make(chan struct{}, 1)}
+	j.bestTierBlocked = sync.OnceValue(bestTierBlocked)
+	j.tiers = sync.OnceValues(func() (Tiers, mechanism) {
+		defer j.tiersKnown.Store(true)
+		return j.findTier()
 	})
 	return j
 }
@@ -140,21 +140,21 @@ func (j *Jail) Tiers() Tiers {
 	return t
 }
 
-// Likely is the tier of [Jail.Tiers] if that was tried, or if it is known what is in the
+// LikelyTier is the tier of [Jail.Tiers] if that was tried, or if it is known what is in the
 // way of the best one, and that one otherwise. It can turn out to be wrong, and takes no
 // time to tell.
-func (j *Jail) Likely() policy.Tier {
-	if j.tried.Load() || j.hindered() {
+func (j *Jail) LikelyTier() policy.Tier {
+	if j.tiersKnown.Load() || j.bestTierBlocked() {
 		return j.Tiers().Tier
 	}
-	return j.most
+	return j.maxTier
 }
 
 // Run implements [effect.Exec].
-func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
+func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.CommandResult, error) {
 	terms, err := grant.TakeExec(cmd.Argv, cmd.Dir)
 	if err != nil {
-		return effect.Ended{}, denied(err)
+		return effect.CommandResult{}, denied(err)
 	}
 	limits := grant.Limits()
 	timeout, maxOutput := limits.ExecTimeout, limits.ExecOutputBytes
@@ -166,37 +166,37 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	}
 	program, err := lookPath(cmd.Argv[0])
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
-	if err := j.check(terms, cmd); err != nil {
-		return effect.Ended{}, err
+	if err := j.checkUnchanged(terms, cmd); err != nil {
+		return effect.CommandResult{}, err
 	}
 	if cmd.Stage == nil && terms.Changes == policy.ChangesStaged || cmd.Stage != nil && terms.Changes == policy.ChangesDirect {
-		return effect.Ended{}, denied(errors.New("the command was allowed for another kind of changes"))
+		return effect.CommandResult{}, denied(errors.New("the command was allowed for another kind of changes"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var ended effect.Ended
+	var ended effect.CommandResult
 	for try := 1; ; try++ {
-		var live *shown
-		if cmd.Show != nil && cmd.MergeStderr && try == 1 {
-			live = &shown{show: cmd.Show}
+		var live *liveOutput
+		if cmd.OnOutput != nil && cmd.MergeStderr && try == 1 {
+			live = &liveOutput{show: cmd.OnOutput}
 		}
-		out := streams{own: new(redact.Redactor)}
-		clean := func(w io.Writer) *redact.Writer { return out.own.Writer(j.Redact.Writer(w)) }
-		for i := range out.kept {
-			out.kept[i] = &kept{headTail: newHeadTail(maxOutput)}
-			if k := out.kept[i]; cmd.Terminal {
-				k.shown = newHeadTail(maxOutput)
-				k.clean = clean(k.shown)
+		out := streams{ownRedactor: new(redact.Redactor)}
+		clean := func(w io.Writer) *redact.Writer { return out.ownRedactor.Writer(j.Redact.Writer(w)) }
+		for i := range out.buffers {
+			out.buffers[i] = &outputBuffer{headTail: newHeadTail(maxOutput)}
+			if k := out.buffers[i]; cmd.RenderTerminal {
+				k.screenText = newHeadTail(maxOutput)
+				k.clean = clean(k.screenText)
 				k.screen = visible.NewScreen(k.clean)
 			}
 		}
-		out.stdout, out.stderr = clean(io.MultiWriter(out.kept[0], live)), clean(out.kept[1])
+		out.stdout, out.stderr = clean(io.MultiWriter(out.buffers[0], live)), clean(out.buffers[1])
 		if cmd.MergeStderr {
 			out.stderr = out.stdout
 		}
-		ended, err = j.confined(ctx, grant, terms, program, cmd, out)
+		ended, err = j.runConfined(ctx, grant, terms, program, cmd, out)
 		live.end()
 		if err == nil && try > 1 {
 			ended.Notes = append(ended.Notes, fmt.Sprintf("somebody else changed the same files while it ran; it ran %d times, and this is the last", try))
@@ -206,23 +206,23 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 			break
 		}
 	}
-	unused(grant, err)
+	returnUnusedExec(grant, err)
 	if cmd.Stage != nil && err != nil && effect.KindOf(err) != effect.Denied {
 		cmd.Stage.Fail(err) // whoever looks for its changes is told
 	}
 	if errors.Is(err, context.DeadlineExceeded) { // before it ran
-		ended, err = killed(0), nil
+		ended, err = killedEnd(0), nil
 	}
 	if err != nil {
-		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+		return effect.CommandResult{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	remark(&ended)
 	return ended, nil
 }
 
-// unused gives a permission back if its command did not run, and can be started again.
-func unused(grant policy.Grant, err error) {
+// returnUnusedExec gives a permission back if its command did not run, and can be started again.
+func returnUnusedExec(grant policy.Grant, err error) {
 	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 		grant.ReturnExec()
 	}
@@ -230,27 +230,27 @@ func unused(grant policy.Grant, err error) {
 
 type streams struct {
 	stdout, stderr *redact.Writer
-	own            *redact.Redactor // knows what is secret in the output of this command only
-	kept           [2]*kept
+	ownRedactor    *redact.Redactor // knows what is secret in the output of this command only
+	buffers        [2]*outputBuffer
 }
 
 // collect adds to a result what was written until then.
-func (s streams) collect(ended *effect.Ended) {
+func (s streams) collect(ended *effect.CommandResult) {
 	_, _ = s.stdout.Flush(), s.stderr.Flush() // what they write to takes everything
 	for i, out := range []*[]byte{&ended.Stdout, &ended.Stderr} {
-		shown := s.kept[i].show()
+		shown := s.buffers[i].finish()
 		*out = shown.bytes()
-		ended.Truncated = ended.Truncated || shown.cut()
-		if wrote := s.kept[i].bytes(); !bytes.Equal(wrote, *out) {
-			ended.Wrote = append(ended.Wrote, wrote...)
+		ended.Truncated = ended.Truncated || shown.isCut()
+		if wrote := s.buffers[i].bytes(); !bytes.Equal(wrote, *out) {
+			ended.RawOutput = append(ended.RawOutput, wrote...)
 		}
 	}
 }
 
 func denied(err error) error { return &effect.Error{Kind: effect.Denied, Err: err} }
 
-// check refuses what has changed since the decision.
-func (j *Jail) check(terms policy.Exec, cmd effect.Command) error {
+// checkUnchanged refuses what has changed since the decision.
+func (j *Jail) checkUnchanged(terms policy.Exec, cmd effect.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
 		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
 	}
@@ -266,11 +266,11 @@ func (j *Jail) check(terms policy.Exec, cmd effect.Command) error {
 	return nil
 }
 
-// unconfined runs a command with the user's own rights.
-func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+// runUnconfined runs a command with the user's own rights.
+func (j *Jail) runUnconfined(ctx context.Context, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	defer func() {
 		_ = beneath.Discard(scratch, os.TempDir())
@@ -279,10 +279,10 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
 	c.Args[0] = cmd.Argv[0]
 	c.Dir = cmd.Dir
-	c.Env = environment(path, scratch, scratch, cmd.Dir)
+	c.Env = environment(systemPath, scratch, scratch, cmd.Dir)
 	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec makes one pipe of equal writers
 	if err := runGroup(c); err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	ended := endOf(c.ProcessState)
 	out.collect(&ended)
@@ -297,13 +297,13 @@ func environment(path, home, tmp, dir string) []string {
 	}
 }
 
-func killed(cpu time.Duration) effect.Ended {
+func killedEnd(cpu time.Duration) effect.CommandResult {
 	signal := int(syscall.SIGKILL)
-	return effect.Ended{Signal: &signal, CPU: cpu}
+	return effect.CommandResult{Signal: &signal, CPU: cpu}
 }
 
-func endOf(p *os.ProcessState) effect.Ended {
-	out := effect.Ended{CPU: p.UserTime() + p.SystemTime()}
+func endOf(p *os.ProcessState) effect.CommandResult {
+	out := effect.CommandResult{CPU: p.UserTime() + p.SystemTime()}
 	out.Code, out.Signal = status(p)
 	return out
 }
@@ -338,12 +338,12 @@ func lookPath(name string) (string, error) {
 		return name, nil
 	}
 	if filepath.Base(name) == name {
-		for _, dir := range filepath.SplitList(path) {
+		for _, dir := range filepath.SplitList(systemPath) {
 			file := filepath.Join(dir, name)
 			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
 				return file, nil
 			}
 		}
 	}
-	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, path)}
+	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, systemPath)}
 }

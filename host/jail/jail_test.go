@@ -43,7 +43,7 @@ var shared struct {
 // testJail is a jail that tests share.
 func testJail(t testing.TB) *Jail {
 	t.Helper()
-	shared.Do(func() { shared.Jail = New(Options{most: policy.Tier(*tier), noRoot: *noRoot}) })
+	shared.Do(func() { shared.Jail = New(Options{maxTier: policy.Tier(*tier), noRoot: *noRoot}) })
 	if want := policy.Tier(max(*tier, 0)); shared.Tiers().Tier != want {
 		t.Fatalf("it is %+v, want %s", shared.Tiers(), want)
 	}
@@ -52,7 +52,7 @@ func testJail(t testing.TB) *Jail {
 
 func newJail(t testing.TB, opts Options) *Jail {
 	t.Helper()
-	opts.most, opts.noRoot = policy.Tier(*tier), *noRoot
+	opts.maxTier, opts.noRoot = policy.Tier(*tier), *noRoot
 	j := New(opts)
 	t.Cleanup(func() { _ = j.Close() })
 	return j
@@ -97,10 +97,10 @@ func decisionOf(t testing.TB, dir string, arguments map[string]any, opts policy.
 // historyRules lets commands read every history, unless a rule is about histories, or a
 // person can be asked.
 func historyRules(opts policy.Options) []policy.Rule {
-	if opts.AskHosts || slices.ContainsFunc(opts.Rules, func(r policy.Rule) bool { return r.History != "" }) {
+	if opts.CanAsk || slices.ContainsFunc(opts.Rules, func(r policy.Rule) bool { return r.HistoryDir != "" }) {
 		return nil
 	}
-	return []policy.Rule{{Effect: policy.Allow, Tool: "bash", History: "/", Source: policy.SourceFlag}}
+	return []policy.Rule{{Effect: policy.Allow, Tool: "bash", HistoryDir: "/", Source: policy.SourceFlag}}
 }
 
 func bash(dir, command string) effect.Command {
@@ -108,7 +108,7 @@ func bash(dir, command string) effect.Command {
 }
 
 // run approves a command and runs it.
-func run(t *testing.T, dir, command string, limits policy.Limits) effect.Ended {
+func run(t *testing.T, dir, command string, limits policy.Limits) effect.CommandResult {
 	t.Helper()
 	out, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
 	if err != nil {
@@ -117,14 +117,14 @@ func run(t *testing.T, dir, command string, limits policy.Limits) effect.Ended {
 	return out
 }
 
-func ended(t *testing.T, out effect.Ended, code int) {
+func ended(t *testing.T, out effect.CommandResult, code int) {
 	t.Helper()
 	if out.Code == nil || *out.Code != code || out.Signal != nil || out.TimedOut {
 		t.Fatalf("it did not exit with %d: %s", code, describe(out))
 	}
 }
 
-func describe(o effect.Ended) string {
+func describe(o effect.CommandResult) string {
 	text := fmt.Sprintf("timed out %v, stdout %.300q, stderr %.300q", o.TimedOut, o.Stdout, o.Stderr)
 	if o.Code != nil {
 		text = fmt.Sprintf("code %d, ", *o.Code) + text
@@ -220,7 +220,7 @@ func TestTheEnvironmentIsFixed(t *testing.T) {
 		got[k] = v
 	}
 	want := map[string]string{
-		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1",
+		"PATH": systemPath, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1",
 		"HOME": got["HOME"], "TMPDIR": got["TMPDIR"],
 		"SHLVL": got["SHLVL"], "_": got["_"], // bash's own
 	}
@@ -292,7 +292,7 @@ func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 				script := strings.ReplaceAll(command, "$HOME", home) + "; touch " + home + "/" + own + "; echo " + home
 				out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; ls "$TMPDIR" | grep `+own+`; `+script, policy.Limits{})
 				ended(t, out, 0)
-				testJail(t).ahead.Wait() // directories are removed when the call has ended
+				testJail(t).background.Wait() // directories are removed when the call has ended
 				beneath.AwaitRemovals(time.Minute)
 				lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
 				if len(lines) != 2 || lines[0] != "700" {
@@ -459,7 +459,7 @@ func TestHeadTail(t *testing.T) {
 				if lost := n - 2*half; lost > 0 {
 					want = fmt.Sprintf("%s\n... %d bytes left out ...\n%s", text[:half], lost, text[n-half:n])
 				}
-				if got := string(h.bytes()); got != want || h.cut() != (n > 2*half) {
+				if got := string(h.bytes()); got != want || h.isCut() != (n > 2*half) {
 					t.Fatalf("limit %d, %d bytes in pieces of %d: got %.80q, want %.80q", limit, n, chunk, got, want)
 				}
 			}
@@ -747,7 +747,7 @@ func TestOutputIsWhatATerminalShows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := bash(dir, c.command)
-			cmd.MergeStderr, cmd.Terminal = true, name != "for no reader"
+			cmd.MergeStderr, cmd.RenderTerminal = true, name != "for no reader"
 			out, err := testJail(t).Run(t.Context(), grantFor(t, dir, c.command, policy.Limits{ExecOutputBytes: c.limit}), cmd)
 			if err != nil {
 				t.Fatal(err)
@@ -755,11 +755,11 @@ func TestOutputIsWhatATerminalShows(t *testing.T) {
 			if got := string(out.Stdout); got != c.out || out.Truncated != c.cut {
 				t.Errorf("%s, cut %v", describe(out), out.Truncated)
 			}
-			if got := string(out.Wrote); !strings.HasSuffix(got, c.wrote) || (got == "") != (c.wrote == "") || strings.Contains(got, " bytes left out ...\n") != c.rawCut {
+			if got := string(out.RawOutput); !strings.HasSuffix(got, c.wrote) || (got == "") != (c.wrote == "") || strings.Contains(got, " bytes left out ...\n") != c.rawCut {
 				t.Errorf("it wrote %.300q", got)
 			}
-			if c.limit > 0 && len(out.Wrote) > c.limit+100 {
-				t.Errorf("%d bytes are kept for a limit of %d", len(out.Wrote), c.limit)
+			if c.limit > 0 && len(out.RawOutput) > c.limit+100 {
+				t.Errorf("%d bytes are kept for a limit of %d", len(out.RawOutput), c.limit)
 			}
 		})
 	}

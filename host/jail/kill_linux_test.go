@@ -140,7 +140,7 @@ func (p *patience) over() bool {
 	return p.left < 0
 }
 
-func runAt(t *testing.T, ctx context.Context, j *Jail, dir, command string) effect.Ended {
+func runAt(t *testing.T, ctx context.Context, j *Jail, dir, command string) effect.CommandResult {
 	t.Helper()
 	limits := policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}
 	out, err := j.Run(ctx, grantFor(t, dir, command, limits), bash(dir, command))
@@ -253,7 +253,7 @@ func killHelper(t *testing.T) (early bool) {
 	}
 	command := "sleep " + mark + " & echo x >ready; wait"
 	g := grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour})
-	done := make(chan effect.Ended)
+	done := make(chan effect.CommandResult)
 	go func() {
 		out, err := j.Run(t.Context(), g, bash(dir, command))
 		if early = errors.Is(err, io.EOF); err != nil && !early {
@@ -291,7 +291,7 @@ func TestHelpersStartOneByOne(t *testing.T) {
 	for range 4 {
 		starters.Go(func() {
 			for range 25 {
-				h, err := start(t.Context(), p.world)
+				h, err := startHelper(t.Context(), p.world)
 				if err != nil {
 					t.Error(err)
 					return

@@ -23,43 +23,43 @@ import (
 // maxNamed is how many files of a kind a note names.
 const maxNamed = 5
 
-// looked is the budget for a look at a workspace; tests lower it. thorough is the budget if
+// scanBudget is the budget for a look at a workspace; tests lower it. thorough is the budget if
 // the policy hides a path, which any repository could have in its history.
-var looked, thorough = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
+var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
-// before is what lies below the mounts of a command when it starts.
-type before struct {
-	seen   *walk.Seen
-	at     time.Time
-	dir    string   // where the command runs: notes name files from there
-	hidden []string // files hidden from the command that look like secrets
-	closed []closedHistory
+// mountScan is what lies below the mounts of a command when it starts.
+type mountScan struct {
+	snapshot *walk.Snapshot
+	at       time.Time
+	dir      string   // where the command runs: notes name files from there
+	hidden   []string // files hidden from the command that look like secrets
+	closed   []closedHistory
 }
 
-// look looks at the mounts of a command, and hides what it may not see. Without mount
+// scanMounts looks at the mounts of a command, and hides what it may not see. Without mount
 // namespaces, it keeps copies of closed files, to put them back later. It adds the credentials
 // of the repository to own.
-func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*before, error) {
-	b := &before{dir: c.Dir, at: time.Now()}
+func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
+	b := &mountScan{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
 	for _, m := range p.mounts {
 		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
 	}
-	budget, hidden := looked, slices.IndexFunc(terms.Hidden, p.shows)
+	budget, hidden := scanBudget, slices.IndexFunc(terms.Hidden, p.isMounted)
 	if hidden >= 0 {
-		budget = thorough
+		budget = thoroughBudget
 	}
 	var err error
-	if b.seen, err = walk.Look(ctx, roots, terms.Masked, budget); err != nil {
+	if b.snapshot, err = walk.Scan(ctx, roots, terms.Masked, budget); err != nil {
 		return nil, fmt.Errorf("look for what a command may not see: %w", err)
 	}
-	if hidden >= 0 && !b.seen.Complete {
+	if hidden >= 0 && !b.snapshot.Complete {
 		return nil, denied(fmt.Errorf("not all repositories could be found%s, and one could remember %s, which the policy hides; mount less",
-			b.names(" (not %s)", b.seen.Unread), terms.Hidden[hidden]))
+			b.names(" (not %s)", b.snapshot.Unread), terms.Hidden[hidden]))
 	}
-	p.ownCredentials(c.Dir, own)
-	for _, s := range b.seen.Secrets {
-		if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && p.world.Namespaces {
+	p.redactGitCredentials(c.Dir, own)
+	for _, s := range b.snapshot.Secrets {
+		if _, secret := terms.Opened.SpecialForRead(paths.Guest(s.Path)); secret && p.world.Namespaces {
 			b.hidden = append(b.hidden, s.Path)
 		}
 	}
@@ -69,29 +69,29 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, own *redact.Redactor
 	}
 	if p.world.Namespaces {
 		if p.area == nil { // otherwise it shows in the changes
-			c.Pinned = b.seen.Pinned
+			c.Pinned = b.snapshot.Pinned
 		}
-		for _, closed := range b.seen.Closed {
+		for _, closed := range b.snapshot.Closed {
 			// What git writes itself, and what is asked about each time, is decided about
 			// when it is known. The rest would be refused then.
 			if p.area == nil || closed.Special.Care == paths.Closed && !closed.Special.WrittenByGit() {
 				c.ReadOnly = append(c.ReadOnly, closed.Path)
 			}
 		}
-	} else if err := b.seen.Keep(0); err != nil {
+	} else if err := b.snapshot.SaveContent(0); err != nil {
 		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
 	}
 	return b, nil
 }
 
-// lookAgain is the time after which the files that a command sees are looked at again. Looking takes at
+// rescanInterval is the time after which the files that a command sees are looked at again. Looking takes at
 // most a hundredth of the command's time. Tests lower it.
-var lookAgain = time.Second
+var rescanInterval = time.Second
 
-// appears returns a check that fails if a file looks like a secret now, and did not when the
+// newSecretCheck returns a check that fails if a file looks like a secret now, and did not when the
 // command started. It looks where the command cannot change files itself, so that somebody
 // else must have changed it.
-func (b *before) appears(ctx context.Context, p *plan, terms policy.Exec) func() error {
+func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root
 	for _, m := range p.mounts {
 		if !m.Write || p.area != nil {
@@ -99,23 +99,23 @@ func (b *before) appears(ctx context.Context, p *plan, terms policy.Exec) func()
 		}
 	}
 	known := map[string]bool{}
-	for _, s := range b.seen.Secrets {
+	for _, s := range b.snapshot.Secrets {
 		known[s.Path] = true
 	}
-	next := time.Now().Add(lookAgain)
+	next := time.Now().Add(rescanInterval)
 	return func() error {
 		begin := time.Now()
-		if begin.Before(next) || len(roots) == 0 || !p.world.Namespaces || !b.seen.Complete {
+		if begin.Before(next) || len(roots) == 0 || !p.world.Namespaces || !b.snapshot.Complete {
 			return nil
 		}
-		now, err := walk.Look(ctx, roots, terms.Masked, looked)
-		next = time.Now().Add(max(lookAgain, 100*time.Since(begin)))
+		now, err := walk.Scan(ctx, roots, terms.Masked, scanBudget)
+		next = time.Now().Add(max(rescanInterval, 100*time.Since(begin)))
 		if err != nil {
 			return nil // the next command finds out
 		}
 		for _, s := range now.Secrets {
-			if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && !known[s.Path] {
-				return &stopped{fmt.Sprintf("%s has come to look like a secret while it ran, and it could read that; what it has written is not shown, and the next command does not see the file", b.name(s.Path)), true}
+			if _, secret := terms.Opened.SpecialForRead(paths.Guest(s.Path)); secret && !known[s.Path] {
+				return &stopError{fmt.Sprintf("%s has come to look like a secret while it ran, and it could read that; what it has written is not shown, and the next command does not see the file", b.name(s.Path)), true}
 			}
 		}
 		return nil
@@ -127,28 +127,28 @@ var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
 })
 
-// hints says what was kept from the command, where that may have been its trouble.
-func (b *before) hints(ended *effect.Ended) {
+// addHints says what was kept from the command, where that may have been its trouble.
+func (b *mountScan) addHints(ended *effect.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
-	if !b.seen.Complete {
-		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
+	if !b.snapshot.Complete {
+		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.snapshot.Unread))
 	}
 	if len(b.hidden) > 0 && (cannotOpen().Match(ended.Stdout) || cannotOpen().Match(ended.Stderr)) {
 		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
 	}
 }
 
-// after takes back what the command must not have changed, and adds to the result
+// revertAndReport takes back what the command must not have changed, and adds to the result
 // what is to be said about it.
-func (b *before) after(ended *effect.Ended) {
+func (b *mountScan) revertAndReport(ended *effect.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	// What the command left has to be looked at also when its call was cancelled.
-	changes, err := b.seen.Changes(context.Background(), b.at, walk.Budget{})
+	changes, err := b.snapshot.Changes(context.Background(), b.at, walk.Budget{})
 	if err != nil {
 		note("what the command has changed could not be found out: %v", err)
 		return
 	}
-	restored := b.seen.Restore(changes)
+	restored := b.snapshot.Restore(changes)
 	taken := map[string]bool{}
 	for _, did := range []struct {
 		words string
@@ -167,7 +167,7 @@ func (b *before) after(ended *effect.Ended) {
 			note("%s: %s", did.words, clip(names, did.notes.Count))
 		}
 	}
-	said := b.changed(changes, taken)
+	said := b.describeChanges(changes, taken)
 	if len(said) > 0 {
 		note("the command %s", strings.Join(said, "; "))
 	}
@@ -176,9 +176,9 @@ func (b *before) after(ended *effect.Ended) {
 	}
 }
 
-// changed says in words what was changed, but for what was taken back. A
+// describeChanges says in words what was changed, but for what was taken back. A
 // repository is one name.
-func (b *before) changed(changes walk.Changes, taken map[string]bool) (said []string) {
+func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool) (said []string) {
 	for _, l := range []struct {
 		verb string
 		list walk.List
@@ -230,14 +230,14 @@ func why(reason string) string {
 }
 
 // name is a file as seen from where the command ran.
-func (b *before) name(file string) string {
+func (b *mountScan) name(file string) string {
 	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
 		file = rel
 	}
 	return strings.Trim(fmt.Sprintf("%q", file), `"`)
 }
 
-func (b *before) list(files []string) string {
+func (b *mountScan) list(files []string) string {
 	names := make([]string, 0, maxNamed)
 	for _, f := range files[:min(len(files), maxNamed)] {
 		names = append(names, b.name(f))
@@ -245,7 +245,7 @@ func (b *before) list(files []string) string {
 	return clip(names, len(files))
 }
 
-func (b *before) names(format string, files []string) string {
+func (b *mountScan) names(format string, files []string) string {
 	if len(files) == 0 {
 		return ""
 	}

@@ -29,8 +29,8 @@ func TestNothingTellsOfUsOrOfOthers(t *testing.T) {
 	}
 	layers := newLayers(t)
 	const command = "cd /proc/self; cat mountinfo mounts mountstats; cat /proc/keys /proc/key-users /proc/timer_list && echo told; echo end"
-	opts := Options{Home: home, Layers: layers, Caches: CacheNames}
-	var out effect.Ended
+	opts := Options{Home: home, LayersDir: layers, Caches: CacheNames}
+	var out effect.CommandResult
 	ours := []string{layers}
 	if j := newJail(t, opts); j.layered() {
 		s := newStager(t, opts)
@@ -61,7 +61,9 @@ func TestOpenFilesAreCountedOverAllProcesses(t *testing.T) {
 	const command = `touch made; for p in 1 2 3 4; do (for i in {20..70}; do eval "exec $i</dev/null" || exit 1; done; touch "$TMPDIR/$p"; exec sleep 60) & done
 		while [ ! -e "$TMPDIR/4" ]; do sleep 0.01; done; [ -z "$END" ] && wait; kill $(jobs -p); true`
 	few := func(w *wire.World) { w.Limits.AllFiles = 150 }
-	told := func(out effect.Ended) bool { return strings.Contains(strings.Join(out.Notes, "\n"), errFiles.Error()) }
+	told := func(out effect.CommandResult) bool {
+		return strings.Contains(strings.Join(out.Notes, "\n"), errTooManyFiles.Error())
+	}
 	dir := t.TempDir()
 	out := in(t, newJail(t, Options{}), dir, "END=1; "+command)
 	if ended(t, out, 0); told(out) {
@@ -88,7 +90,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 		return // there are no layers
 	}
 	home, dir := newHome(t)
-	opts := Options{Home: home, Layers: newLayers(t), Caches: CacheNames}
+	opts := Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames}
 	run := func(command string) string {
 		j := newJail(t, opts)
 		out := in(t, j, dir, command)
@@ -98,7 +100,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 		return string(out.Stdout)
 	}
 	run(`cd ~/.cache/go-build && mkdir -p $(printf 'd/%.0s' {1..100})`)
-	boots, err := filepath.Glob(filepath.Join(opts.Layers, "*", "boot"))
+	boots, err := filepath.Glob(filepath.Join(opts.LayersDir, "*", "boot"))
 	if err != nil || len(boots) != 1 {
 		t.Fatalf("there are the layers %q: %v", boots, err)
 	}
@@ -110,7 +112,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 		t.Errorf("it sees %q", said)
 	}
 	gone := func() []string {
-		names, _ := filepath.Glob(filepath.Join(opts.Layers, "stockade-gone-*/*/go-build*/d"))
+		names, _ := filepath.Glob(filepath.Join(opts.LayersDir, "stockade-gone-*/*/go-build*/d"))
 		return names
 	}
 	if names := gone(); len(names) != 1 {
@@ -119,7 +121,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	beneath.Sweep(opts.Layers)
+	beneath.Sweep(opts.LayersDir)
 	beneath.AwaitRemovals(time.Minute)
 	if names := gone(); len(names) != 0 {
 		t.Errorf("there is still %q", names)

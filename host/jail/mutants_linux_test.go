@@ -79,7 +79,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	// How a mutant learns what it is without is not in the helper that we ship.
-	fd, err := image()
+	fd, err := helperImage()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,18 +136,18 @@ func withoutLayers(t *testing.T, helper []byte, another bool, missing []string) 
 		t.Fatal(err)
 	}
 	f.Close()
-	oldImage, oldNamespaces := image, namespaces
+	oldImage, oldNamespaces := helperImage, namespaces
 	t.Cleanup(func() {
-		image, namespaces = oldImage, oldNamespaces
+		helperImage, namespaces = oldImage, oldNamespaces
 		_ = unix.Close(fd)
 	})
-	image = func() (int, error) { return fd, nil }
+	helperImage = func() (int, error) { return fd, nil }
 	index := 0
 	for _, layer := range missing {
 		namespaces &^= layerNamespaces[layer]
 		index = max(index, layerKinds[layer])
 	}
-	k := kinds[index]
+	k := mechanisms[index]
 	j := jailOf(t, k)
 
 	uid := os.Getuid()

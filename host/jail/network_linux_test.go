@@ -61,7 +61,7 @@ func TestACommandReachesGrantedHostsOnly(t *testing.T) {
 		return fmt.Sprintf(`curl -sS --max-time 5 http://%[1]s/; curl -sS --max-time 5 --noproxy '*' http://%[1]s/; env -u http_proxy curl -sS --max-time 5 http://%[1]s/; (echo >/dev/tcp/%[2]s/%[3]s) 2>&1; `, addr, host, port) +
 			fmt.Sprintf(`curl -sS --max-time 5 --proxytunnel http://%s/; python3 -c 'import socket; socket.create_connection(("%s", %s))' 2>&1 | tail -1; true`, addr, host, port)
 	}
-	run := func(online bool, command string) effect.Ended {
+	run := func(online bool, command string) effect.CommandResult {
 		t.Helper()
 		opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Network: network.New([]network.Rule{rule})}
 		out, err := j.Run(t.Context(), grantOf(t, dir, map[string]any{"command": command, "network": online}, opts), bash(dir, command))
@@ -114,7 +114,7 @@ func TestWhoTriedTheNetworkIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := run(t, t.TempDir(), c.command, c.limits)
 			want := c.least > 0 && policy.Tier(*tier) >= min(c.least, 2) && (c.least < 3 || !*noRoot)
-			if told := slices.Contains(out.Notes, noNetwork); told != want {
+			if told := slices.Contains(out.Notes, noNetworkNote); told != want {
 				t.Errorf("%s, %q", describe(out), out.Notes)
 			}
 		})

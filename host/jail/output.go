@@ -8,29 +8,29 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// kept keeps what is written to it and, with a screen, what a terminal shows of it.
-type kept struct {
+// outputBuffer keeps what is written to it and, with a screen, what a terminal shows of it.
+type outputBuffer struct {
 	*headTail
-	screen *visible.Screen // writes to clean; may be nil
-	clean  *redact.Writer  // writes to shown: the screen can join the parts of a secret
-	shown  *headTail
+	screen     *visible.Screen // writes to clean; may be nil
+	clean      *redact.Writer  // writes to shown: the screen can join the parts of a secret
+	screenText *headTail
 }
 
-func (k *kept) Write(p []byte) (int, error) {
+func (k *outputBuffer) Write(p []byte) (int, error) {
 	if k.screen != nil {
 		_, _ = k.screen.Write(p)
 	}
 	return k.headTail.Write(p)
 }
 
-// show ends the text. It returns what a terminal shows of it, or the text itself without a screen.
-func (k *kept) show() *headTail {
+// finish ends the text. It returns what a terminal shows of it, or the text itself without a screen.
+func (k *outputBuffer) finish() *headTail {
 	if k.screen == nil {
 		return k.headTail
 	}
 	k.screen.Flush()
 	_ = k.clean.Flush()
-	return k.shown
+	return k.screenText
 }
 
 // headTail keeps the first and the last half of its limit of what is written
@@ -72,7 +72,7 @@ func (h *headTail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (h *headTail) cut() bool {
+func (h *headTail) isCut() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.total > int64(len(h.head)+len(h.tail))

@@ -18,7 +18,7 @@ import (
 // standing is the rights by which commands differ when they share caches.
 type standing struct {
 	arguments map[string]any
-	changes   policy.Changes
+	changes   policy.ChangesMode
 	reads     []string // files that look like secrets
 }
 
@@ -32,14 +32,14 @@ var standings = map[string]standing{
 
 // as runs a command with a standing. If its call has to wait for an answer, the
 // answer is given.
-func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect.Ended {
+func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect.CommandResult {
 	t.Helper()
 	of := standings[name]
 	rule, err := network.ParseRule("example.com")
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging, Changes: of.changes, Network: network.New([]network.Rule{rule})}
+	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, WhyNotStaged: s.WhyNotStaged, Changes: of.changes, Network: network.New([]network.Rule{rule})}
 	if of.reads != nil {
 		opts.Rules = append(opts.Rules, policy.Rule{Effect: policy.Allow, Tool: "bash", Reads: of.reads, Source: policy.SourceFlag})
 	}
@@ -48,7 +48,7 @@ func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect
 		arguments[k] = v
 	}
 	cmd := bash(dir, command)
-	cmd.Show, cmd.MergeStderr = s.show, s.show != nil
+	cmd.OnOutput, cmd.MergeStderr = s.show, s.show != nil
 	d := decisionOf(t, dir, arguments, opts)
 	grant, err := d.Rehearse()
 	if !d.CanRehearse() {
@@ -72,7 +72,7 @@ func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect
 	}
 	if cmd.Stage != nil {
 		if answer {
-			cmd.Stage.Keep()
+			cmd.Stage.KeepCaches()
 		}
 		if err := cmd.Stage.Drop(); err != nil {
 			t.Error(err)
@@ -98,8 +98,8 @@ func TestWhoSharesCaches(t *testing.T) {
 	home, dir := newHome(t)
 	files(t, dir, map[string]string{".env": "x"})
 	layers := newLayers(t)
-	s := newStager(t, Options{Home: home, Layers: layers, Caches: CacheNames, Proxy: proxy(t)})
-	other := newStager(t, Options{Home: home, Layers: layers, Caches: CacheNames, Proxy: proxy(t)}) // of another process
+	s := newStager(t, Options{Home: home, LayersDir: layers, Caches: CacheNames, Proxy: proxy(t)})
+	other := newStager(t, Options{Home: home, LayersDir: layers, Caches: CacheNames, Proxy: proxy(t)}) // of another process
 	const sources = "go/pkg/mod .cargo/registry .cargo/git .npm/_cacache .npm/_npx .cache/pip"
 	writes := map[string]struct {
 		by, to string
@@ -184,7 +184,7 @@ func goHome(t *testing.T) (home, dir string) {
 		"p.go":   "package p\n\nimport \"example.com/m\"\n\nvar Says = m.Says\n", // which needs no standard library
 	})
 	outside := exec.Command("go", "mod", "tidy")
-	outside.Dir, outside.Env = dir, []string{"HOME=" + home, "PATH=" + path, "GOPROXY=file://" + registry, "GONOSUMDB=*", "GOFLAGS=-mod=mod"}
+	outside.Dir, outside.Env = dir, []string{"HOME=" + home, "PATH=" + systemPath, "GOPROXY=file://" + registry, "GONOSUMDB=*", "GOFLAGS=-mod=mod"}
 	if out, err := outside.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -197,7 +197,7 @@ func TestSourcesCannotBePoisoned(t *testing.T) {
 		return // sources can only be read
 	}
 	home, dir := goHome(t)
-	s := newStager(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames, Proxy: proxy(t)})
+	s := newStager(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames, Proxy: proxy(t)})
 	const build = "go build -o $TMPDIR/p.a . && grep -ao 'good\\|evil' ~/go/pkg/mod/example.com/m@v1.0.0/m.go $TMPDIR/p.a | sed 's/.*://' | sort -u"
 	poison := "chmod -R u+w ~/go/pkg/mod && find ~/go/pkg/mod -name m.go -exec sed -i s/good/evil/ {} + && " + build
 	if out := s.as(t, "unasked", dir, poison, true); string(out.Stdout) != "evil\n" {
@@ -226,22 +226,22 @@ func TestCachesAreBounded(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return
 	}
-	defer func(q, o amount) { layerQuota, othersTake = q, o }(layerQuota, othersTake)
+	defer func(q, o diskUse) { layerQuota, othersShare = q, o }(layerQuota, othersShare)
 	home, dir := newHome(t)
 	for name, c := range map[string]struct {
-		quota   amount
+		quota   diskUse
 		command string
 	}{
-		"bytes":                 {amount{64 << 20, 400_000}, "dd if=/dev/zero of=big bs=1M count=4000 status=none"},
-		"names":                 {amount{4 << 30, 2000}, "for i in $(seq 200000); do : >$i; done"},
-		"directories":           {amount{4 << 30, 2000}, "for i in $(seq 200); do mkdir -p $i/$(seq -s / 400); done; sleep 60"},
-		"all layers together":   {amount{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_cacache; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
-		"a file without a name": {amount{64 << 20, 2000}, "exec 3>gone; rm gone; dd if=/dev/zero bs=1M count=700 status=none >&3; sleep 20"},
-		"a place to hide in":    {amount{64 << 20, 2000}, "mkdir h; cd h; for i in $(seq 20); do dd if=/dev/zero of=$i bs=1M count=50 status=none; chmod 300 .; done; sleep 60"},
+		"bytes":                 {diskUse{64 << 20, 400_000}, "dd if=/dev/zero of=big bs=1M count=4000 status=none"},
+		"names":                 {diskUse{4 << 30, 2000}, "for i in $(seq 200000); do : >$i; done"},
+		"directories":           {diskUse{4 << 30, 2000}, "for i in $(seq 200); do mkdir -p $i/$(seq -s / 400); done; sleep 60"},
+		"all layers together":   {diskUse{64 << 20, 400_000}, "for d in go/pkg/mod .cargo/registry .cargo/git .npm/_cacache; do dd if=/dev/zero of=$HOME/$d/big bs=1M count=60 status=none; done; sleep 60"},
+		"a file without a name": {diskUse{64 << 20, 2000}, "exec 3>gone; rm gone; dd if=/dev/zero bs=1M count=700 status=none >&3; sleep 20"},
+		"a place to hide in":    {diskUse{64 << 20, 2000}, "mkdir h; cd h; for i in $(seq 20); do dd if=/dev/zero of=$i bs=1M count=50 status=none; chmod 300 .; done; sleep 60"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			layerQuota, othersTake = c.quota, amount{256 << 20, 100_000}
-			s := newStager(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+			layerQuota, othersShare = c.quota, diskUse{256 << 20, 100_000}
+			s := newStager(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
 			ended(t, s.as(t, "unasked", dir, "echo kept >~/.cache/go-build/before", true), 0)
 			out := s.as(t, "unasked", dir, "cd ~/.cache/go-build; echo x >after; "+c.command, true)
 			if out.Signal == nil || !strings.Contains(strings.Join(out.Notes, "\n"), "it has written") {

@@ -74,18 +74,18 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		script := fmt.Sprintf("printf '%%090d%s' 0; printf '%s%%0200d%s' 0; printf '%%090d%s%%0200d' 0 0 >&2", leak[:5], leak[5:], leak, leak)
 		for _, merged := range []bool{false, true} {
 			cmd := bash(dir, script)
-			cmd.MergeStderr, cmd.Terminal = merged, true
+			cmd.MergeStderr, cmd.RenderTerminal = merged, true
 			out, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd)
 			if err != nil || !out.Truncated {
 				t.Fatalf("%s, %v", describe(out), err)
 			}
-			if p := piece(leak, slices.Concat(out.Stdout, out.Stderr, out.Wrote)); p != "" {
+			if p := piece(leak, slices.Concat(out.Stdout, out.Stderr, out.RawOutput)); p != "" {
 				t.Errorf("%s, merged %v: %q is in %s", form, merged, p, describe(out))
 			}
 		}
 		script = fmt.Sprintf("printf '%%s\\033[0m%%s\\n' '%s' '%s'", leak[:9], leak[9:]) // together on the screen
 		cmd := bash(dir, script)
-		cmd.Terminal = true
+		cmd.RenderTerminal = true
 		shown, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{}), cmd)
 		if err != nil || piece(leak, shown.Stdout) != "" {
 			t.Errorf("%s: %s, %v", form, describe(shown), err)
@@ -113,7 +113,7 @@ func TestTheBeginningIsShown(t *testing.T) {
 		dir := t.TempDir()
 		cmd := bash(dir, command)
 		var shown []string
-		cmd.MergeStderr, cmd.Show = true, func(text string) { shown = append(shown, text) }
+		cmd.MergeStderr, cmd.OnOutput = true, func(text string) { shown = append(shown, text) }
 		ended, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestTheBeginningIsShown(t *testing.T) {
 			t.Errorf("%s: the secret is shown", command)
 		}
 		if want == "" && len(ended.Stdout) > 0 {
-			if len(all) != maxShown || !strings.HasPrefix(string(ended.Stdout), all[:1000]) {
+			if len(all) != maxLiveBytes || !strings.HasPrefix(string(ended.Stdout), all[:1000]) {
 				t.Errorf("%s: %d bytes were shown: %.100q", command, len(all), all)
 			}
 		} else if all != want || all != string(ended.Stdout) {

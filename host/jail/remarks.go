@@ -7,28 +7,28 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 )
 
-const yourself = "the keys and passwords for that are not in the jail: a person has to run it outside"
+const credentialsNote = "the keys and passwords for that are not in the jail: a person has to run it outside"
 
-const noNetwork = "the command needs the network, and has none: a call with network true is asked about, and reaches the hosts that a person allows with --allow-net HOST"
+const noNetworkNote = "the command needs the network, and has none: a call with network true is asked about, and reaches the hosts that a person allows with --allow-net HOST"
 
-const tooMany = "a process in the jail may have 8192 files open, and a command half of the inotify instances and watches that the user may have: close some, or watch fewer"
+const tooManyFilesNote = "a process in the jail may have 8192 files open, and a command half of the inotify instances and watches that the user may have: close some, or watch fewer"
 
 // remarks are what is said about a command that did not succeed and wrote this.
 var remarks = []struct{ wrote, note string }{
 	{"Value too large for defined data type", `where it says "Value too large", a file belongs to another user or group: what keeps changes apart cannot change that, and a rule with "changes direct" can`},
-	{"Too many open files", tooMany},
-	{"file watchers reached", tooMany},
-	{"inotify watch limit", tooMany},
-	{"gpg failed to sign the data", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
-	{"Couldn't load public key", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
-	{"cannot run ssh", yourself},
-	{"Could not read from remote repository", yourself},
-	{"could not read Username for", yourself},
-	{"could not read Password for", yourself},
+	{"Too many open files", tooManyFilesNote},
+	{"file watchers reached", tooManyFilesNote},
+	{"inotify watch limit", tooManyFilesNote},
+	{"gpg failed to sign the data", credentialsNote + ", or sign nothing (git -c commit.gpgsign=false)"},
+	{"Couldn't load public key", credentialsNote + ", or sign nothing (git -c commit.gpgsign=false)"},
+	{"cannot run ssh", credentialsNote},
+	{"Could not read from remote repository", credentialsNote},
+	{"could not read Username for", credentialsNote},
+	{"could not read Password for", credentialsNote},
 }
 
 // remark adds what a person would wonder about.
-func remark(ended *effect.Ended) {
+func remark(ended *effect.CommandResult) {
 	if ended.Code != nil && *ended.Code == 0 {
 		return
 	}

@@ -258,8 +258,8 @@ func TestASecretThatAppears(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // nothing is staged
 	}
-	defer func(d time.Duration) { lookAgain = d }(lookAgain)
-	lookAgain = 10 * time.Millisecond
+	defer func(d time.Duration) { rescanInterval = d }(rescanInterval)
+	rescanInterval = 10 * time.Millisecond
 	const looks = "echo ready; for i in $(seq 1000); do cat .env; printf '\\r'; sleep 0.03; done 2>&1; echo end"
 	for name, c := range map[string]struct {
 		standing, command string
@@ -283,7 +283,7 @@ func TestASecretThatAppears(t *testing.T) {
 			out := s.as(t, c.standing, dir, c.command, true)
 			s.show = nil
 			says := strings.Contains(strings.Join(out.Notes, "\n"), " has come to look like a secret")
-			if ended := out.Signal != nil; ended != c.ended || says != c.ended || c.ended && len(out.Stdout)+len(out.Wrote) > 0 {
+			if ended := out.Signal != nil; ended != c.ended || says != c.ended || c.ended && len(out.Stdout)+len(out.RawOutput) > 0 {
 				t.Errorf("%s, %q", describe(out), out.Notes)
 			}
 			if out := s.as(t, c.standing, dir, "cat "+c.theirs+" .env", true); c.ended && strings.Contains(string(out.Stdout), "hunter2") {

@@ -54,7 +54,7 @@ func newStager(t testing.TB, opts Options) *stager {
 }
 
 // run runs a command of which nothing is made yet.
-func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set) {
+func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.CommandResult, *stage.Set) {
 	t.Helper()
 	ended, set, err := s.try(t, dir, command, opts)
 	if err != nil {
@@ -64,13 +64,13 @@ func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (ef
 }
 
 // try is run of a command whose changes may be too much.
-func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set, error) {
+func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (effect.CommandResult, *stage.Set, error) {
 	t.Helper()
 	if opts.Mounts == nil {
 		opts.Mounts = []policy.Mount{{Host: dir, Write: true}}
 	}
-	opts.Staging = s.Staging
-	if why := s.Staging(opts.Mounts); why != "" {
+	opts.WhyNotStaged = s.WhyNotStaged
+	if why := s.WhyNotStaged(opts.Mounts); why != "" {
 		t.Fatal("nothing is staged: ", why)
 	}
 	set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
@@ -276,11 +276,11 @@ func TestAStagedCommandRunsAgain(t *testing.T) {
 	const command = "echo here >> a; echo ready; until grep -q yes go; do :; done; cat a"
 	cmd := bash(dir, command)
 	cmd.Stage, cmd.MergeStderr = set, true
-	cmd.Show = func(string) {
+	cmd.OnOutput = func(string) {
 		write("a", "two\n")
 		write("go", "yes") // in place, so that the command sees it
 	}
-	ended, err := s.Run(t.Context(), grantWith(t, dir, command, policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging}), cmd)
+	ended, err := s.Run(t.Context(), grantWith(t, dir, command, policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, WhyNotStaged: s.WhyNotStaged}), cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestTheNextPlaceForAStage(t *testing.T) {
 	mounts := []policy.Mount{{Host: t.TempDir(), Write: true}}
 	for want, areas := range map[string][]*stage.Area{"": {bad, good}, "there is no place for what they change: the directory cannot be made": {bad}, "there is no place for what they change": nil} {
 		j := newJail(t, Options{Areas: slices.Values(areas)})
-		if why := j.Staging(mounts); why != want {
+		if why := j.WhyNotStaged(mounts); why != want {
 			t.Errorf("%d places: %q", len(areas), why)
 		}
 		if err := j.Close(); err != nil {
@@ -345,10 +345,10 @@ func TestALargeWorkspaceIsAskedAboutFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	defer func(most walk.Budget) { looked = most }(looked)
-	looked.Names = 2
+	defer func(most walk.Budget) { scanBudget = most }(scanBudget)
+	scanBudget.Names = 2
 	command := "echo ran"
-	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging}
+	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, WhyNotStaged: s.WhyNotStaged}
 	for _, rehearsal := range []bool{true, false} {
 		set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
 		if err != nil {

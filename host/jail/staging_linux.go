@@ -20,10 +20,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Staging says why commands with these mounts cannot run on a stage: what they
+// WhyNotStaged says why commands with these mounts cannot run on a stage: what they
 // change would be changed at once. It is empty where they can. What is not known
 // yet is tried, which takes some milliseconds.
-func (j *Jail) Staging(mounts []policy.Mount) string {
+func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	_, k := j.tiers()
 	if !k.newRoot {
 		return "nothing can be mounted for a command here"
@@ -32,29 +32,29 @@ func (j *Jail) Staging(mounts []policy.Mount) string {
 		if !m.Write {
 			continue
 		}
-		if why := unstaged(m.Host); why != "" {
+		if why := whyNotStaged(m.Host); why != "" {
 			return why
 		}
 	}
-	_, why := j.stageArea(k)
+	_, why := j.findStageArea(k)
 	return why
 }
 
-// remote are file systems whose times are those of another clock, or that an overlay
+// unstageableFS are file systems whose times are those of another clock, or that an overlay
 // does not take.
-var remote = map[int64]string{
+var unstageableFS = map[int64]string{
 	unix.NFS_SUPER_MAGIC: "NFS", unix.FUSE_SUPER_MAGIC: "FUSE", unix.V9FS_MAGIC: "9p", unix.SMB_SUPER_MAGIC: "SMB",
 	unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.AFS_SUPER_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
 }
 
-// unstaged says why nothing can lie over a directory, or is empty.
-func unstaged(dir string) string {
+// whyNotStaged says why nothing can lie over a directory, or is empty.
+func whyNotStaged(dir string) string {
 	var st unix.Stat_t
 	var sys unix.Statfs_t
 	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &sys)); err != nil {
 		return fmt.Sprintf("%s: %v", dir, err)
 	}
-	if name, ok := remote[int64(sys.Type)]; ok {
+	if name, ok := unstageableFS[int64(sys.Type)]; ok {
 		return fmt.Sprintf("%s is on %s", dir, name)
 	}
 	if beneath.HoldsMountPoint(dir) {
@@ -68,35 +68,35 @@ func unstaged(dir string) string {
 	return ""
 }
 
-// stageArea is where the changes of commands are kept; nil: nowhere, and why.
-func (j *Jail) stageArea(k kind) (*stage.Area, string) {
-	j.stages.Lock()
-	defer j.stages.Unlock()
-	if j.area != nil || j.noArea != "" {
-		return j.area, j.noArea
+// findStageArea is where the changes of commands are kept; nil: nowhere, and why.
+func (j *Jail) findStageArea(k mechanism) (*stage.Area, string) {
+	j.areaMu.Lock()
+	defer j.areaMu.Unlock()
+	if j.area != nil || j.whyNoArea != "" {
+		return j.area, j.whyNoArea
 	}
-	j.noArea = "there is no place for what they change"
+	j.whyNoArea = "there is no place for what they change"
 	if j.Areas == nil {
-		return nil, j.noArea
+		return nil, j.whyNoArea
 	}
 	first := true
 	for area := range j.Areas {
 		err := tryStage(k, area)
 		if err == nil {
-			j.area, j.noArea = area, ""
+			j.area, j.whyNoArea = area, ""
 			break
 		}
 		if first {
-			j.noArea += ": " + err.Error()
+			j.whyNoArea += ": " + err.Error()
 		}
 		first = false
 	}
-	return j.area, j.noArea
+	return j.area, j.whyNoArea
 }
 
 // tryStage runs a command on a stage in an area. That an overlay can be mounted says
 // little: on some file systems it loses what it notes.
-func tryStage(k kind, area *stage.Area) error {
+func tryStage(k mechanism, area *stage.Area) error {
 	if area.Dir() == "" {
 		return errors.New("the directory cannot be made")
 	}
@@ -108,22 +108,22 @@ func tryStage(k kind, area *stage.Area) error {
 	if err := errors.Join(os.Mkdir(filepath.Join(lower, "d"), 0o755), os.WriteFile(filepath.Join(lower, "d", "old"), nil, 0o600)); err != nil {
 		return err
 	}
-	stage.Wrote() // or the file seems to be changed while the command runs, which a clock's tick decides
-	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
+	stage.NoteWrite() // or the file seems to be changed while the command runs, which a clock's tick decides
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	p := plan{world: k.bare(), area: area}
+	p := plan{world: k.bareWorld(), area: area}
 	p.world.Binds = append(p.world.Binds, wire.Bind{Path: lower, Write: true})
 	h, err := p.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.kill()
-	since := stage.Now()
+	since := stage.FileClockNow()
 	var silent *redact.Redactor
 	out := streams{stdout: silent.Writer(io.Discard)}
 	out.stderr = out.stdout
 	ended, err := h.run(ctx, wire.Command{
-		Program: "/bin/sh", Argv: []string{"sh", "-c", "rm -r d && mkdir d && echo new >d/new"}, Dir: lower, Env: environment(path, "/run/home", "/tmp", lower),
+		Program: "/bin/sh", Argv: []string{"sh", "-c", "rm -r d && mkdir d && echo new >d/new"}, Dir: lower, Env: environment(systemPath, "/run/home", "/tmp", lower),
 	}, out, nil)
 	if err == nil && (ended.Code == nil || *ended.Code != 0) {
 		err = errors.New("a command failed on it")
@@ -136,7 +136,7 @@ func tryStage(k kind, area *stage.Area) error {
 		return err
 	}
 	defer func() { _ = set.Drop() }()
-	if err := h.collect(ctx, set, since); err != nil {
+	if err := h.collectChanges(ctx, set, since); err != nil {
 		return err
 	}
 	changes, err := set.Changes(ctx)
@@ -153,40 +153,40 @@ func tryStage(k kind, area *stage.Area) error {
 // changes, and never more than half of what there is.
 var maxStaged uint64 = 8 << 30
 
-var errFull = &stopped{why: "it has taken too much room on the disk where what it changes is kept apart"}
+var errFull = &stopError{why: "it has taken too much room on the disk where what it changes is kept apart"}
 
-// errFiles is the error of a command that the helper has ended because of its open files.
-var errFiles = &stopped{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
+// errTooManyFiles is the error of a command that the helper has ended because of its open files.
+var errTooManyFiles = &stopError{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
-// leastRoom is the number of bytes that must be free, or else the result notes that the disk is full.
-const leastRoom = 1 << 20
+// minFreeBytes is the number of bytes that must be free, or else the result notes that the disk is full.
+const minFreeBytes = 1 << 20
 
 // full returns a note for each directory that the command may change and whose disk is full.
 func (p plan) full() (notes []string) {
 	for _, m := range p.mounts {
-		if free := freeIn(m.Host); m.Write && free.Bytes < leastRoom {
+		if free := freeSpace(m.Host); m.Write && free.Bytes < minFreeBytes {
 			notes = append(notes, fmt.Sprintf("the disk is full where %s is: remove something before you go on", m.Host))
 		}
 	}
 	return notes
 }
 
-// room returns a check that fails if free space has shrunk by maxStaged, or by half if that is
+// freeSpaceCheck returns a check that fails if free space has shrunk by maxStaged, or by half if that is
 // less. Space that others take at the same time counts, too.
-func room(dir string) func() error {
-	begin := freeIn(dir)
+func freeSpaceCheck(dir string) func() error {
+	begin := freeSpace(dir)
 	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
 	return func() error {
-		if now := freeIn(dir); now.Bytes < least {
+		if now := freeSpace(dir); now.Bytes < least {
 			return errFull
 		}
 		return nil
 	}
 }
 
-// watched returns a context that ends with the first error of the checks, which run every
+// withChecks returns a context that ends with the first error of the checks, which run every
 // 100 ms. stop ends the checks, and returns the error that has ended the context, or nil.
-func watched(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
+func withChecks(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ticker, done := time.NewTicker(100*time.Millisecond), make(chan struct{})
 	go func() {
@@ -216,18 +216,18 @@ func watched(ctx context.Context, checks ...func() error) (_ context.Context, st
 	}
 }
 
-// onStage has the changes of the command kept apart.
-func (p *plan) onStage(j *Jail) error {
+// useStage has the changes of the command kept apart.
+func (p *plan) useStage(j *Jail) error {
 	_, k := j.tiers()
-	if why := j.Staging(p.mounts); why != "" {
+	if why := j.WhyNotStaged(p.mounts); why != "" {
 		return denied(fmt.Errorf("the changes of the command were to be kept apart, and cannot be: %s", why))
 	}
-	p.area, _ = j.stageArea(k)
+	p.area, _ = j.findStageArea(k)
 	return nil
 }
 
-// stage gives what the command may change in a world layers for that.
-func (p plan) stage(w *wire.World) (layers []*stage.Layer, err error) {
+// addStageLayers gives what the command may change in a world layers for that.
+func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	w.Binds = slices.Clone(w.Binds)
 	for i, b := range w.Binds {
 		if !b.Write || b.Device {
@@ -246,11 +246,11 @@ func (p plan) stage(w *wire.World) (layers []*stage.Layer, err error) {
 	return layers, nil
 }
 
-// collect hands what the command has changed to a set. Of a set that could not take
+// collectChanges hands what the command has changed to a set. Of a set that could not take
 // it nothing is left.
-func (h *helper) collect(ctx context.Context, set *stage.Set, since time.Time) error {
-	layers := h.stages
-	h.stages = nil
+func (h *helper) collectChanges(ctx context.Context, set *stage.Set, since time.Time) error {
+	layers := h.stageLayers
+	h.stageLayers = nil
 	for i, l := range layers {
 		if err := set.Collect(ctx, l, since); err != nil {
 			for _, l := range layers[i+1:] {

@@ -26,8 +26,8 @@ import (
 
 const platform = runtime.GOOS + "_" + runtime.GOARCH
 
-// image is a file in memory with the helper, which nobody can change any more.
-var image = sync.OnceValues(func() (int, error) {
+// helperImage is a file in memory with the helper, which nobody can change any more.
+var helperImage = sync.OnceValues(func() (int, error) {
 	program, err := dist.ReadFile("dist/" + platform)
 	if err != nil {
 		return -1, fmt.Errorf("this program was built without the helper of the jail for %s: build it with make", platform)
@@ -59,27 +59,27 @@ var image = sync.OnceValues(func() (int, error) {
 
 // helper is one that has built its world.
 type helper struct {
-	world  wire.World
-	cmd    *exec.Cmd
-	socket *os.File   // ours, blocking
-	mounts *os.File   // tells of changes of what is mounted here since it was started
-	routes []*os.File // the counters of its own network; empty: it has no network of its own
-	ready  wire.Ready
-	gone   chan struct{}  // closed when the process has ended
-	clean  []func()       // what has to be done then
-	notes  []string       // of what the world has not
-	layers *held          // on caches, until the command has run; nil: none
-	stages []*stage.Layer // what takes the changes of a staged command; with it they are dropped
+	world       wire.World
+	cmd         *exec.Cmd
+	socket      *os.File   // ours, blocking
+	mounts      *os.File   // tells of changes of what is mounted here since it was started
+	routes      []*os.File // the counters of its own network; empty: it has no network of its own
+	ready       wire.Ready
+	exited      chan struct{}  // closed when the process has ended
+	cleanups    []func()       // what has to be done then
+	notes       []string       // of what the world has not
+	layers      *layerSet      // on caches, until the command has run; nil: none
+	stageLayers []*stage.Layer // what takes the changes of a staged command; with it they are dropped
 }
 
-// forking has one helper start at a time. Package syscall lets many: each waits on
+// forkMu has one helper start at a time. Package syscall lets many: each waits on
 // a pipe until its ids are mapped, and those that are forked meanwhile hold the pipe
 // open. If this program is killed then, they wait for each other for ever.
-var forking sync.Mutex
+var forkMu sync.Mutex
 
-// start starts a helper and has it build a world.
-func start(ctx context.Context, w wire.World) (*helper, error) {
-	fd, err := image()
+// startHelper starts a helper and has it build a world.
+func startHelper(ctx context.Context, w wire.World) (*helper, error) {
+	fd, err := helperImage()
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	}
 	theirs := os.NewFile(uintptr(pair[1]), "helper")
 	defer theirs.Close()
-	h := &helper{world: w, socket: os.NewFile(uintptr(pair[0]), "jail"), gone: make(chan struct{})}
+	h := &helper{world: w, socket: os.NewFile(uintptr(pair[0]), "jail"), exited: make(chan struct{})}
 	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		h.socket.Close()
@@ -104,9 +104,9 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	c.SysProcAttr = attributes(w)
 	closeOnExec()
 	h.cmd = c
-	forking.Lock()
+	forkMu.Lock()
 	err = c.Start()
-	forking.Unlock()
+	forkMu.Unlock()
 	if err != nil {
 		h.release()
 		if w.Namespaces {
@@ -117,7 +117,7 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	theirs.Close()
 	go func() {
 		_ = c.Wait()
-		close(h.gone)
+		close(h.exited)
 	}()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	if err = wire.Send(h.fd(), w); err != nil {
@@ -165,22 +165,22 @@ func (h *helper) kill() {
 	if h.alive() {
 		h.interrupt()
 	}
-	<-h.gone
+	<-h.exited
 	h.release()
 }
 
 func (h *helper) alive() bool {
 	select {
-	case <-h.gone:
+	case <-h.exited:
 		return false
 	default:
 		return true
 	}
 }
 
-// current reports whether what is mounted here is what the helper has taken. It says
+// mountsUnchanged reports whether what is mounted here is what the helper has taken. It says
 // no once.
-func (h *helper) current() bool {
+func (h *helper) mountsUnchanged() bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.mounts.Fd()), Events: unix.POLLPRI}}, 0)
 	return n == 0 && err == nil
 }
@@ -188,9 +188,9 @@ func (h *helper) current() bool {
 // noRoutes matches a counter OutNoRoutes that is not 0.
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
-// outward reports whether a command tried to leave its own network. It connected to an address
+// triedNetwork reports whether a command tried to leave its own network. It connected to an address
 // without a route, or it was Go, whose environment tells it not to try.
-func (h *helper) outward(ended *effect.Ended) bool {
+func (h *helper) triedNetwork(ended *effect.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)
 		return noRoutes().Match(text) || bytes.Contains(slices.Concat(ended.Stdout, ended.Stderr), []byte("disabled by GOPROXY=off"))
@@ -199,7 +199,7 @@ func (h *helper) outward(ended *effect.Ended) bool {
 
 // cpu is what a helper that has ended, and all it has waited for, have used.
 func (h *helper) cpu() time.Duration {
-	<-h.gone
+	<-h.exited
 	return h.cmd.ProcessState.UserTime() + h.cmd.ProcessState.SystemTime()
 }
 
@@ -210,16 +210,16 @@ func (h *helper) release() {
 	for _, f := range h.routes {
 		f.Close()
 	}
-	for _, f := range h.clean {
+	for _, f := range h.cleanups {
 		f()
 	}
-	for _, l := range h.stages {
+	for _, l := range h.stageLayers {
 		l.Drop()
 	}
 	if h.layers != nil {
 		h.layers.release()
 	}
-	h.clean, h.stages, h.layers = nil, nil, nil
+	h.cleanups, h.stageLayers, h.layers = nil, nil, nil
 }
 
 // namespaces are what a command has of its own: all but the last also where it has
@@ -264,9 +264,9 @@ func explain(err error) error {
 	return err
 }
 
-// command starts the command in the world of the helper, which is used up by it.
+// startCommand starts the command in the world of the helper, which is used up by it.
 // The listener, if the world has a network, is in there.
-func (h *helper) command(c wire.Command, stdout, stderr *os.File) (net.Listener, error) {
+func (h *helper) startCommand(c wire.Command, stdout, stderr *os.File) (net.Listener, error) {
 	if err := wire.Send(h.fd(), c, int(stdout.Fd()), int(stderr.Fd())); err != nil {
 		return nil, fmt.Errorf("tell the helper: %w", err)
 	}
@@ -283,10 +283,10 @@ func (h *helper) command(c wire.Command, stdout, stderr *os.File) (net.Listener,
 	return net.FileListener(socket)
 }
 
-// ended waits for the end of the command, and of all that it has started.
-func (h *helper) ended() (out wire.Ended, err error) {
+// waitEnded waits for the end of the command, and of all that it has started.
+func (h *helper) waitEnded() (out wire.Ended, err error) {
 	if _, err = wire.Receive(h.fd(), &out); err != nil {
-		<-h.gone
+		<-h.exited
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New("the helper was killed")

@@ -14,21 +14,21 @@ var dist embed.FS
 
 // Tiers says how far processes are confined here.
 type Tiers struct {
-	Tier policy.Tier
-	Has  string // what confines them in it; empty: nothing
+	Tier      policy.Tier
+	Mechanism string // what confines them in it; empty: nothing
 	// Landlock is the version of its ABI; 0: there is none.
 	Landlock int
-	// Lacks says, for each better way to confine, the best first, why it is not to
+	// Unavailable says, for each better way to confine, the best first, why it is not to
 	// be had.
-	Lacks []Lack
+	Unavailable []Unavailable
 }
 
-// Lack is a way to confine that is not to be had here.
-type Lack struct {
-	Tier  policy.Tier // that it would be; 0: all of them
-	Needs string      // what it consists of
-	Why   string      // what failed
-	Cause Cause
+// Unavailable is a way to confine that is not to be had here.
+type Unavailable struct {
+	Tier      policy.Tier // that it would be; 0: all of them
+	Mechanism string      // what it consists of
+	Why       string      // what failed
+	Cause     Cause
 }
 
 // Cause is why something is lacking, as far as that is known; empty: it is not.

@@ -12,65 +12,65 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// kind is a way to confine. The zero kind confines nothing.
-type kind struct {
+// mechanism is a way to confine. The zero kind confines nothing.
+type mechanism struct {
 	tier                policy.Tier
 	namespaces, newRoot bool
 	landlock            int // the least version of its ABI; 0: it goes without
-	needs               string
+	description         string
 }
 
-// kinds are the ways to confine, the best first. The second version of Landlock
+// mechanisms are the ways to confine, the best first. The second version of Landlock
 // renames between directories, the sixth keeps signals inside.
-var kinds = []kind{
+var mechanisms = []mechanism{
 	{3, true, true, 2, "namespaces, a root of its own, Landlock"},
 	{2, true, true, 0, "namespaces, a root of its own"},
 	{2, true, false, 6, "namespaces, Landlock"},
 	{1, false, false, 6, "Landlock"},
 }
 
-// hindered reports whether something is known to be in the way of the best tier.
-func hindered() bool {
+// bestTierBlocked reports whether something is known to be in the way of the best tier.
+func bestTierBlocked() bool {
 	_, err := dist.Open("dist/" + platform)
-	return err != nil || forbids() != ""
+	return err != nil || namespaceCause() != ""
 }
 
-// find tries which is the best way to confine.
-func (j *Jail) find() (Tiers, kind) {
+// findTier tries which is the best way to confine.
+func (j *Jail) findTier() (Tiers, mechanism) {
 	var t Tiers
-	if _, err := image(); err != nil {
-		t.Lacks = append(t.Lacks, Lack{Why: err.Error(), Cause: CauseHelper})
-		return t, kind{}
+	if _, err := helperImage(); err != nil {
+		t.Unavailable = append(t.Unavailable, Unavailable{Why: err.Error(), Cause: CauseHelper})
+		return t, mechanism{}
 	}
 	if abi, err := ll.LandlockGetABIVersion(); err == nil {
 		t.Landlock = abi
 	}
-	for _, k := range kinds {
-		if k.tier > j.most || k.newRoot && j.noRoot {
+	for _, k := range mechanisms {
+		if k.tier > j.maxTier || k.newRoot && j.noRoot {
 			continue
 		}
-		lack := Lack{Tier: k.tier, Needs: k.needs}
+		lack := Unavailable{Tier: k.tier, Mechanism: k.description}
 		if t.Landlock < k.landlock {
 			lack.Why, lack.Cause = fmt.Sprintf("the kernel has version %d of Landlock, and %d is the least", t.Landlock, k.landlock), CauseLandlock
 			if t.Landlock == 0 {
 				lack.Why = "the kernel has no Landlock, or it is switched off"
 			}
-		} else if err := try(k); err != nil {
+		} else if err := tryMechanism(k); err != nil {
 			lack.Why = err.Error()
 			if k.namespaces {
-				lack.Cause = forbids()
+				lack.Cause = namespaceCause()
 			}
 		} else {
-			t.Tier, t.Has = k.tier, k.needs
+			t.Tier, t.Mechanism = k.tier, k.description
 			return t, k
 		}
-		t.Lacks = append(t.Lacks, lack)
+		t.Unavailable = append(t.Unavailable, lack)
 	}
-	return t, kind{}
+	return t, mechanism{}
 }
 
-// forbids finds what forbids user namespaces, or what can be done in them.
-func forbids() Cause {
+// namespaceCause finds what forbids user namespaces, or what can be done in them.
+func namespaceCause() Cause {
 	for _, f := range []struct {
 		file, word, value string // a line of it is the word and the value
 		cause             Cause
@@ -90,17 +90,17 @@ func forbids() Cause {
 	return ""
 }
 
-// try builds a world of that kind, and drops it.
-func try(k kind) error {
-	h, err := start(context.Background(), k.bare())
+// tryMechanism builds a world of that kind, and drops it.
+func tryMechanism(k mechanism) error {
+	h, err := startHelper(context.Background(), k.bareWorld())
 	if err == nil {
 		h.kill()
 	}
 	return err
 }
 
-// bare is a world in which there is no more than the system.
-func (k kind) bare() wire.World {
+// bareWorld is a world in which there is no more than the system.
+func (k mechanism) bareWorld() wire.World {
 	w := wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
 		Home: "/run/home", Tmp: "/tmp", Masks: "/run/masks", Scratch: 1 << 20,

@@ -104,7 +104,7 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 	case "forbidden":
 		j := New(Options{})
 		defer j.Close()
-		if got := j.Tiers(); got.Tier != 1 || len(got.Lacks) != 3 || !strings.Contains(got.Lacks[0].Why, mayNamespaces[len("/proc/sys/user/"):]) {
+		if got := j.Tiers(); got.Tier != 1 || len(got.Unavailable) != 3 || !strings.Contains(got.Unavailable[0].Why, mayNamespaces[len("/proc/sys/user/"):]) {
 			t.Errorf("it is %+v", got)
 		}
 		*tier = 1
@@ -171,19 +171,19 @@ func TestASetUpThatFailsRefuses(t *testing.T) {
 		"something to be mounted is gone": {func() *Jail {
 			return withChange(func(w *wire.World) { w.Binds = append(w.Binds, wire.Bind{Path: base + "/none"}) })
 		}, base + "/none"},
-		"no helper at the beginning": {func() *Jail { image = noImage; return newJail(t, Options{}) }, "here is tier 0"},
+		"no helper at the beginning": {func() *Jail { helperImage = noImage; return newJail(t, Options{}) }, "here is tier 0"},
 		"no helper later": {func() *Jail {
 			j := newJail(t, Options{})
 			j.Tiers()
-			image = noImage
+			helperImage = noImage
 			return j
 		}, "there is no image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			g := grantFor(t, dir, command, policy.Limits{})
-			testJail(t).ahead.Wait() // it uses the image, too
-			defer func(old func() (int, error)) { image = old }(image)
+			testJail(t).background.Wait() // it uses the image, too
+			defer func(old func() (int, error)) { helperImage = old }(helperImage)
 			j := c.jail()
 			defer j.Close()
 			refused(t, j, g, dir, command, c.reason)
@@ -212,13 +212,13 @@ func TestTheLikelyTierIsNotTried(t *testing.T) {
 		j := newJail(t, Options{})
 		tried := false
 		find := j.tiers
-		j.tiers = func() (Tiers, kind) { tried = true; return find() }
-		j.hindered = func() bool { return c.hindered }
-		if likely := j.Likely(); tried != c.tried || !tried && likely != j.most {
+		j.tiers = func() (Tiers, mechanism) { tried = true; return find() }
+		j.bestTierBlocked = func() bool { return c.hindered }
+		if likely := j.LikelyTier(); tried != c.tried || !tried && likely != j.maxTier {
 			t.Errorf("%s: %s, tried: %v", name, likely, tried)
 		}
-		if is := j.Tiers().Tier; j.Likely() != is {
-			t.Errorf("%s: %s is likely where %s was found", name, j.Likely(), is)
+		if is := j.Tiers().Tier; j.LikelyTier() != is {
+			t.Errorf("%s: %s is likely where %s was found", name, j.LikelyTier(), is)
 		}
 	}
 }

@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	entryBytes = 64 // that an entry counts beside its key and its value
+	entryOverhead = 64 // that an entry counts beside its key and its value
 
-	// recordedTimes is how often the whole store of a session can be written anew
+	// maxRewrites is how often the whole store of a session can be written anew
 	// before its log takes no more: a tool that sets the same key in a loop fills no
 	// quota, and the disk.
-	recordedTimes = 16
+	maxRewrites = 16
 )
 
 // Entry is a key with its value.
@@ -42,7 +42,7 @@ type Entry struct {
 	Expires int64 // milliseconds since 1970; 0: never
 }
 
-func (e Entry) bytes() int { return len(e.Key) + len(e.Value) + entryBytes }
+func (e Entry) bytes() int { return len(e.Key) + len(e.Value) + entryOverhead }
 
 // ownerOf names whose store that of a module is: of a built-in module its name, of one
 // that somebody has signed the signer and the name, of any other its very bytes. A
@@ -62,18 +62,18 @@ type Stores struct {
 	limits policy.Limits
 	now    func() time.Time
 
-	mu       sync.Mutex
-	stores   map[string]*store // by owner
-	bytes    int               // of all stores, and what calls have added that are under way
-	recorded int               // bytes of all events
+	mu            sync.Mutex
+	stores        map[string]*store // by owner
+	bytes         int               // of all stores, and what calls have added that are under way
+	recordedBytes int               // bytes of all events
 }
 
 // store is that of one owner. Its entries change while the lock of all is held.
 type store struct {
-	turn    chan struct{} // holds one while a call has a view
-	module  string
-	entries map[string]Entry
-	bytes   int
+	viewOpen chan struct{} // holds one while a call has a view
+	module   string
+	entries  map[string]Entry
+	bytes    int
 }
 
 // New returns the stores of a new session.
@@ -83,11 +83,11 @@ func New(limits policy.Limits, now func() time.Time) *Stores {
 
 func (s *Stores) millis() int64 { return s.now().UnixMilli() }
 
-// of returns the store of an owner. The lock is held.
-func (s *Stores) of(owner string) *store {
+// storeOf returns the store of an owner. The lock is held.
+func (s *Stores) storeOf(owner string) *store {
 	st := s.stores[owner]
 	if st == nil {
-		st = &store{turn: make(chan struct{}, 1), entries: map[string]Entry{}}
+		st = &store{viewOpen: make(chan struct{}, 1), entries: map[string]Entry{}}
 		s.stores[owner] = st
 	}
 	return st
@@ -96,13 +96,13 @@ func (s *Stores) of(owner string) *store {
 // Fold makes what an event says part of the stores, if it is one of call.kept. What
 // cannot be read of it, because it was redacted or deleted, is not kept.
 func (s *Stores) Fold(e session.Event) {
-	var body session.Kept
-	if e.Type != session.TypeCallKept || json.Unmarshal(e.Body, &body) != nil || body.Owner == "" {
+	var body session.ToolStoreChanges
+	if e.Type != session.TypeToolStoreChanges || json.Unmarshal(e.Body, &body) != nil || body.Owner == "" {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.of(body.Owner)
+	st := s.storeOf(body.Owner)
 	st.module = body.Module
 	before := st.bytes
 	for _, key := range body.Deleted {
@@ -121,7 +121,7 @@ func (s *Stores) Fold(e session.Event) {
 		st.bytes += entry.bytes()
 	}
 	s.bytes += st.bytes - before
-	s.recorded += len(e.Body)
+	s.recordedBytes += len(e.Body)
 }
 
 func (st *store) remove(key string) {
@@ -131,30 +131,30 @@ func (st *store) remove(key string) {
 	}
 }
 
-// Content is what a module keeps.
-type Content struct {
+// Listing is what a module keeps.
+type Listing struct {
 	Owner, Module string
 	Bytes         int
 	Entries       []Entry // by key
 }
 
-// Contents lists what is kept, by module and owner. Stores without entries are left out.
-func (s *Stores) Contents() []Content {
+// List lists what is kept, by module and owner. Stores without entries are left out.
+func (s *Stores) List() []Listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []Content
+	var out []Listing
 	for owner, st := range s.stores {
 		s.purge(st)
 		if len(st.entries) == 0 {
 			continue
 		}
-		c := Content{Owner: owner, Module: st.module, Bytes: st.bytes}
+		c := Listing{Owner: owner, Module: st.module, Bytes: st.bytes}
 		for _, key := range slices.Sorted(maps.Keys(st.entries)) {
 			c.Entries = append(c.Entries, st.entries[key])
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b Content) int {
+	slices.SortFunc(out, func(a, b Listing) int {
 		return cmp.Or(strings.Compare(a.Module, b.Module), strings.Compare(a.Owner, b.Owner))
 	})
 	return out
@@ -178,10 +178,10 @@ func (e Entry) expired(now int64) bool { return e.Expires != 0 && e.Expires <= n
 func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
 	owner := ownerOf(module)
 	s.mu.Lock()
-	st := s.of(owner)
+	st := s.storeOf(owner)
 	s.mu.Unlock()
 	select {
-	case st.turn <- struct{}{}:
+	case st.viewOpen <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -238,7 +238,7 @@ func (v *View) Set(key string, value []byte, life *uint64) error {
 	}
 	v.bytes += grows
 	v.entries[key] = entry
-	v.change(key, entry.bytes())
+	v.recordChange(key, entry.bytes())
 	if at, found := slices.BinarySearch(v.keys, key); v.keys != nil && !found {
 		v.keys = slices.Insert(v.keys, at, key)
 	}
@@ -255,15 +255,15 @@ func (v *View) reserve(bytes, writes int) error {
 	switch {
 	case more > 0 && s.bytes+more > s.limits.SessionStoreBytes:
 		return &policy.StoreFullError{Limit: s.limits.SessionStoreBytes}
-	case s.recorded+writes > recordedTimes*s.limits.SessionStoreBytes:
-		return policy.ErrStoreWorn
+	case s.recordedBytes+writes > maxRewrites*s.limits.SessionStoreBytes:
+		return policy.ErrStoreExhausted
 	}
 	s.bytes += more
 	v.reserved += more
 	return nil
 }
 
-func (v *View) change(key string, bytes int) {
+func (v *View) recordChange(key string, bytes int) {
 	v.writes += bytes - v.changed[key]
 	v.changed[key] = bytes
 }
@@ -276,7 +276,7 @@ func (v *View) Delete(key string) {
 	}
 	v.bytes -= old.bytes()
 	delete(v.entries, key)
-	v.change(key, len(key)+entryBytes)
+	v.recordChange(key, len(key)+entryOverhead)
 	if at, found := slices.BinarySearch(v.keys, key); found {
 		v.keys = slices.Delete(v.keys, at, at+1)
 	}
@@ -299,8 +299,8 @@ func (v *View) Keys(prefix string, limit int) []string {
 }
 
 // Changes is what the call has changed, for the log; false if that is nothing.
-func (v *View) Changes(name string) (session.Kept, bool) {
-	body := session.Kept{Tool: name, Module: v.module, Owner: v.owner}
+func (v *View) Changes(name string) (session.ToolStoreChanges, bool) {
+	body := session.ToolStoreChanges{Tool: name, Module: v.module, Owner: v.owner}
 	now := v.s.millis()
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
@@ -312,8 +312,8 @@ func (v *View) Changes(name string) (session.Kept, bool) {
 			}
 			continue
 		}
-		set := session.KeptEntry{Key: key, ExpiresMS: entry.Expires}
-		if readable(entry.Value) {
+		set := session.ToolStoreEntry{Key: key, ExpiresMS: entry.Expires}
+		if isText(entry.Value) {
 			set.Text = string(entry.Value)
 		} else {
 			set.Base64 = base64.StdEncoding.EncodeToString(entry.Value)
@@ -323,9 +323,9 @@ func (v *View) Changes(name string) (session.Kept, bool) {
 	return body, len(body.Set)+len(body.Deleted) > 0
 }
 
-// readable reports whether a value is a text. Control characters are none: each would
+// isText reports whether a value is a text. Control characters are none: each would
 // take six bytes.
-func readable(value []byte) bool {
+func isText(value []byte) bool {
 	return utf8.Valid(value) && !slices.ContainsFunc(value, func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' })
 }
 
@@ -336,5 +336,5 @@ func (v *View) Close() {
 	v.s.bytes -= v.reserved
 	v.reserved = 0
 	v.s.mu.Unlock()
-	<-v.st.turn
+	<-v.st.viewOpen
 }

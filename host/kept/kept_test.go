@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-var ours = &tool.Module{Name: "tasks", Origin: tool.OriginBuiltin}
+var tasksModule = &tool.Module{Name: "tasks", Origin: tool.OriginBuiltin}
 
 // log keeps events, and makes stores of them.
 type log struct {
@@ -43,7 +43,7 @@ func (l *log) resume() {
 }
 
 // call does something with the store of a module, and records it unless it fails.
-func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.Kept, err error) {
+func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.ToolStoreChanges, err error) {
 	l.t.Helper()
 	v, err := l.stores.Open(l.t.Context(), mod)
 	if err != nil {
@@ -55,7 +55,7 @@ func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.K
 	}
 	recorded, any := v.Changes("t")
 	if any {
-		e := session.Seal(session.NewDraft(session.TypeCallKept, 1, 1, "c", recorded), uint64(len(l.events)+1), l.now, [32]byte{}, [32]byte{})
+		e := session.Seal(session.NewDraft(session.TypeToolStoreChanges, 1, 1, "c", recorded), uint64(len(l.events)+1), l.now, [32]byte{}, [32]byte{})
 		l.events = append(l.events, e)
 		l.stores.Fold(e)
 	}
@@ -66,7 +66,7 @@ func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.K
 func (l *log) holds(want ...string) {
 	l.t.Helper()
 	var got []string
-	for _, c := range l.stores.Contents() {
+	for _, c := range l.stores.List() {
 		sum := 0
 		for _, e := range c.Entries {
 			got = append(got, fmt.Sprintf("%s %s %s", c.Module, e.Key, e.Value))
@@ -97,16 +97,16 @@ func TestWhatIsRecordedIsWhatIsKept(t *testing.T) {
 	steps := []struct {
 		name string
 		do   func(*View) error
-		want session.Kept
+		want session.ToolStoreChanges
 		then []string
 	}{
-		{"two values", set("b", "2", "a", "1"), session.Kept{Set: []session.KeptEntry{{Key: "a", Text: "1"}, {Key: "b", Text: "2"}}}, []string{"tasks a 1", "tasks b 2"}},
+		{"two values", set("b", "2", "a", "1"), session.ToolStoreChanges{Set: []session.ToolStoreEntry{{Key: "a", Text: "1"}, {Key: "b", Text: "2"}}}, []string{"tasks a 1", "tasks b 2"}},
 		{"a change and a deletion", func(v *View) error { v.Delete("a"); return set("b", "3")(v) },
-			session.Kept{Set: []session.KeptEntry{{Key: "b", Text: "3"}}, Deleted: []string{"a"}}, []string{"tasks b 3"}},
+			session.ToolStoreChanges{Set: []session.ToolStoreEntry{{Key: "b", Text: "3"}}, Deleted: []string{"a"}}, []string{"tasks b 3"}},
 		{"what is no text", set("c", "\xff\x00", "d", "\x01", "e", "ü\n\t<&>\u2028", "f", ""),
-			session.Kept{Set: []session.KeptEntry{{Key: "c", Base64: "/wA="}, {Key: "d", Base64: "AQ=="}, {Key: "e", Text: "ü\n\t<&>\u2028"}, {Key: "f"}}},
+			session.ToolStoreChanges{Set: []session.ToolStoreEntry{{Key: "c", Base64: "/wA="}, {Key: "d", Base64: "AQ=="}, {Key: "e", Text: "ü\n\t<&>\u2028"}, {Key: "f"}}},
 			[]string{"tasks b 3", "tasks c \xff\x00", "tasks d \x01", "tasks e ü\n\t<&>\u2028", "tasks f "}},
-		{"what comes and goes", func(v *View) error { err := set("x", "1")(v); v.Delete("x"); v.Delete("none"); return err }, session.Kept{}, nil},
+		{"what comes and goes", func(v *View) error { err := set("x", "1")(v); v.Delete("x"); v.Delete("none"); return err }, session.ToolStoreChanges{}, nil},
 		{"nothing but a look", func(v *View) error {
 			if keys := v.Keys("", 3); !slices.Equal(keys, []string{"b", "c", "d"}) {
 				return fmt.Errorf("the keys are %q", keys)
@@ -119,7 +119,7 @@ func TestWhatIsRecordedIsWhatIsKept(t *testing.T) {
 				return fmt.Errorf("it gets %q, %v, %v", value, ok, none)
 			}
 			return nil
-		}, session.Kept{}, nil},
+		}, session.ToolStoreChanges{}, nil},
 		{"a call that sees what it does", func(v *View) error {
 			before := v.Keys("", 100)
 			err := set("aa", "1")(v)
@@ -129,10 +129,10 @@ func TestWhatIsRecordedIsWhatIsKept(t *testing.T) {
 			}
 			v.Delete("aa")
 			return errors.Join(err, set("f", "")(v))
-		}, session.Kept{Set: []session.KeptEntry{{Key: "f"}}}, nil},
+		}, session.ToolStoreChanges{Set: []session.ToolStoreEntry{{Key: "f"}}}, nil},
 	}
 	for _, s := range steps {
-		got, err := l.call(ours, s.do)
+		got, err := l.call(tasksModule, s.do)
 		if err != nil {
 			t.Fatalf("%s: %v", s.name, err)
 		}
@@ -152,10 +152,10 @@ func TestWhatIsRecordedIsWhatIsKept(t *testing.T) {
 func TestACallThatFailsKeepsNothing(t *testing.T) {
 	l := newLog(t, policy.DefaultLimits())
 	failed := errors.New("failed")
-	if _, err := l.call(ours, set("a", "1")); err != nil {
+	if _, err := l.call(tasksModule, set("a", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.call(ours, func(v *View) error { v.Delete("a"); return errors.Join(set("b", "2")(v), failed) }); !errors.Is(err, failed) {
+	if _, err := l.call(tasksModule, func(v *View) error { v.Delete("a"); return errors.Join(set("b", "2")(v), failed) }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	l.holds("tasks a 1")
@@ -167,7 +167,7 @@ func TestACallThatFailsKeepsNothing(t *testing.T) {
 // A module finds what modules keep that are the same, and nothing of any other.
 func TestStoresAreOfTheirModule(t *testing.T) {
 	mods := map[string]*tool.Module{
-		"builtin":              ours,
+		"builtin":              tasksModule,
 		"added, of that name":  {Name: "tasks", Origin: tool.OriginAdded, Digest: "1"},
 		"added, another":       {Name: "tasks", Origin: tool.OriginAdded, Digest: "2"},
 		"a file":               {Name: "tasks", Origin: tool.OriginFile, Digest: "3"},
@@ -249,7 +249,7 @@ func TestQuotas(t *testing.T) {
 			for _, earlier := range []struct {
 				mod *tool.Module
 				do  func(*View) error
-			}{{ours, c.before}, {other, c.others}} {
+			}{{tasksModule, c.before}, {other, c.others}} {
 				if earlier.do != nil {
 					if _, err := l.call(earlier.mod, earlier.do); err != nil {
 						t.Fatal(err)
@@ -257,7 +257,7 @@ func TestQuotas(t *testing.T) {
 				}
 			}
 			l.resume()
-			_, err := l.call(ours, c.do)
+			_, err := l.call(tasksModule, c.do)
 			if c.fails == nil && err != nil || c.fails != nil && !c.fails(err) {
 				t.Errorf("it says %v", err)
 			}
@@ -270,7 +270,7 @@ func TestCallsShareTheRoomOfTheSession(t *testing.T) {
 	l := newLog(t, policy.Limits{StoreBytes: 200, SessionStoreBytes: 200})
 	other := &tool.Module{Name: "other", Origin: tool.OriginBuiltin}
 	fits := set("k", strings.Repeat("x", 100))
-	_, err := l.call(ours, func(v *View) error {
+	_, err := l.call(tasksModule, func(v *View) error {
 		if err := fits(v); err != nil {
 			return err
 		}
@@ -296,15 +296,15 @@ func TestTheLogTakesOnlySoMuch(t *testing.T) {
 		if calls == 10 {
 			l.resume()
 		}
-		_, err = l.call(ours, set("k", strings.Repeat("x", 5000)))
+		_, err = l.call(tasksModule, set("k", strings.Repeat("x", 5000)))
 	}
 	for _, e := range l.events {
 		bytes += len(e.Body)
 	}
-	if !errors.Is(err, policy.ErrStoreWorn) || bytes < 150_000 || bytes > 160_000 {
+	if !errors.Is(err, policy.ErrStoreExhausted) || bytes < 150_000 || bytes > 160_000 {
 		t.Errorf("after %d calls and %d bytes: %v", calls, bytes, err)
 	}
-	if _, err := l.call(ours, func(v *View) error { v.Delete("k"); return nil }); err != nil {
+	if _, err := l.call(tasksModule, func(v *View) error { v.Delete("k"); return nil }); err != nil {
 		t.Error(err)
 	}
 	l.holds()
@@ -314,7 +314,7 @@ func TestWhatExpires(t *testing.T) {
 	l := newLog(t, policy.Limits{StoreBytes: 300, SessionStoreBytes: 300})
 	live := func(ms uint64) *uint64 { return &ms }
 	long := uint64(1) << 63
-	if _, err := l.call(ours, func(v *View) error {
+	if _, err := l.call(tasksModule, func(v *View) error {
 		return errors.Join(v.Set("short", []byte("1"), live(1000)), v.Set("long", []byte("2"), &long), v.Set("none", []byte("3"), live(0)))
 	}); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestWhatExpires(t *testing.T) {
 	l.holds("tasks long 2", "tasks short 1")
 	l.now = l.now.Add(999 * time.Millisecond)
 	l.holds("tasks long 2", "tasks short 1")
-	if _, err := l.call(ours, func(v *View) error {
+	if _, err := l.call(tasksModule, func(v *View) error {
 		l.now = l.now.Add(time.Millisecond) // while it runs
 		if _, ok := v.Get("short"); ok || !slices.Equal(v.Keys("", 10), []string{"long"}) {
 			t.Errorf("it finds %q", v.Keys("", 10))
@@ -333,7 +333,7 @@ func TestWhatExpires(t *testing.T) {
 	}
 	l.resume()
 	l.holds("tasks long 2")
-	if _, err := l.call(ours, set("room", strings.Repeat("x", 160))); err != nil {
+	if _, err := l.call(tasksModule, set("room", strings.Repeat("x", 160))); err != nil {
 		t.Errorf("what has expired takes room: %v", err)
 	}
 }
@@ -341,15 +341,15 @@ func TestWhatExpires(t *testing.T) {
 func TestOneCallOfAModuleAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(policy.DefaultLimits(), time.Now)
-		first, err := s.Open(t.Context(), ours)
+		first, err := s.Open(t.Context(), tasksModule)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone, opened := make(chan error), make(chan *View)
-		go func() { _, err := s.Open(ctx, ours); gone <- err }()
+		go func() { _, err := s.Open(ctx, tasksModule); gone <- err }()
 		go func() {
-			v, err := s.Open(t.Context(), ours)
+			v, err := s.Open(t.Context(), tasksModule)
 			if err != nil {
 				t.Error(err)
 			}
@@ -379,7 +379,7 @@ func TestOneCallOfAModuleAtATime(t *testing.T) {
 
 func TestWhatALogSaysThatCannotBe(t *testing.T) {
 	l := newLog(t, policy.DefaultLimits())
-	if _, err := l.call(ours, set("a", "1")); err != nil {
+	if _, err := l.call(tasksModule, set("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	for _, body := range []string{``, `null`, `[]`, `{"redacted":true}`, `{"owner":"builtin:tasks","set":"x"}`} {

@@ -16,7 +16,7 @@ import (
 // Limits on one reply. A reply comes from the network, so what it may cost is
 // fixed here; a reply over a limit is a [ProviderError] that is not retryable. A call over
 // MaxArgumentBytes or MaxReplyArgumentBytes only loses its arguments, see
-// [FunctionData.Dropped].
+// [FunctionData.DroppedBytes].
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
 	MaxReasoningBytes     = 4 << 20 // reasoning of one reply, and as much that is kept
@@ -72,8 +72,8 @@ func (r Reply) Messages() []Message {
 		default:
 			continue // a call that was taken out of the reply
 		}
-		if m.Parts, before = before, nil; p.Kept != nil {
-			m.Parts = append(m.Parts, Part{Type: p.Type, Kept: p.Kept})
+		if m.Parts, before = before, nil; p.ProviderData != nil {
+			m.Parts = append(m.Parts, Part{Type: p.Type, ProviderData: p.ProviderData})
 		}
 		out = append(out, m)
 	}
@@ -92,32 +92,32 @@ type Assembler struct {
 	// "call_" and random letters.
 	NewID func() string
 
-	parts     []part
-	calls     []*callParts       // in order of first appearance
-	byIndex   map[int]*callParts // a map: the index is any number that the network says
-	textBytes int                // of all texts
-	reasoning int                // bytes of it
-	keptBytes int
-	argBytes  int // of all calls
-	dropped   int // bytes of arguments
-	finish    FinishReason
-	usage     Usage
-	err       error
+	parts             []part
+	calls             []*callParts       // in order of first appearance
+	byIndex           map[int]*callParts // a map: the index is any number that the network says
+	textBytes         int                // of all texts
+	reasoningBytes    int                // bytes of it
+	providerDataBytes int
+	argBytes          int // of all calls
+	droppedBytes      int // bytes of arguments
+	finish            FinishReason
+	usage             Usage
+	err               error
 }
 
 // part is a part of the answer as it grows.
 type part struct {
-	typ  PartType
-	text []byte
-	kept *Kept
-	call *callParts
+	typ          PartType
+	text         []byte
+	providerData *ProviderData
+	call         *callParts
 }
 
 type callParts struct {
-	id, name string
-	args     []byte
-	dropped  int // bytes of arguments that it had; 0: args are all
-	kept     *Kept
+	id, name     string
+	args         []byte
+	droppedBytes int // bytes of arguments that it had; 0: args are all
+	providerData *ProviderData
 }
 
 // Add takes one delta. Its error is a *ProviderError for a reply over one of
@@ -129,18 +129,18 @@ func (a *Assembler) Add(d Delta) error {
 	if a.err != nil {
 		return a.err
 	}
-	if len(d.Reasoning) > MaxReasoningBytes-a.reasoning {
+	if len(d.Reasoning) > MaxReasoningBytes-a.reasoningBytes {
 		return a.tooMuch("reasoning of more than %d bytes", MaxReasoningBytes)
 	}
 	if len(d.Text) > MaxTextBytes-a.textBytes {
 		return a.tooMuch("a text of more than %d bytes", MaxTextBytes)
 	}
-	a.reasoning, a.textBytes = a.reasoning+len(d.Reasoning), a.textBytes+len(d.Text)
+	a.reasoningBytes, a.textBytes = a.reasoningBytes+len(d.Reasoning), a.textBytes+len(d.Text)
 	if err := cmp.Or(a.grow(ReasoningPart, d.Reasoning), a.grow(TextPart, d.Text)); err != nil {
 		return err
 	}
-	if d.Kept != nil {
-		if err := a.keep(*d.Kept); err != nil {
+	if d.ProviderData != nil {
+		if err := a.addProviderData(*d.ProviderData); err != nil {
 			return err
 		}
 	}
@@ -158,11 +158,11 @@ func (a *Assembler) Add(d Delta) error {
 	return nil
 }
 
-// last is the part that more of the type belongs to, if it can be one: the last one.
+// openPart is the part that more of the type belongs to, if it can be one: the last one.
 // Calls do not end a text: what servers send of both at once is in no order.
-func (a *Assembler) last(typ PartType) *part {
+func (a *Assembler) openPart(typ PartType) *part {
 	for i := range slices.Backward(a.parts) {
-		if p := &a.parts[i]; p.typ == typ && p.kept == nil {
+		if p := &a.parts[i]; p.typ == typ && p.providerData == nil {
 			return p
 		} else if p.typ != CallPart || typ != TextPart {
 			return nil
@@ -185,26 +185,26 @@ func (a *Assembler) grow(typ PartType, text string) error {
 	if text == "" {
 		return nil
 	}
-	if p := a.last(typ); p != nil {
+	if p := a.openPart(typ); p != nil {
 		p.text = append(p.text, text...)
 		return nil
 	}
 	return a.add(part{typ: typ, text: []byte(text)})
 }
 
-func (a *Assembler) keep(d KeptDelta) error {
-	if err := a.countKept(&d.Kept); err != nil {
+func (a *Assembler) addProviderData(d ProviderDataDelta) error {
+	if err := a.countProviderData(&d.ProviderData); err != nil {
 		return err
 	}
-	if p := a.last(d.Of); p != nil {
-		p.kept = &d.Kept
+	if p := a.openPart(d.PartType); p != nil {
+		p.providerData = &d.ProviderData
 		return nil
 	}
-	return a.add(part{typ: d.Of, kept: &d.Kept})
+	return a.add(part{typ: d.PartType, providerData: &d.ProviderData})
 }
 
-func (a *Assembler) countKept(k *Kept) error {
-	if a.keptBytes += len(k.Data); a.keptBytes > MaxReasoningBytes {
+func (a *Assembler) countProviderData(k *ProviderData) error {
+	if a.providerDataBytes += len(k.Data); a.providerDataBytes > MaxReasoningBytes {
 		return a.tooMuch("more than %d bytes to keep", MaxReasoningBytes)
 	}
 	return nil
@@ -224,11 +224,11 @@ func (a *Assembler) addCall(d CallDelta) error {
 		a.calls = append(a.calls, c)
 		a.parts = append(a.parts, part{typ: CallPart, call: c})
 	}
-	if d.Kept != nil && c.kept == nil {
-		if err := a.countKept(d.Kept); err != nil {
+	if d.ProviderData != nil && c.providerData == nil {
+		if err := a.countProviderData(d.ProviderData); err != nil {
 			return err
 		}
-		c.kept = d.Kept
+		c.providerData = d.ProviderData
 	}
 	if c.id == "" && len(d.ID) <= maxIDBytes {
 		c.id = strings.ToValidUTF8(d.ID, "")
@@ -237,15 +237,15 @@ func (a *Assembler) addCall(d CallDelta) error {
 		c.name = strings.ToValidUTF8(d.Name[:min(len(d.Name), maxNameBytes)], "")
 	}
 	n := len(d.Arguments)
-	if c.dropped == 0 && n <= MaxArgumentBytes-len(c.args) && n <= MaxReplyArgumentBytes-a.argBytes {
+	if c.droppedBytes == 0 && n <= MaxArgumentBytes-len(c.args) && n <= MaxReplyArgumentBytes-a.argBytes {
 		c.args = append(c.args, d.Arguments...)
 		a.argBytes += n
 		return nil
 	}
 	a.argBytes -= len(c.args)
 	n += len(c.args)
-	c.args, c.dropped, a.dropped = nil, c.dropped+n, a.dropped+n
-	if a.dropped > maxDroppedBytes {
+	c.args, c.droppedBytes, a.droppedBytes = nil, c.droppedBytes+n, a.droppedBytes+n
+	if a.droppedBytes > maxDroppedBytes {
 		return a.tooMuch("tool calls with more than %d bytes of arguments", maxDroppedBytes)
 	}
 	return nil
@@ -260,17 +260,17 @@ func (a *Assembler) tooMuch(format string, args ...any) error {
 // Finish) the calls must not be carried out: their arguments may be cut.
 func (a *Assembler) Reply() Reply {
 	r := Reply{Finish: a.finish, Usage: a.usage}
-	a.nameCalls()
+	a.assignCallIDs()
 	plain := true // a text and calls
 	for _, p := range a.parts {
-		part := Part{Type: p.typ, Text: strings.ToValidUTF8(string(p.text), "\uFFFD"), Kept: p.kept}
+		part := Part{Type: p.typ, Text: strings.ToValidUTF8(string(p.text), "\uFFFD"), ProviderData: p.providerData}
 		if p.typ == TextPart {
 			r.Text += part.Text
 		}
 		if p.call != nil {
-			part.Kept = p.call.kept
+			part.ProviderData = p.call.providerData
 		}
-		plain = plain && part.Kept == nil && p.typ != ReasoningPart
+		plain = plain && part.ProviderData == nil && p.typ != ReasoningPart
 		r.Parts = append(r.Parts, part)
 	}
 	if plain {
@@ -281,19 +281,19 @@ func (a *Assembler) Reply() Reply {
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // how models call a tool without arguments
 		}
-		call := NewCall(c.id, c.name, repaired(args))
-		call.Function.Dropped = c.dropped
+		call := NewCall(c.id, c.name, repairArguments(args))
+		call.Function.DroppedBytes = c.droppedBytes
 		if call.Function.Arguments != args {
-			call.Function.Sent = &FunctionData{Name: c.name, Arguments: args}
+			call.Function.Original = &FunctionData{Name: c.name, Arguments: args}
 		}
 		r.Calls = append(r.Calls, call)
 	}
 	return r
 }
 
-// Whole returns a finish for an answer that has ended without one. Empty: the answer is not whole,
+// InferFinish returns a finish for an answer that has ended without one. Empty: the answer is not whole,
 // because it has neither a text nor calls, or because the arguments of a call are not complete JSON.
-func (a *Assembler) Whole() FinishReason {
+func (a *Assembler) InferFinish() FinishReason {
 	r := a.Reply()
 	for i, c := range r.Calls {
 		if len(a.calls[i].args) == 0 || !json.Valid([]byte(c.Function.Arguments)) {
@@ -309,9 +309,9 @@ func (a *Assembler) Whole() FinishReason {
 	return ""
 }
 
-// nameCalls gives an id of its own to each call. The first call with an id
+// assignCallIDs gives an id of its own to each call. The first call with an id
 // keeps it, whichever call came before it without one.
-func (a *Assembler) nameCalls() {
+func (a *Assembler) assignCallIDs() {
 	owner := make(map[string]*callParts, len(a.calls))
 	for _, c := range a.calls {
 		if c.id != "" && owner[c.id] == nil {
@@ -348,17 +348,17 @@ const (
 // a terminal would not print escaped. Arguments that are not JSON are shown
 // quoted.
 func CallSummary(name, arguments string) string {
-	label := printable(Cut(name, 64))
+	label := printable(Truncate(name, 64))
 	if label == "" {
 		label = "(unnamed)"
 	}
 	room := maxSummaryRunes - utf8.RuneCountInString(label) - 2
-	return label + "(" + Cut(summarizeArguments(arguments), max(room, 20)) + ")"
+	return label + "(" + Truncate(summarizeArguments(arguments), max(room, 20)) + ")"
 }
 
 func summarizeArguments(arguments string) string {
 	if !json.Valid([]byte(arguments)) {
-		return strconv.Quote(Cut(arguments, maxSummaryRunes))
+		return strconv.Quote(Truncate(arguments, maxSummaryRunes))
 	}
 	dec := json.NewDecoder(strings.NewReader(arguments))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -377,7 +377,7 @@ func summarizeArguments(arguments string) string {
 		if out.Len() > 0 {
 			out.WriteString(", ")
 		}
-		out.WriteString(printable(Cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
+		out.WriteString(printable(Truncate(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
 	}
 	return out.String()
 }
@@ -385,17 +385,17 @@ func summarizeArguments(arguments string) string {
 func summarizeValue(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`)) {
-		return strconv.Quote(Cut(s, maxValueRunes))
+		return strconv.Quote(Truncate(s, maxValueRunes))
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {
 		return "?" // not reached: the text is valid JSON
 	}
-	return printable(Cut(compact.String(), maxValueRunes))
+	return printable(Truncate(compact.String(), maxValueRunes))
 }
 
-// Cut keeps at most n characters, the last of which tells that there was more.
-func Cut(s string, n int) string {
+// Truncate keeps at most n characters, the last of which tells that there was more.
+func Truncate(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts
 	for i := range s {

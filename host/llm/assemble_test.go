@@ -62,10 +62,10 @@ func TestAssemblerMakesAReply(t *testing.T) {
 		},
 		want: Reply{
 			Calls: []CallData{
-				{"x", "function", FunctionData{Name: "write", Arguments: "{}", Dropped: MaxArgumentBytes + 2}},
+				{"x", "function", FunctionData{Name: "write", Arguments: "{}", DroppedBytes: MaxArgumentBytes + 2}},
 				{"y", "function", FunctionData{Name: "ls", Arguments: "{}"}},
 				{"z", "function", FunctionData{Name: "write", Arguments: `"` + strings.Repeat("z", MaxArgumentBytes-2) + `"`}},
-				{"last", "function", FunctionData{Name: "write", Arguments: "{}", Dropped: MaxArgumentBytes}}, // 4 MiB of all calls
+				{"last", "function", FunctionData{Name: "write", Arguments: "{}", DroppedBytes: MaxArgumentBytes}}, // 4 MiB of all calls
 			},
 			Finish: FinishTools,
 		},
@@ -144,7 +144,9 @@ func TestAssemblerBoundsAReply(t *testing.T) {
 		{"text", func(int) Delta { return Delta{Text: mib} }},
 		{"arguments of one call", func(int) Delta { return Delta{Calls: []CallDelta{{Arguments: mib}}} }},
 		{"reasoning", func(int) Delta { return Delta{Reasoning: mib} }},
-		{"what is kept", func(int) Delta { return Delta{Kept: &KeptDelta{ReasoningPart, Kept{Data: json.RawMessage(mib)}}} }},
+		{"what is kept", func(int) Delta {
+			return Delta{ProviderData: &ProviderDataDelta{ReasoningPart, ProviderData{Data: json.RawMessage(mib)}}}
+		}},
 		{"arguments of many calls", func(i int) Delta { return Delta{Calls: []CallDelta{{Index: i, Arguments: mib}}} }},
 		{"parts", func(int) Delta { return Delta{Reasoning: strings.Repeat("x", 9), Text: "y"} }},
 		{"calls", func(i int) Delta { return Delta{Calls: []CallDelta{{Index: -i}}} }},
@@ -226,8 +228,8 @@ func FuzzCallSummary(f *testing.F) {
 }
 
 func TestAReplyIsMadeOfMessages(t *testing.T) {
-	sign := func(s string) Kept { return Kept{"test", "m", json.RawMessage(s)} }
-	kept := func(s string) *Kept { k := sign(s); return &k }
+	sign := func(s string) ProviderData { return ProviderData{"test", "m", json.RawMessage(s)} }
+	kept := func(s string) *ProviderData { k := sign(s); return &k }
 	call := func(id string, parts ...Part) Message {
 		m := CallMessage(NewCall(id, "ls", "{}"))
 		m.Parts = parts
@@ -244,22 +246,22 @@ func TestAReplyIsMadeOfMessages(t *testing.T) {
 	}, {
 		name: "reasoning goes with what comes behind it",
 		deltas: []Delta{
-			{Reasoning: "hm"}, {Reasoning: "m"}, {Kept: &KeptDelta{ReasoningPart, sign(`"a"`)}},
-			{Kept: &KeptDelta{ReasoningPart, sign(`"hidden"`)}},
+			{Reasoning: "hm"}, {Reasoning: "m"}, {ProviderData: &ProviderDataDelta{ReasoningPart, sign(`"a"`)}},
+			{ProviderData: &ProviderDataDelta{ReasoningPart, sign(`"hidden"`)}},
 			{Text: "I look."},
-			{Reasoning: "then"}, {Calls: []CallDelta{{ID: "x", Name: "ls", Kept: kept(`"c"`)}}},
+			{Reasoning: "then"}, {Calls: []CallDelta{{ID: "x", Name: "ls", ProviderData: kept(`"c"`)}}},
 			{Calls: []CallDelta{{Index: 1, ID: "y", Name: "ls"}}},
 		},
 		want: []Message{
-			{Kind: Assistant, Content: "I look.", Parts: []Part{{Type: ReasoningPart, Text: "hmm", Kept: kept(`"a"`)}, {Type: ReasoningPart, Kept: kept(`"hidden"`)}}},
-			call("x", Part{Type: ReasoningPart, Text: "then"}, Part{Type: CallPart, Kept: kept(`"c"`)}),
+			{Kind: Assistant, Content: "I look.", Parts: []Part{{Type: ReasoningPart, Text: "hmm", ProviderData: kept(`"a"`)}, {Type: ReasoningPart, ProviderData: kept(`"hidden"`)}}},
+			call("x", Part{Type: ReasoningPart, Text: "then"}, Part{Type: CallPart, ProviderData: kept(`"c"`)}),
 			call("y"),
 		},
 	}, {
 		name:   "what is kept of a text ends it",
-		deltas: []Delta{{Text: "one"}, {Kept: &KeptDelta{TextPart, sign(`1`)}}, {Text: "two"}},
+		deltas: []Delta{{Text: "one"}, {ProviderData: &ProviderDataDelta{TextPart, sign(`1`)}}, {Text: "two"}},
 		want: []Message{
-			{Kind: Assistant, Content: "one", Parts: []Part{{Type: TextPart, Kept: kept(`1`)}}},
+			{Kind: Assistant, Content: "one", Parts: []Part{{Type: TextPart, ProviderData: kept(`1`)}}},
 			{Kind: Assistant, Content: "two"},
 		},
 	}, {

@@ -31,10 +31,10 @@ var callStarts = sync.OnceValue(func() *regexp.Regexp {
 // callEnds matches the end of a call. Some servers remove its last marks.
 var callEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:[>})\\]`]|<parameter[= ][^<>]*>[^<]*)$") })
 
-// CallAsText returns the name of the tool for which a reply has a call as text, or as reasoning
+// ToolCalledAsText returns the name of the tool for which a reply has a call as text, or as reasoning
 // if it has no text. Models write calls so if the server does not know their format. Empty: there
 // is no such call, or the text explains one, with words after it, or in a code fence after words.
-func (r Reply) CallAsText(tools []tool.Definition) string {
+func (r Reply) ToolCalledAsText(tools []tool.Definition) string {
 	text := r.Text
 	for i := 0; i < len(r.Parts) && strings.TrimSpace(r.Text) == ""; i++ {
 		text += r.Parts[i].Text
@@ -58,8 +58,8 @@ func (r Reply) CallAsText(tools []tool.Definition) string {
 		name, call := "", text[start:]
 		if at[4] >= 0 {
 			var value any
-			if json.Unmarshal([]byte(repaired(call)), &value) == nil {
-				name = calledIn(value, offered)
+			if json.Unmarshal([]byte(repairArguments(call)), &value) == nil {
+				name = findCalledTool(value, offered)
 			}
 		} else { // the name is one of the first words
 			words := strings.FieldsFunc(call[:min(len(call), 400)], func(r rune) bool { return !tool.ValidName(string(r)) })
@@ -74,12 +74,12 @@ func (r Reply) CallAsText(tools []tool.Definition) string {
 	return ""
 }
 
-// calledIn returns the name of the tool that a JSON value calls. Models and APIs have several forms.
-func calledIn(value any, offered func(string) bool) (called string) {
+// findCalledTool returns the name of the tool that a JSON value calls. Models and APIs have several forms.
+func findCalledTool(value any, offered func(string) bool) (called string) {
 	switch v := value.(type) {
 	case []any:
 		for _, element := range v {
-			called = cmp.Or(called, calledIn(element, offered))
+			called = cmp.Or(called, findCalledTool(element, offered))
 		}
 	case map[string]any:
 		has := func(key string) bool { return v[key] != nil }
@@ -91,7 +91,7 @@ func calledIn(value any, offered func(string) bool) (called string) {
 			}
 		}
 		for _, key := range []string{"function", "function_call", "tool_call", "tool_calls"} {
-			called = cmp.Or(called, calledIn(v[key], offered))
+			called = cmp.Or(called, findCalledTool(v[key], offered))
 		}
 	}
 	return called

@@ -52,7 +52,7 @@ func TestCallsAreKnownInTexts(t *testing.T) {
 		"behind a fence that is something": "The list:\n```\nls\n```\n<tool_call>\n" + call + "\n</tool_call>",
 	} {
 		for where, r := range map[string]Reply{"": {Text: text}, ", in reasoning": {Text: "\n", Parts: []Part{{Type: ReasoningPart, Text: text}, {Type: TextPart, Text: "\n"}}}} {
-			if got := r.CallAsText(tools); got != "file_read" && got != "add_task" {
+			if got := r.ToolCalledAsText(tools); got != "file_read" && got != "add_task" {
 				t.Errorf("%s%s: got %q", name, where, got)
 			}
 		}
@@ -78,17 +78,17 @@ func TestCallsAreKnownInTexts(t *testing.T) {
 		"a final answer of gpt-oss":          "<|channel|>final<|message|>file_read(1)",
 		"a list of tasks":                    "- file_read\n- [ls]",
 	} {
-		if got := (Reply{Text: text}).CallAsText(tools); got != "" {
+		if got := (Reply{Text: text}).ToolCalledAsText(tools); got != "" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
 	// An answer counts, whatever was thought before it; and a text without an end costs little.
 	thought := Reply{Text: "Yes.", Parts: []Part{{Type: ReasoningPart, Text: call}, {Type: TextPart, Text: "Yes."}}}
-	if got := thought.CallAsText(tools); got != "" {
+	if got := thought.ToolCalledAsText(tools); got != "" {
 		t.Errorf("reasoning before an answer: got %q", got)
 	}
 	for _, hostile := range []string{strings.Repeat("[{", 100_000) + "}", strings.Repeat("\n[x(", 50_000) + ")]", strings.Repeat("\n{\"a\":1}", 20_000), call + strings.Repeat(" ", 10) + strings.Repeat("}", MaxTextBytes/2)} {
-		if got := (Reply{Text: hostile}).CallAsText(tools); got != "" {
+		if got := (Reply{Text: hostile}).ToolCalledAsText(tools); got != "" {
 			t.Errorf("got %q", got)
 		}
 	}

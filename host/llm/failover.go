@@ -24,7 +24,7 @@ type Alternative struct {
 }
 
 // Failover returns a model that asks the first one, and where that fails in the end and
-// another may not, the others, one after the other: see [ProviderError.Elsewhere]. Each
+// another may not, the others, one after the other: see [ProviderError.CanFailOver]. Each
 // time it yields a delta with Restart, as [Retry] does, that says who is asked instead.
 //
 // Whoever has answered is asked for the rest of the turn. A request that ends with
@@ -51,26 +51,26 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 				other := f.others[at-1]
 				model, req.Model = other.Model, other.Name
 			}
-			failed := pass(ctx, model, req, yield)
+			failed := forwardDeltas(ctx, model, req, yield)
 			if failed == nil {
 				return
 			}
 			failure, ok := errors.AsType[*ProviderError](failed)
-			if !ok || ctx.Err() != nil || !failure.Elsewhere() || at == len(f.others) {
+			if !ok || ctx.Err() != nil || !failure.CanFailOver() || at == len(f.others) {
 				yield(Delta{}, failed)
 				return
 			}
-			if !yield(Delta{Restart: &Restart{Err: failure, Instead: &f.others[at]}}, nil) {
+			if !yield(Delta{Restart: &Restart{Err: failure, Alternative: &f.others[at]}}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// Elsewhere reports whether the same request may succeed at another provider: this one
+// CanFailOver reports whether the same request may succeed at another provider: this one
 // is overloaded, was not reached, or takes no more of this account. What is wrong with
 // the request, with a key or with a certificate is for a person to see.
-func (e *ProviderError) Elsewhere() bool {
+func (e *ProviderError) CanFailOver() bool {
 	switch {
 	case e.Code == ContextExceeded:
 		return false

@@ -55,7 +55,7 @@ func TestFailover(t *testing.T) {
 				case err != nil:
 					fmt.Fprintf(&got, "!%v", err)
 				case d.Restart != nil:
-					fmt.Fprintf(&got, "<%s: %s>", d.Restart.Err.Message, d.Restart.Instead.Profile)
+					fmt.Fprintf(&got, "<%s: %s>", d.Restart.Err.Message, d.Restart.Alternative.Profile)
 				case d.Finish != "":
 					got.WriteString(".")
 				default:
@@ -112,7 +112,7 @@ func TestWhatMaySucceedElsewhere(t *testing.T) {
 		"a conversation that does not fit":      {ProviderError{Status: 500, Code: ContextExceeded}, false},
 		"a certificate that is not trusted":     {ProviderError{Message: "x509"}, false},
 	} {
-		if got := c.of.Elsewhere(); got != c.want {
+		if got := c.of.CanFailOver(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// repaired are arguments that a model has written not quite in JSON, as JSON, where they
+// repairArguments are arguments that a model has written not quite in JSON, as JSON, where they
 // can mean one thing only:
 //
 //   - a line end or a tab within a string, which has to be escaped
@@ -19,7 +19,7 @@ import (
 //
 // Everything else stays as it is, and the model is told: a text that ends too early above
 // all, because what is missing could be half of a file.
-func repaired(arguments string) string {
+func repairArguments(arguments string) string {
 	text := strings.TrimSpace(arguments)
 	if isObject(text) {
 		return arguments
@@ -37,7 +37,7 @@ func repaired(arguments string) string {
 		text = rest
 	}
 	if !isObject(text) {
-		text = strict(text)
+		text = repairJSON(text)
 	}
 	if !isObject(text) {
 		return arguments
@@ -47,9 +47,9 @@ func repaired(arguments string) string {
 
 func isObject(text string) bool { return strings.HasPrefix(text, "{") && json.Valid([]byte(text)) }
 
-// strict writes a text that is nearly JSON as JSON: what is in a string is escaped, a comma
+// repairJSON writes a text that is nearly JSON as JSON: what is in a string is escaped, a comma
 // behind the last value is left out, and Python's words are JSON's.
-func strict(text string) string {
+func repairJSON(text string) string {
 	var out strings.Builder
 	quoted, escaped := false, false
 	for i := 0; i < len(text); i++ {

@@ -28,7 +28,7 @@ func TestArgumentsAreRepairedWhereTheyCanMeanOneThingOnly(t *testing.T) {
 		"a call in words":                    {`read the file`, `read the file`},
 		"a line end before the string ends":  {"{\"a\":\"b\\\n\"}", "{\"a\":\"b\\\n\"}"},
 	} {
-		if got := repaired(c.args); got != c.want {
+		if got := repairArguments(c.args); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
@@ -38,7 +38,7 @@ func FuzzRepaired(f *testing.F) {
 	f.Add("{\"a\":\"\n\",\"b\":True,}")
 	f.Add("```json\n{}{\"a\":None}\n```")
 	f.Fuzz(func(t *testing.T, args string) {
-		got := repaired(args)
+		got := repairArguments(args)
 		if got != args && !isObject(got) {
 			t.Errorf("%q has become %q", args, got)
 		}

@@ -37,7 +37,7 @@ type retrier struct {
 func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for attempt := 1; ; attempt++ {
-			failed := pass(ctx, r.model, req, yield)
+			failed := forwardDeltas(ctx, r.model, req, yield)
 			if failed == nil {
 				return
 			}
@@ -64,9 +64,9 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// pass yields what a model answers, but for an error, which it returns. It is nil, too,
+// forwardDeltas yields what a model answers, but for an error, which it returns. It is nil, too,
 // where the consumer wants no more.
-func pass(ctx context.Context, model Model, req Request, yield func(Delta, error) bool) error {
+func forwardDeltas(ctx context.Context, model Model, req Request, yield func(Delta, error) bool) error {
 	for d, err := range model.Stream(ctx, req) {
 		if err != nil {
 			return err

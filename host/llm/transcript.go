@@ -47,9 +47,9 @@ type Entry struct {
 	version string
 }
 
-// Wire is the entry in a provider's format, made when it is asked for first, or of
+// Encode is the entry in a provider's format, made when it is asked for first, or of
 // another version: a provider whose format depends on more than the entry counts that.
-func (e *Entry) Wire(version string, make func(*Entry) []byte) []byte {
+func (e *Entry) Encode(version string, make func(*Entry) []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.wire == nil || e.version != version {
@@ -85,14 +85,14 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 		keep++
 	}
 	// The calls of an entry and their results stay together.
-	if keep > 0 && t.entries[keep-1].calls() {
+	if keep > 0 && t.entries[keep-1].hasCalls() {
 		keep--
 	}
 	from := 0
 	if keep > 0 {
 		from = t.entries[keep].begins
 	}
-	b := builder{entries: t.entries[:keep], waiting: map[string]place{}}
+	b := builder{entries: t.entries[:keep], waiting: map[string]resultSlot{}}
 	for i, m := range messages[from:] {
 		b.add(from+i, m)
 	}
@@ -105,27 +105,27 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 func (m *Message) same(n *Message) bool {
 	return m.Kind == n.Kind && m.Content == n.Content && bytes.Equal(m.Data, n.Data) &&
 		slices.EqualFunc(m.Parts, n.Parts, func(a, b Part) bool {
-			return a.Type == b.Type && a.Text == b.Text && a.Mime == b.Mime && bytes.Equal(a.Data, b.Data) && a.Kept.same(b.Kept)
+			return a.Type == b.Type && a.Text == b.Text && a.Mime == b.Mime && bytes.Equal(a.Data, b.Data) && a.ProviderData.same(b.ProviderData)
 		})
 }
 
-func (k *Kept) same(l *Kept) bool {
+func (k *ProviderData) same(l *ProviderData) bool {
 	return k == l || k != nil && l != nil && k.Provider == l.Provider && k.Model == l.Model && bytes.Equal(k.Data, l.Data)
 }
 
-func (e *Entry) calls() bool {
+func (e *Entry) hasCalls() bool {
 	return slices.ContainsFunc(e.Parts, func(p Part) bool { return p.Type == CallPart })
 }
 
 // builder makes entries of messages, one after the other.
 type builder struct {
 	entries []*Entry
-	waiting map[string]place
-	steps   bool // the last message was a part of a step: a text or a call of the model
+	waiting map[string]resultSlot
+	inStep  bool // the last message was a part of a step: a text or a call of the model
 }
 
-// place is where a result belongs.
-type place struct {
+// resultSlot is where a result belongs.
+type resultSlot struct {
 	entry *Entry // of the tool
 	part  int
 }
@@ -142,24 +142,24 @@ func (b *builder) add(i int, m Message) {
 	case Assistant:
 		parts := slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool { return p.Type != ReasoningPart })
 		if m.Content != "" {
-			parts = append(parts, Part{Type: TextPart, Text: m.Content, Kept: keptOf(m.Parts, TextPart)})
+			parts = append(parts, Part{Type: TextPart, Text: m.Content, ProviderData: providerDataOf(m.Parts, TextPart)})
 		}
 		if step = len(parts) > 0; step {
-			b.say(i, parts)
+			b.addToStep(i, parts)
 		}
 	case ToolCall:
 		step = true
 		var data CallData
 		if json.Unmarshal(m.Data, &data) != nil {
 			// Not ours, so nothing to answer to; the model still sees what it said.
-			b.say(i, []Part{{Type: TextPart, Text: cmp.Or(m.Content, "(unreadable tool call)")}})
+			b.addToStep(i, []Part{{Type: TextPart, Text: cmp.Or(m.Content, "(unreadable tool call)")}})
 			break
 		}
 		b.call(i, data, m.Parts)
 	case ToolResult:
 		b.result(i, m)
 	}
-	b.steps = step
+	b.inStep = step
 }
 
 // begin begins an entry.
@@ -169,9 +169,9 @@ func (b *builder) begin(i int, role Role, parts ...Part) *Entry {
 	return e
 }
 
-// say adds parts to the step of the model.
-func (b *builder) say(i int, parts []Part) *Entry {
-	if b.steps {
+// addToStep adds parts to the step of the model.
+func (b *builder) addToStep(i int, parts []Part) *Entry {
+	if b.inStep {
 		for at := len(b.entries) - 1; at >= max(len(b.entries)-2, 0); at-- {
 			if e := b.entries[at]; e.Role == RoleAssistant {
 				e.Parts, e.ends = append(e.Parts, parts...), i+1
@@ -184,10 +184,10 @@ func (b *builder) say(i int, parts []Part) *Entry {
 
 func (b *builder) call(i int, data CallData, parts []Part) {
 	reasoning := slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != ReasoningPart })
-	call := CallData{ID: validID(data.ID), Type: "function", Function: FunctionData{
-		Name: validName(data.Function.Name), Arguments: validArguments(data.Function.Arguments),
+	call := CallData{ID: toValidID(data.ID), Type: "function", Function: FunctionData{
+		Name: toValidName(data.Function.Name), Arguments: toValidArguments(data.Function.Arguments),
 	}}
-	e := b.say(i, reasoning)
+	e := b.addToStep(i, reasoning)
 	n := 0
 	for _, p := range e.Parts {
 		if p.Type != CallPart {
@@ -197,7 +197,7 @@ func (b *builder) call(i int, data CallData, parts []Part) {
 			call.ID = hashedID(fmt.Sprintf("%s\x00%d", data.ID, len(e.Parts)))
 		}
 	}
-	e.Parts = append(e.Parts, Part{Type: CallPart, Call: &call, Kept: keptOf(parts, CallPart)})
+	e.Parts = append(e.Parts, Part{Type: CallPart, Call: &call, ProviderData: providerDataOf(parts, CallPart)})
 	e.ends = i + 1
 	if n == 0 {
 		b.begin(i, RoleTool)
@@ -205,7 +205,7 @@ func (b *builder) call(i int, data CallData, parts []Part) {
 	results := b.entries[len(b.entries)-1]
 	results.Parts = append(results.Parts, Part{Type: ResultPart, Result: &ResultData{CallID: call.ID, Name: call.Function.Name}})
 	results.ends, results.whole = i+1, false
-	b.waiting[data.ID] = place{results, len(results.Parts) - 1}
+	b.waiting[data.ID] = resultSlot{results, len(results.Parts) - 1}
 }
 
 func (b *builder) result(i int, m Message) {
@@ -249,19 +249,19 @@ func images(parts []Part) []Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != ImagePart })
 }
 
-// keptOf is what was kept with a part of the type.
-func keptOf(parts []Part, typ PartType) *Kept {
+// providerDataOf is what was kept with a part of the type.
+func providerDataOf(parts []Part, typ PartType) *ProviderData {
 	for _, p := range parts {
 		if p.Type == typ {
-			return p.Kept
+			return p.ProviderData
 		}
 	}
 	return nil
 }
 
-// validID keeps an id that all APIs accept: OpenAI's has at most 40 characters, and
+// toValidID keeps an id that all APIs accept: OpenAI's has at most 40 characters, and
 // Anthropic's only those of names.
-func validID(id string) string {
+func toValidID(id string) string {
 	if len(id) <= 40 && tool.ValidName(id) {
 		return id
 	}
@@ -273,9 +273,9 @@ func hashedID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:16])
 }
 
-// validName makes the name of a tool that a model invented into one that APIs
+// toValidName makes the name of a tool that a model invented into one that APIs
 // accept, or the whole conversation would be refused from then on.
-func validName(name string) string {
+func toValidName(name string) string {
 	if tool.ValidName(name) {
 		return name
 	}
@@ -288,9 +288,9 @@ func validName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// validArguments puts arguments that are not a JSON object inside of one: some APIs have
+// toValidArguments puts arguments that are not a JSON object inside of one: some APIs have
 // no other place for them, and of the rest many servers refuse the request.
-func validArguments(args string) string {
+func toValidArguments(args string) string {
 	if trimmed := strings.TrimSpace(args); trimmed == "" {
 		return "{}"
 	} else if trimmed[0] == '{' && json.Valid([]byte(args)) {

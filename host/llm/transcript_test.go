@@ -51,8 +51,8 @@ func brief(entries []*Entry) string {
 			default:
 				line += fmt.Sprintf(" %s %q", p.Type, p.Text)
 			}
-			if p.Kept != nil {
-				line += "~" + string(p.Kept.Data)
+			if p.ProviderData != nil {
+				line += "~" + string(p.ProviderData.Data)
 			}
 		}
 		out = append(out, line)
@@ -61,7 +61,7 @@ func brief(entries []*Entry) string {
 }
 
 func TestEntriesAreAConversationThatAPIsAccept(t *testing.T) {
-	kept := &Kept{"test", "m", json.RawMessage("1")}
+	kept := &ProviderData{"test", "m", json.RawMessage("1")}
 	image := Part{Type: ImagePart, Mime: "image/png", Data: []byte("x")}
 	raw := func(kind Kind, data string) Message {
 		return Message{Kind: kind, Content: "c", Data: json.RawMessage(data)}
@@ -78,8 +78,8 @@ func TestEntriesAreAConversationThatAPIsAccept(t *testing.T) {
 	}, {
 		"reasoning and what was kept stay in their order",
 		[]Message{
-			said(Assistant, "a", Part{Type: ReasoningPart, Text: "r"}, Part{Type: ReasoningPart, Kept: kept}, Part{Type: TextPart, Kept: kept}),
-			called("x", Part{Type: ReasoningPart, Text: "q"}, Part{Type: CallPart, Kept: kept}), returned("x"), said(Assistant, "", Part{Type: ReasoningPart, Text: "p"}),
+			said(Assistant, "a", Part{Type: ReasoningPart, Text: "r"}, Part{Type: ReasoningPart, ProviderData: kept}, Part{Type: TextPart, ProviderData: kept}),
+			called("x", Part{Type: ReasoningPart, Text: "q"}, Part{Type: CallPart, ProviderData: kept}), returned("x"), said(Assistant, "", Part{Type: ReasoningPart, Text: "p"}),
 		},
 		[]string{`assistant reasoning "r" reasoning ""~1 text "a"~1 reasoning "q" x=ls({"path":"x"})~1`, `tool x:result of x`, `assistant reasoning "p"`},
 	}, {
@@ -167,7 +167,7 @@ func TestATranscriptKeepsWhatHasNotChanged(t *testing.T) {
 		id := fmt.Sprintf("call_%d", i)
 		messages = append(messages, said(Assistant, "a"), called(id), returned(id))
 		for _, e := range transcript.Entries(messages) {
-			e.Wire("1", wire)
+			e.Encode("1", wire)
 		}
 	}
 	// Of each request the step before is made again, because more could have come of it.
@@ -176,7 +176,7 @@ func TestATranscriptKeepsWhatHasNotChanged(t *testing.T) {
 	}
 	before := made
 	for _, e := range transcript.Entries(messages) {
-		e.Wire("2", wire)
+		e.Encode("2", wire)
 	}
 	if made-before != 102 {
 		t.Errorf("%d wire forms were made of another version, want all 102", made-before)

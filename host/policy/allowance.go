@@ -12,49 +12,49 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// share is what of the world is open to a tool, should it ask for files, commands or
+// access is what of the world is open to a tool, should it ask for files, commands or
 // the network: what the options open, or what the tool was given, as far as the
 // ceiling permits.
-type share struct {
-	own     bool // it was given to this tool alone
-	mounts  []Mount
-	masked  []string
-	network *network.Network // not nil
-	staging func() string    // why commands with these mounts cannot be staged
+type access struct {
+	fromAllowance bool // it was given to this tool alone
+	mounts        []Mount
+	masked        []string
+	network       *network.Network // not nil
+	whyNotStaged  func() string    // why commands with these mounts cannot be staged
 }
 
-func (p *Policy) newShare(mounts []Mount, open *network.Network) *share {
-	s := &share{masked: p.masked, network: p.ceiling.Narrows(open)}
+func (p *Policy) newAccess(mounts []Mount, open *network.Network) *access {
+	s := &access{masked: p.masked, network: p.ceiling.RestrictNetwork(open)}
 	for _, m := range mounts {
 		if m, ok, _ := p.ceiling.PermitsMount(m); ok {
 			s.mounts = append(s.mounts, m)
 		}
 	}
-	s.staging = sync.OnceValue(func() string { return p.staging(s.mounts) })
+	s.whyNotStaged = sync.OnceValue(func() string { return p.whyNotStaged(s.mounts) })
 	return s
 }
 
-// share is what is open to a tool.
-func (p *Policy) share(e *tool.Entry) *share {
+// accessOf is what is open to a tool.
+func (p *Policy) accessOf(e *tool.Entry) *access {
 	a, own := allowance(e)
 	if !own && len(e.Capabilities.Hosts) == 0 {
-		return p.all
+		return p.defaultAccess
 	}
-	if s, ok := p.shares.Load(e); ok {
-		return s.(*share)
+	if s, ok := p.accessOfEntry.Load(e); ok {
+		return s.(*access)
 	}
-	var s *share
+	var s *access
 	asked := askedBy(e)
 	if own {
-		s = p.newShare(mountsOf(a), p.all.network.Own(hostsOf(a), asked))
-		s.own = true
+		s = p.newAccess(mountsOf(a), p.defaultAccess.network.ForTool(hostsOf(a), asked))
+		s.fromAllowance = true
 	} else { // of what tools may reach, what it names
-		all := *p.all
+		all := *p.defaultAccess
 		s = &all
-		s.network = all.network.Under(network.Manifest, asked)
+		s.network = all.network.Restrict(network.SourceManifest, asked)
 	}
-	kept, _ := p.shares.LoadOrStore(e, s)
-	return kept.(*share)
+	kept, _ := p.accessOfEntry.LoadOrStore(e, s)
+	return kept.(*access)
 }
 
 // allowance is what a tool was given; own is false for one that has whatever tools
@@ -74,7 +74,7 @@ func mountsOf(a tool.Allowance) []Mount {
 	add := func(dirs []string, write bool) {
 		for _, dir := range dirs {
 			if filepath.IsAbs(dir) && filepath.Clean(dir) == dir && !slices.ContainsFunc(out, func(m Mount) bool { return m.Host == dir }) {
-				out = append(out, Mount{Host: dir, Write: write, Named: "what the tool was given"})
+				out = append(out, Mount{Host: dir, Write: write, Origin: "what the tool was given"})
 			}
 		}
 	}
@@ -106,7 +106,7 @@ func hostRules(texts []string, parse func(string) (network.Rule, error)) []netwo
 
 // sees returns the mount in which a path of the host is, by its name, unless it
 // is in what is masked there: nobody is asked about what no answer opens.
-func (s *share) sees(host string) (m Mount, ok bool) {
+func (s *access) sees(host string) (m Mount, ok bool) {
 	for _, o := range s.mounts {
 		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
 			m, ok = o, true
@@ -118,10 +118,10 @@ func (s *share) sees(host string) (m Mount, ok bool) {
 
 // Sees returns the mount of a tool in which a path of the host is, by its name,
 // unless it is in what is masked there.
-func (p *Policy) Sees(e *tool.Entry, host string) (Mount, bool) { return p.share(e).sees(host) }
+func (p *Policy) Sees(e *tool.Entry, host string) (Mount, bool) { return p.accessOf(e).sees(host) }
 
-// given is an allowance in words that change when anything does.
-func given(a tool.Allowance) string {
+// allowanceText is an allowance in words that change when anything does.
+func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, part := range []struct {
 		what   string
@@ -143,9 +143,9 @@ func given(a tool.Allowance) string {
 	return strings.Join(out, " ")
 }
 
-// given says for a person what a tool was given, each thing with what a layer leaves
+// describeAllowance says for a person what a tool was given, each thing with what a layer leaves
 // of it.
-func (p *Policy) given(e *tool.Entry) []string {
+func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {
 		return nil
@@ -161,10 +161,10 @@ func (p *Policy) given(e *tool.Entry) []string {
 		}
 		out = append(out, fmt.Sprintf("%q %s", m.Host, word))
 	}
-	left := p.share(e).network
+	left := p.accessOf(e).network
 	for _, r := range hostsOf(a) {
 		text := "the host " + r.String()
-		if !slices.Contains(left.Open(), r.String()) {
+		if !slices.Contains(left.OpenRules(), r.String()) {
 			text += ", which is not permitted, or not asked for"
 		}
 		out = append(out, text)

@@ -19,9 +19,9 @@ var everything = tool.Capabilities{
 // added is a stranger's tool that asks for something and was given something.
 func added(t testing.TB, asks tool.Capabilities, given tool.Allowance) *tool.Entry {
 	t.Helper()
-	e := entry(t, "weather_now", asks.Under(given))
+	e := entry(t, "weather_now", asks.Restrict(given))
 	e.Module = &tool.Module{Name: "weather", Prefix: "weather_", Digest: "d1", Origin: tool.OriginAdded}
-	e.Asks, e.Allowed = asks, &given
+	e.Requested, e.Allowed = asks, &given
 	return e
 }
 
@@ -38,7 +38,7 @@ func reached(n *network.Network, hosts ...string) (out []string) {
 // the first case is the counter-proof of all others.
 func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 	hosts := []string{"open.example", "api.example", "denied.example", "x.api.example"}
-	ceiling := Ceiling{Directories: []List{{[]string{"/work", "/docs:ro"}, From{SourceAdmin, "f"}}}, Hosts: []List{{[]string{"open.example", "denied.example"}, From{SourceAdmin, "f"}}}}
+	ceiling := Ceiling{Directories: []List{{[]string{"/work", "/docs:ro"}, Provenance{SourceAdmin, "f"}}}, Hosts: []List{{[]string{"open.example", "denied.example"}, Provenance{SourceAdmin, "f"}}}}
 	ask := func(hosts ...string) tool.Capabilities { c := everything; c.Hosts = hosts; return c }
 	for name, c := range map[string]struct {
 		entry   *tool.Entry
@@ -105,8 +105,8 @@ func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 		if got := reached(g.Network(), hosts...); !slices.Equal(got, c.hosts) {
 			t.Errorf("%s: it reaches %v", name, got)
 		}
-		if g.Keeps() != c.store {
-			t.Errorf("%s: it keeps things: %v", name, g.Keeps())
+		if g.HasStore() != c.store {
+			t.Errorf("%s: it keeps things: %v", name, g.HasStore())
 		}
 		if got := tool.SecretNames(g.Secrets()); !slices.Equal(got, c.secrets) {
 			t.Errorf("%s: it gets %v", name, got)
@@ -138,7 +138,7 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 		"it writes":                                    {added(t, writes, tool.Allowance{Write: []string{"/work"}}), tool.CallerAgent, RiskMedium, Ask, "it changes files", ""},
 		"it reads and uses a secret":                   {added(t, everything, tool.Allowance{Read: []string{"/work"}, Secrets: []string{"TOKEN"}}), tool.CallerAgent, RiskMedium, Ask, "reads files and uses secrets: TOKEN", ""},
 		"it uses a secret":                             {added(t, everything, tool.Allowance{Secrets: []string{"TOKEN"}}), tool.CallerAgent, RiskMedium, Ask, "TOKEN", ""},
-		"it reaches the network":                       {added(t, both, tool.Allowance{Hosts: []string{"api.example"}}), tool.CallerAgent, RiskHigh, Ask, "it reaches the network", exfiltrates},
+		"it reaches the network":                       {added(t, both, tool.Allowance{Hosts: []string{"api.example"}}), tool.CallerAgent, RiskHigh, Ask, "it reaches the network", exfiltrationWarning},
 		"it reads and reaches the network":             {added(t, both, api), tool.CallerAgent, RiskHigh, Ask, "reads files and reaches the network", `it can send what it reads in "/work" to api.example, b.example`},
 		"a file reads for the agent":                   {ofFile(reads), tool.CallerAgent, RiskMedium, Ask, "others wrote it", ""},
 		"a file reads for an agent of somebody else":   {ofFile(reads), tool.CallerMCP, RiskMedium, Ask, "others wrote it", ""},
@@ -170,19 +170,19 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 // changed none; that of others is, because it has read.
 func TestReadingIsAskedAboutAlsoWhereNothingWasChanged(t *testing.T) {
 	p := New(Options{Mounts: inWork})
-	if d := p.Decide(call("ours", "{}"), entry(t, "ours", writes), Facts{}); !d.OnlyChanges() {
+	if d := p.Decide(call("ours", "{}"), entry(t, "ours", writes), Facts{}); !d.AsksOnlyForChanges() {
 		t.Error("a built-in tool that changed nothing asks")
 	}
 	e := added(t, writes, tool.Allowance{Write: []string{"/work"}})
 	d := p.Decide(call(e.Name, "{}"), e, Facts{})
-	if !d.CanRehearse() || d.OnlyChanges() {
+	if !d.CanRehearse() || d.AsksOnlyForChanges() {
 		t.Error("what the tool of others reads is nobody's question")
 	}
-	if d, _ := d.After(nil); d.Effect() != Ask || !strings.Contains(d.Reason(), "has changed none") {
+	if d, _ := d.DecideChanges(nil); d.Effect() != Ask || !strings.Contains(d.Reason(), "has changed none") {
 		t.Errorf("it has changed nothing: %s, %s", d.Effect(), d.Reason())
 	}
 	p.Add(Rule{Effect: Allow, Tool: e.Name, Below: "/work/out", Source: SourceUser})
-	if d, _ := d.After([]tool.Change{{Path: "/work/out/a", Kind: tool.Modified}}); d.Effect() != Allow {
+	if d, _ := d.DecideChanges([]tool.Change{{Path: "/work/out/a", Kind: tool.Modified}}); d.Effect() != Allow {
 		t.Errorf("a rule about what it changes: %s, %s", d.Effect(), d.Reason())
 	}
 }
@@ -201,16 +201,16 @@ func TestADenialSaysThatItWasNotGiven(t *testing.T) {
 		var facts Facts
 		facts.Files = append(facts.Files, PathArgs(c, e)...)
 		x := p.Decide(c, e, facts).Explain()
-		if x.Effect != "deny" || !strings.Contains(x.Reason, want) || x.Change != "the person can give it to the tool" {
-			t.Errorf("%s: %s, %s; %s", args, x.Effect, x.Reason, x.Change)
+		if x.Effect != "deny" || !strings.Contains(x.Reason, want) || x.HintText != "the person can give it to the tool" {
+			t.Errorf("%s: %s, %s; %s", args, x.Effect, x.Reason, x.HintText)
 		}
 	}
 	x := p.Decide(call(e.Name, "{}"), e, Facts{}).Explain()
-	if want := []string{`"/docs" to read`, "the host api.example"}; !slices.Equal(x.Given, want) {
-		t.Errorf("it explains %q", x.Given)
+	if want := []string{`"/docs" to read`, "the host api.example"}; !slices.Equal(x.Allowance, want) {
+		t.Errorf("it explains %q", x.Allowance)
 	}
-	if x := p.Decide(call("r", "{}"), entry(t, "r", reads), Facts{}).Explain(); x.Given != nil {
-		t.Errorf("a built-in tool was given %q", x.Given)
+	if x := p.Decide(call("r", "{}"), entry(t, "r", reads), Facts{}).Explain(); x.Allowance != nil {
+		t.Errorf("a built-in tool was given %q", x.Allowance)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestAnAnswerAboutASignedModule(t *testing.T) {
 		e.Module.Signer = "release@example.com"
 		return e
 	}
-	give := func(e *tool.Entry, a tool.Allowance) { e.Allowed, e.Capabilities = &a, e.Asks.Under(a) }
+	give := func(e *tool.Entry, a tool.Allowance) { e.Allowed, e.Capabilities = &a, e.Requested.Restrict(a) }
 	for name, c := range map[string]struct {
 		change func(*tool.Entry)
 		want   []string
@@ -235,7 +235,7 @@ func TestAnAnswerAboutASignedModule(t *testing.T) {
 		"another module of theirs": {func(e *tool.Entry) { e.Module.Name = "whether" }, []string{"module"}},
 		"another description":      {func(e *tool.Entry) { e.Description = "Says more." }, []string{"description"}},
 		"another schema":           {func(e *tool.Entry) { e.Parameters = []byte(`{"type":"object"}`) }, []string{"schema"}},
-		"it asks for a host":       {func(e *tool.Entry) { e.Asks.Hosts = []string{"evil.example"} }, []string{"capabilities"}},
+		"it asks for a host":       {func(e *tool.Entry) { e.Requested.Hosts = []string{"evil.example"} }, []string{"capabilities"}},
 		"it is given a host": {func(e *tool.Entry) {
 			give(e, tool.Allowance{Read: []string{"/work"}, Hosts: []string{"evil.example"}})
 		}, []string{"capabilities"}},
@@ -251,21 +251,21 @@ func TestAnAnswerAboutASignedModule(t *testing.T) {
 		e := fresh()
 		c.change(e)
 		d := New(Options{Mounts: inWork, Rules: []Rule{r}, Network: networkOf(t, "evil.example")}).Decide(call("weather_now", "{}"), e, Facts{})
-		if got := r.Bound.Changed(e); !slices.Equal(got, c.want) || (d.Effect() == Allow) != (c.want == nil) {
+		if got := r.Binding.Changed(e); !slices.Equal(got, c.want) || (d.Effect() == Allow) != (c.want == nil) {
 			t.Errorf("%s: changed %v, %s (%s)", name, got, d.Effect(), d.Reason())
 		}
 	}
 	// Who denies bytes denies them, whoever has signed them.
-	deny := Rule{Effect: Deny, Tool: AnyTool, Bound: Binding{Module: "sha256:d1"}, Source: SourceAdmin}
+	deny := Rule{Effect: Deny, Tool: AnyTool, Binding: Binding{Module: "sha256:d1"}, Source: SourceAdmin}
 	if d := New(Options{Rules: []Rule{deny}}).Decide(call("weather_now", "{}"), fresh(), Facts{}); d.Effect() != Deny {
 		t.Errorf("bytes that are denied: %s", d.Effect())
 	}
 }
 
 func TestWhoMayAddModules(t *testing.T) {
-	from := From{SourceAdmin, "f"}
+	from := Provenance{SourceAdmin, "f"}
 	registries := func(values ...string) Ceiling { return Ceiling{Registries: []List{{values, from}}} }
-	signed := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s", ByAdministrator: true}
+	signed := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s", AdminKnowsSigner: true}
 	for name, c := range map[string]struct {
 		ceiling    Ceiling
 		module     *tool.Module
@@ -273,7 +273,7 @@ func TestWhoMayAddModules(t *testing.T) {
 		want       bool
 	}{
 		"nobody says anything":               {Ceiling{}, signed, "", true},
-		"nobody adds":                        {Ceiling{Closed: []Line{{From: from}}}, signed, "r.example/a", false},
+		"nobody adds":                        {Ceiling{ModulesClosed: []Setting{{From: from}}}, signed, "r.example/a", false},
 		"from the registry":                  {registries("r.example"), signed, "r.example/a/b", true},
 		"from below a path":                  {registries("x.example", "r.example/a"), signed, "r.example/a/b", true},
 		"from the path itself":               {registries("r.example/a"), signed, "r.example/a", true},
@@ -283,9 +283,9 @@ func TestWhoMayAddModules(t *testing.T) {
 		"from a file":                        {registries("r.example"), signed, "", false},
 		"from nowhere":                       {registries(), signed, "r.example/a", false},
 		"in one list of two":                 {Narrow(registries("r.example"), registries("r.example/b")), signed, "r.example/a", false},
-		"what may not run is not added":      {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded}, "r.example/a", false},
-		"what is signed may where it has to": {Ceiling{Signed: []Line{{From: from}}}, signed, "r.example/a", true},
-		"of whom the user alone knows":       {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}, "r.example/a", false},
+		"what may not run is not added":      {Ceiling{SignedOnly: []Setting{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded}, "r.example/a", false},
+		"what is signed may where it has to": {Ceiling{SignedOnly: []Setting{{From: from}}}, signed, "r.example/a", true},
+		"of whom the user alone knows":       {Ceiling{SignedOnly: []Setting{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}, "r.example/a", false},
 		"of another signer":                  {Ceiling{Modules: []ModuleList{{Signers: []string{"t"}, From: from}}}, signed, "r.example/a", false},
 	} {
 		ok, why, by := c.ceiling.PermitsAdd(c.module, c.repository)
@@ -293,25 +293,25 @@ func TestWhoMayAddModules(t *testing.T) {
 			t.Errorf("%s: %v, %q by %s", name, ok, why, by)
 		}
 		// Before it is fetched nothing is known of who has signed it.
-		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.Signed)+len(c.ceiling.Modules) > 0) {
+		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.SignedOnly)+len(c.ceiling.Modules) > 0) {
 			t.Errorf("%s: it may be fetched: %v", name, early)
 		}
 	}
 }
 
 func TestWhatRunsByItsPath(t *testing.T) {
-	from := From{SourceAdmin, "f"}
+	from := Provenance{SourceAdmin, "f"}
 	for name, c := range map[string]struct {
 		ceiling Ceiling
 		want    string // the origins that may run, of modules that nobody has signed
 	}{
 		"nobody says anything":    {Ceiling{}, "builtin file added"},
-		"nobody adds":             {Ceiling{Closed: []Line{{From: from}}}, "builtin added"},
+		"nobody adds":             {Ceiling{ModulesClosed: []Setting{{From: from}}}, "builtin added"},
 		"from registries":         {Ceiling{Registries: []List{{[]string{"r.example"}, from}}}, "builtin added"},
-		"what is signed":          {Ceiling{Signed: []Line{{From: from}}}, "builtin"},
+		"what is signed":          {Ceiling{SignedOnly: []Setting{{From: from}}}, "builtin"},
 		"what is in a list":       {Ceiling{Modules: []ModuleList{{Digests: []string{"d1"}, From: from}}}, "builtin file added"},
 		"what is in another list": {Ceiling{Modules: []ModuleList{{Digests: []string{"d2"}, From: from}}}, "builtin"},
-		"nobody adds, and a list": {Ceiling{Closed: []Line{{From: from}}, Modules: []ModuleList{{Digests: []string{"d1"}, From: from}}}, "builtin added"},
+		"nobody adds, and a list": {Ceiling{ModulesClosed: []Setting{{From: from}}, Modules: []ModuleList{{Digests: []string{"d1"}, From: from}}}, "builtin added"},
 	} {
 		var may []string
 		for _, o := range []tool.Origin{tool.OriginBuiltin, tool.OriginFile, tool.OriginAdded} {

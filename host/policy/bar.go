@@ -21,27 +21,27 @@ import (
 // MountsRule is the rule of a decision about a path that no mount shows.
 const MountsRule = "mounts"
 
-// bar denies a call that cannot succeed, whatever anybody answers.
-func (p *Policy) bar(d *Decision, args *match.Arguments) {
+// denyImpossible denies a call that cannot succeed, whatever anybody answers.
+func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
 	}
 	for _, f := range d.facts.Files {
-		if p.barFile(d, f); d.effect == Deny {
+		if p.denyFile(d, f); d.effect == Deny {
 			return
 		}
 	}
-	if p.barNetwork(d, args); d.effect == Deny || d.entry.Capabilities.Exec == "" {
+	if p.denyNetwork(d, args); d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
-		d.bar(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
+		d.deny(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
 		return
 	}
 	// What is confined sees the directory in which it starts.
-	if _, seen := d.share.sees(d.call.Cwd); !seen && p.tier() > TierNone {
-		p.barUnseen(d, NamedFile{Named: d.call.Cwd})
+	if _, seen := d.access.sees(d.call.Cwd); !seen && p.tier() > TierNone {
+		p.denyUnseen(d, NamedFile{Name: d.call.Cwd})
 	}
 }
 
@@ -49,176 +49,176 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 // byte at the end.
 const maxArgument = 128<<10 - 1
 
-// bar denies, and says what would change that; nil is to take away what decides.
-func (d *Decision) bar(by Decider, reason string, change tool.Hint) {
-	d.decided(Deny, by, reason)
-	d.change, d.also = change, nil
+// deny denies, and says what would change that; nil is to take away what decides.
+func (d *Decision) deny(by Decider, reason string, change tool.Hint) {
+	d.setOutcome(Deny, by, reason)
+	d.hint, d.also = change, nil
 }
 
-// barFile denies a call because of a file that it names.
-func (p *Policy) barFile(d *Decision, f NamedFile) {
-	in := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
+// denyFile denies a call because of a file that it names.
+func (p *Policy) denyFile(d *Decision, f NamedFile) {
+	in := func(dir string) bool { return paths.In(f.Name, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
 		if in(h.Value) {
-			d.bar(h.From.says("files.hidden"), fmt.Sprintf("%q is hidden from tools", f.Named), nil)
+			d.deny(h.From.decider("files.hidden"), fmt.Sprintf("%q is hidden from tools", f.Name), nil)
 			return
 		}
 	}
 	if slices.ContainsFunc(p.masked, in) {
-		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+		d.deny(byDefault(MountsRule), fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Name), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
-	m, seen := d.share.sees(f.Named)
-	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
+	m, seen := d.access.sees(f.Name)
+	system := func(dir string) bool { return paths.In(f.Name, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
 	if slices.ContainsFunc(paths.SystemDirs(), system) {
-		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+		d.deny(byDefault(MountsRule), fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Name), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
-	switch above := func(m Mount) bool { return paths.In(m.Host, f.Named) }; {
-	case !seen && !writes && slices.ContainsFunc(d.share.mounts, above):
+	switch above := func(m Mount) bool { return paths.In(m.Host, f.Name) }; {
+	case !seen && !writes && slices.ContainsFunc(d.access.mounts, above):
 		// What leads to a mount can be listed.
 	case !seen:
-		p.barUnseen(d, f)
+		p.denyUnseen(d, f)
 	case f.Path == "":
-		d.bar(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
+		d.deny(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Name, m.Host),
 			tool.Advise("name what it leads to, if tools are shown that"))
 	case !writes:
 	case !m.Write && d.entry.Content.Argument() == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
-		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
-		if from != (From{}) {
-			d.bar(from.says("files.directories"), reason, nil)
+		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Name)
+		if from != (Provenance{}) {
+			d.deny(from.decider("files.directories"), reason, nil)
 			return
 		}
-		if d.share.own {
-			d.bar(byDefault(MountsRule), reason, tool.Grant(d.entry, "write"))
+		if d.access.fromAllowance {
+			d.deny(byDefault(MountsRule), reason, tool.GrantHint(d.entry, "write"))
 			return
 		}
-		d.bar(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
+		d.deny(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Origin))
 	default:
-		s, special := paths.Change(paths.Guest(f.Path))
+		s, special := paths.SpecialForChange(paths.Guest(f.Path))
 		closed := special && s.Care == paths.Closed
 		if !closed && f.InRepository {
 			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(byDefault("closed "+s.Pattern), "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
+			d.deny(byDefault("closed "+s.Pattern), "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
 		}
 	}
 }
 
-// barUnseen denies a call because of a file that is in no mount.
-func (p *Policy) barUnseen(d *Decision, f NamedFile) {
-	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Named)
-	if d.share.own {
-		reason = fmt.Sprintf("%q is in no directory that the tool was given", f.Named)
+// denyUnseen denies a call because of a file that is in no mount.
+func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
+	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Name)
+	if d.access.fromAllowance {
+		reason = fmt.Sprintf("%q is in no directory that the tool was given", f.Name)
 	}
-	if len(d.share.mounts) > 0 {
-		reason += "; those are " + strings.Join(each(d.share.mounts, func(m Mount) string { return m.Host }), ", ")
+	if len(d.access.mounts) > 0 {
+		reason += "; those are " + strings.Join(each(d.access.mounts, func(m Mount) string { return m.Host }), ", ")
 	}
-	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
-		d.bar(from.says("files.directories"), reason, nil)
+	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Name)}); !ok {
+		d.deny(from.decider("files.directories"), reason, nil)
 		return
 	}
-	if d.share.own {
-		d.bar(byDefault(MountsRule), reason, tool.Grant(d.entry, "read"))
+	if d.access.fromAllowance {
+		d.deny(byDefault(MountsRule), reason, tool.GrantHint(d.entry, "read"))
 		return
 	}
-	d.bar(byDefault(MountsRule), reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
+	d.deny(byDefault(MountsRule), reason, tool.ActionHint(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
-// barNetwork denies a call because of a URL that it names, or where it would ask
+// denyNetwork denies a call because of a URL that it names, or where it would ask
 // and nobody can be reached.
-func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
+func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	if !d.reachesNetwork() {
 		return
 	}
 	for _, o := range d.origins(args) {
-		if d.opens != "" && o.Protocol == network.HTTPS && o.Port == 443 && o.Host.Name() == d.opens {
+		if d.opensHost != "" && o.Protocol == network.HTTPS && o.Port == 443 && o.Host.Name() == d.opensHost {
 			continue
 		}
-		denial, denied := errors.AsType[*network.Denial](d.share.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		denial, denied := errors.AsType[*network.Denial](d.access.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
 		if !denied {
 			continue
 		}
 		change := tool.Advise("no rule opens it")
-		if denial.Grant != nil {
-			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
-			if other := otherwise(o); d.share.network.Decide(o.Host.String(), other.Port, other.Protocol).Err() == nil {
+		if denial.AllowRule != nil {
+			change = tool.Advise("add ").And(tool.ActionHint(tool.HintAllowHost, denial.AllowRule.String()))
+			if other := otherProtocol(o); d.access.network.Decide(o.Host.String(), other.Port, other.Protocol).Err() == nil {
 				change = tool.Advise("over %s it is allowed; for %s ", other.Protocol, o.Protocol).And(change)
 			}
-		} else if denial.Source == network.Allowance {
-			change = tool.Grant(d.entry, "host")
+		} else if denial.Source == network.SourceAllowance {
+			change = tool.GrantHint(d.entry, "host")
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
-			change = p.ceiling.Hosts[i].From.says("network.hosts").takeAway()
+			change = p.ceiling.Hosts[i].From.decider("network.hosts").removalHint()
 		} else if denial.Rule != "" {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
-		d.bar(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		d.deny(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
-	if d.opens != "" {
-		p.asksHost(d)
+	if d.opensHost != "" {
+		p.askForHost(d)
 		return
 	}
-	if !d.share.network.Closed() {
+	if !d.access.network.Closed() {
 		return
 	}
-	if d.effect == Allow && !d.online { // whoever has allowed it may know that it needs nobody
+	if d.effect == Allow && !d.execNetwork { // whoever has allowed it may know that it needs nobody
 		d.reason += "; no host may be reached"
 		return
 	}
 	for _, l := range p.ceiling.Hosts {
 		if len(l.Values) == 0 {
-			d.bar(l.From.says("network.hosts"), "it reaches the network, and no host may be reached", nil)
+			d.deny(l.From.decider("network.hosts"), "it reaches the network, and no host may be reached", nil)
 			return
 		}
 	}
-	by, change := Decider{Rule: "network", Source: SourceSettings}, tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached"))
-	if d.share.own {
-		by.Source, change = SourceAllowance, tool.Grant(d.entry, "host")
+	by, change := Decider{Rule: "network", Source: SourceSettings}, tool.ActionHint(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached"))
+	if d.access.fromAllowance {
+		by.Source, change = SourceAllowance, tool.GrantHint(d.entry, "host")
 	}
-	if rules := hostRules(d.entry.Capabilities.Hosts, network.ParseRule); !d.share.own && len(rules) > 0 {
+	if rules := hostRules(d.entry.Capabilities.Hosts, network.ParseRule); !d.access.fromAllowance && len(rules) > 0 {
 		change = tool.Advise("add ")
 		for i, r := range rules {
 			if i > 0 {
 				change = change.And(tool.Advise(" or "))
 			}
-			change = change.And(tool.Do(tool.HintAllowHost, r.String()))
+			change = change.And(tool.ActionHint(tool.HintAllowHost, r.String()))
 		}
 	}
 	for _, l := range p.ceiling.Hosts {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
-	d.bar(by, "it reaches the network, and no host may be reached", change)
+	d.deny(by, "it reaches the network, and no host may be reached", change)
 }
 
-// opener reports whether calls of a tool may ask for a host that no rule opens: of those
+// mayAskForHost reports whether calls of a tool may ask for a host that no rule opens: of those
 // that are built in, for what they do themselves.
-func (p *Policy) opener(d *Decision) bool {
+func (p *Policy) mayAskForHost(d *Decision) bool {
 	c := d.entry.Capabilities
-	return p.askHosts && !foreign(d.entry) && !d.share.own && c.Network == tool.NetworkHTTP && c.Exec == ""
+	return p.canAsk && !isThirdParty(d.entry) && !d.access.fromAllowance && c.Network == tool.NetworkHTTP && c.Exec == ""
 }
 
-// mayOpen reports whether some call of a tool can ask for a host.
-func (p *Policy) mayOpen(d *Decision) bool {
-	if p.opener(d) && len(d.entry.Capabilities.Hosts) == 0 {
-		return d.share.network.Openable()
+// hasHostToAsk reports whether some call of a tool can ask for a host.
+func (p *Policy) hasHostToAsk(d *Decision) bool {
+	if p.mayAskForHost(d) && len(d.entry.Capabilities.Hosts) == 0 {
+		return d.access.network.CanAddHost()
 	}
-	return p.toOpen(d, d.args()) != ""
+	return p.hostToAsk(d, d.args()) != ""
 }
 
-// toOpen is the host that the call would reach, that no rule opens and that a yes can
+// hostToAsk is the host that the call would reach, that no rule opens and that a yes can
 // open; empty if there is none. A tool that names whom it reaches has to name one host.
-func (p *Policy) toOpen(d *Decision, args *match.Arguments) string {
-	if !p.opener(d) {
+func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
+	if !p.mayAskForHost(d) {
 		return ""
 	}
 	var origins []network.Origin
 	if hosts := d.entry.Capabilities.Hosts; len(hosts) == 0 {
 		origins = d.origins(args)
-	} else if r, err := network.ParseRule(hosts[0]); err == nil && len(hosts) == 1 && !r.Below {
+	} else if r, err := network.ParseRule(hosts[0]); err == nil && len(hosts) == 1 && !r.Subdomains {
 		if host, err := network.ParseHost(r.Name); err == nil {
 			origins = []network.Origin{{Protocol: r.Protocol, Host: host, Port: r.Port}}
 		}
@@ -227,29 +227,29 @@ func (p *Policy) toOpen(d *Decision, args *match.Arguments) string {
 		if o.Protocol != network.HTTPS || o.Port != 443 {
 			continue
 		}
-		if _, ok := d.share.network.Opened(o.Host.Name()); ok {
+		if _, ok := d.access.network.WithHost(o.Host.Name()); ok {
 			return o.Host.Name() // another one is denied
 		}
 	}
 	return ""
 }
 
-// asksHost asks about the host that the call would open, also where a rule allows the
+// askForHost asks about the host that the call would open, also where a rule allows the
 // tool, but for one that opens it.
-func (p *Policy) asksHost(d *Decision) {
-	lacks := "no rule opens " + d.opens
+func (p *Policy) askForHost(d *Decision) {
+	lacks := "no rule opens " + d.opensHost
 	if d.effect == Ask {
 		d.reason += ", and " + lacks
 	} else {
 		opened := false
-		p.allowing(d, func(r *Rule) { opened = opened || r.Opens == d.opens })
+		p.allowing(d, func(r *Rule) { opened = opened || r.OpensHost == d.opensHost })
 		if opened {
 			return
 		}
-		d.decided(Ask, byDefault("network"), fmt.Sprintf("%s; that asks even where a rule allows the tool, and %q does", lacks, d.by.Rule))
+		d.setOutcome(Ask, byDefault("network"), fmt.Sprintf("%s; that asks even where a rule allows the tool, and %q does", lacks, d.by.Rule))
 	}
-	if !d.floor {
-		d.change = tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllowHost, d.opens), tool.Advise(" and "), tool.Do(tool.HintAllow, d.answer().String()))
+	if !d.mustAsk {
+		d.hint = tool.Advise("answer yes, or add ").And(tool.ActionHint(tool.HintAllowHost, d.opensHost), tool.Advise(" and "), tool.ActionHint(tool.HintAllow, d.minimalRule().String()))
 	}
 }
 
@@ -257,7 +257,7 @@ func (p *Policy) asksHost(d *Decision) {
 // will say.
 func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
 	for _, url := range urlArgs(args) {
-		if !strings.Contains(url, "://") && !foreign(d.entry) { // which ours take so
+		if !strings.Contains(url, "://") && !isThirdParty(d.entry) { // which ours take so
 			url = "https://" + url
 		}
 		if o, _, err := network.ParseOrigin(url); err == nil {
@@ -267,8 +267,8 @@ func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
 	return out
 }
 
-// otherwise is the same server over the other protocol.
-func otherwise(o network.Origin) network.Origin {
+// otherProtocol is the same server over the other protocol.
+func otherProtocol(o network.Origin) network.Origin {
 	switch o.Protocol {
 	case network.HTTP:
 		o.Protocol = network.HTTPS

@@ -16,7 +16,7 @@ type AnswerError struct {
 	Fault AnswerFault
 	Tool  string    // by its own name; empty if there is none, or if the rule cannot be read
 	What  string    // is wrong, in words
-	Doubt tool.Hint // what is wrong, of FaultDoubt; the words are the program's
+	Lint  tool.Hint // what is wrong, of FaultDoubt; the words are the program's
 	// Instead is the rule that would do, with COMMAND in the place of a command;
 	// empty if none is known.
 	Instead string
@@ -29,12 +29,12 @@ type AnswerFault int
 
 // The faults, in the order in which they are looked for.
 const (
-	FaultForm     AnswerFault = iota // it cannot be read
-	FaultTool                        // there is no such tool
-	FaultArgument                    // the tool has no such argument
-	FaultWhole                       // it allows all commands
-	FaultDoubt                       // it speaks of no call, see [Rule.Doubt]
-	FaultSecrets                     // it does not name the secrets that the tool uses, or names others
+	FaultForm        AnswerFault = iota // it cannot be read
+	FaultTool                           // there is no such tool
+	FaultArgument                       // the tool has no such argument
+	FaultAllCommands                    // it allows all commands
+	FaultNeverCounts                    // it speaks of no call, see [Rule.Lint]
+	FaultSecrets                        // it does not name the secrets that the tool uses, or names others
 )
 
 // ParseAnswer reads a rule of this run that answers questions beforehand, and
@@ -42,7 +42,7 @@ const (
 // more than it says, is a mistake: the error is an *[AnswerError].
 func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
-	open := errors.Is(err, errOpen)
+	open := errors.Is(err, errTooWide)
 	if err != nil && !open {
 		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
 	}
@@ -64,14 +64,14 @@ func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, er
 		}
 	}
 	exec := entry.Capabilities.Exec
-	if r.History != "" {
+	if r.HistoryDir != "" {
 		return r, nil
 	}
 	if exec != "" && !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == exec }) && tier() < TierConfined {
-		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole in %s: %s", r.Tool, tier(), tier().unconfined())
+		return wrong(FaultAllCommands, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole in %s: %s", r.Tool, tier(), tier().unconfinedWarning())
 	}
-	if doubt := r.Doubt(tier, catalog); doubt != nil {
-		return r, &AnswerError{Rule: text, Fault: FaultDoubt, Tool: r.Tool, What: doubt.String(), Doubt: doubt}
+	if doubt := r.Lint(tier, catalog); doubt != nil {
+		return r, &AnswerError{Rule: text, Fault: FaultNeverCounts, Tool: r.Tool, What: doubt.String(), Lint: doubt}
 	}
 	if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 		if len(names) == 0 {

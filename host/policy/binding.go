@@ -23,26 +23,26 @@ type Binding struct {
 	ABI string
 	// The SHA-256, in hex, of what the tool said of itself.
 	Description, Schema, Capabilities string
-	// Said is what those are the digests of, so that a change can be shown. It
+	// Texts is what those are the digests of, so that a change can be shown. It
 	// binds nothing.
-	Said tool.Said
+	Texts tool.SpecTexts
 
-	bytes string // of a module that somebody has signed: "sha256:" and its digest
+	digest string // of a module that somebody has signed: "sha256:" and its digest
 }
 
 // bind returns what a rule about a tool is bound to.
 func bind(e *tool.Entry) Binding {
-	said := e.Said()
+	said := e.Texts()
 	if a, own := allowance(e); own { // a yes to reading one directory is none to sending another
-		said.AsksFor = e.Asks.String() + "; given: " + given(a)
+		said.AsksFor = e.Requested.String() + "; given: " + allowanceText(a)
 	}
 	f := said.Fingerprint()
-	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Said: said}
+	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Texts: said}
 	switch {
 	case e.Module.Origin == tool.OriginBuiltin:
 		b.Module, b.ABI = string(tool.OriginBuiltin), e.ABI
 	case e.Module.Signer != "": // a fix by the same signer keeps what holds
-		b.bytes = b.Module
+		b.digest = b.Module
 		b.Module = "signer:" + e.Module.Signer + "#" + e.Module.Name
 	}
 	return b
@@ -63,7 +63,7 @@ func (b Binding) Changed(e *tool.Entry) []string {
 type changedPart struct{ name, was, is string }
 
 func (b Binding) changed(now Binding) []changedPart {
-	if b.Module != "" && b.Module == now.bytes {
+	if b.Module != "" && b.Module == now.digest {
 		now.Module = b.Module // a rule that names the bytes speaks of them signed, too
 	}
 	var out []changedPart
@@ -73,9 +73,9 @@ func (b Binding) changed(now Binding) []changedPart {
 	}{
 		{b.Module, now.Module, changedPart{"module", b.Module, now.Module}},
 		{b.ABI, now.ABI, changedPart{"abi", b.ABI, now.ABI}},
-		{b.Description, now.Description, changedPart{"description", b.Said.Description, now.Said.Description}},
-		{b.Schema, now.Schema, changedPart{"schema", b.Said.Schema, now.Said.Schema}},
-		{b.Capabilities, now.Capabilities, changedPart{"capabilities", b.Said.AsksFor, now.Said.AsksFor}},
+		{b.Description, now.Description, changedPart{"description", b.Texts.Description, now.Texts.Description}},
+		{b.Schema, now.Schema, changedPart{"schema", b.Texts.Schema, now.Texts.Schema}},
+		{b.Capabilities, now.Capabilities, changedPart{"capabilities", b.Texts.AsksFor, now.Texts.AsksFor}},
 	} {
 		if part.was != "" && part.was != part.is {
 			out = append(out, part.shown)
@@ -84,15 +84,15 @@ func (b Binding) changed(now Binding) []changedPart {
 	return out
 }
 
-// Change is what is not as it was when an answer was remembered.
-type Change struct {
+// BindingChange is what is not as it was when an answer was remembered.
+type BindingChange struct {
 	Rule     string
 	Was, Now Binding
 }
 
 // InWords says what changed, a line for each part: what it was and what it is.
 // What a tool says of itself stands in it as it is: it is not to be trusted.
-func (c Change) InWords() []string {
+func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {
 		was, is := difference(cmp.Or(part.was, "(not kept)"), part.is)

@@ -50,14 +50,14 @@ func TestARememberedAnswerHoldsForWhatItWasGivenFor(t *testing.T) {
 			e := fresh(origin)
 			c.change(e)
 			d := New(Options{Rules: []Rule{r}}).Decide(call("w", `{"command":"ls"}`), e, Facts{})
-			if got := r.Bound.Changed(e); !slices.Equal(got, want) {
+			if got := r.Binding.Changed(e); !slices.Equal(got, want) {
 				t.Errorf("%s of %s: %v, want %v", name, origin, got, want)
 			}
 			if allowed := d.Effect() == Allow; allowed != (want == nil) {
 				t.Errorf("%s of %s: %s (%s)", name, origin, d.Effect(), d.Reason())
 			}
 			var words strings.Builder
-			for _, ch := range d.Question().Changed {
+			for _, ch := range d.Question().BindingChanges {
 				words.WriteString(strings.Join(ch.InWords(), "\n"))
 			}
 			for _, part := range want {
@@ -117,28 +117,28 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 	e := entry(t, "w", writes)
 	admin := Layer{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{{Effect: Deny, Tool: "w", Source: SourceAdmin, Origin: "/etc/x:3", Why: "no"}}}}
 	user := Layer{Source: SourceUser, Ceiling: Ceiling{Rules: []Rule{{Effect: Deny, Tool: "w", Source: SourceUser, Origin: "u:1"}}}}
-	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{SourceAdmin, "/etc/x: require_confirmation"}}}}}
+	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Setting{{From: Provenance{SourceAdmin, "/etc/x: require_confirmation"}}}}}
 	flagged := rule(t, "w", SourceFlag)
 	for name, c := range map[string]struct {
 		opts   Options
 		want   Explanation
 		change string
 	}{
-		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, Allow: "w"}, `add the rule "w"`},
+		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, AllowRule: "w"}, `add the rule "w"`},
 		"by the administrator":    {Options{Layers: []Layer{user, admin}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceAdmin, Origin: "/etc/x:3"}, "only the administrator"},
 		"by the user":             {Options{Layers: []Layer{user}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceUser, Origin: "u:1"}, "u:1"},
 		"asked by administrators": {Options{Layers: []Layer{asks}, Rules: []Rule{flagged}}, Explanation{Effect: "ask", Source: SourceAdmin, Origin: "/etc/x: require_confirmation"}, "administrator's"},
 		"allowed by a flag":       {Options{Rules: []Rule{flagged}}, Explanation{Effect: "allow", Source: SourceFlag}, ""},
 	} {
 		x := New(c.opts).Decide(call("w", `{}`), e, Facts{}).Explain()
-		if x.Effect != c.want.Effect || x.Source != c.want.Source || x.Origin != c.want.Origin || x.Allow != c.want.Allow || !strings.Contains(x.Change, c.change) || x.Rule == "" || x.Reason == "" {
+		if x.Effect != c.want.Effect || x.Source != c.want.Source || x.Origin != c.want.Origin || x.AllowRule != c.want.AllowRule || !strings.Contains(x.HintText, c.change) || x.Rule == "" || x.Reason == "" {
 			t.Errorf("%s: %+v", name, x)
 		}
-		if x.Allow != "" {
-			r := rule(t, x.Allow, SourceFlag)
+		if x.AllowRule != "" {
+			r := rule(t, x.AllowRule, SourceFlag)
 			c.opts.Rules = append(c.opts.Rules, r)
 			if d := New(c.opts).Decide(call("w", `{}`), e, Facts{}); d.Effect() != Allow {
-				t.Errorf("%s: with %s it is %s", name, x.Allow, d.Effect())
+				t.Errorf("%s: with %s it is %s", name, x.AllowRule, d.Effect())
 			}
 		}
 	}
@@ -153,9 +153,9 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 		"by risk":               {Rule{Effect: Deny, Tool: AnyTool, Risks: []Risk{RiskMedium}}, true},
 		"to others":             {Rule{Effect: Deny, Tool: "w", Callers: []tool.Caller{tool.CallerMCP}}, false},
 		"for some arguments":    {deny(rule(t, "w(path=a)", SourceUser)), false},
-		"after so many":         {Rule{Effect: Deny, Tool: "w", After: 1}, false},
+		"after so many":         {Rule{Effect: Deny, Tool: "w", AfterCalls: 1}, false},
 		"asked":                 {Rule{Effect: Ask, Tool: "w"}, false},
-		"denied, of other code": {Rule{Effect: Deny, Tool: "w", Bound: Binding{Module: "sha256:x"}}, false},
+		"denied, of other code": {Rule{Effect: Deny, Tool: "w", Binding: Binding{Module: "sha256:x"}}, false},
 	} {
 		if got := New(Options{Rules: []Rule{c.rule}}).Hides(e, tool.CallerAgent); got != c.want {
 			t.Errorf("%s: hidden %v", name, got)

@@ -219,11 +219,11 @@ func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
 
 // Where every call asks, no answer is offered that would not count.
 func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
-	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{SourceAdmin, "/etc/x: require_confirmation"}}}}}
+	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Setting{{From: Provenance{SourceAdmin, "/etc/x: require_confirmation"}}}}}
 	for name, caps := range map[string]tool.Capabilities{"w": writes, "r": reads} {
 		d := New(Options{Layers: []Layer{asks}}).Decide(call(name, `{}`), entry(t, name, caps), Facts{})
-		if q := d.Question(); d.Effect() != Ask || q.Allow != "" || len(q.Scopes) != 1 || d.Source() != SourceAdmin {
-			t.Errorf("%s: %s by %s, offered %q and %v", name, d.Effect(), d.Source(), q.Allow, q.Scopes)
+		if q := d.Question(); d.Effect() != Ask || q.AllowRule != "" || len(q.Scopes) != 1 || d.Source() != SourceAdmin {
+			t.Errorf("%s: %s by %s, offered %q and %v", name, d.Effect(), d.Source(), q.AllowRule, q.Scopes)
 		}
 	}
 }
@@ -310,7 +310,7 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 		}
 	}
 	example := `{"mode":"` + strings.Repeat("a", (64<<10)) + `"}`
-	if err := deny(rule(t, "w(pattern:mode="+long+")", SourceProject)).Examples(nil, []string{example}); err == nil || !strings.Contains(err.Error(), "too much work") {
+	if err := deny(rule(t, "w(pattern:mode="+long+")", SourceProject)).CheckExamples(nil, []string{example}); err == nil || !strings.Contains(err.Error(), "too much work") {
 		t.Errorf("examples: %v", err)
 	}
 }

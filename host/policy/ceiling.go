@@ -21,70 +21,70 @@ import (
 // asked for has to be in all of them. An empty list permits nothing: "nobody
 // said anything" is having no list.
 type Ceiling struct {
-	Rules       []Rule // that deny or ask
-	Modules     []ModuleList
-	Directories []List // patterns of directories; each covers what is below
-	Hosts       []List // hosts, or *.NAME
-	Providers   []List // of models
-	BaseURLs    []List // of providers, to the letter; "" is the provider's own
-	Registries  []List // HOST or HOST/PATH: modules are added from there, or from below
-	Hidden      []Line // paths that no guest sees
-	Off         []Line // [ExecKey], [FilesKey], [NetworkKey] or [KeepingKey]: no tool that asks for it
-	Without     []Line // tools, and modules with all of theirs, by their names: nobody calls them
+	Rules                []Rule // that deny or ask
+	Modules              []ModuleList
+	Directories          []List    // patterns of directories; each covers what is below
+	Hosts                []List    // hosts, or *.NAME
+	Providers            []List    // of models
+	BaseURLs             []List    // of providers, to the letter; "" is the provider's own
+	Registries           []List    // HOST or HOST/PATH: modules are added from there, or from below
+	Hidden               []Setting // paths that no guest sees
+	DisabledCapabilities []Setting // [ExecKey], [FilesKey], [NetworkKey] or [StoreSwitchKey]: no tool that asks for it
+	DisabledNames        []Setting // tools, and modules with all of theirs, by their names: nobody calls them
 
 	// Limits are the most that a setting can be, by its key in agent.toml;
 	// durations in nanoseconds.
-	Limits map[string]Most
+	Limits map[string]Limit
 
-	MinTier      *Most  // the least tier that a process may run in
-	Changes      *Most  // the widest [Changes] of a process, as [Changes.rank]
-	AskFirst     []Line // no process runs before it is asked about
-	Signed       []Line
-	Closed       []Line // no module is added
-	Confirm      []Line // every call asks
-	AuditExports []Line // directories into which each session is exported; "" asks for the log alone
+	MinTier       *Limit    // the least tier that a process may run in
+	Changes       *Limit    // the widest [ChangesMode] of a process, as [ChangesMode.rank]
+	AskFirst      []Setting // no process runs before it is asked about
+	SignedOnly    []Setting
+	ModulesClosed []Setting // no module is added
+	Confirm       []Setting // every call asks
+	AuditExports  []Setting // directories into which each session is exported; "" asks for the log alone
 }
 
 // List is what one layer permits.
 type List struct {
 	Values []string // sorted
-	From   From
+	From   Provenance
 }
 
-// Line is one value of one layer.
-type Line struct {
+// Setting is one value of one layer.
+type Setting struct {
 	Value string
-	From  From
+	From  Provenance
 }
 
-// Most is a number that one layer sets.
-type Most struct {
+// Limit is a number that one layer sets.
+type Limit struct {
 	Value int64
 	Text  string // the number with its unit, for a person; empty where it has none
-	From  From
+	From  Provenance
 }
 
-func (m Most) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
+func (m Limit) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
 // ModuleList is which modules one layer lets run, beside the built-in ones: any
 // that is in one of the lists.
 type ModuleList struct {
 	Digests, Signers, Namespaces []string // sorted; digests in hex
-	From                         From
+	From                         Provenance
 }
 
-// From says where a bound is written.
-type From struct {
+// Provenance says where a bound is written.
+type Provenance struct {
 	Source Source
 	Origin string // FILE: KEY
 }
 
-// says is the bound that is written there, as one that decides.
-func (f From) says(rule string) Decider {
+// decider is the bound that is written there, as one that decides.
+func (f Provenance) decider(rule string) Decider {
 	return Decider{Rule: rule, Source: f.Source, Origin: f.Origin}
 }
 
-func (f From) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
+func (f Provenance) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
 
 // Narrow returns what all ceilings permit. It is commutative, associative and
 // idempotent, and its result permits nothing that one of them does not.
@@ -99,41 +99,41 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
 		c.Registries = append(c.Registries, o.Registries...)
 		c.Hidden = append(c.Hidden, o.Hidden...)
-		c.Off = append(c.Off, o.Off...)
-		c.Without = append(c.Without, o.Without...)
+		c.DisabledCapabilities = append(c.DisabledCapabilities, o.DisabledCapabilities...)
+		c.DisabledNames = append(c.DisabledNames, o.DisabledNames...)
 		for key, most := range o.Limits {
 			if c.Limits == nil {
-				c.Limits = map[string]Most{}
+				c.Limits = map[string]Limit{}
 			}
-			if old, ok := c.Limits[key]; !ok || compareMost(most, old) < 0 {
+			if old, ok := c.Limits[key]; !ok || compareLimits(most, old) < 0 {
 				c.Limits[key] = most
 			}
 		}
 		c.MinTier = highest(c.MinTier, o.MinTier)
-		if o.Changes != nil && (c.Changes == nil || compareMost(*o.Changes, *c.Changes) < 0) {
+		if o.Changes != nil && (c.Changes == nil || compareLimits(*o.Changes, *c.Changes) < 0) {
 			c.Changes = o.Changes
 		}
 		c.AskFirst = append(c.AskFirst, o.AskFirst...)
-		c.Signed = append(c.Signed, o.Signed...)
-		c.Closed = append(c.Closed, o.Closed...)
+		c.SignedOnly = append(c.SignedOnly, o.SignedOnly...)
+		c.ModulesClosed = append(c.ModulesClosed, o.ModulesClosed...)
 		c.Confirm = append(c.Confirm, o.Confirm...)
 		c.AuditExports = append(c.AuditExports, o.AuditExports...)
 	}
-	c.Rules = normal(c.Rules, Rule.identity)
-	c.Modules = normal(c.Modules, func(l ModuleList) string {
-		return texts("", l.Digests) + texts("", l.Signers) + texts("", l.Namespaces) + texts(l.From.String())
+	c.Rules = sortUnique(c.Rules, Rule.identity)
+	c.Modules = sortUnique(c.Modules, func(l ModuleList) string {
+		return lengthPrefixed("", l.Digests) + lengthPrefixed("", l.Signers) + lengthPrefixed("", l.Namespaces) + lengthPrefixed(l.From.String())
 	})
 	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries} {
-		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
+		*lists = sortUnique(*lists, func(l List) string { return lengthPrefixed("", l.Values) + lengthPrefixed(l.From.String()) })
 	}
-	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.Without, &c.AskFirst, &c.Signed, &c.Closed, &c.Confirm, &c.AuditExports} {
-		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
+	for _, lines := range []*[]Setting{&c.Hidden, &c.DisabledCapabilities, &c.DisabledNames, &c.AskFirst, &c.SignedOnly, &c.ModulesClosed, &c.Confirm, &c.AuditExports} {
+		*lines = sortUnique(*lines, func(l Setting) string { return lengthPrefixed(l.Value) + lengthPrefixed(l.From.String()) })
 	}
 	return c
 }
 
-// normal is sorted and holds nothing twice.
-func normal[T any](values []T, identity func(T) string) []T {
+// sortUnique is sorted and holds nothing twice.
+func sortUnique[T any](values []T, identity func(T) string) []T {
 	if len(values) < 2 {
 		return values
 	}
@@ -153,20 +153,20 @@ func normal[T any](values []T, identity func(T) string) []T {
 
 // identity tells two rules apart.
 func (r Rule) identity() string {
-	out := texts(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Over) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
-		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities, string(r.Changes), r.Below, r.History, r.Opens})
-	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.After, r.Turn, len(r.Callers))
+	out := lengthPrefixed(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Overrides) + lengthPrefixed(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Binding.Module, r.Binding.ABI,
+		r.Binding.Description, r.Binding.Schema, r.Binding.Capabilities, string(r.Changes), r.Below, r.HistoryDir, r.OpensHost})
+	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.AfterCalls, r.Turn, len(r.Callers))
 	for _, risk := range r.Risks {
 		out += strconv.Itoa(int(risk)) + " "
 	}
 	for _, c := range r.Callers {
-		out += texts(string(c))
+		out += lengthPrefixed(string(c))
 	}
 	return out
 }
 
-// texts puts each text behind its length, so that no two lists read the same.
-func texts(first string, lists ...[]string) string {
+// lengthPrefixed puts each text behind its length, so that no two lists read the same.
+func lengthPrefixed(first string, lists ...[]string) string {
 	var b strings.Builder
 	put := func(s string) {
 		b.WriteString(strconv.Itoa(len(s)))
@@ -184,34 +184,34 @@ func texts(first string, lists ...[]string) string {
 	return b.String()
 }
 
-func highest(a, b *Most) *Most {
-	if a == nil || b != nil && (b.Value > a.Value || b.Value == a.Value && compareMost(*b, *a) < 0) {
+func highest(a, b *Limit) *Limit {
+	if a == nil || b != nil && (b.Value > a.Value || b.Value == a.Value && compareLimits(*b, *a) < 0) {
 		return b
 	}
 	return a
 }
 
-func compareMost(a, b Most) int {
+func compareLimits(a, b Limit) int {
 	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.From.String(), b.From.String()))
 }
 
 // Permits reports whether a value is in each of the lists, and which layer says
 // no.
-func Permits(lists []List, value string) (bool, From) {
+func Permits(lists []List, value string) (bool, Provenance) {
 	for _, l := range lists {
 		if !slices.Contains(l.Values, value) {
 			return false, l.From
 		}
 	}
-	return true, From{}
+	return true, Provenance{}
 }
 
-// Narrows returns what is left of a network under the lists of hosts. In them a
+// RestrictNetwork returns what is left of a network under the lists of hosts. In them a
 // name means what it means in a [network.Rule], at any port and in any protocol:
 // an address that is not public has to be listed itself, also for a name that leads
 // to it. What cannot be the host of a connection is left out, and so permits
 // nothing.
-func (c Ceiling) Narrows(n *network.Network) *network.Network {
+func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
 		var rules []network.Rule
 		for _, v := range l.Values {
@@ -219,14 +219,14 @@ func (c Ceiling) Narrows(n *network.Network) *network.Network {
 				rules = append(rules, r)
 			}
 		}
-		n = n.Under(string(l.From.Source), rules)
+		n = n.Restrict(string(l.From.Source), rules)
 	}
 	return n
 }
 
 // PermitsMount returns the widest form of a mount that is permitted, and which
 // layer says no, to the mount or to changes in it.
-func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
+func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	for _, l := range c.Directories {
 		seen, write := false, false
 		for _, v := range l.Values {
@@ -249,7 +249,7 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 
 // PermitsAdd answers whether a module may be added, why not, and which layer says so.
 // Repository is that of [Ceiling.PermitsFrom]. What may not run is not added either.
-func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from From) {
+func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from Provenance) {
 	if ok, why, from := c.PermitsFrom(repository); !ok {
 		return false, why, from
 	}
@@ -259,9 +259,9 @@ func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why str
 // PermitsFrom answers whether modules may be added from a place at all, before one is
 // fetched. Repository is HOST/PATH if that is a place of the network; empty: a file on
 // this machine, which is in no registry.
-func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from From) {
-	if len(c.Closed) > 0 {
-		return false, "modules are not added", c.Closed[0].From
+func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from Provenance) {
+	if len(c.ModulesClosed) > 0 {
+		return false, "modules are not added", c.ModulesClosed[0].From
 	}
 	for _, l := range c.Registries {
 		if !slices.ContainsFunc(l.Values, func(v string) bool { return repository == v || strings.HasPrefix(repository, v+"/") }) {
@@ -272,13 +272,13 @@ func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from From)
 			return false, fmt.Sprintf("%s, and modules are added from no place but %s", what, quoted(l.Values)), l.From
 		}
 	}
-	return true, "", From{}
+	return true, "", Provenance{}
 }
 
 // ModuleError says why a module may not run, and which layer says so.
 type ModuleError struct {
 	Module, Why string
-	From        From
+	From        Provenance
 }
 
 func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module, e.Why, e.From) }
@@ -294,18 +294,20 @@ func (c Ceiling) PermitsRun(m *tool.Module) error {
 
 // mayRun reports whether a module may run at all. Running it by its path is no way around a
 // rule against adding it.
-func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
+func (c Ceiling) mayRun(m *tool.Module) (bool, string, Provenance) {
 	switch m.Origin {
 	case tool.OriginBuiltin:
-		return true, "", From{}
+		return true, "", Provenance{}
 	case tool.OriginFile:
 		if ok, why, from := c.PermitsFrom(""); !ok {
 			return false, why + ", so none is run by its path", from
 		}
 	}
 	// A user may give any name to any key, which signs nothing for the administrator.
-	signed := func(from From) bool { return m.Signer != "" && (from.Source != SourceAdmin || m.ByAdministrator) }
-	for _, l := range c.Signed {
+	signed := func(from Provenance) bool {
+		return m.Signer != "" && (from.Source != SourceAdmin || m.AdminKnowsSigner)
+	}
+	for _, l := range c.SignedOnly {
 		switch {
 		case m.Signer == "":
 			return false, "the module is not signed", l.From
@@ -320,5 +322,5 @@ func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
 		}
 		return false, "the module is none of those that may run", l.From
 	}
-	return true, "", From{}
+	return true, "", Provenance{}
 }

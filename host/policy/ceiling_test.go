@@ -72,7 +72,7 @@ func (w world) rule(source Source, effects ...Effect) Rule {
 		r.Callers = []tool.Caller{tool.Caller(w.pick("agent", "person", "mcp"))}
 	}
 	if w.IntN(6) == 0 && r.Effect == Deny {
-		r.After = 1 + w.IntN(3)
+		r.AfterCalls = 1 + w.IntN(3)
 	}
 	if w.IntN(6) == 0 && r.Tool == AnyTool {
 		r.Except = []string{w.pick("t", "u")}
@@ -82,7 +82,7 @@ func (w world) rule(source Source, effects ...Effect) Rule {
 
 func (w world) ceiling(source Source) Ceiling {
 	var c Ceiling
-	from := From{source, w.pick("f: 1", "f: 2")}
+	from := Provenance{source, w.pick("f: 1", "f: 2")}
 	for range w.IntN(3) {
 		c.Rules = append(c.Rules, w.rule(source, Deny, Ask))
 	}
@@ -102,32 +102,32 @@ func (w world) ceiling(source Source) Ceiling {
 		c.Registries = []List{{w.some("r.example", "r.example/team", "s.example:5000"), from}}
 	}
 	if w.IntN(6) == 0 {
-		c.Closed = []Line{{From: from}}
+		c.ModulesClosed = []Setting{{From: from}}
 	}
 	if w.IntN(6) == 0 {
-		c.Signed = []Line{{From: from}}
+		c.SignedOnly = []Setting{{From: from}}
 	}
 	if w.IntN(5) == 0 {
-		c.Confirm = []Line{{From: from}}
+		c.Confirm = []Setting{{From: from}}
 	}
 	if w.IntN(4) == 0 {
-		c.Hidden = []Line{{w.pick("/work/secret", "/data/x"), from}}
+		c.Hidden = []Setting{{w.pick("/work/secret", "/data/x"), from}}
 	}
 	if w.IntN(6) == 0 {
-		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
+		c.DisabledCapabilities = []Setting{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
 	}
 	if w.IntN(12) == 0 {
-		c.Without = []Line{{w.pick("t", "m", "other", "none"), from}}
+		c.DisabledNames = []Setting{{w.pick("t", "m", "other", "none"), from}}
 	}
 	if w.IntN(4) == 0 {
-		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
+		c.MinTier = &Limit{Value: int64(w.IntN(4)), From: from}
 	}
 	for _, key := range []string{TimeoutKey, MemoryKey, "tool_fuel", "max_output_size", "bash.timeout"} {
 		if w.IntN(3) == 0 {
 			if c.Limits == nil {
-				c.Limits = map[string]Most{}
+				c.Limits = map[string]Limit{}
 			}
-			c.Limits[key] = Most{Value: int64(1 + w.IntN(1_000_000_000_000)), From: from}
+			c.Limits[key] = Limit{Value: int64(1 + w.IntN(1_000_000_000_000)), From: from}
 		}
 	}
 	return Narrow(c, c)
@@ -135,14 +135,14 @@ func (w world) ceiling(source Source) Ceiling {
 
 func (w world) call() (tool.Call, *tool.Entry) {
 	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs, networks, uses("A")}[w.IntN(6)], tool.Origin(w.pick("builtin", "file", "added")))
-	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n"), ByAdministrator: w.pick("", "a") != ""}
+	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n"), AdminKnowsSigner: w.pick("", "a") != ""}
 	if e.Module.Origin == tool.OriginAdded {
-		e.Asks, e.Allowed = e.Capabilities, &tool.Allowance{
+		e.Requested, e.Allowed = e.Capabilities, &tool.Allowance{
 			Read: w.some("/work", "/etc", "/home"), Write: w.some("/work", "/data", "/root"), Hosts: w.some("a.example.com", "b.org", "10.0.0.1"),
 			Secrets: w.some("A"), Exec: w.IntN(2) == 0,
 		}
 		if w.IntN(3) > 0 { // else whoever built the catalog forgot
-			e.Capabilities = e.Asks.Under(*e.Allowed)
+			e.Capabilities = e.Requested.Restrict(*e.Allowed)
 		}
 	}
 	args := map[string]any{}
@@ -194,7 +194,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 			Mounts: mounts, Rules: rules, Layers: layers, Network: wide, Tier: inTier(Tier(w.IntN(4))), ConfirmAll: w.IntN(4) == 0,
 			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
 		})
-		facts := Facts{Earlier: w.IntN(4)}
+		facts := Facts{EarlierCalls: w.IntN(4)}
 		d := p.Decide(c, e, facts)
 		switch d.Effect() {
 		case Allow:
@@ -236,7 +236,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		}
 		has := e.Capabilities
 		if a := e.Allowed; a != nil {
-			has = e.Asks.Under(*a)
+			has = e.Requested.Restrict(*a)
 			for _, m := range g.Mounts() {
 				if !slices.Contains(a.Write, m.Host) && (m.Write || !slices.Contains(a.Read, m.Host)) {
 					fail("it was given %+v, and is granted %s", a, m)
@@ -313,7 +313,7 @@ func plainDirectory(values []string, dir string) string {
 // the few words of these tests go.
 func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tier) Effect {
 	builtin := e.Module.Origin == tool.OriginBuiltin
-	if !builtin && len(c.Signed) > 0 && e.Module.Signer == "" {
+	if !builtin && len(c.SignedOnly) > 0 && e.Module.Signer == "" {
 		return Deny
 	}
 	for _, l := range c.Modules {
@@ -334,7 +334,7 @@ func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tie
 	for _, r := range c.Rules {
 		if r.Tool != AnyTool && r.Tool != call.Tool || slices.Contains(r.Except, call.Tool) ||
 			len(r.Risks) > 0 && !slices.Contains(r.Risks, RiskOf(e)) || len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller) ||
-			r.After > facts.Earlier {
+			r.AfterCalls > facts.EarlierCalls {
 			continue
 		}
 		certain := true
@@ -406,14 +406,14 @@ func TestNarrowIsAMeet(t *testing.T) {
 }
 
 func TestAnEmptyListPermitsNothing(t *testing.T) {
-	from := From{SourceAdmin, "f"}
+	from := Provenance{SourceAdmin, "f"}
 	c := Ceiling{
 		Directories: []List{{[]string{}, from}}, Hosts: []List{{nil, from}}, Providers: []List{{nil, from}}, Modules: []ModuleList{{From: from}},
 	}
 	if _, ok, _ := c.PermitsMount(Mount{Host: "/work"}); ok {
 		t.Error("a directory")
 	}
-	if c.Narrows(networkOf(t, "example.com")).Decide("example.com", 443, network.HTTPS).Err() == nil {
+	if c.RestrictNetwork(networkOf(t, "example.com")).Decide("example.com", 443, network.HTTPS).Err() == nil {
 		t.Error("a host")
 	}
 	if ok, _ := Permits(c.Providers, "openai"); ok {
@@ -434,7 +434,7 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 // they mean in a rule of the network, and nothing that cannot be one.
 func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 	user := networkOf(t, "a.example.com:*", "http://a.example.com", "b.a.example.com", "other.example", "10.1.2.3", "10.1.2.4", "127.0.0.1", "my.example.com", "[::1]", "[2606:2800:220::/48]")
-	list := func(values ...string) List { return List{values, From{SourceAdmin, "f: network.hosts"}} }
+	list := func(values ...string) List { return List{values, Provenance{SourceAdmin, "f: network.hosts"}} }
 	for name, c := range map[string]struct {
 		lists []List
 		want  map[string]bool
@@ -464,7 +464,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 			if (err == nil) != want {
 				t.Errorf("%s: %s: %v", name, host, err)
 			}
-			if denial := denialOf(err); denial != nil && (denial.Source != string(SourceAdmin) || denial.Grant != nil || !strings.Contains(denial.Error(), "administrator")) {
+			if denial := denialOf(err); denial != nil && (denial.Source != string(SourceAdmin) || denial.AllowRule != nil || !strings.Contains(denial.Error(), "administrator")) {
 				t.Errorf("%s: %s is denied by %s: %v", name, host, denial.Source, denial)
 			}
 		}
@@ -474,25 +474,25 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 	}
 	// The list of another layer is no less a list, and no flag goes beyond it.
 	for _, source := range []Source{SourceUser, SourceProject} {
-		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, From{source, "f"}}}}
+		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, Provenance{source, "f"}}}}
 		for _, host := range []string{"other.example", "10.1.2.3"} {
-			denial := denialOf(ceiling.Narrows(user).Decide(host, 443, network.HTTPS).Err())
-			if denial == nil || denial.Source != string(source) || denial.Grant != nil || !strings.Contains(denial.Error(), string(source)+"'s policy") {
+			denial := denialOf(ceiling.RestrictNetwork(user).Decide(host, 443, network.HTTPS).Err())
+			if denial == nil || denial.Source != string(source) || denial.AllowRule != nil || !strings.Contains(denial.Error(), string(source)+"'s policy") {
 				t.Errorf("%s: %s: %v", source, host, denial)
 			}
 		}
 	}
 	c := Ceiling{Hosts: []List{list("a.example.com", "*.b.org"), list()}}
-	if got, want := c.Narrows(networkOf(t, "a.example.com", "not c.org")).Rules(), []string{"a.example.com", "only a.example.com:* *.b.org:*", "only nothing", "not c.org"}; !slices.Equal(got, want) {
+	if got, want := c.RestrictNetwork(networkOf(t, "a.example.com", "not c.org")).Rules(), []string{"a.example.com", "only a.example.com:* *.b.org:*", "only nothing", "not c.org"}; !slices.Equal(got, want) {
 		t.Errorf("the record has %q", got)
 	}
-	if n := c.Narrows(nil); n.Decide("a.example.com", 443, network.HTTPS).Err() == nil {
+	if n := c.RestrictNetwork(nil); n.Decide("a.example.com", 443, network.HTTPS).Err() == nil {
 		t.Error("a list opens a network that nobody has granted")
 	}
 }
 
 func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
-	c := Ceiling{Limits: map[string]Most{
+	c := Ceiling{Limits: map[string]Limit{
 		"network.timeout": {Value: int64(time.Second)}, "network.max_requests": {Value: 2}, "network.max_response": {Value: 1 << 30},
 	}}
 	l := New(Options{Layers: []Layer{{Ceiling: c}}}).Limits()
@@ -506,7 +506,7 @@ func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
 	for off, forbidden := range map[string]bool{"any": true, "mod": true, "other": false, "an": false, "": false} {
 		p := New(Options{
-			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Without: []Line{{off, From{SourceSettings, "f:1"}}}}}},
+			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledNames: []Setting{{off, Provenance{SourceSettings, "f:1"}}}}}},
 			Rules:  []Rule{rule(t, "any", SourceFlag)},
 		})
 		for _, origin := range []tool.Origin{tool.OriginBuiltin, tool.OriginFile} {
@@ -531,11 +531,11 @@ func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
 // no rule opens what it closes.
 func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
 	asked := map[string]tool.Capabilities{
-		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, KeepingKey: {Store: true}, "": nothing,
+		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, StoreSwitchKey: {Store: true}, "": nothing,
 	}
-	for _, off := range []string{ExecKey, FilesKey, NetworkKey, KeepingKey, "tools.unheard_of"} {
+	for _, off := range []string{ExecKey, FilesKey, NetworkKey, StoreSwitchKey, "tools.unheard_of"} {
 		p := New(Options{
-			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{off, From{SourceSettings, "f:1"}}}}}},
+			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledCapabilities: []Setting{{off, Provenance{SourceSettings, "f:1"}}}}}},
 			Rules:  []Rule{rule(t, "any", SourceFlag), rule(t, "any(command=ls)", SourceFlag)},
 		})
 		for key, caps := range asked {

@@ -15,8 +15,8 @@ import (
 // about such a path applies to every other tool that changes the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
-// maxHeld is the number of changed paths that are checked against the rules with one budget of work.
-const maxHeld = 4096
+// maxPathsPerBudget is the number of changed paths that are checked against the rules with one budget of work.
+const maxPathsPerBudget = 4096
 
 // aboutChanges reports whether a rule restricts what a tool may change: it has a condition on
 // the path argument, and is about this tool, all tools, or one of the writers.
@@ -28,15 +28,15 @@ func (r *Rule) aboutChanges(name string) bool {
 }
 
 func onPath(c match.Condition) bool {
-	name, any := c.Name()
+	name, any := c.TopArg()
 	return !any || strings.EqualFold(name, tool.PatchPath)
 }
 
-// byPath applies the rules about paths to what a call has changed on its stage: a command
+// applyPathRules applies the rules about paths to what a call has changed on its stage: a command
 // names no paths before it runs, and a third-party tool may give its arguments any names. It
 // reports whether this changes the decision. If the rules need more work than they may, the
 // call is denied.
-func (d *Decision) byPath(changes []tool.Change) bool {
+func (d *Decision) applyPathRules(changes []tool.Change) bool {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Path)
@@ -49,53 +49,53 @@ func (d *Decision) byPath(changes []tool.Change) bool {
 	defer p.mu.RUnlock()
 	var by *Rule
 	effect := Allow
-	for some := range slices.Chunk(names, maxHeld) {
+	for some := range slices.Chunk(names, maxPathsPerBudget) {
 		work := match.NewWork()
 		for i := range p.rules {
 			r := &p.rules[i]
-			if !r.aboutChanges(d.entry.Name) || r.Effect >= effect || slices.Contains(d.over, r.identity()) || r.Effect == d.effect && r.decider() == d.by {
+			if !r.aboutChanges(d.entry.Name) || r.Effect >= effect || slices.Contains(d.overridden, r.identity()) || r.Effect == d.effect && r.decider() == d.by {
 				continue
 			}
 			work.Begin(i, r.Source == SourceProject)
-			switch d.changesPath(r, some, work) {
+			switch d.matchChangedPaths(r, some, work) {
 			case match.Yes:
 				by, effect = r, r.Effect
 			case match.Unsure:
 				by, effect = r, min(effect, Ask)
 			}
 		}
-		if most, out := work.Out(); out {
+		if most, out := work.Exhausted(); out {
 			r := &p.rules[most]
-			d.decided(Deny, From{r.Source, r.Origin}.says(r.String()),
-				fmt.Sprintf("to hold the rules against what it has changed takes more than %d units of work for %d paths, %s", match.MaxWork, maxHeld, r.tookMost()))
+			d.setOutcome(Deny, Provenance{r.Source, r.Origin}.decider(r.String()),
+				fmt.Sprintf("to hold the rules against what it has changed takes more than %d units of work for %d paths, %s", match.MaxWork, maxPathsPerBudget, r.tookMost()))
 			return true
 		}
 	}
 	if by == nil {
 		return false
 	}
-	d.decided(effect, by.decider(), fmt.Sprintf("the %s rule %q says %s, and it has changed such a path", by.Source, by, effect))
+	d.setOutcome(effect, by.decider(), fmt.Sprintf("the %s rule %q says %s, and it has changed such a path", by.Source, by, effect))
 	if by.Why != "" {
 		d.reason += ": " + by.Why
 	}
-	d.floor = true
-	if by.Source.own() {
-		d.asking = append(d.asking, by.identity())
+	d.mustAsk = true
+	if by.Source.isPersonal() {
+		d.personalAsking = append(d.personalAsking, by.identity())
 	} else {
-		d.others = true
+		d.othersAsk = true
 	}
 	return true
 }
 
-// changesPath reports whether a rule applies to a call that has changed one of these paths.
+// matchChangedPaths reports whether a rule applies to a call that has changed one of these paths.
 // The rule may have a path absolute, or relative to the directory of the call.
-func (d *Decision) changesPath(r *Rule, names []string, work *match.Work) match.Truth {
+func (d *Decision) matchChangedPaths(r *Rule, names []string, work *match.Work) match.Truth {
 	as := *r // the rule applies as if it named this tool
 	as.Tool = d.entry.Name
 	speaks := func(names []string) match.Truth {
 		args := match.NewArguments(d.call.Args, d.call.Cwd, work)
 		args.Derive(tool.PatchPath, func() ([]string, bool) { return names, true })
-		return as.speaks(d, args)
+		return as.matchesConditions(d, args)
 	}
 	absolute := speaks(names)
 	literal := func(c match.Condition) bool { return onPath(c) && c.Kind() != match.Path }

@@ -18,7 +18,7 @@ func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 	beside := []tool.Change{file(tool.Created, "/work/db/migrations.md"), file(tool.Removed, "/work/app.go")}
 	out, in := file(tool.Renamed, "/work/1.sql"), file(tool.Renamed, "/work/db/migrations/2.sql")
 	out.From, in.From = "/work/db/migrations/1.sql", "/work/2.sql"
-	many := make([]tool.Change, 3*maxHeld)
+	many := make([]tool.Change, 3*maxPathsPerBudget)
 	for i := range many {
 		many[i] = file(tool.Created, fmt.Sprintf("/work/build/%d", i))
 	}
@@ -64,7 +64,7 @@ func TestRulesAboutPathsHoldForWhatACommandChanges(t *testing.T) {
 		if c.allowed {
 			opts.Rules = append(opts.Rules, rule(t, "bash(command=touch x)", SourceUser))
 		}
-		d, differs := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).After(c.changes)
+		d, differs := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).DecideChanges(c.changes)
 		if d.effect != c.want || differs != c.differs {
 			t.Errorf("%s: %s, differs %t: %s", name, d.effect, differs, d.reason)
 		}
@@ -82,7 +82,7 @@ func TestAnAnswerAboutAChangedPath(t *testing.T) {
 	opts := staging()
 	opts.Rules = []Rule{own, rule(t, "bash(command=touch x)", SourceUser)}
 	decide := func() Decision {
-		d, _ := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).After(changes)
+		d, _ := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).DecideChanges(changes)
 		return d
 	}
 	d := decide()
@@ -101,7 +101,7 @@ func TestTheProgramsOfAHomeAreAskedAbout(t *testing.T) {
 	for name, want := range map[string]Effect{"/work/bin/ls": Ask, "/work/bin": Ask, "/work/sub/bin/ls": Allow, "/work/binary": Allow} {
 		opts := staging()
 		opts.Home, opts.Rules = "/work", []Rule{rule(t, "bash below /work", SourceUser)}
-		d, _ := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.Created, name, 0o755)})
+		d, _ := New(opts).Decide(call("bash", `{"command":"touch x"}`), entry(t, "bash", execs), Facts{}).DecideChanges([]tool.Change{changed(tool.Created, name, 0o755)})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
 		}

@@ -13,30 +13,30 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Changes says what becomes of what a command changes in files.
-type Changes string
+// ChangesMode says what becomes of what a command changes in files.
+type ChangesMode string
 
 // The ways, the widest first. The zero value is [ChangesDirect].
 const (
-	ChangesDirect Changes = "direct" // the host's files are changed
-	ChangesStaged Changes = "staged" // they are when it is known what it is, and a yes is given to that
-	ChangesNone   Changes = "none"   // it cannot change any
+	ChangesDirect ChangesMode = "direct" // the host's files are changed
+	ChangesStaged ChangesMode = "staged" // they are when it is known what it is, and a yes is given to that
+	ChangesNone   ChangesMode = "none"   // it cannot change any
 )
 
-// ranked are all of them, the narrowest first.
-var ranked = []Changes{ChangesNone, ChangesStaged, ChangesDirect}
+// changesModes are all of them, the narrowest first.
+var changesModes = []ChangesMode{ChangesNone, ChangesStaged, ChangesDirect}
 
 // AtMost is the bound of a layer that permits these and what is narrower.
-func (c Changes) AtMost(from From) *Most {
-	return &Most{Value: int64(slices.Index(ranked, c)), Text: strconv.Quote(string(c)), From: from}
+func (c ChangesMode) AtMost(from Provenance) *Limit {
+	return &Limit{Value: int64(slices.Index(changesModes, c)), Text: strconv.Quote(string(c)), From: from}
 }
 
 // under is the narrower of it and a bound.
-func (c Changes) under(bound *Most) Changes {
-	if bound == nil || c == "" || slices.Index(ranked, c) <= int(bound.Value) {
+func (c ChangesMode) under(bound *Limit) ChangesMode {
+	if bound == nil || c == "" || slices.Index(changesModes, c) <= int(bound.Value) {
 		return c
 	}
-	return ranked[bound.Value]
+	return changesModes[bound.Value]
 }
 
 // The keys of agent.toml and of policy.toml.
@@ -45,43 +45,43 @@ const (
 	AskKey     = "bash.ask"
 )
 
-// stages decides what becomes of what a process changes, and whether it can run
+// decideStaging decides what becomes of what a process changes, and whether it can run
 // before the answer: one that reaches nothing but files, whose changes are kept
 // apart. Chosen is what the rule says that decides; empty: nothing.
-func (p *Policy) stages(d *Decision, chosen Changes) {
+func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {
 		return
 	}
 	d.changes = cmp.Or(chosen.under(p.ceiling.Changes), p.changes)
 	switch {
-	case d.online:
-		d.first = "it reaches the network"
+	case d.execNetwork:
+		d.askFirstReason = "it reaches the network"
 	case len(c.Secrets) > 0:
-		d.first = "it uses secrets"
+		d.askFirstReason = "it uses secrets"
 	case c.Files == tool.FilesWrite:
-		d.first = "its tool changes files by itself, too"
+		d.askFirstReason = "its tool changes files by itself, too"
 	case p.tier() < TierConfined:
-		d.first = "what it does is not kept apart in " + p.tier().String()
+		d.askFirstReason = "what it does is not kept apart in " + p.tier().String()
 	case d.changes == ChangesStaged:
-		d.first = d.share.staging()
+		d.askFirstReason = d.access.whyNotStaged()
 	case d.changes == ChangesDirect:
-		d.first = "it changes files while it runs"
+		d.askFirstReason = "it changes files while it runs"
 	}
-	if d.first != "" && d.changes == ChangesStaged {
+	if d.askFirstReason != "" && d.changes == ChangesStaged {
 		d.changes = ChangesDirect
 	}
-	if d.first == "" && p.askFirst {
-		d.first = AskKey + ` is "always"`
+	if d.askFirstReason == "" && p.askFirst {
+		d.askFirstReason = AskKey + ` is "always"`
 		if c := p.ceiling.AskFirst; len(c) > 0 {
-			d.first += ": " + c[0].From.String()
+			d.askFirstReason += ": " + c[0].From.String()
 		}
 	}
 }
 
-// within is the decision about a call that has changed these, none of them special:
+// applyDirRules is the decision about a call that has changed these, none of them special:
 // a rule that names the directory allows it.
-func (d Decision) within(changes []tool.Change) (_ Decision, differs bool) {
+func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Path)
@@ -95,28 +95,28 @@ func (d Decision) within(changes []tool.Change) (_ Decision, differs bool) {
 	defer p.mu.RUnlock()
 	var best *Rule
 	p.candidates(&d, args, func(_ int, r *Rule) {
-		if r.Below == "" || best != nil && rank(best.Source) <= rank(r.Source) && (d.flagged || r.Source != SourceFlag) {
+		if r.Below == "" || best != nil && rank(best.Source) <= rank(r.Source) && (d.flagAllowsCall || r.Source != SourceFlag) {
 			return
 		}
 		dir := paths.Absolute(r.Below, d.call.Cwd)
 		outside := func(name string) bool { return !paths.In(name, dir) }
-		if r.counts(&d, args) == match.Yes && p.holds(&r.Bound, d.entry) && !slices.ContainsFunc(names, outside) {
-			best, d.flagged = r, d.flagged || r.Source == SourceFlag
+		if r.matchesIgnoringBelow(&d, args) == match.Yes && p.holds(&r.Binding, d.entry) && !slices.ContainsFunc(names, outside) {
+			best, d.flagAllowsCall = r, d.flagAllowsCall || r.Source == SourceFlag
 		}
 	})
 	if best != nil {
-		d.decided(Allow, best.decider(), fmt.Sprintf("the %s rule %q says allow, and it has changed nothing else", best.Source, best))
+		d.setOutcome(Allow, best.decider(), fmt.Sprintf("the %s rule %q says allow, and it has changed nothing else", best.Source, best))
 		return d, true
 	}
 	if d.entry.Capabilities.Exec != "" {
-		d.below = d.share.dirOf(changes)
+		d.changedDir = d.access.dirOf(changes)
 	}
 	return d, false
 }
 
 // dirOf is the directory that an answer can name for all of these changes; empty if
 // there is none.
-func (s *share) dirOf(changes []tool.Change) string {
+func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
 		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()

@@ -14,7 +14,7 @@ import (
 
 // staging are options under which commands run on a stage.
 func staging() Options {
-	return Options{Mounts: inWork, Tier: inTier(3), Staging: func([]Mount) string { return "" }}
+	return Options{Mounts: inWork, Tier: inTier(3), WhyNotStaged: func([]Mount) string { return "" }}
 }
 
 // What becomes of the changes of a command is what the rule says that decides, as
@@ -24,7 +24,7 @@ func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
 		rule  string
 		asks  bool
 		opts  func(*Options)
-		want  Changes
+		want  ChangesMode
 		first string // why it is asked about first
 	}{
 		"nothing is said":       {want: ChangesStaged},
@@ -35,7 +35,7 @@ func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
 		"wider than settings":   {rule: "bash changes direct", opts: func(o *Options) { o.Changes = ChangesNone }, want: ChangesDirect},
 		"staged again":          {rule: "bash(command=make all) changes staged", asks: true, opts: func(o *Options) { o.Changes = ChangesDirect }, want: ChangesStaged},
 		"no wider than a layer": {rule: "bash changes direct", opts: most(ChangesNone), want: ChangesNone},
-		"where nothing can be":  {rule: "bash changes staged", asks: true, opts: func(o *Options) { o.Staging = func([]Mount) string { return "no place" } }, want: ChangesDirect, first: "no place"},
+		"where nothing can be":  {rule: "bash changes staged", asks: true, opts: func(o *Options) { o.WhyNotStaged = func([]Mount) string { return "no place" } }, want: ChangesDirect, first: "no place"},
 	} {
 		opts := staging()
 		if c.opts != nil {
@@ -49,8 +49,8 @@ func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
 			opts.Rules = append(opts.Rules, r)
 		}
 		d := New(opts).Decide(call("bash", `{"command":"make all"}`), entry(t, "bash", execs), Facts{})
-		if d.changes != c.want || c.first == "" && d.first != "" && d.effect == Ask || !strings.Contains(d.first, c.first) {
-			t.Errorf("%s: %s, asked first because %q", name, d.changes, d.first)
+		if d.changes != c.want || c.first == "" && d.askFirstReason != "" && d.effect == Ask || !strings.Contains(d.askFirstReason, c.first) {
+			t.Errorf("%s: %s, asked first because %q", name, d.changes, d.askFirstReason)
 		}
 	}
 	for _, text := range []string{"bash changes", "bash changes all", "bash changes direct below x", "bash below ", "bash below x)", "bash below x reads y", "bash below a changes b"} {
@@ -63,9 +63,9 @@ func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
 	}
 }
 
-func most(c Changes) func(*Options) {
+func most(c ChangesMode) func(*Options) {
 	return func(o *Options) {
-		o.Layers = []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Changes: c.AtMost(From{Source: SourceAdmin})}}}
+		o.Layers = []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Changes: c.AtMost(Provenance{Source: SourceAdmin})}}}
 	}
 }
 
@@ -124,9 +124,9 @@ func TestAnAnswerForADirectory(t *testing.T) {
 			c.command = "make"
 		}
 		d := New(opts).Decide(call("bash", `{"command":"`+c.command+`"}`), entry(t, "bash", execs), Facts{})
-		d, _ = d.After(c.changes)
-		if d.effect != c.want || d.below != c.below {
-			t.Errorf("%s: %s, %s, offers %q", name, d.effect, d.reason, d.below)
+		d, _ = d.DecideChanges(c.changes)
+		if d.effect != c.want || d.changedDir != c.below {
+			t.Errorf("%s: %s, %s, offers %q", name, d.effect, d.reason, d.changedDir)
 		}
 		q := d.Question()
 		r, err := d.RuleFor(ScopeKeepBelow)
@@ -137,8 +137,8 @@ func TestAnAnswerForADirectory(t *testing.T) {
 			if err != nil || again.Below != c.below || !strings.Contains(q.Rules[ScopeBelow], c.below) {
 				t.Errorf("%s: %s, %v, %q", name, again, err, q.Rules[ScopeBelow])
 			}
-			if d, _ := New(Options{Mounts: inWork, Tier: inTier(3), Staging: opts.Staging, Rules: []Rule{r}}).
-				Decide(call("bash", `{"command":"make other"}`), entry(t, "bash", execs), Facts{}).After(c.changes); d.effect != Allow {
+			if d, _ := New(Options{Mounts: inWork, Tier: inTier(3), WhyNotStaged: opts.WhyNotStaged, Rules: []Rule{r}}).
+				Decide(call("bash", `{"command":"make other"}`), entry(t, "bash", execs), Facts{}).DecideChanges(c.changes); d.effect != Allow {
 				t.Errorf("%s: the answer counts for nothing: %s", name, d.reason)
 			}
 		}
@@ -164,7 +164,7 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 		"modified .git/HEAD": Allow, "created .git/hooks/pre-commit": Deny,
 	} {
 		kind, file, _ := strings.Cut(name, " ")
-		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
+		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).DecideChanges([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
 		}
@@ -180,7 +180,7 @@ func TestARuleAllowsNothingUnseen(t *testing.T) {
 		opts := staging()
 		opts.Rules = []Rule{rule(t, "bash below build", c.source)}
 		v := &tool.Version{Mode: 0o644, Size: int64(len(text)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
-		d, _ := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).Shown(t.Context(), []tool.Change{{Path: "/work/build/a", Kind: tool.Created, After: v}})
+		d, _ := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).DecideShownChanges(t.Context(), []tool.Change{{Path: "/work/build/a", Kind: tool.Created, After: v}})
 		if _, err := d.RuleFor(ScopeBelow); d.effect != c.want || c.want == Ask && err == nil {
 			t.Errorf("%q, %s: %s, %s; a rule could be made: %v", text, c.source, d.effect, d.reason, err)
 		}
@@ -193,7 +193,7 @@ func TestAPackedReplacementAsks(t *testing.T) {
 	opts.Rules = []Rule{rule(t, "bash", SourceUser), rule(t, "bash below /work", SourceUser)}
 	d := New(opts).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{})
 	for name, want := range map[string]Effect{"refs/replace/0123": Ask, "refs/heads/main": Allow} {
-		d, _ := d.After([]tool.Change{changed(tool.Modified, "/work/.git/packed-refs", 0o644)}, &git.Dir{Path: "/work/.git", Refs: []git.Ref{{Name: name, After: "0123"}}})
+		d, _ := d.DecideChanges([]tool.Change{changed(tool.Modified, "/work/.git/packed-refs", 0o644)}, &git.Dir{Path: "/work/.git", Refs: []git.Ref{{Name: name, After: "0123"}}})
 		if d.effect != want {
 			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
 		}
@@ -224,7 +224,7 @@ func TestWhatOfCachesAProcessShares(t *testing.T) {
 		"it has not asked for it":   {caps: exec, args: `{"command":"make"}`, opts: Options{Network: networkOf(t, "open.example")}},
 	} {
 		opts := c.opts
-		opts.Mounts, opts.Staging, opts.Changes = inWork, staging, cmp.Or(opts.Changes, ChangesStaged)
+		opts.Mounts, opts.WhyNotStaged, opts.Changes = inWork, staging, cmp.Or(opts.Changes, ChangesStaged)
 		if opts.Tier == nil {
 			opts.Tier = inTier(MaxTier)
 		}
@@ -236,8 +236,8 @@ func TestWhatOfCachesAProcessShares(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if e, _ := grant.Exec(); e.Apart() != c.apart || e.Fetches() != c.fetches {
-			t.Errorf("%s: apart %t, fetches %t", name, e.Apart(), e.Fetches())
+		if e, _ := grant.Exec(); e.IsPrivileged() != c.apart || e.ReachesHosts() != c.fetches {
+			t.Errorf("%s: apart %t, fetches %t", name, e.IsPrivileged(), e.ReachesHosts())
 		}
 	}
 }

@@ -13,7 +13,7 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 	words, exact := rule(t, "bash(words:command=rm ...)", SourceFlag), rule(t, "bash(command=rm x)", SourceFlag)
 	session, user := rule(t, "bash(words:command=rm x)", SourceSession), rule(t, "bash(command=rm x)", SourceUser)
 	denied, asked := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin)), ask(rule(t, "bash(words:command=rm ...)", SourceAdmin))
-	confirm := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{SourceAdmin, "/etc/x"}}}}}
+	confirm := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Setting{{From: Provenance{SourceAdmin, "/etc/x"}}}}}
 	admin := func(r Rule) Layer { return Layer{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{r}}} }
 	for name, c := range map[string]struct {
 		rules  []Rule
@@ -44,8 +44,8 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 			t.Errorf("%s: it says %q", name, d.Reason())
 		}
 		q := d.Question()
-		if len(q.Scopes) != 1 || (q.Allow == "bash(command=rm x)") != (c.by == SourceDefault) {
-			t.Errorf("%s: offered %v and %q", name, q.Scopes, q.Allow)
+		if len(q.Scopes) != 1 || (q.AllowRule == "bash(command=rm x)") != (c.by == SourceDefault) {
+			t.Errorf("%s: offered %v and %q", name, q.Scopes, q.AllowRule)
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {
 			t.Errorf("%s: granted without an answer", name)

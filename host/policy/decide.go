@@ -24,56 +24,56 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), facts: facts, work: match.NewWork(), risk: RiskOf(entry), by: byDefault("")}
+	d := Decision{policy: p, call: call, entry: entry, access: p.accessOf(entry), facts: facts, work: match.NewWork(), risk: RiskOf(entry), by: byDefault("")}
 	args := d.args()
 	if arg := entry.Capabilities.ExecNetwork; arg != "" {
 		raw, _ := args.Get(arg)
-		d.online = string(raw) == "true"
+		d.execNetwork = string(raw) == "true"
 	}
-	if bounds := p.bounded(&d, p.tier); len(bounds) > 0 {
+	if bounds := p.applyCeiling(&d, p.tier); len(bounds) > 0 {
 		ruled := d
-		p.ruled(&ruled, args, Ask)
+		p.applyRules(&ruled, args, Ask)
 		if ruled.effect == Deny {
 			bounds = append(bounds, slices.Concat([]Decider{ruled.by}, ruled.also)...)
 		}
 		d.also = bounds[1:]
 		return d
 	}
-	d.opens = p.toOpen(&d, args)
-	p.ruled(&d, args, least)
+	d.opensHost = p.hostToAsk(&d, args)
+	p.applyRules(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
 		for _, l := range p.ceiling.Confirm {
-			by := l.From.says("require_confirmation")
-			if id := texts(by.Rule, []string{by.Origin}); !by.Source.own() {
-				d.others = true
-			} else if slices.Contains(d.over, id) {
+			by := l.From.decider("require_confirmation")
+			if id := lengthPrefixed(by.Rule, []string{by.Origin}); !by.Source.isPersonal() {
+				d.othersAsk = true
+			} else if slices.Contains(d.overridden, id) {
 				continue
 			} else {
-				d.asking = append(d.asking, id)
+				d.personalAsking = append(d.personalAsking, id)
 			}
 			confirm = append(confirm, by)
 		}
 		switch {
 		case len(confirm) == 0:
-		case d.floor:
+		case d.mustAsk:
 			d.also = append(d.also, confirm...)
 		default:
-			d.decided(Ask, confirm[0], "every call asks first")
-			d.also, d.floor = confirm[1:], true
+			d.setOutcome(Ask, confirm[0], "every call asks first")
+			d.also, d.mustAsk = confirm[1:], true
 		}
 	}
-	d.insist(args)
-	p.readsSecrets(&d)
-	if p.bar(&d, args); d.effect == Deny {
-		d.opens = ""
+	d.askAnyway(args)
+	p.applySecretReads(&d)
+	if p.denyImpossible(&d, args); d.effect == Deny {
+		d.opensHost = ""
 	}
 	return d
 }
 
-// insist asks about a process also where a rule allows it: for a command that is
+// askAnyway asks about a process also where a rule allows it: for a command that is
 // easily regretted, and for one that could send what it reads or uses a secret.
-func (d *Decision) insist(args *match.Arguments) {
+func (d *Decision) askAnyway(args *match.Arguments) {
 	caps := d.entry.Capabilities
 	if d.effect == Deny || caps.Exec == "" {
 		return
@@ -86,60 +86,60 @@ func (d *Decision) insist(args *match.Arguments) {
 	if len(found) == 0 {
 		rule = "command with the network or a secret"
 	}
-	if d.online {
+	if d.execNetwork {
 		found = append(found, "it reaches the network")
 	}
 	if names := d.secretNames(); names != "" {
 		found = append(found, "it uses secrets: "+names)
 	}
-	d.insists = strings.Join(found, ", ")
+	d.askAnywayReason = strings.Join(found, ", ")
 	switch {
-	case d.insists == "":
+	case d.askAnywayReason == "":
 	case d.effect == Ask:
-		d.reason += ", and " + d.insists
-	case !d.exact:
-		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.insists, d.by.Rule)
-		d.decided(Ask, byDefault(rule), reason)
+		d.reason += ", and " + d.askAnywayReason
+	case !d.flagAllowsCommand:
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.askAnywayReason, d.by.Rule)
+		d.setOutcome(Ask, byDefault(rule), reason)
 	}
 }
 
-// decided makes a rule or a bound decide.
-func (d *Decision) decided(effect Effect, by Decider, reason string) {
+// setOutcome makes a rule or a bound decide.
+func (d *Decision) setOutcome(effect Effect, by Decider, reason string) {
 	d.effect, d.by, d.reason = effect, by, reason
 }
 
-// bounded decides what the ceiling forbids whatever the rules say, and returns
+// applyCeiling decides what the ceiling forbids whatever the rules say, and returns
 // every bound that does. A process would run in the tier.
-func (p *Policy) bounded(d *Decision, tier func() Tier) []Decider {
+func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	c := &p.ceiling
 	var out []Decider
 	deny := func(by Decider, reason string) {
 		if out == nil {
-			d.decided(Deny, by, reason)
+			d.setOutcome(Deny, by, reason)
 		}
 		out = append(out, by)
 	}
 	if ok, why, from := c.mayRun(d.entry.Module); !ok {
-		deny(from.says("modules"), why)
+		deny(from.decider("modules"), why)
 	}
 	exec := d.entry.Capabilities.Exec != ""
 	if exec && c.MinTier != nil && int64(tier()) < c.MinTier.Value {
-		by := c.MinTier.From.says(MinTierKey)
+		by := c.MinTier.From.decider(MinTierKey)
 		by.tier = tier()
 		deny(by, fmt.Sprintf("a process would run in %s here, and %d is the least", tier(), c.MinTier.Value))
 	}
 	asked := d.entry.Capabilities
-	if d.online {
+	if d.execNetwork {
 		asked.Network = tool.NetworkHTTP
 	}
-	for _, off := range c.Off {
+	for _, off := range c.DisabledCapabilities {
 		if does := switchedOff(off.Value, asked); does != "" {
-			deny(off.From.says(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
+			deny(off.From.decider(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
 		}
 	}
-	for _, l := range c.Without {
+	for _, l := range c.DisabledNames {
 		if isNamed(l.Value, d.entry) {
-			by := l.From.says(OffKey)
+			by := l.From.decider(OffKey)
 			by.name = l.Value
 			deny(by, fmt.Sprintf("%s holds %q", OffKey, l.Value))
 		}
@@ -155,31 +155,31 @@ func (p *Policy) bounded(d *Decision, tier func() Tier) []Decider {
 	return out
 }
 
-// ruled decides by the rules and, where none speaks, by the risk. Rules that ask
+// applyRules decides by the rules and, where none speaks, by the risk. Rules that ask
 // count unless least is Allow.
-func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
+func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, match.Yes
 	var deciding []int // the rules of that effect, unless it allows
 	var over []int     // the rules that were answered where others ask
 	p.candidates(d, args, func(i int, r *Rule) {
-		answers := r.Effect == Allow && r.Source == SourceSession && len(r.Over) > 0
+		answers := r.Effect == Allow && r.Source == SourceSession && len(r.Overrides) > 0
 		if best >= 0 && (r.Effect > bestEffect && !answers || i == best) {
 			return // it could not win
 		}
 		t := r.matches(d, args)
 		if t == match.No || t == match.Unsure && r.Effect == Allow {
-			if p.outgrown(r, d, args) {
+			if p.staleForNewSecret(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == match.Yes &&
-				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
-				d.inert = append(d.inert, *r)
+			if r.whyNeverCounts(p.tier, d.entry.Capabilities) != nil && r.matchesConditions(d, args) == match.Yes &&
+				!slices.ContainsFunc(d.uncountedRules, func(o Rule) bool { return o.identity() == r.identity() }) {
+				d.uncountedRules = append(d.uncountedRules, *r)
 			}
 			return
 		}
-		if !p.holds(&r.Bound, d.entry) {
+		if !p.holds(&r.Binding, d.entry) {
 			if r.Effect == Allow {
 				d.stale = append(d.stale, *r)
 			}
@@ -192,15 +192,15 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		switch {
 		case effect == Ask && least == Allow:
 			return
-		case effect == Ask && r.Effect == Ask && r.Source.own():
-			if id := r.identity(); !slices.Contains(d.asking, id) {
-				d.asking = append(d.asking, id)
+		case effect == Ask && r.Effect == Ask && r.Source.isPersonal():
+			if id := r.identity(); !slices.Contains(d.personalAsking, id) {
+				d.personalAsking = append(d.personalAsking, id)
 			}
 		case effect == Ask:
-			d.others = true
+			d.othersAsk = true
 		case answers:
 			over = append(over, i)
-			d.over = append(d.over, r.Over...)
+			d.overridden = append(d.overridden, r.Overrides...)
 			if best >= 0 && bestEffect < Allow {
 				return
 			}
@@ -211,61 +211,61 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		if effect != Allow && (best < 0 || effect <= bestEffect) && len(deciding) < maxDeciding && !slices.Contains(deciding, i) {
 			deciding = append(deciding, i)
 		}
-		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
-		d.flagged = d.flagged || effect == Allow && r.Source == SourceFlag
+		d.flagAllowsCommand = d.flagAllowsCommand || effect == Allow && r.isExactFlag(d.entry.Capabilities.Exec)
+		d.flagAllowsCall = d.flagAllowsCall || effect == Allow && r.Source == SourceFlag
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
-	if most, out := d.work.Out(); out && (best < 0 || bestEffect != Deny) {
+	if most, out := d.work.Exhausted(); out && (best < 0 || bestEffect != Deny) {
 		r := &p.rules[most]
-		d.decided(Deny, From{r.Source, r.Origin}.says(r.String()),
+		d.setOutcome(Deny, Provenance{r.Source, r.Origin}.decider(r.String()),
 			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
 		return
 	}
-	unanswered := func(id string) bool { return !slices.Contains(d.over, id) }
-	if best >= 0 && bestEffect == Ask && len(over) > 0 && !d.others && !slices.ContainsFunc(d.asking, unanswered) {
+	unanswered := func(id string) bool { return !slices.Contains(d.overridden, id) }
+	if best >= 0 && bestEffect == Ask && len(over) > 0 && !d.othersAsk && !slices.ContainsFunc(d.personalAsking, unanswered) {
 		best, bestEffect, bestTruth, deciding = over[0], Allow, match.Yes, nil
 	}
 	if best < 0 {
-		p.stages(d, "")
-		p.byRisk(d)
-		for i := range d.inert {
-			r := &d.inert[i]
-			d.reason += fmt.Sprintf("; the %s rule %q (%s) would allow it: %s", r.Source, r, r.Origin, r.inert(p.tier, d.entry.Capabilities))
+		p.decideStaging(d, "")
+		p.applyRisk(d)
+		for i := range d.uncountedRules {
+			r := &d.uncountedRules[i]
+			d.reason += fmt.Sprintf("; the %s rule %q (%s) would allow it: %s", r.Source, r, r.Origin, r.whyNeverCounts(p.tier, d.entry.Capabilities))
 		}
 		return
 	}
 	r := &p.rules[best]
-	d.chosen = r.Changes
-	p.stages(d, r.Changes)
+	d.ruleChanges = r.Changes
+	p.decideStaging(d, r.Changes)
 	for _, i := range deciding {
 		if i != best {
 			d.also = append(d.also, p.rules[i].decider())
 		}
 	}
-	d.effect, d.by, d.floor = bestEffect, r.decider(), bestEffect != Allow
+	d.effect, d.by, d.mustAsk = bestEffect, r.decider(), bestEffect != Allow
 	var b strings.Builder
-	if r.After > 0 {
-		fmt.Fprintf(&b, "the calls of %s in this session are used up, %d of %d: ", d.entry.Name, r.After, r.After)
+	if r.AfterCalls > 0 {
+		fmt.Fprintf(&b, "the calls of %s in this session are used up, %d of %d: ", d.entry.Name, r.AfterCalls, r.AfterCalls)
 	}
 	b.WriteString("the ")
 	b.WriteString(string(r.Source))
 	b.WriteString(" rule ")
 	b.WriteString(strconv.Quote(d.by.Rule))
-	if r.After > 0 {
-		fmt.Fprintf(&b, " permits %d in a session", r.After)
+	if r.AfterCalls > 0 {
+		fmt.Fprintf(&b, " permits %d in a session", r.AfterCalls)
 	} else {
 		b.WriteString(" says ")
 		b.WriteString(r.Effect.String())
 	}
 	if bestTruth == match.Unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
-		if most, out := d.work.ProjectOut(); out && r.Source == SourceProject {
+		if most, out := d.work.ProjectExhausted(); out && r.Source == SourceProject {
 			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
 		}
 	}
-	if exec := d.entry.Capabilities.Exec; exec != "" && bestEffect == Allow && (r.remembered() || !r.names(exec)) {
+	if exec := d.entry.Capabilities.Exec; exec != "" && bestEffect == Allow && (r.remembered() || !r.namesCommand(exec)) {
 		fmt.Fprintf(&b, "; it counts because the command is confined, in %s", p.tier())
 	}
 	if r.Why != "" {
@@ -292,10 +292,10 @@ func (r *Rule) tookMost() string {
 	return fmt.Sprintf("most for the %s rule %.300q (%s)", r.Source, r, r.Origin)
 }
 
-// outgrown reports whether a remembered answer would have spoken of the call if
+// staleForNewSecret reports whether a remembered answer would have spoken of the call if
 // the tool had not come to ask for another secret.
-func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
-	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
+func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) bool {
+	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Binding, d.entry) {
 		return false
 	}
 	before := *r
@@ -318,7 +318,7 @@ type Decider struct {
 }
 
 func (r *Rule) decider() Decider {
-	return Decider{Rule: r.String(), Source: r.Source, Origin: r.Origin, Calls: r.After}
+	return Decider{Rule: r.String(), Source: r.Source, Origin: r.Origin, Calls: r.AfterCalls}
 }
 
 // byDefault is what decides where no layer says anything.
@@ -332,7 +332,7 @@ func rank(s Source) int {
 	return len(authority)
 }
 
-func (p *Policy) byRisk(d *Decision) {
+func (p *Policy) applyRisk(d *Decision) {
 	d.by.Rule = "risk " + d.risk.String()
 	switch {
 	case d.risk == RiskSafe && !p.confirmAll:
@@ -344,14 +344,14 @@ func (p *Policy) byRisk(d *Decision) {
 		d.effect, d.reason = Ask, "require_confirmation is set"
 	case d.risk == RiskMedium && d.entry.Capabilities.Files == tool.FilesRead && d.secretNames() == "":
 		d.effect, d.reason = Ask, "others wrote it, and it reads files"
-		if !d.readsForOthers() && !p.confirmAll {
+		if !d.isThirdPartyReader() && !p.confirmAll {
 			d.effect, d.reason = Allow, "it only reads what is mounted, and whoever calls it has named both"
 		}
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
 		if names := d.secretNames(); names != "" && d.entry.Capabilities.Files != tool.FilesWrite {
 			d.reason = "it uses secrets: " + names
-			if d.readsForOthers() {
+			if d.isThirdPartyReader() {
 				d.reason = "others wrote it, and it reads files and uses secrets: " + names
 			}
 		} else if names != "" {
@@ -359,13 +359,13 @@ func (p *Policy) byRisk(d *Decision) {
 		}
 	case d.entry.Capabilities.Exec == "":
 		d.effect, d.reason = Ask, "it reaches the network"
-		if d.readsForOthers() {
+		if d.isThirdPartyReader() {
 			d.reason = "others wrote it, and it reads files and reaches the network"
 		}
 		if names := d.secretNames(); names != "" {
 			d.reason += " and uses secrets: " + names
 		}
-	case d.first == "": // it is asked about when it does
+	case d.askFirstReason == "": // it is asked about when it does
 		d.effect, d.reason = Ask, "it changes files"
 	default:
 		d.effect, d.reason = Ask, "it starts a process"

@@ -18,14 +18,14 @@ import (
 
 // Facts is what is known of a call beside what its caller says.
 type Facts struct {
-	Earlier int         // calls of the tool that came before it in the session
-	Files   []NamedFile // that arguments name, see [PathArgs], with what was found out
+	EarlierCalls int         // calls of the tool that came before it in the session
+	Files        []NamedFile // that arguments name, see [PathArgs], with what was found out
 }
 
 // NamedFile is a file or directory that an argument names, there or not.
 type NamedFile struct {
-	Arg   string // its name, or a JSON pointer
-	Named string // absolute and clean, as words tell
+	Arg  string // its name, or a JSON pointer
+	Name string // absolute and clean, as words tell
 	// Path is where that is on the host, without links; empty where no mount
 	// shows it, or a link leads out of the mount.
 	Path         string
@@ -38,37 +38,37 @@ type Decision struct {
 	policy *Policy
 	call   tool.Call
 	entry  *tool.Entry
-	share  *share // of the tool
+	access *access // of the tool
 	facts  Facts
 
-	work    *match.Work
-	effect  Effect
-	risk    Risk
-	by      Decider
-	reason  string
-	floor   bool      // it asks whatever anybody has answered
-	exact   bool      // a flag of this run allows the very command
-	flagged bool      // a flag of this run allows the call
-	insists string    // why a process asks whatever rules say; empty: it does not
-	online  bool      // the process asks for the network
-	changes Changes   // what becomes of what the process changes
-	chosen  Changes   // what the rule that decides says of that
-	first   string    // why it waits for the answer; empty: it does not
-	asking  []string  // the rules of the person's own that ask, by identity
-	others  bool      // something else asks, too
-	over    []string  // the rules that ask which answers of this session win over
-	below   string    // the directory of all that the process has changed; empty: none that an answer could name
-	stale   []Rule    // that would have answered, had nothing changed
-	inert   []Rule    // that would have answered, if such rules counted
-	also    []Decider // that decide the same
+	work              *match.Work
+	effect            Effect
+	risk              Risk
+	by                Decider
+	reason            string
+	mustAsk           bool        // it asks whatever anybody has answered
+	flagAllowsCommand bool        // a flag of this run allows the very command
+	flagAllowsCall    bool        // a flag of this run allows the call
+	askAnywayReason   string      // why a process asks whatever rules say; empty: it does not
+	execNetwork       bool        // the process asks for the network
+	changes           ChangesMode // what becomes of what the process changes
+	ruleChanges       ChangesMode // what the rule that decides says of that
+	askFirstReason    string      // why it waits for the answer; empty: it does not
+	personalAsking    []string    // the rules of the person's own that ask, by identity
+	othersAsk         bool        // something else asks, too
+	overridden        []string    // the rules that ask which answers of this session win over
+	changedDir        string      // the directory of all that the process has changed; empty: none that an answer could name
+	stale             []Rule      // that would have answered, had nothing changed
+	uncountedRules    []Rule      // that would have answered, if such rules counted
+	also              []Decider   // that decide the same
 
-	opens string // the host of the call that no rule opens, and that a yes does; empty: none
+	opensHost string // the host of the call that no rule opens, and that a yes does; empty: none
 
-	set *diff.Set // the changes as a person is shown them; nil: not known yet
+	diff *diff.Set // the changes as a person is shown them; nil: not known yet
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
 	histories      []History     // the histories that it is about; nil: it is about the call
-	change         tool.Hint     // what would change the decision; nil: to take away what decides
+	hint           tool.Hint     // what would change the decision; nil: to take away what decides
 }
 
 // Effect is allow, ask or deny.
@@ -107,10 +107,10 @@ func (d Decision) secretNames() string {
 	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
-// asksForPerson reports whether nothing asks but rules that the person has written, who
+// onlyPersonalRulesAsk reports whether nothing asks but rules that the person has written, who
 // can say for how long an answer holds.
-func (d Decision) asksForPerson() bool {
-	return d.effect == Ask && d.by.Source.own() && len(d.asking) > 0 && !d.others
+func (d Decision) onlyPersonalRulesAsk() bool {
+	return d.effect == Ask && d.by.Source.isPersonal() && len(d.personalAsking) > 0 && !d.othersAsk
 }
 
 // rememberable: what asks, and was not decided by a rule of somebody else's. A rule that
@@ -121,20 +121,20 @@ func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
 		return nil, errors.New("nothing was decided")
-	case d.effect != Ask || d.by.Source != SourceDefault && !d.asksForPerson():
+	case d.effect != Ask || d.by.Source != SourceDefault && !d.onlyPersonalRulesAsk():
 		return nil, errors.New("an answer here holds once: a rule or a setting asks every time")
-	case len(d.special()) > 0:
+	case len(d.specialPaths()) > 0:
 		return nil, errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
 		return nil, nil
 	case d.policy.tier() < TierConfined:
 		return nil, fmt.Errorf("an answer for a command holds once in %s", d.policy.tier())
-	case d.insists != "":
-		return nil, fmt.Errorf("an answer for this command holds once: %s", d.insists)
+	case d.askAnywayReason != "":
+		return nil, fmt.Errorf("an answer for this command holds once: %s", d.askAnywayReason)
 	}
 	text, _ := d.args().Text(d.entry.Capabilities.Exec)
 	line := command.Parse(text)
-	if err := lasting(line); err != nil {
+	if err := checkRememberable(line); err != nil {
 		return nil, fmt.Errorf("an answer for this command holds once: %w", err)
 	}
 	return line.Commands[0], nil
@@ -175,7 +175,7 @@ func (d Decision) CanRehearse() bool {
 		return false
 	}
 	if c.Exec != "" {
-		return d.first == ""
+		return d.askFirstReason == ""
 	}
 	return c.Files == tool.FilesWrite
 }
@@ -193,18 +193,18 @@ func (d Decision) Rehearse() (Grant, error) {
 }
 
 // UnchangedRule is the recorded rule of a call that changed nothing, if
-// [Decision.OnlyChanges] holds for it.
+// [Decision.AsksOnlyForChanges] holds for it.
 const UnchangedRule = "no changes"
 
-// OnlyChanges reports whether the changes are all that asks: the same call
+// AsksOnlyForChanges reports whether the changes are all that asks: the same call
 // would be allowed if it changed nothing. What a call has read that looks like
 // a secret is told only after an answer, as is that it has failed, and what the
 // tool of others has read.
-func (d Decision) OnlyChanges() bool { return d.asksForChanges() && !d.readsForOthers() }
+func (d Decision) AsksOnlyForChanges() bool { return d.asksForChanges() && !d.isThirdPartyReader() }
 
 // asksForChanges reports whether a rule about the changes can answer.
 func (d Decision) asksForChanges() bool {
-	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
+	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.specialPaths()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
@@ -213,30 +213,30 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if d.histories != nil {
 		return Rule{}, errors.New("the answer is not about the call")
 	}
-	if !d.set.Whole() {
+	if !d.diff.ShowsAll() {
 		return Rule{}, errors.New("an answer about changes of which some are not shown holds once")
 	}
 	if scope == ScopeBelow || scope == ScopeKeepBelow {
-		if d.below == "" {
+		if d.changedDir == "" {
 			return Rule{}, errors.New("it is not known that all that this call changes is in one directory")
 		}
 		source := SourceUser
 		if scope == ScopeBelow {
 			source = SourceSession
 		}
-		return Rule{Effect: Allow, Tool: d.entry.Name, Below: d.below, Bound: bind(d.entry), Source: source}, nil
+		return Rule{Effect: Allow, Tool: d.entry.Name, Below: d.changedDir, Binding: bind(d.entry), Source: source}, nil
 	}
 	words, err := d.rememberable()
 	if err != nil {
 		return Rule{}, err
 	}
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
-	if d.asksForPerson() {
-		if r.Over, r.Changes = d.asking, d.chosen; scope != ScopeTurn && scope != ScopeSession {
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Binding: bind(d.entry), Source: SourceUser}
+	if d.onlyPersonalRulesAsk() {
+		if r.Overrides, r.Changes = d.personalAsking, d.ruleChanges; scope != ScopeTurn && scope != ScopeSession {
 			return Rule{}, errors.New("an answer where a rule of yours asks is not kept: take the rule away")
 		}
 	}
-	if r.Opens = d.opens; r.Opens != "" && scope != ScopeTurn && scope != ScopeSession {
+	if r.OpensHost = d.opensHost; r.OpensHost != "" && scope != ScopeTurn && scope != ScopeSession {
 		return Rule{}, errors.New("an answer about a host that no rule opens is not kept: add a rule to network.allow")
 	}
 	switch {
@@ -267,11 +267,11 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	if a, own := allowance(d.entry); own {
-		caps = caps.Under(a) // again: nothing rests on who built the catalog
+		caps = caps.Restrict(a) // again: nothing rests on who built the catalog
 	}
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets), keeps: caps.Store,
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, limitCaps: p.ceiling.Limits, limitOrigins: p.limitOrigins, secrets: cloneSecrets(caps.Secrets), hasStore: caps.Store,
 		modes: d.entry.Content.Modes(d.call.Args),
 	}
 	var opened paths.Opened
@@ -281,14 +281,14 @@ func (d Decision) newGrant() (Grant, error) {
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
 		g.opened = opened
-		for _, m := range d.share.mounts {
+		for _, m := range d.access.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
 		}
 	}
 	if caps.Network == tool.NetworkHTTP {
 		if g.network = d.network(); g.network == nil {
-			return Grant{}, fmt.Errorf("grant %s: the host %q cannot be opened", d.entry.Name, d.opens)
+			return Grant{}, fmt.Errorf("grant %s: the host %q cannot be opened", d.entry.Name, d.opensHost)
 		}
 	}
 	if caps.Exec != "" {
@@ -299,13 +299,13 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes, secrets: len(caps.Secrets) > 0}
+		g.exec = Exec{Tier: p.tier(), Mounts: d.access.mounts, Masked: p.masked, Opened: opened, Changes: d.changes, secrets: len(caps.Secrets) > 0}
 		for _, h := range p.ceiling.Hidden {
 			g.exec.Hidden = append(g.exec.Hidden, h.Value)
 		}
 		g.exec.History = func(repository string) Effect { return p.history(d.entry, repository) }
-		if d.online {
-			g.exec.Network = d.share.network
+		if d.execNetwork {
+			g.exec.Network = d.access.network
 		}
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Bound is one thing that a layer says, for a person.
-type Bound struct {
+// Statement is one thing that a layer says, for a person.
+type Statement struct {
 	Source Source `json:"source"`
 	Origin string `json:"origin,omitempty"` // where it is written
 	Effect string `json:"effect,omitempty"` // of a rule
@@ -18,11 +18,11 @@ type Bound struct {
 }
 
 // Describe lists what the layer says, its rules last.
-func (l Layer) Describe() []Bound {
-	var out []Bound
+func (l Layer) Describe() []Statement {
+	var out []Statement
 	c := l.Ceiling
-	say := func(f From, format string, args ...any) {
-		out = append(out, Bound{Source: f.Source, Origin: f.Origin, Words: fmt.Sprintf(format, args...)})
+	say := func(f Provenance, format string, args ...any) {
+		out = append(out, Statement{Source: f.Source, Origin: f.Origin, Words: fmt.Sprintf(format, args...)})
 	}
 	lists := func(what string, lists []List) {
 		for _, l := range lists {
@@ -40,10 +40,10 @@ func (l Layer) Describe() []Bound {
 	for _, l := range c.Hidden {
 		say(l.From, "no tool sees %s", l.Value)
 	}
-	for _, l := range c.Off {
+	for _, l := range c.DisabledCapabilities {
 		say(l.From, "no tool that asks for what %s = false switches off", l.Value)
 	}
-	for _, l := range c.Without {
+	for _, l := range c.DisabledNames {
 		say(l.From, "no tool and no module of the name %s", l.Value)
 	}
 	lists("host", c.Hosts)
@@ -59,10 +59,10 @@ func (l Layer) Describe() []Bound {
 	}
 	lists("provider", c.Providers)
 	lists("address of a provider", c.BaseURLs)
-	for _, l := range c.Signed {
+	for _, l := range c.SignedOnly {
 		say(l.From, "no module without a verified signature")
 	}
-	for _, l := range c.Closed {
+	for _, l := range c.ModulesClosed {
 		say(l.From, "no module is added, or run by its path")
 	}
 	lists("registry of modules", c.Registries)
@@ -92,8 +92,8 @@ func (l Layer) Describe() []Bound {
 }
 
 // Describe says what the rule is and means.
-func (r Rule) Describe() Bound {
-	return Bound{Source: r.Source, Origin: r.Origin, Effect: r.Effect.String(), Rule: r.String(), Words: r.InWords()}
+func (r Rule) Describe() Statement {
+	return Statement{Source: r.Source, Origin: r.Origin, Effect: r.Effect.String(), Rule: r.String(), Words: r.InWords()}
 }
 
 func quoted(values []string) string {

@@ -9,10 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Doubt says why a rule, as it is written, speaks of no call or never counts;
+// Lint says why a rule, as it is written, speaks of no call or never counts;
 // nil if nothing of the kind is known. A tool or an argument counts as known
 // if one of the catalogs has it. The tier is asked for where it matters.
-func (r Rule) Doubt(tier func() Tier, known ...*tool.Catalog) tool.Hint {
+func (r Rule) Lint(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 	var entries []*tool.Entry
 	var names []string
 	for _, c := range known {
@@ -29,34 +29,34 @@ func (r Rule) Doubt(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 				return tool.Advise("no tool of the name %q is known here; %q is what it is called in rules", r.Tool, e.Name)
 			}
 		}
-		return tool.Advise("no tool of the name %q is known here%s", r.Tool, meant(r.Tool, names))
+		return tool.Advise("no tool of the name %q is known here%s", r.Tool, didYouMean(r.Tool, names))
 	}
 	for _, name := range r.Except {
 		if !slices.Contains(names, name) {
-			return tool.Advise("no tool of the name %q is known here%s", name, meant(name, names))
+			return tool.Advise("no tool of the name %q is known here%s", name, didYouMean(name, names))
 		}
 	}
 	for _, c := range r.Where {
-		if doubt := doubted(c, r.Tool, entries); doubt != "" {
+		if doubt := lintCondition(c, r.Tool, entries); doubt != "" {
 			return tool.Advise("%s", doubt)
 		}
 	}
-	if r.Effect == Allow && !slices.ContainsFunc(entries, func(e *tool.Entry) bool { return r.inert(tier, e.Capabilities) == nil }) {
-		return r.inert(tier, entries[0].Capabilities)
+	if r.Effect == Allow && !slices.ContainsFunc(entries, func(e *tool.Entry) bool { return r.whyNeverCounts(tier, e.Capabilities) == nil }) {
+		return r.whyNeverCounts(tier, entries[0].Capabilities)
 	}
 	return nil
 }
 
-// doubted is [Rule.Doubt] for a condition.
-func doubted(c match.Condition, name string, entries []*tool.Entry) string {
-	arg, one := c.Name()
+// lintCondition is [Rule.Lint] for a condition.
+func lintCondition(c match.Condition, name string, entries []*tool.Entry) string {
+	arg, one := c.TopArg()
 	if !one {
 		return ""
 	}
 	var has []string
 	for _, e := range entries {
 		properties := e.Schema.Properties()
-		if len(properties) == 0 && e.Schema.Open() || slices.Contains(properties, arg) || arg == e.Content.Argument() {
+		if len(properties) == 0 && e.Schema.AllowsUnlisted() || slices.Contains(properties, arg) || arg == e.Content.Argument() {
 			return "" // one that lists none may take any
 		}
 		has = append(has, properties...)
@@ -64,26 +64,26 @@ func doubted(c match.Condition, name string, entries []*tool.Entry) string {
 	if name == AnyTool {
 		name = "any tool"
 	}
-	return fmt.Sprintf("%s has no argument %q%s", name, arg, meant(arg, has))
+	return fmt.Sprintf("%s has no argument %q%s", name, arg, didYouMean(arg, has))
 }
 
-func meant(word string, known []string) string {
+func didYouMean(word string, known []string) string {
 	if near := nearest.Find(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
 }
 
-// inert says why a rule that allows a tool never counts; nil if it does. What
+// whyNeverCounts says why a rule that allows a tool never counts; nil if it does. What
 // it says of a command is all that there is, where little confines one.
-func (r *Rule) inert(tier func() Tier, asked tool.Capabilities) tool.Hint {
+func (r *Rule) whyNeverCounts(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil
 	}
-	if err := r.lasts(asked.Exec); err != nil {
+	if err := r.checkRemembered(asked.Exec); err != nil {
 		return tool.Advise("it never counts: %v", err)
 	}
-	named := r.names(asked.Exec)
+	named := r.namesCommand(asked.Exec)
 	switch {
 	case named && !r.remembered() || tier() >= TierConfined:
 		return nil
@@ -91,6 +91,6 @@ func (r *Rule) inert(tier func() Tier, asked tool.Capabilities) tool.Hint {
 		return tool.Advise("it does not count in %s: below %s a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
 			tier(), TierConfined, asked.Exec, asked.Exec)
 	}
-	return tool.Advise("it does not count in %s: below %s only ", tier(), TierConfined).And(tool.Do(tool.HintAllow, ""),
-		tool.Advise(" answers for a process, for one run: "), tool.Do(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
+	return tool.Advise("it does not count in %s: below %s only ", tier(), TierConfined).And(tool.ActionHint(tool.HintAllow, ""),
+		tool.Advise(" answers for a process, for one run: "), tool.ActionHint(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
 }

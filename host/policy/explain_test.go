@@ -20,7 +20,7 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 		return r
 	}
 	used := deny(rule(t, "file_read", SourceUser))
-	used.After, used.Origin = 3, "p.toml: tools.file_read.calls"
+	used.AfterCalls, used.Origin = 3, "p.toml: tools.file_read.calls"
 	asks := ask(rule(t, "file_write", SourceUser))
 	asks.Origin = "p.toml:1"
 	asksToRead := asks
@@ -39,7 +39,7 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash", SourceFlag, ""), denial("bash", SourceEnv, "STOCKADE_DENY")}}}},
 			says:   []string{`take the rule "bash" away: STOCKADE_DENY; and leave out the denial of "bash" of this run`}},
 		{name: "a bound and a denial", tool: "bash", args: `{"command":"ls"}`, effect: Deny,
-			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash", SourceFlag, "")}, Off: []Line{{ExecKey, From{SourceSettings, "environment"}}}}}},
+			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash", SourceFlag, "")}, DisabledCapabilities: []Setting{{ExecKey, Provenance{SourceSettings, "environment"}}}}}},
 			says:   []string{`set tools.exec = true: environment; and leave out the denial of "bash" of this run`}},
 		{name: "a question that stays", tool: "file_write", args: `{"path":"a"}`, effect: Ask,
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{asks}}}},
@@ -48,7 +48,7 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{asksToRead}}}},
 			says:   []string{`to be asked no more, take the rule "file_read" away: p.toml:1`}},
 		{name: "two that ask", tool: "file_read", args: `{"path":"a"}`, effect: Ask,
-			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{asksToRead}, Confirm: []Line{{From: From{SourceUser, "p.toml: require_confirmation"}}}}}},
+			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{asksToRead}, Confirm: []Setting{{From: Provenance{SourceUser, "p.toml: require_confirmation"}}}}}},
 			says:   []string{`asked no more, take the rule "file_read" away: p.toml:1; and take the rule "require_confirmation" away`}},
 		{name: "what cannot be told", tool: "bash", args: `{"command":"$(echo rm) x"}`, effect: Ask,
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash(words:command=rm ...)", SourceFlag, "")}}}},
@@ -58,8 +58,8 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 			says:   []string{"the calls of file_read in this session are used up, 3 of 3", "begin another session, or permit more calls: p.toml: tools.file_read.calls"}, not: "says deny"},
 	} {
 		e := entry(t, c.tool, map[string]tool.Capabilities{"bash": execs, "file_write": writes, "file_read": reads}[c.tool])
-		x := New(Options{Layers: c.layers}).Decide(call(c.tool, c.args), e, Facts{Earlier: c.used}).Explain()
-		text := x.Reason + "\n" + x.Change
+		x := New(Options{Layers: c.layers}).Decide(call(c.tool, c.args), e, Facts{EarlierCalls: c.used}).Explain()
+		text := x.Reason + "\n" + x.HintText
 		for _, want := range c.says {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: it does not say %q: %+v", c.name, want, x)
@@ -75,14 +75,14 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 // allows it, and the change that is named is made by whoever decides.
 func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	admin := func(c Ceiling) []Layer { return []Layer{{Source: SourceAdmin, Ceiling: c}} }
-	from := func(key string) From { return From{SourceAdmin, "/etc/p.toml: " + key} }
+	from := func(key string) Provenance { return Provenance{SourceAdmin, "/etc/p.toml: " + key} }
 	hosts := func(names ...string) []Layer {
 		return admin(Ceiling{Hosts: []List{{Values: names, From: from("network.hosts")}}})
 	}
 	dirs := func(names ...string) []Layer {
 		return admin(Ceiling{Directories: []List{{Values: names, From: from("files.directories")}}})
 	}
-	at := func(named string) NamedFile { return NamedFile{Arg: "path", Named: named, Path: named} }
+	at := func(named string) NamedFile { return NamedFile{Arg: "path", Name: named, Path: named} }
 	file := func(named string) []NamedFile { return []NamedFile{at(named)} }
 	saves := tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP}
 	names := func(hosts ...string) tool.Capabilities {
@@ -110,9 +110,9 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"the second file":                     {caps: reads, files: []NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
 		"elsewhere, which nobody may mount":   {caps: reads, files: file("/etc/x"), layers: dirs("/work"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
 		"the workspace, which nobody may":     {caps: reads, files: file("/work/a"), layers: dirs("/srv"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
-		"a link that leads out":               {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
-		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "a mount shows"},
-		"hidden, by a link":                   {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
+		"a link that leads out":               {caps: reads, files: []NamedFile{{Arg: "path", Name: "/work/l"}}, denied: true, says: "link leads from"},
+		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Setting{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "a mount shows"},
+		"hidden, by a link":                   {caps: reads, files: []NamedFile{{Arg: "path", Name: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Setting{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
 		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "a mount shows"},
@@ -120,9 +120,9 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
 		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
 		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
-		"a hook, by a link":                   {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
+		"a hook, by a link":                   {caps: writes, files: []NamedFile{{Arg: "path", Name: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
 		"a hook, to read":                     {caps: reads, files: file("/work/.git/hooks/x"), want: Allow},
-		"a repository of another name":        {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
+		"a repository of another name":        {caps: writes, files: []NamedFile{{Arg: "path", Name: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
 
 		"nobody is allowed":                       {caps: networks, want: Deny, says: "no host may be reached; a rule of the network says who"},
 		"nobody, of a tool that writes":           {caps: saves, want: Deny, says: "no host may be reached"},
@@ -153,7 +153,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	} {
 		e := entry(t, "w", c.caps)
 		e.Content = &tool.Content{Path: "path"}
-		opts := Options{Mounts: []Mount{{Host: "/work", Write: true, Named: "the workspace"}, {Host: "/ro", Named: "--mount /ro:ro"}}, Layers: c.layers, Network: networkOf(t, c.net...)}
+		opts := Options{Mounts: []Mount{{Host: "/work", Write: true, Origin: "the workspace"}, {Host: "/ro", Origin: "--mount /ro:ro"}}, Layers: c.layers, Network: networkOf(t, c.net...)}
 		if c.masked != "" {
 			opts.Masked = []string{c.masked}
 		}
@@ -174,11 +174,11 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 				t.Errorf("%s, rules %d: %s, want %s (%s)", name, len(rules), d.Effect(), want, d.Reason())
 			}
 			x := d.Explain()
-			words := x.Reason + "; " + x.Change
+			words := x.Reason + "; " + x.HintText
 			if want == Deny && (!strings.Contains(words, c.says) || c.not != "" && strings.Contains(words, c.not) || c.says == "") {
 				t.Errorf("%s, rules %d: it says %q", name, len(rules), words)
 			}
-			if want == Deny && (x.Allow != "" || strings.Contains(x.Change, "answer yes")) {
+			if want == Deny && (x.AllowRule != "" || strings.Contains(x.HintText, "answer yes")) {
 				t.Errorf("%s: an answer is offered: %+v", name, x)
 			}
 		}
@@ -190,10 +190,10 @@ func TestAnExplanationForeseesChanges(t *testing.T) {
 	e := entry(t, "w", writes)
 	e.Content = &tool.Content{Path: "path"}
 	call := call("w", `{"path":".vscode/tasks.json"}`)
-	facts := Facts{Files: []NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}}
+	facts := Facts{Files: []NamedFile{{Arg: "path", Name: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}}
 	for text, want := range map[string]Effect{"w": Ask, "w(path=.vscode/tasks.json)": Allow} {
-		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e, facts).Foreseen()
-		if x := d.Explain(); d.Effect() != want || want == Ask && x.Allow != "w(path=.vscode/tasks.json)" {
+		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e, facts).AssumeChanges()
+		if x := d.Explain(); d.Effect() != want || want == Ask && x.AllowRule != "w(path=.vscode/tasks.json)" {
 			t.Errorf("%s: %+v", text, x)
 		}
 	}

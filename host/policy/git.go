@@ -11,10 +11,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// changedByCommand is [paths.Change] or [paths.Move], which find is, for what a
+// specialForCommand is [paths.SpecialForChange] or [paths.SpecialForMove], which find is, for what a
 // command has changed, which may have been git: the state of a repository is one of
 // many files, and what git does in it is decided about by what it says.
-func changedByCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
+func specialForCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
 	s, special := find(name)
 	rel, inside := inGit(name)
 	switch {
@@ -23,7 +23,7 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 	case !inside && c.InRepository:
 		return paths.RepositorySpecial, true
 	case inside && !special:
-		return askedInGit(c, rel)
+		return specialInGit(c, rel)
 	case !special || !inside:
 		return s, special
 	}
@@ -33,11 +33,11 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 		return s, false
 	case rel == "":
 		// A new one is what is in it.
-		return s, gone || !c.After.Mode.IsDir() || c.Kind != tool.DirectoryCreated && c.Kind != tool.Times && c.Kind != tool.ModeChanged
+		return s, gone || !c.After.Mode.IsDir() || c.Kind != tool.DirectoryCreated && c.Kind != tool.TimesChanged && c.Kind != tool.ModeChanged
 	case rel == "hooks" && !gone && c.After.Mode.IsDir(), strings.HasPrefix(rel, "hooks/") && strings.HasSuffix(rel, ".sample") && c.Before == nil:
 		return s, false
 	case strings.HasSuffix(s.Pattern, "/config"):
-		return changedConfig(c, s)
+		return specialForConfig(c, s)
 	case s.WrittenByGit():
 		s.Care = paths.Asked // the question shows what it would do
 		return s, !gone
@@ -58,12 +58,12 @@ func newInRepository(c tool.Change, name string) bool {
 	return strings.HasSuffix(name, ".sample")
 }
 
-// replaces is the prefix of the references by which git replaces objects.
-const replaces = "refs/replace/"
+// replaceRefPrefix is the prefix of the references by which git replaces objects.
+const replaceRefPrefix = "refs/replace/"
 
-// askedInGit finds changes in .git that no everyday command makes, and that mean more than
+// specialInGit finds changes in .git that no everyday command makes, and that mean more than
 // what is told of a repository.
-func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
+func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	s = paths.Special{Pattern: ".git/" + rel, Care: paths.Asked}
 	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified
 	switch {
@@ -71,7 +71,7 @@ func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 		s.What, s.Why = "what a remote is called", "it says what git pulls from and pushes to"
 	case rel == "objects/info/alternates", rel == "objects/info/http-alternates":
 		s.What, s.Why = "another place of a repository's objects", "what is there counts as its own"
-	case strings.HasPrefix(rel, replaces), rel == "info/grafts", rel == "shallow":
+	case strings.HasPrefix(rel, replaceRefPrefix), rel == "info/grafts", rel == "shallow":
 		s.What, s.Why = "what stands for an object of a repository", "git shows that instead of the object"
 	case object && !strings.HasSuffix(rel, "/multi-pack-index"):
 		s.What, s.Why = "an object of a repository", "git believes that it holds what it held"
@@ -91,9 +91,9 @@ func inGit(name string) (rel string, inside bool) {
 	return strings.Join(names[i+1:], "/"), true
 }
 
-// changedConfig decides about the configuration of a repository by the keys that
+// specialForConfig decides about the configuration of a repository by the keys that
 // differ.
-func changedConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
+func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	if c.After == nil || c.From != "" {
 		return s, true
 	}
@@ -108,7 +108,7 @@ func changedConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	if err != nil {
 		return s, true
 	}
-	keys, err := gitconfig.Change(before, after)
+	keys, err := gitconfig.Diff(before, after)
 	switch {
 	case err != nil:
 		s.Why = fmt.Sprintf("%s, and of this %s", s.Why, err)
@@ -124,7 +124,7 @@ func changedConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 
 // configText is the content of a configuration that can be judged.
 func configText(v *tool.Version) (string, error) {
-	if !v.Mode.IsRegular() || v.Twin != "" || v.Size > gitconfig.MaxBytes {
+	if !v.Mode.IsRegular() || v.HardLink != "" || v.Size > gitconfig.MaxBytes {
 		return "", fmt.Errorf("it is no simple file")
 	}
 	r, err := v.Open()

@@ -17,9 +17,9 @@ import (
 // Mount is a directory of the host that a guest sees under the same name.
 // The zero value of Write mounts it read-only.
 type Mount struct {
-	Host  string // absolute and clean
-	Write bool
-	Named string // where, for a person: --mount DIR:ro
+	Host   string // absolute and clean
+	Write  bool
+	Origin string // where, for a person: --mount DIR:ro
 }
 
 // ErrChanged is wrapped by the error of a commit that was refused, and has
@@ -54,10 +54,10 @@ type grant struct {
 	masked               []string
 	opened               paths.Opened
 	limits               Limits
-	most                 map[string]Most   // by key, of these limits
-	set                  map[string]string // where each is set
+	limitCaps            map[string]Limit  // by key, of these limits
+	limitOrigins         map[string]string // where each is set
 	secrets              []tool.Secret
-	keeps                bool
+	hasStore             bool
 	modes                map[string]bool
 
 	rehearsal bool // whatever it changes is not to be kept
@@ -99,8 +99,8 @@ func (g Grant) Mounts() []Mount { return slices.Clone(g.terms().mounts) }
 // Masked lists directories that the guest must not see even inside a mount.
 func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
-// Paths are the secret files that the guest may read.
-func (g Grant) Paths() paths.Opened { return slices.Clone(g.terms().opened) }
+// OpenedSecrets are the secret files that the guest may read.
+func (g Grant) OpenedSecrets() paths.Opened { return slices.Clone(g.terms().opened) }
 
 // Modes returns the modes that the call gives to files, as [tool.Content.Modes].
 func (g Grant) Modes() map[string]bool { return maps.Clone(g.terms().modes) }
@@ -120,24 +120,24 @@ func cloneSecrets(secrets []tool.Secret) []tool.Secret {
 // Limits bounds the call. The limits of the zero grant are zero.
 func (g Grant) Limits() Limits { return g.terms().limits }
 
-// Raise goes on with a hint about a limit, which is so much now: where more can be
+// LimitHint goes on with a hint about a limit, which is so much now: where more can be
 // had, or who permits no more. The key is that of the limit in the settings.
-func (g Grant) Raise(key string, now uint64) tool.Hint {
+func (g Grant) LimitHint(key string, now uint64) tool.Hint {
 	if g.g == nil {
 		return nil
 	}
-	if most, ok := g.g.most[key]; ok && now >= uint64(most.Value) {
+	if most, ok := g.g.limitCaps[key]; ok && now >= uint64(most.Value) {
 		return tool.Advise("; no more than %s is permitted for %s: %s", most, key, most.From)
 	}
-	if from := g.g.set[key]; from != "" {
+	if from := g.g.limitOrigins[key]; from != "" {
 		return tool.Advise(", or raise %s where it is set: %s", key, from)
 	}
-	return tool.Advise(", or raise %s in ", key).And(tool.Do(tool.HintSettings, ""))
+	return tool.Advise(", or raise %s in ", key).And(tool.ActionHint(tool.HintSettings, ""))
 }
 
-// Drawing returns the grant for a call whose fuel comes out of these budgets
+// WithBudgets returns the grant for a call whose fuel comes out of these budgets
 // too, beside its own limit.
-func (g Grant) Drawing(budgets ...*Budget) Grant {
+func (g Grant) WithBudgets(budgets ...*Budget) Grant {
 	g.budgets = append(slices.Clone(g.budgets), budgets...)
 	return g
 }
@@ -169,21 +169,21 @@ type Exec struct {
 	// Network is whom it may talk to; nil is nobody.
 	Network *network.Network
 	// Changes is what becomes of what it changes.
-	Changes Changes
+	Changes ChangesMode
 	secrets bool // the call uses secrets
 }
 
-// Apart reports whether the process has more rights than one without approval: the
+// IsPrivileged reports whether the process has more rights than one without approval: the
 // network, a secret, the host's files, or weak confinement. It must not see what such a
 // process has built.
-func (e Exec) Apart() bool {
+func (e Exec) IsPrivileged() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
 
-// Fetches reports whether the process reaches hosts that rules name. It does after an
+// ReachesHosts reports whether the process reaches hosts that rules name. It does after an
 // answer, or under a rule that allows exactly this command. What it adds to caches of
 // registries is kept.
-func (e Exec) Fetches() bool { return !e.Network.Closed() }
+func (e Exec) ReachesHosts() bool { return !e.Network.Closed() }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }
@@ -221,11 +221,15 @@ func (g Grant) Network() *network.Network { return g.terms().network }
 // ExecNetwork says whom the process of the call may talk to; nil is nobody.
 func (g Grant) ExecNetwork() *network.Network { return g.terms().exec.Network }
 
-// Reaches are the rules about whom the call may talk to, the guest or its process.
-func (g Grant) Reaches() []string { return cmp.Or(g.terms().network, g.terms().exec.Network).Rules() }
+// NetworkRules are the rules about whom the call may talk to, the guest or its process.
+func (g Grant) NetworkRules() []string {
+	return cmp.Or(g.terms().network, g.terms().exec.Network).Rules()
+}
 
 // execDigest identifies a command and its directory.
-func execDigest(argv []string, dir string) [32]byte { return sha256.Sum256([]byte(texts(dir, argv))) }
+func execDigest(argv []string, dir string) [32]byte {
+	return sha256.Sum256([]byte(lengthPrefixed(dir, argv)))
+}
 
 // String is PATH:ro or PATH:rw.
 func (m Mount) String() string {

@@ -27,8 +27,8 @@ func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 // HistoryError is the error of a command that was not run, because it is not known what it may
 // read of the histories of repositories.
 type HistoryError struct {
-	Unknown []History // repositories that were not searched in their present state
-	Held    []History // repositories that a person can be asked about
+	Unknown  []History // repositories that were not searched in their present state
+	AskAbout []History // repositories that a person can be asked about
 	// Learn stores what the built-in tool has found in an Unknown repository. found is nil if
 	// the search failed: then not everything was searched.
 	Learn func(as History, found []byte) error
@@ -42,17 +42,17 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	said := Ask
-	for _, i := range p.histories {
+	for _, i := range p.historyRules {
 		r := &p.rules[i]
-		if r.Tool != entry.Name || r.Project != "" && r.Project != p.project || !paths.In(repository, paths.Absolute(r.History, p.project)) ||
-			!p.holds(&r.Bound, entry) || r.Effect == Allow && !r.Source.mayAllow() {
+		if r.Tool != entry.Name || r.Project != "" && r.Project != p.project || !paths.In(repository, paths.Absolute(r.HistoryDir, p.project)) ||
+			!p.holds(&r.Binding, entry) || r.Effect == Allow && !r.Source.mayAllow() {
 			continue
 		}
 		if said = r.Effect; said == Deny && r.Source != SourceSession {
 			return Deny
 		}
 	}
-	if said == Ask && !p.askHosts {
+	if said == Ask && !p.canAsk {
 		return Deny
 	}
 	return said
@@ -68,8 +68,8 @@ func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) D
 }
 
 func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, reason string) Decision {
-	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	d.decided(effect, byDefault("history"), reason)
+	d := Decision{policy: p, call: call, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
+	d.setOutcome(effect, byDefault("history"), reason)
 	return d
 }
 
@@ -77,17 +77,17 @@ func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, rea
 // nobody is asked twice. A no holds for the session.
 func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	for _, h := range d.histories {
-		r := Rule{Effect: Deny, Tool: d.entry.Name, History: h.Repository, Source: SourceSession}
+		r := Rule{Effect: Deny, Tool: d.entry.Name, HistoryDir: h.Repository, Source: SourceSession}
 		if project := d.policy.project; project != "" && paths.In(h.Repository, project) {
-			r.History = project
+			r.HistoryDir = project
 		}
 		if allow {
-			r.Effect, r.Bound = Allow, bind(d.entry)
+			r.Effect, r.Binding = Allow, bind(d.entry)
 		}
-		if again, err := ParseRule(r.String()); allow && scope == ScopeProject && d.policy.project != "" && err == nil && again.History == r.History {
+		if again, err := ParseRule(r.String()); allow && scope == ScopeProject && d.policy.project != "" && err == nil && again.HistoryDir == r.HistoryDir {
 			r.Project, r.Source = d.policy.project, SourceUser
 		}
-		if !slices.ContainsFunc(out, func(o Rule) bool { return o.History == r.History }) {
+		if !slices.ContainsFunc(out, func(o Rule) bool { return o.HistoryDir == r.HistoryDir }) {
 			out = append(out, r)
 		}
 	}
@@ -96,7 +96,7 @@ func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 
 // historyQuestion turns a question into one about histories.
 func (d Decision) historyQuestion(q Question) Question {
-	q.Command, q.First, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
+	q.Command, q.AskFirstReason, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
 	q.Warning, q.Scopes, q.Rules = "", []Scope{ScopeSession}, map[Scope]string{}
 	if d.policy.project != "" {
 		q.Scopes = append(q.Scopes, ScopeProject)
@@ -110,10 +110,10 @@ func (d Decision) historyQuestion(q Question) Question {
 // checkHistory returns an error if a rule about histories is malformed.
 func (r Rule) checkHistory() error {
 	switch {
-	case r.Tool == AnyTool || r.Effect == Ask || len(r.Where)+len(r.Reads)+len(r.Except)+len(r.Risks)+len(r.Callers)+r.After > 0 || r.Secrets+r.Below+r.Opens+string(r.Changes) != "":
+	case r.Tool == AnyTool || r.Effect == Ask || len(r.Where)+len(r.Reads)+len(r.Except)+len(r.Risks)+len(r.Callers)+r.AfterCalls > 0 || r.Secrets+r.Below+r.OpensHost+string(r.Changes) != "":
 		return errors.New("a rule about a history names a tool and a directory, and nothing else, and allows or denies: 'bash history DIR'")
-	case !r.holdsPath(r.History):
-		return fmt.Errorf("rule %s: %q cannot stand for a directory there", r, r.History)
+	case !r.holdsPath(r.HistoryDir):
+		return fmt.Errorf("rule %s: %q cannot stand for a directory there", r, r.HistoryDir)
 	}
 	return nil
 }
@@ -126,10 +126,10 @@ func historyTexts(histories []History) (out []string) {
 	return out
 }
 
-// SearchHistory is the decision about a call that the host makes itself: a built-in tool that
+// DecideHistorySearch is the decision about a call that the host makes itself: a built-in tool that
 // only reads searches the history of a repository before a command can read it. No rule
 // applies, since nobody is told more of the result than names.
-func (p *Policy) SearchHistory(call tool.Call, entry *tool.Entry) Decision {
+func (p *Policy) DecideHistorySearch(call tool.Call, entry *tool.Entry) Decision {
 	if RiskOf(entry) != RiskSafe {
 		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")
 	}

@@ -20,8 +20,8 @@ type Layer struct {
 	Route   Route
 }
 
-// Meet returns the ceiling of all layers together.
-func Meet(layers []Layer) Ceiling {
+// Combine returns the ceiling of all layers together.
+func Combine(layers []Layer) Ceiling {
 	all := make([]Ceiling, len(layers))
 	for i, l := range layers {
 		all[i] = l.Ceiling
@@ -52,10 +52,10 @@ const MinTierKey = "bash.min_tier"
 
 // The keys of agent.toml that switch off whatever asks for a capability.
 const (
-	ExecKey    = "tools.exec"
-	FilesKey   = "tools.fs"
-	NetworkKey = "tools.web"
-	KeepingKey = "tools.store"
+	ExecKey        = "tools.exec"
+	FilesKey       = "tools.fs"
+	NetworkKey     = "tools.web"
+	StoreSwitchKey = "tools.store"
 )
 
 // OffKey is the key of agent.toml that switches off tools and modules by their names.
@@ -68,7 +68,7 @@ func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name ==
 // switch that is not known forbids everything.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
-	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == KeepingKey && !c.Store:
+	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == StoreSwitchKey && !c.Store:
 		return ""
 	case key == ExecKey:
 		return "it starts a process"
@@ -76,7 +76,7 @@ func switchedOff(key string, c tool.Capabilities) string {
 		return "it reaches files"
 	case key == NetworkKey:
 		return "it reaches the network"
-	case key == KeepingKey:
+	case key == StoreSwitchKey:
 		return "it keeps things in a session"
 	}
 	return "what that forbids is not known"
@@ -84,12 +84,12 @@ func switchedOff(key string, c tool.Capabilities) string {
 
 // SwitchedOff is the key of the switch that forbids a tool; empty: none does.
 func (c Ceiling) SwitchedOff(e *tool.Entry) string {
-	for _, off := range c.Off {
+	for _, off := range c.DisabledCapabilities {
 		if switchedOff(off.Value, e.Capabilities) != "" {
 			return off.Value
 		}
 	}
-	if slices.ContainsFunc(c.Without, func(l Line) bool { return isNamed(l.Value, e) }) {
+	if slices.ContainsFunc(c.DisabledNames, func(l Setting) bool { return isNamed(l.Value, e) }) {
 		return OffKey
 	}
 	return ""
@@ -103,14 +103,14 @@ const bashTool = "bash"
 // past the rule.
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
-		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.After == 0 && r.Turn == 0 && r.Bound.Module == "" && r.Project == "" && r.History == ""
+		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.AfterCalls == 0 && r.Turn == 0 && r.Binding.Module == "" && r.Project == "" && r.HistoryDir == ""
 }
 
-// Unbound says that what the ceiling permits of files does not bind processes,
+// UnconfinedWarning says that what the ceiling permits of files does not bind processes,
 // where it permits them in this tier, which is asked for where it matters; empty if there is nothing to say.
-func (c Ceiling) Unbound(tier func() Tier) string {
+func (c Ceiling) UnconfinedWarning(tier func() Tier) string {
 	if len(c.Directories)+len(c.Hidden) == 0 || tier() > TierNone || c.MinTier != nil && c.MinTier.Value > int64(tier()) ||
-		slices.ContainsFunc(c.Off, func(l Line) bool { return l.Value == ExecKey }) ||
+		slices.ContainsFunc(c.DisabledCapabilities, func(l Setting) bool { return l.Value == ExecKey }) ||
 		slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.forbidsProcesses() }) {
 		return ""
 	}
@@ -126,7 +126,7 @@ func (c Ceiling) Unbound(tier func() Tier) string {
 }
 
 // under returns the limits as far as a ceiling lets them reach.
-func (l Limits) under(most map[string]Most) Limits {
+func (l Limits) under(most map[string]Limit) Limits {
 	lower(&l.Timeout, most, TimeoutKey)
 	lower(&l.MemoryBytes, most, MemoryKey)
 	lower(&l.Fuel, most, "tool_fuel")
@@ -144,7 +144,7 @@ func (l Limits) under(most map[string]Most) Limits {
 	return l
 }
 
-func lower[T int | uint64 | time.Duration](v *T, most map[string]Most, key string) {
+func lower[T int | uint64 | time.Duration](v *T, most map[string]Limit, key string) {
 	if m, ok := most[key]; ok {
 		*v = min(*v, T(max(m.Value, 0)))
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Narrowest are the mounts with one for each directory: of one that is named
+// MergeMounts are the mounts with one for each directory: of one that is named
 // twice the narrower form holds.
-func Narrowest(mounts []Mount) []Mount {
+func MergeMounts(mounts []Mount) []Mount {
 	var out []Mount
 	for _, m := range mounts {
 		i := slices.IndexFunc(out, func(o Mount) bool { return o.Host == m.Host })
@@ -24,7 +24,7 @@ func Narrowest(mounts []Mount) []Mount {
 
 // Mounts are those that tools are shown which were given nothing of their own: as
 // the options name them, and as far as the ceiling permits.
-func (p *Policy) Mounts() []Mount { return slices.Clone(p.all.mounts) }
+func (p *Policy) Mounts() []Mount { return slices.Clone(p.defaultAccess.mounts) }
 
 // MountsOf are those that a tool is shown, as far as it sees files.
-func (p *Policy) MountsOf(e *tool.Entry) []Mount { return slices.Clone(p.share(e).mounts) }
+func (p *Policy) MountsOf(e *tool.Entry) []Mount { return slices.Clone(p.accessOf(e).mounts) }

@@ -43,14 +43,14 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	e := entry(t, "get", networks)
 	d := p.Decide(call("get", "{}"), e, Facts{})
 	q := d.Question()
-	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != exfiltrates || len(q.Scopes) != 3 {
+	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != exfiltrationWarning || len(q.Scopes) != 3 {
 		t.Errorf("it is %s, %s (%s), asked as %+v", d.Effect(), d.Risk(), d.Reason(), q)
 	}
 	if d.CanRehearse() {
 		t.Error("it can run before the answer")
 	}
 	writer := entry(t, "save", tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP})
-	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer) != RiskHigh {
+	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.AsksOnlyForChanges() || RiskOf(writer) != RiskHigh {
 		t.Error("one that writes, too, can run before the answer")
 	}
 	if g := granted(t, p, call("get", "{}"), e); g.Network() == nil || g.Network().Decide("a.example", 443, network.HTTPS).Err() != nil {
@@ -61,7 +61,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	}
 	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e, Facts{}).Grant()
 	denial := denialOf(g.Network().Decide("a.example", 443, network.HTTPS).Err())
-	if err != nil || denial == nil || denial.Grant == nil {
+	if err != nil || denial == nil || denial.AllowRule == nil {
 		t.Errorf("without a network, the denial is %v", denial)
 	}
 }
@@ -101,10 +101,10 @@ func TestABuiltInToolReachesWhomItNames(t *testing.T) {
 		}
 	}
 	p := New(Options{Network: networkOf(t, "a.example", "b.example")})
-	if got := p.share(named(tool.OriginBuiltin, "b.example")).network.Rules(); len(got) == 0 {
+	if got := p.accessOf(named(tool.OriginBuiltin, "b.example")).network.Rules(); len(got) == 0 {
 		t.Error("its network has no rules")
 	}
-	if got := p.all.network.Open(); len(got) != 2 {
+	if got := p.defaultAccess.network.OpenRules(); len(got) != 2 {
 		t.Errorf("what one tool names has narrowed that of all: %v", got)
 	}
 }
@@ -128,7 +128,7 @@ func TestTrafficIsBounded(t *testing.T) {
 	if err := grant.TakeRequest(c, 1); denialOf(err) == nil {
 		t.Errorf("a host that is denied: %v", err)
 	}
-	copied := grant.Drawing()
+	copied := grant.WithBudgets()
 	if err := errors.Join(copied.TakeRequest(b, 30), grant.TakeSent(b, 10), grant.TakeRequest(a, 0)); err != nil {
 		t.Error(err)
 	}

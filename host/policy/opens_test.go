@@ -14,7 +14,7 @@ import (
 
 // hostList is a layer that permits these hosts.
 func hostList(source Source, hosts ...string) Layer {
-	from := From{Source: source, Origin: "policy.toml: network.hosts"}
+	from := Provenance{Source: source, Origin: "policy.toml: network.hosts"}
 	return Layer{Source: source, Ceiling: Ceiling{Hosts: []List{{Values: hosts, From: from}}}}
 }
 
@@ -78,7 +78,7 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 		"the list of the user's policy":          {opts: Options{Layers: []Layer{hostList(SourceUser, "b.example")}}, url: a, says: "it is not on the list of the user's policy"},
 		"the list of the project's policy":       {opts: Options{Layers: []Layer{hostList(SourceProject, "b.example")}}, url: a, says: "it is not on the list of the project's policy"},
 		"one of two lists":                       {opts: Options{Layers: []Layer{hostList(SourceAdmin, "a.example"), hostList(SourceUser, "b.example")}}, url: a, says: "user's policy"},
-		"the web is switched off":                {opts: Options{Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{NetworkKey, From{SourceSettings, "agent.toml"}}}}}}}, url: a, says: "set tools.web = true"},
+		"the web is switched off":                {opts: Options{Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledCapabilities: []Setting{{NetworkKey, Provenance{SourceSettings, "agent.toml"}}}}}}}, url: a, says: "set tools.web = true"},
 		"a rule denies the tool":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch", SourceFlag))}}, url: a, says: "leave out the denial"},
 		"a rule denies the host":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch(host:url=a.example)", SourceUser))}}, url: a, says: "says deny"},
 		"a rule allows the tool":                 {opts: Options{Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Ask, opens: "a.example", says: `no rule opens a.example; that asks even where a rule allows the tool, and "http_fetch" does`},
@@ -108,15 +108,15 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 			made = call(e.Name, fmt.Sprintf(`{"url":%q}`, c.url))
 		}
 		for _, asks := range []bool{true, false} {
-			c.opts.AskHosts = asks
+			c.opts.CanAsk = asks
 			d := New(c.opts).Decide(made, e, Facts{})
 			want := c.effect
 			if !asks && c.opens != "" {
 				want = Deny // as where nobody can be asked
 			}
 			text := d.Reason() + "; " + d.Explain().Hint.String()
-			if d.Effect() != want || asks && (d.opens != c.opens || !strings.Contains(text, c.says)) {
-				t.Errorf("%s, somebody can be asked %v: it is %s for %q: %s", name, asks, d.Effect(), d.opens, text)
+			if d.Effect() != want || asks && (d.opensHost != c.opens || !strings.Contains(text, c.says)) {
+				t.Errorf("%s, somebody can be asked %v: it is %s for %q: %s", name, asks, d.Effect(), d.opensHost, text)
 			}
 			if d.Effect() == Deny && c.opens != "" && !strings.Contains(text, "the rule "+fmt.Sprintf("%q", c.opens)+" of the network") {
 				t.Errorf("%s: nobody is told what would open it: %s", name, text)
@@ -127,7 +127,7 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 
 // TestTwoHostsAreNotAskedAboutAtOnce: a yes is to one.
 func TestTwoHostsAreNotAskedAboutAtOnce(t *testing.T) {
-	p := New(Options{AskHosts: true})
+	p := New(Options{CanAsk: true})
 	e := entry(t, "http_fetch", networks)
 	for _, args := range []string{
 		`{"url":"https://a.example/","base_url":"https://b.example/"}`, `{"url":"https://a.example/","base_url":"http://a.example/"}`,
@@ -137,7 +137,7 @@ func TestTwoHostsAreNotAskedAboutAtOnce(t *testing.T) {
 			t.Errorf("%s: it is %s: %s", args, d.Effect(), d.Reason())
 		}
 	}
-	if d := p.Decide(call("http_fetch", `{"url":"https://a.example/","base_url":"https://A.example./x"}`), e, Facts{}); d.Effect() != Ask || d.opens != "a.example" {
+	if d := p.Decide(call("http_fetch", `{"url":"https://a.example/","base_url":"https://A.example./x"}`), e, Facts{}); d.Effect() != Ask || d.opensHost != "a.example" {
 		t.Errorf("one host twice: it is %s: %s", d.Effect(), d.Reason())
 	}
 }
@@ -164,35 +164,35 @@ func opensOnly(t *testing.T, g Grant, host string) {
 	if n.Decide(host, 80, network.HTTP).Err() == nil || n.Decide(host, 8443, network.HTTPS).Err() == nil || n.Decide(host, 443, network.TCP).Err() == nil {
 		t.Errorf("another port or protocol of %s is opened", host)
 	}
-	if !slices.Equal(g.Reaches(), []string{host}) {
-		t.Errorf("the record says that it reaches %q", g.Reaches())
+	if !slices.Equal(g.NetworkRules(), []string{host}) {
+		t.Errorf("the record says that it reaches %q", g.NetworkRules())
 	}
 }
 
 // TestAYesOpensOneHost: for the call, or for the session and this tool.
 func TestAYesOpensOneHost(t *testing.T) {
-	opts := Options{AskHosts: true, Project: "/work"}
+	opts := Options{CanAsk: true, Project: "/work"}
 	p := New(opts)
 	e := entry(t, "http_fetch", networks)
 	first := fetching("https://a.example/x")
 	first.Turn = 1
 	d := p.Decide(first, e, Facts{})
 	q := d.Question()
-	if q.Opens != "a.example" || !slices.Equal(q.Network, []string{"a.example"}) || !strings.HasPrefix(q.Warning, "it can send all that it is given to a.example, which no rule opens") ||
-		!slices.Equal(q.Scopes, []Scope{ScopeOnce, ScopeTurn, ScopeSession}) || q.Allow != "" {
+	if q.OpensHost != "a.example" || !slices.Equal(q.Network, []string{"a.example"}) || !strings.HasPrefix(q.Warning, "it can send all that it is given to a.example, which no rule opens") ||
+		!slices.Equal(q.Scopes, []Scope{ScopeOnce, ScopeTurn, ScopeSession}) || q.AllowRule != "" {
 		t.Errorf("it asks %+v", q)
 	}
 	if want := "allow every call of http_fetch of the built-in modules to a.example, which it opens, and no other host, until this program ends"; q.Rules[ScopeSession] != want {
 		t.Errorf("an answer for the session says %q", q.Rules[ScopeSession])
 	}
-	if change := d.Explain().Change; change != `answer yes, or add the rule "a.example" of the network and the rule "http_fetch"` {
+	if change := d.Explain().HintText; change != `answer yes, or add the rule "a.example" of the network and the rule "http_fetch"` {
 		t.Errorf("it says %q", change)
 	}
 	if _, err := d.Grant(); err == nil {
 		t.Error("there is a grant without a yes")
 	}
 	opensOnly(t, granted(t, p, first, e), "a.example")
-	if p.all.network.Decide("a.example", 443, network.HTTPS).Err() == nil {
+	if p.defaultAccess.network.Decide("a.example", 443, network.HTTPS).Err() == nil {
 		t.Error("a yes to one call has opened the host for all")
 	}
 	if again := p.Decide(first, e, Facts{}); again.Effect() != Ask {
@@ -206,9 +206,9 @@ func TestAYesOpensOneHost(t *testing.T) {
 
 	// Another host is another question, whatever else is the same.
 	at := time.Unix(1_800_000_000, 0)
-	put, other := q.Put("s", at), q
-	other.Opens = "b.example"
-	if yes := (Answer{Question: put.ID, Allow: true}); other.Put("s", at).Settles(yes, at) == nil {
+	put, other := q.Pose("s", at), q
+	other.OpensHost = "b.example"
+	if yes := (Answer{Question: put.ID, Allow: true}); other.Pose("s", at).CheckAnswer(yes, at) == nil {
 		t.Error("the answer to one host settles the question about another")
 	}
 
@@ -257,7 +257,7 @@ func TestAYesOpensOneHost(t *testing.T) {
 func TestAHostWhereOtherRulesAsk(t *testing.T) {
 	e := entry(t, "http_fetch", networks)
 	a, b := fetching("https://a.example/"), fetching("https://b.example/")
-	p := New(Options{AskHosts: true, Rules: []Rule{ask(rule(t, "http_fetch", SourceUser))}})
+	p := New(Options{CanAsk: true, Rules: []Rule{ask(rule(t, "http_fetch", SourceUser))}})
 	d := p.Decide(a, e, Facts{})
 	r, err := d.RuleFor(ScopeSession)
 	if err != nil || !strings.HasSuffix(d.Reason(), "says ask, and no rule opens a.example") {
@@ -267,17 +267,17 @@ func TestAHostWhereOtherRulesAsk(t *testing.T) {
 	if d := p.Decide(a, e, Facts{}); d.Effect() != Allow {
 		t.Errorf("it is %s: %s", d.Effect(), d.Reason())
 	}
-	if d := p.Decide(b, e, Facts{}); d.Effect() != Ask || d.opens != "b.example" {
+	if d := p.Decide(b, e, Facts{}); d.Effect() != Ask || d.opensHost != "b.example" {
 		t.Errorf("another host is %s: %s", d.Effect(), d.Reason())
 	}
 	for name, l := range map[string]Layer{
 		"a rule":               {Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{ask(rule(t, "http_fetch", SourceAdmin))}}},
-		"require_confirmation": {Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{Source: SourceAdmin}}}}},
+		"require_confirmation": {Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Setting{{From: Provenance{Source: SourceAdmin}}}}},
 	} {
-		p := New(Options{AskHosts: true, Layers: []Layer{l}})
+		p := New(Options{CanAsk: true, Layers: []Layer{l}})
 		q := p.Decide(a, e, Facts{}).Question()
-		if !slices.Equal(q.Scopes, []Scope{ScopeOnce}) || q.Opens != "a.example" {
-			t.Errorf("%s of the administrator's: %q, %v", name, q.Opens, q.Scopes)
+		if !slices.Equal(q.Scopes, []Scope{ScopeOnce}) || q.OpensHost != "a.example" {
+			t.Errorf("%s of the administrator's: %q, %v", name, q.OpensHost, q.Scopes)
 		}
 		opensOnly(t, granted(t, p, a, e), "a.example")
 	}
@@ -292,15 +292,15 @@ func TestToolsOfTheWebAreShownWhereTheyCanAsk(t *testing.T) {
 		opts          Options
 		fetch, search bool // are hidden
 	}{
-		"somebody can be asked":            {Options{AskHosts: true}, false, false},
+		"somebody can be asked":            {Options{CanAsk: true}, false, false},
 		"nobody can":                       {Options{}, true, true},
-		"the engine is denied":             {Options{AskHosts: true, Network: networkOf(t, "not search.example")}, false, true},
-		"the administrator's list":         {Options{AskHosts: true, Layers: []Layer{hostList(SourceAdmin, "a.example")}}, false, true},
-		"the administrator's is empty":     {Options{AskHosts: true, Layers: []Layer{hostList(SourceAdmin)}}, true, true},
-		"a list of addresses":              {Options{AskHosts: true, Layers: []Layer{hostList(SourceAdmin, "10.0.0.1")}}, true, true},
-		"the web is switched off":          {Options{AskHosts: true, Layers: []Layer{{Ceiling: Ceiling{Off: []Line{{NetworkKey, From{}}}}}}}, true, true},
-		"somebody else may be reached":     {Options{AskHosts: true, Network: networkOf(t, "a.example")}, false, false},
-		"a rule denies one of the tools":   {Options{AskHosts: true, Rules: []Rule{deny(rule(t, "web_search", SourceUser))}}, false, true},
+		"the engine is denied":             {Options{CanAsk: true, Network: networkOf(t, "not search.example")}, false, true},
+		"the administrator's list":         {Options{CanAsk: true, Layers: []Layer{hostList(SourceAdmin, "a.example")}}, false, true},
+		"the administrator's is empty":     {Options{CanAsk: true, Layers: []Layer{hostList(SourceAdmin)}}, true, true},
+		"a list of addresses":              {Options{CanAsk: true, Layers: []Layer{hostList(SourceAdmin, "10.0.0.1")}}, true, true},
+		"the web is switched off":          {Options{CanAsk: true, Layers: []Layer{{Ceiling: Ceiling{DisabledCapabilities: []Setting{{NetworkKey, Provenance{}}}}}}}, true, true},
+		"somebody else may be reached":     {Options{CanAsk: true, Network: networkOf(t, "a.example")}, false, false},
+		"a rule denies one of the tools":   {Options{CanAsk: true, Rules: []Rule{deny(rule(t, "web_search", SourceUser))}}, false, true},
 		"a rule opens, and nobody can ask": {Options{Network: networkOf(t, "a.example")}, false, true},
 	} {
 		p := New(c.opts)

@@ -88,7 +88,7 @@ func TestAPatchOfWhatIsClosed(t *testing.T) {
 			c, e := patched(updatesA, section), patches(t)
 			facts := Facts{Files: PathArgs(c, e)}
 			for i := range facts.Files { // as they are found where there are no links
-				facts.Files[i].Path = facts.Files[i].Named
+				facts.Files[i].Path = facts.Files[i].Name
 			}
 			p := New(Options{Mounts: inWork, Rules: []Rule{rule(t, "apply_patch", SourceFlag)}})
 			if d := p.Decide(c, e, facts); d.Effect() != Deny {
@@ -111,7 +111,7 @@ func TestAQuestionNamesTheFilesOfAPatch(t *testing.T) {
 	if n := len(PathArgs(patched(many...), e)); n != 256 {
 		t.Errorf("%d paths of the largest patch", n)
 	}
-	if d := doubted(rule(t, "apply_patch(path=a)", SourceUser).Where[0], e.Name, []*tool.Entry{e}); d != "" {
+	if d := lintCondition(rule(t, "apply_patch(path=a)", SourceUser).Where[0], e.Name, []*tool.Entry{e}); d != "" {
 		t.Errorf("a rule about the paths: %s", d)
 	}
 }

@@ -20,15 +20,15 @@ type Options struct {
 	Masked []string
 	Rules  []Rule
 	Limits Limits
-	// Set says where limits are set, by their key in agent.toml, for a person; not
+	// LimitOrigins says where limits are set, by their key in agent.toml, for a person; not
 	// there: nowhere.
-	Set map[string]string
+	LimitOrigins map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *network.Network
-	// AskHosts says that a person can be asked: about a call of a built-in tool to a host of
+	// CanAsk says that a person can be asked: about a call of a built-in tool to a host of
 	// the internet that no rule opens or denies, and about what commands may read of the
 	// histories of repositories. Otherwise both are denied.
-	AskHosts bool
+	CanAsk bool
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 	// Layers are what the administrator, the user, the project, the environment
@@ -43,74 +43,74 @@ type Options struct {
 	Home string
 	// Changes is what becomes of what commands change, where they can be staged.
 	// Default: [ChangesStaged].
-	Changes Changes
+	Changes ChangesMode
 	// AskFirst has every command wait for its answer, also one whose changes are
 	// staged.
 	AskFirst bool
-	// Staging says why commands with these mounts cannot be staged; empty if they
+	// WhyNotStaged says why commands with these mounts cannot be staged; empty if they
 	// can. It is called when a decision needs it first, and once for each tool that was
 	// given directories of its own. Nil: they cannot.
-	Staging func([]Mount) string
+	WhyNotStaged func([]Mount) string
 	// Tier finds out how far a process is confined. It is called when a decision
 	// needs it first, and once. Nil: [TierNone].
 	Tier func() Tier
-	// Likely is what Tier will probably be, and takes no time to tell. It says which
+	// LikelyTier is what Tier will probably be, and takes no time to tell. It says which
 	// tools are shown, and decides nothing. Nil: Tier.
-	Likely func() Tier
+	LikelyTier func() Tier
 }
 
 // Policy decides calls. It is safe for concurrent use.
 type Policy struct {
-	all        *share // what tools are shown that were given nothing of their own
-	masked     []string
-	limits     Limits
-	set        map[string]string
-	confirmAll bool
-	askHosts   bool
-	ceiling    Ceiling
-	project    string
-	home       string
-	tier       func() Tier
-	likely     func() Tier
-	changes    Changes
-	askFirst   bool
-	staging    func([]Mount) string
-	bindings   sync.Map // *tool.Entry to Binding
-	shares     sync.Map // *tool.Entry to *share
+	defaultAccess *access // what tools are shown that were given nothing of their own
+	masked        []string
+	limits        Limits
+	limitOrigins  map[string]string
+	confirmAll    bool
+	canAsk        bool
+	ceiling       Ceiling
+	project       string
+	home          string
+	tier          func() Tier
+	likelyTier    func() Tier
+	changes       ChangesMode
+	askFirst      bool
+	whyNotStaged  func([]Mount) string
+	bindings      sync.Map // *tool.Entry to Binding
+	accessOfEntry sync.Map // *tool.Entry to *share
 
 	mu    sync.RWMutex
 	rules []Rule
 	index *match.Index // of rules
-	// histories are the indexes in rules of those about histories.
-	histories []int
+	// historyRules are the indexes in rules of those about histories.
+	historyRules []int
 }
 
 // New returns a policy with these options, which it copies.
 func New(opts Options) *Policy {
-	ceiling := Meet(opts.Layers)
+	ceiling := Combine(opts.Layers)
 	p := &Policy{
-		masked:     slices.Clone(opts.Masked),
-		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
-		set:        maps.Clone(opts.Set),
-		confirmAll: opts.ConfirmAll,
-		askHosts:   opts.AskHosts,
-		ceiling:    ceiling,
-		project:    opts.Project,
-		home:       opts.Home,
-		tier:       func() Tier { return TierNone },
-		changes:    cmp.Or(opts.Changes, ChangesStaged).under(ceiling.Changes),
-		askFirst:   opts.AskFirst || len(ceiling.AskFirst) > 0,
-		staging:    func([]Mount) string { return "nothing here keeps changes apart" },
-		index:      match.NewIndex(),
+		masked:       slices.Clone(opts.Masked),
+		limits:       opts.Limits.withDefaults().under(ceiling.Limits),
+		limitOrigins: maps.Clone(opts.LimitOrigins),
+		confirmAll:   opts.ConfirmAll,
+		canAsk:       opts.CanAsk,
+		ceiling:      ceiling,
+		project:      opts.Project,
+		home:         opts.Home,
+		tier:         func() Tier { return TierNone },
+		changes:      cmp.Or(opts.Changes, ChangesStaged).under(ceiling.Changes),
+		askFirst:     opts.AskFirst || len(ceiling.AskFirst) > 0,
+		whyNotStaged: func([]Mount) string { return "nothing here keeps changes apart" },
+		index:        match.NewIndex(),
 	}
 	if opts.Tier != nil {
 		p.tier = sync.OnceValue(opts.Tier)
 	}
-	if p.likely = opts.Likely; p.likely == nil {
-		p.likely = p.tier
+	if p.likelyTier = opts.LikelyTier; p.likelyTier == nil {
+		p.likelyTier = p.tier
 	}
-	if opts.Staging != nil {
-		p.staging = opts.Staging
+	if opts.WhyNotStaged != nil {
+		p.whyNotStaged = opts.WhyNotStaged
 	}
 	for _, h := range ceiling.Hidden {
 		p.masked = append(p.masked, h.Value)
@@ -119,7 +119,7 @@ func New(opts Options) *Policy {
 	if open == nil {
 		open = network.New(nil) // whose denials say what would open it
 	}
-	p.all = p.newShare(Narrowest(opts.Mounts), open)
+	p.defaultAccess = p.newAccess(MergeMounts(opts.Mounts), open)
 	for _, r := range slices.Concat(ceiling.Rules, opts.Rules, answers(opts.Layers)) {
 		p.Add(r)
 	}
@@ -133,19 +133,19 @@ func (p *Policy) Limits() Limits { return p.limits }
 // whatever its arguments, as far as is known without trying: such a tool need not be
 // shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	if len(p.bounded(&d, p.likely)) > 0 {
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
+	if len(p.applyCeiling(&d, p.likelyTier)) > 0 {
 		return true
 	}
-	if !foreign(entry) && d.reachesNetwork() && d.share.network.Closed() && !p.mayOpen(&d) { // those of others may do something without it, too
+	if !isThirdParty(entry) && d.reachesNetwork() && d.access.network.Closed() && !p.hasHostToAsk(&d) { // those of others may do something without it, too
 		return true
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, of := range []string{entry.Name, AnyTool} {
-		for _, i := range p.index.Plain(of) {
+		for _, i := range p.index.Unkeyed(of) {
 			r := &p.rules[i]
-			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && p.holds(&r.Bound, entry) &&
+			if r.Effect == Deny && len(r.Where) == 0 && r.AfterCalls == 0 && r.Turn == 0 && p.holds(&r.Binding, entry) &&
 				r.matches(&d, d.args()) == match.Yes {
 				return true
 			}
@@ -165,8 +165,8 @@ func (p *Policy) Rules() []Rule {
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.History != "" {
-		p.histories = append(p.histories, len(p.rules))
+	if r.HistoryDir != "" {
+		p.historyRules = append(p.historyRules, len(p.rules))
 	} else {
 		p.index.Add(len(p.rules), r.Tool, r.Where)
 	}

@@ -217,7 +217,7 @@ func TestAProcessSeesWhatToolsMayBeShown(t *testing.T) {
 	p := New(Options{
 		Mounts: []Mount{{Host: "/work", Write: true}, {Host: "/lib", Write: true}, {Host: "/other"}}, Masked: []string{"/ours"}, Tier: inTier(2),
 		Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{
-			Directories: []List{{Values: []string{"/work", "/lib:ro"}}}, Hidden: []Line{{Value: "/work/payroll"}},
+			Directories: []List{{Values: []string{"/work", "/lib:ro"}}}, Hidden: []Setting{{Value: "/work/payroll"}},
 		}}},
 	})
 	for name, files := range map[string]tool.Files{"no files": tool.FilesNone, "reads": tool.FilesRead} {
@@ -238,7 +238,7 @@ func TestAProcessSeesWhatToolsMayBeShown(t *testing.T) {
 
 func TestTheTierIsFoundOutWhereItMatters(t *testing.T) {
 	asked := 0
-	p := New(Options{Mounts: inWork, Tier: func() Tier { asked++; return 2 }, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: 1}}}}})
+	p := New(Options{Mounts: inWork, Tier: func() Tier { asked++; return 2 }, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Limit{Value: 1}}}}})
 	p.Decide(call("w", `{"path":"x"}`), entry(t, "w", writes), Facts{})
 	p.Hides(entry(t, "w", writes), tool.CallerAgent)
 	if asked != 0 {
@@ -321,7 +321,7 @@ func TestRules(t *testing.T) {
 	file := func(digest string) *tool.Module {
 		return &tool.Module{Name: "m", Digest: digest, Origin: tool.OriginFile}
 	}
-	bound := func(r Rule, module string) Rule { r.Bound.Module = module; return r }
+	bound := func(r Rule, module string) Rule { r.Binding.Module = module; return r }
 	write, bash := rule(t, "w", SourceUser), rule(t, "bash(command=make test)", SourceFlag)
 	for name, c := range map[string]struct {
 		rules []Rule
@@ -500,7 +500,7 @@ func TestQuestions(t *testing.T) {
 			if !slices.Equal(q.Scopes, c.scopes) || q.Dir != "/work" || q.Tool != c.tool || q.Reason == "" {
 				t.Errorf("got %+v", q)
 			}
-			if isExec := c.caps.Exec != ""; isExec != (q.Command == "make\ttest") || isExec != (q.Warning == Unconfined) {
+			if isExec := c.caps.Exec != ""; isExec != (q.Command == "make\ttest") || isExec != (q.Warning == UnconfinedWarning) {
 				t.Errorf("command %q, warning %q", q.Command, q.Warning)
 			}
 			for _, s := range []Scope{ScopeOnce, ScopeSession, ScopeAlways, "", "forever"} {
@@ -512,7 +512,7 @@ func TestQuestions(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if r.Tool != c.tool || r.Bound.Module != "builtin" || r.Effect != Allow {
+				if r.Tool != c.tool || r.Binding.Module != "builtin" || r.Effect != Allow {
 					t.Errorf("scope %q: rule %+v", s, r)
 				}
 				p2 := New(Options{ConfirmAll: true})
@@ -540,7 +540,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 	asksOf := func(text string, s Source) Rule { return from(ask(rule(t, text, s)), s) }
 	layer := func(s Source, c Ceiling) Layer { return Layer{Source: s, Ceiling: c} }
 	user := layer(SourceUser, Ceiling{Rules: []Rule{asksOf("w(path=a)", SourceUser), asksOf("w(path=b)", SourceUser)}})
-	confirm := func(s Source) Layer { return layer(s, Ceiling{Confirm: []Line{{From: From{s, "x"}}}}) }
+	confirm := func(s Source) Layer { return layer(s, Ceiling{Confirm: []Setting{{From: Provenance{s, "x"}}}}) }
 	a, b, c := call("w", `{"path":"a"}`), call("w", `{"path":"b"}`), call("w", `{"path":"c"}`)
 	for name, test := range map[string]struct {
 		layers  []Layer
@@ -575,11 +575,11 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 				t.Fatalf("it is offered: %v, %v", offered, err)
 			}
 			if !test.offered {
-				if asks := d.Question().Asks; asks == SourceUser {
+				if asks := d.Question().AskingSource; asks == SourceUser {
 					t.Error("it says that a rule of the person's asks")
 				}
 				// Whatever was answered otherwise, it still asks.
-				r = Rule{Effect: Allow, Tool: "w", Source: SourceSession, Over: []string{asksOf("w", SourceAdmin).identity(), asksOf("w", SourceProject).identity(), texts("require_confirmation", []string{"x"})}}
+				r = Rule{Effect: Allow, Tool: "w", Source: SourceSession, Overrides: []string{asksOf("w", SourceAdmin).identity(), asksOf("w", SourceProject).identity(), lengthPrefixed("require_confirmation", []string{"x"})}}
 				p.Add(r)
 				if got := p.Decide(c["a"], e, Facts{}).Effect(); got != Ask {
 					t.Errorf("after an answer it says %s", got)
@@ -599,7 +599,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 			kept := r
 			kept.Source = SourceUser
 			plain := r
-			plain.Over = nil
+			plain.Overrides = nil
 			for _, r := range []Rule{kept, plain} {
 				p := New(Options{Layers: test.layers, Rules: []Rule{r}})
 				if got := p.Decide(c["a"], e, Facts{}).Effect(); got != Ask {
@@ -632,7 +632,7 @@ func TestTheRuleThatIsOfferedAllowsTheCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := New(Options{}).Decide(call("bash", string(args)), entry(t, "bash", execs), Facts{})
-		r, err := ParseRule(d.allow())
+		r, err := ParseRule(d.allowRuleText())
 		if err != nil {
 			t.Errorf("%q: %v", command, err)
 			continue
@@ -644,7 +644,7 @@ func TestTheRuleThatIsOfferedAllowsTheCall(t *testing.T) {
 			}
 		}
 	}
-	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes), Facts{}).allow(); got != "w" {
+	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes), Facts{}).allowRuleText(); got != "w" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -657,12 +657,12 @@ func TestParseRule(t *testing.T) {
 	}
 	for text, want := range map[string]want{
 		"ls":                                {tool: "ls"},
-		"bash(command=make test)":           {"bash", "command", match.Is, "make test"},
-		"bash(command=)":                    {"bash", "command", match.Is, ""},
-		"bash(command=f(x)=(y))":            {"bash", "command", match.Is, "f(x)=(y)"},
-		"bash(command= a\n)":                {"bash", "command", match.Is, " a\n"},
-		"bash(command=path:/a)":             {"bash", "command", match.Is, "path:/a"},
-		"bash(command=')":                   {"bash", "command", match.Is, "'"},
+		"bash(command=make test)":           {"bash", "command", match.Equal, "make test"},
+		"bash(command=)":                    {"bash", "command", match.Equal, ""},
+		"bash(command=f(x)=(y))":            {"bash", "command", match.Equal, "f(x)=(y)"},
+		"bash(command= a\n)":                {"bash", "command", match.Equal, " a\n"},
+		"bash(command=path:/a)":             {"bash", "command", match.Equal, "path:/a"},
+		"bash(command=')":                   {"bash", "command", match.Equal, "'"},
 		"file_write(path:path=/work/**)":    {"file_write", "path", match.Path, "/work/**"},
 		"bash(words:command=ls ...)":        {"bash", "command", match.Words, "ls ..."},
 		"fetch(host:url=*.example.com)":     {"fetch", "url", match.Hostname, "*.example.com"},
@@ -709,7 +709,7 @@ func TestParseRule(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if got.Tool != want.tool || got.Effect != Allow || got.Source != "" || got.Bound != (Binding{}) || (len(got.Where) == 1) != (want.arg != "") ||
+		if got.Tool != want.tool || got.Effect != Allow || got.Source != "" || got.Binding != (Binding{}) || (len(got.Where) == 1) != (want.arg != "") ||
 			want.arg != "" && (got.Where[0].Arg() != want.arg || got.Where[0].Kind() != want.kind || got.Where[0].Value() != want.value) {
 			t.Errorf("%q is %+v", text, got)
 		}
@@ -729,14 +729,14 @@ func FuzzParseRule(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, arg, value string) {
 		if r, err := ParseRule(text); err == nil {
 			again, err := ParseRule(r.String())
-			if err != nil || again.String() != r.String() || r.Effect != Allow || r.Bound.Module != "" || r.Source != "" || !tool.ValidName(r.Tool) {
+			if err != nil || again.String() != r.String() || r.Effect != Allow || r.Binding.Module != "" || r.Source != "" || !tool.ValidName(r.Tool) {
 				t.Errorf("%q is %+v, %v", text, r, err)
 			}
 		}
 		if arg == "" || len(arg) > 256 || strings.ContainsAny(arg, "=:!/") {
 			return
 		}
-		c, err := match.NewCondition(match.Is, arg, value, false)
+		c, err := match.NewCondition(match.Equal, arg, value, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -759,10 +759,10 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 		for range rnd.IntN(6) {
 			r := Rule{
 				Effect: Effect(rnd.IntN(3)), Tool: pick("t", "u"),
-				Bound: Binding{Module: pick("", "", "builtin", "sha256:d1")}, Source: SourceFlag,
+				Binding: Binding{Module: pick("", "", "builtin", "sha256:d1")}, Source: SourceFlag,
 			}
 			if arg := pick("", "", "command", "path", "timeout_seconds"); arg != "" {
-				c, err := match.NewCondition(match.Is, arg, pick(values...), false)
+				c, err := match.NewCondition(match.Equal, arg, pick(values...), false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -789,7 +789,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
-			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != bind(e).Module {
+			if r.Tool != e.Name || r.Binding.Module != "" && r.Binding.Module != bind(e).Module {
 				return false
 			}
 			if len(r.Where) == 0 {

@@ -31,27 +31,27 @@ func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 			if q.Session != "" {
 				session = q.Session
 			}
-			if !q.Asked.IsZero() {
-				asked = q.Asked
+			if !q.AskedAt.IsZero() {
+				asked = q.AskedAt
 			}
 		}
-		return q.Put(session, asked)
+		return q.Pose(session, asked)
 	}
 	q := put(nil)
 	yes := Answer{Question: q.ID, Allow: true}
 	for _, after := range []time.Duration{0, time.Minute, AnswerExpires} {
-		if err := q.Settles(yes, at.Add(after)); err != nil {
+		if err := q.CheckAnswer(yes, at.Add(after)); err != nil {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}
 	for name, after := range map[string]time.Duration{"late": AnswerExpires + 1, "before it was asked": -1} {
-		if q.Settles(yes, at.Add(after)) == nil {
+		if q.CheckAnswer(yes, at.Add(after)) == nil {
 			t.Errorf("%s, it settles", name)
 		}
 	}
 	for name, change := range map[string]func(*Question){
 		"session":   func(q *Question) { q.Session = "other" },
-		"moment":    func(q *Question) { q.Asked = at.Add(1) },
+		"moment":    func(q *Question) { q.AskedAt = at.Add(1) },
 		"call":      func(q *Question) { q.Call.ID = "c2" },
 		"arguments": func(q *Question) { q.Call.Args = json.RawMessage(`{"a":2}`) },
 		"caller":    func(q *Question) { q.Call.Caller = tool.CallerPerson },
@@ -69,22 +69,22 @@ func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 		},
 		"paths":      func(q *Question) { q.Paths = []string{"/w/a"} },
 		"hosts":      func(q *Question) { q.Network = []string{"example.com"} },
-		"opened":     func(q *Question) { q.Opens = "example.com" },
+		"opened":     func(q *Question) { q.OpensHost = "example.com" },
 		"tier":       func(q *Question) { q.Tier = 2 },
 		"secrets":    func(q *Question) { q.Secrets = []tool.Secret{{Name: "A"}} },
 		"boundaries": func(q *Question) { q.Tool, q.Call.ID = "", "c1t" },
 	} {
 		other := put(change)
-		if other.ID == q.ID || other.Settles(yes, other.Asked) == nil {
+		if other.ID == q.ID || other.CheckAnswer(yes, other.AskedAt) == nil {
 			t.Errorf("the answer settles a question with another %s", name)
 		}
 		changed := q
 		change(&changed)
-		if changed.Settles(yes, at) == nil {
+		if changed.CheckAnswer(yes, at) == nil {
 			t.Errorf("the answer settles a question whose %s changed since it was put", name)
 		}
 	}
-	if err := (Question{Tool: "t"}).Settles(Answer{Allow: true}, at); err == nil {
+	if err := (Question{Tool: "t"}).CheckAnswer(Answer{Allow: true}, at); err == nil {
 		t.Error("a question that was never put is settled")
 	}
 }

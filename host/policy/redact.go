@@ -11,10 +11,10 @@ import (
 // the call of the original question.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
-	for _, text := range []*string{&q.Reason, &q.Of, &q.First, &q.Command, &q.Dir, &q.Says, &q.Output, &q.Warning, &q.Opens, &q.Allow} {
+	for _, text := range []*string{&q.Reason, &q.ModuleText, &q.AskFirstReason, &q.Command, &q.Dir, &q.CallerDescription, &q.Output, &q.Warning, &q.OpensHost, &q.AllowRule} {
 		*text = r.Text(*text)
 	}
-	if q.Changes = q.Changes.Redacted(r.Text); len(q.Scopes) > 1 && q.Changes.Hides() {
+	if q.Changes = q.Changes.Redacted(r.Text); len(q.Scopes) > 1 && q.Changes.HidesSecrets() {
 		q.Scopes, q.Rules = []Scope{ScopeOnce}, nil
 	}
 	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
@@ -33,16 +33,16 @@ func (q Question) Redacted(r *redact.Redactor) Question {
 		rules[scope] = r.Text(words)
 	}
 	q.Rules = rules
-	changed := slices.Clone(q.Changed)
+	changed := slices.Clone(q.BindingChanges)
 	for i := range changed {
 		c := &changed[i]
 		for _, text := range []*string{
-			&c.Rule, &c.Was.Said.Description, &c.Was.Said.Schema, &c.Was.Said.AsksFor,
-			&c.Now.Said.Description, &c.Now.Said.Schema, &c.Now.Said.AsksFor,
+			&c.Rule, &c.Was.Texts.Description, &c.Was.Texts.Schema, &c.Was.Texts.AsksFor,
+			&c.Now.Texts.Description, &c.Now.Texts.Schema, &c.Now.Texts.AsksFor,
 		} {
 			*text = r.Text(*text)
 		}
 	}
-	q.Changed = changed
+	q.BindingChanges = changed
 	return q
 }

@@ -29,21 +29,21 @@ func RiskOf(e *tool.Entry) Risk {
 	case c.Exec != "", c.Network != tool.NetworkNone:
 		return RiskHigh
 	case len(c.Secrets) > 0:
-	case c.Files == tool.FilesNone, c.Files == tool.FilesRead && !foreign(e):
+	case c.Files == tool.FilesNone, c.Files == tool.FilesRead && !isThirdParty(e):
 		return RiskSafe
 	}
 	return RiskMedium // or it asks for something that this version does not know
 }
 
-// foreign reports whether others wrote the tool, as far as is known.
-func foreign(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
+// isThirdParty reports whether others wrote the tool, as far as is known.
+func isThirdParty(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
 
-// readsForOthers reports whether others wrote the tool and it reads files, so that
+// isThirdPartyReader reports whether others wrote the tool and it reads files, so that
 // this alone is asked about. A person who calls a file by its path, and says what it
 // is shown, has named both.
-func (d Decision) readsForOthers() bool {
+func (d Decision) isThirdPartyReader() bool {
 	own := d.entry.Module.Origin == tool.OriginFile && d.call.Caller == tool.CallerPerson
-	return foreign(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")
+	return isThirdParty(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")
 }
 
 // Effect is what a rule or a decision says. Its zero value denies.

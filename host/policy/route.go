@@ -5,14 +5,14 @@ package policy
 // the user.
 type Route struct {
 	Proxy   *Proxy
-	CAFiles []Line // with certificate authorities, beside the system's and the user's
+	CAFiles []Setting // with certificate authorities, beside the system's and the user's
 }
 
 // Proxy is the HTTP proxy through which the internet is reached.
 type Proxy struct {
 	URL      string
 	Resolves bool // it gets names instead of addresses, and checks where they lead
-	From     From
+	From     Provenance
 }
 
 // RouteOf returns the route of the layer that may bind others to one.

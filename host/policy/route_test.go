@@ -3,7 +3,7 @@ package policy
 import "testing"
 
 func TestOnlyTheAdministratorsRouteCounts(t *testing.T) {
-	route := func(url string) Route { return Route{Proxy: &Proxy{URL: url}, CAFiles: []Line{{Value: url}}} }
+	route := func(url string) Route { return Route{Proxy: &Proxy{URL: url}, CAFiles: []Setting{{Value: url}}} }
 	var others []Layer
 	for _, s := range authority {
 		if s != SourceAdmin {

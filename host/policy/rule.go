@@ -29,7 +29,7 @@ const (
 	SourceEnv      Source = "environment"
 
 	// SourceAllowance is what a person gave one tool that was added; no rule has it.
-	SourceAllowance Source = network.Allowance
+	SourceAllowance Source = network.SourceAllowance
 )
 
 // authority is the order in which layers are named where several say the same.
@@ -41,9 +41,9 @@ func (s Source) mayAllow() bool {
 	return s == SourceUser || s == SourceFlag || s == SourceSession
 }
 
-// own reports whether the person has written what comes from there, who so can be asked
+// isPersonal reports whether the person has written what comes from there, who so can be asked
 // whether it still holds. The environment may be a program's that has started this one.
-func (s Source) own() bool { return s == SourceUser || s == SourceFlag }
+func (s Source) isPersonal() bool { return s == SourceUser || s == SourceFlag }
 
 // AnyTool is the name that a rule has for every tool. It cannot allow.
 const AnyTool = "*"
@@ -61,9 +61,9 @@ type Rule struct {
 	// Risks and Callers narrow it to those. Empty: any.
 	Risks   []Risk
 	Callers []tool.Caller
-	// After narrows it to calls of the tool after so many of it in the session.
+	// AfterCalls narrows it to calls of the tool after so many of it in the session.
 	// It is for rules that deny; 0 is no condition.
-	After int
+	AfterCalls int
 	// Secrets are the names of the secrets that the rule allows too, sorted and
 	// separated by commas. A rule that allows says nothing of a tool that asks
 	// for another one: an answer never covers more than was asked.
@@ -74,30 +74,30 @@ type Rule struct {
 	Reads []string
 	// Changes is what becomes of what the command changes of which the rule speaks;
 	// empty: what holds without the rule.
-	Changes Changes
+	Changes ChangesMode
 	// Below narrows a rule that allows to calls that change nothing but what is in
 	// this directory, and itself: absolute, or relative to where the call starts.
 	// It counts when a call has run on a stage. Empty: anywhere.
 	Below string
-	// History makes the rule decide whether commands of the tool may read histories that seem
+	// HistoryDir makes the rule decide whether commands of the tool may read histories that seem
 	// to hold secrets, of the repositories in this directory, absolute or relative to the
 	// workspace. Such a rule is not about calls. Empty: it is another rule.
-	History string
-	// Opens narrows a rule that allows to calls which would reach this host, which no
+	HistoryDir string
+	// OpensHost narrows a rule that allows to calls which would reach this host, which no
 	// rule of the network opens, and opens it for them. No text of a rule has it: it is
 	// of answers in this session. Empty: the rule opens no host.
-	Opens string
+	OpensHost string
 
-	// Bound is what the rule was made for; see [Binding].
-	Bound Binding
+	// Binding is what the rule was made for; see [Binding].
+	Binding Binding
 	// Turn and Project are set in rules that hold only there. Turn is its
 	// number, Project the directory of the workspace.
 	Turn    int
 	Project string
 
-	// Over are the rules of the person's own that ask, and that an answer of this
+	// Overrides are the rules of the person's own that ask, and that an answer of this
 	// session was given to: it wins over these and no others. Each is its identity.
-	Over []string
+	Overrides []string
 
 	Source Source
 	Origin string // where it is written: FILE:LINE; empty where the source says it
@@ -112,33 +112,33 @@ func (r Rule) String() string {
 		text = fmt.Sprintf("%s(%s)", r.Tool, strings.Join(each(r.Where, match.Condition.String), " and "))
 	}
 	if r.Secrets != "" {
-		text += with + r.Secrets
+		text += secretsClause + r.Secrets
 	}
 	if len(r.Reads) > 0 {
-		text += opening + strings.Join(r.Reads, ", ")
+		text += readsClause + strings.Join(r.Reads, ", ")
 	}
 	if r.Changes != "" {
-		text += changing + string(r.Changes)
+		text += changesClause + string(r.Changes)
 	}
 	if r.Below != "" {
-		text += below + r.Below
+		text += belowClause + r.Below
 	}
-	if r.History != "" {
-		text += history + r.History
+	if r.HistoryDir != "" {
+		text += historyClause + r.HistoryDir
 	}
-	if r.Opens != "" {
-		text += " opens " + r.Opens
+	if r.OpensHost != "" {
+		text += " opens " + r.OpensHost
 	}
 	return text
 }
 
 // What stands in front of each thing that a rule names behind its condition.
 const (
-	with     = " with "
-	opening  = " reads "
-	changing = " changes "
-	below    = " below "
-	history  = " history "
+	secretsClause = " with "
+	readsClause   = " reads "
+	changesClause = " changes "
+	belowClause   = " below "
+	historyClause = " history "
 )
 
 // ParseRule parses TOOL or TOOL(CONDITION), see [match.ParseCondition]. Behind it may stand
@@ -154,11 +154,11 @@ func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
-	s, past, ofHistory := cutLast(text, history)
-	s, dir, within := cutLast(s, below)
-	s, changes, chosen := cutLast(s, changing)
-	s, files, opens := cutLast(s, opening)
-	s, secrets, withSecrets := cutLast(s, with)
+	s, past, ofHistory := cutLast(text, historyClause)
+	s, dir, within := cutLast(s, belowClause)
+	s, changes, chosen := cutLast(s, changesClause)
+	s, files, opens := cutLast(s, readsClause)
+	s, secrets, withSecrets := cutLast(s, secretsClause)
 	r, err := parsePlain(s, effect)
 	if err != nil {
 		return Rule{}, err
@@ -186,12 +186,12 @@ func parseRule(text string, effect Effect) (Rule, error) {
 	if r.Below = dir; within && dir == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL below DIR'", text)
 	}
-	if r.History = past; ofHistory && past == "" {
+	if r.HistoryDir = past; ofHistory && past == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL history DIR'", text)
 	}
-	switch r.Changes = Changes(changes); {
-	case chosen && !slices.Contains(ranked, r.Changes):
-		return Rule{}, fmt.Errorf("rule %q: %q is none of %q", text, changes, ranked)
+	switch r.Changes = ChangesMode(changes); {
+	case chosen && !slices.Contains(changesModes, r.Changes):
+		return Rule{}, fmt.Errorf("rule %q: %q is none of %q", text, changes, changesModes)
 	case chosen && (effect == Deny || within):
 		return Rule{}, fmt.Errorf("rule %q: what becomes of changes is for a rule that asks or allows, and is staged where it names a directory", text)
 	}
@@ -224,27 +224,27 @@ func parsePlain(s string, effect Effect) (Rule, error) {
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
 	}
-	if effect == Deny && c.Kind() == match.Is && strings.Contains(c.Value(), "*") {
+	if effect == Deny && c.Kind() == match.Equal && strings.Contains(c.Value(), "*") {
 		return Rule{}, fmt.Errorf(`rule %q: it would deny %q to the letter, and no other value: write path:%s=/DIR/**, words:%[3]s='WORD ...', pattern:%[3]s=REGEXP, or for that text one_of:%[3]s=[%[2]q]`, s, c.Value(), c.Arg())
 	}
 	r.Where = []match.Condition{c}
 	return r, nil
 }
 
-// errOpen is wrapped by the error of a rule whose words would stand for anything.
-var errOpen = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
+// errTooWide is wrapped by the error of a rule whose words would stand for anything.
+var errTooWide = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
 
 // Check says what is wrong with a rule: one that allows must not be wider than
 // it reads.
 func (r Rule) Check() error {
 	switch {
-	case r.History != "":
+	case r.HistoryDir != "":
 		return r.checkHistory()
 	case r.Tool != AnyTool && !tool.ValidName(r.Tool):
 		return fmt.Errorf("rule for %.80q: that is not the name of a tool", r.Tool)
 	case len(r.Except) > 0 && r.Tool != AnyTool:
 		return fmt.Errorf("rule %s: only a rule for %q has exceptions", r, AnyTool)
-	case r.After < 0 || r.After > 0 && r.Effect != Deny:
+	case r.AfterCalls < 0 || r.AfterCalls > 0 && r.Effect != Deny:
 		return fmt.Errorf("rule %s: a number of calls is for a rule that denies", r)
 	case len(r.Reads) > 0 && r.Effect != Allow:
 		return fmt.Errorf("rule %s: only a rule that allows opens files", r)
@@ -267,7 +267,7 @@ func (r Rule) Check() error {
 			return fmt.Errorf("rule %s: a condition says nothing", r)
 		}
 		if words := c.Words(); c.Kind() == match.Words && !c.Not() && command.RunsOthers(words.Words()) && !words.Exact() {
-			return fmt.Errorf("rule %s: %s %w", r, words.Words()[0], errOpen)
+			return fmt.Errorf("rule %s: %s %w", r, words.Words()[0], errTooWide)
 		}
 	}
 	return nil
@@ -276,7 +276,7 @@ func (r Rule) Check() error {
 // holdsPath reports whether the text of a rule can hold a path behind its condition.
 func (r Rule) holdsPath(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.HasSuffix(name, ")") && !strings.ContainsRune(name, 0) &&
-		!slices.ContainsFunc([]string{with, opening, changing, below, history}, func(word string) bool { return strings.Contains(name, word) })
+		!slices.ContainsFunc([]string{secretsClause, readsClause, changesClause, belowClause, historyClause}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // InWords says what the rule means, for a person who is to agree to it.
@@ -286,8 +286,8 @@ func (r Rule) InWords() string {
 	if name == AnyTool {
 		name = "any tool"
 	}
-	if r.History != "" {
-		fmt.Fprintf(&b, "%s %s to read what looks like a secret in the history of the repositories in %q", r.Effect, name, r.History)
+	if r.HistoryDir != "" {
+		fmt.Fprintf(&b, "%s %s to read what looks like a secret in the history of the repositories in %q", r.Effect, name, r.HistoryDir)
 		if r.Source == SourceSession {
 			b.WriteString(", until this program ends")
 		} else if r.Project != "" {
@@ -299,8 +299,8 @@ func (r Rule) InWords() string {
 	if len(r.Except) > 0 {
 		fmt.Fprintf(&b, " but %s", strings.Join(r.Except, ", "))
 	}
-	if r.Bound.Module != "" {
-		fmt.Fprintf(&b, " of %s", r.Bound.words())
+	if r.Binding.Module != "" {
+		fmt.Fprintf(&b, " of %s", r.Binding.words())
 	}
 	for i, c := range r.Where {
 		fmt.Fprintf(&b, "%s %s", map[bool]string{true: " where", false: " and"}[i == 0], c.InWords())
@@ -308,8 +308,8 @@ func (r Rule) InWords() string {
 	if r.Effect == Allow && r.Secrets != "" {
 		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
 	}
-	if r.Opens != "" {
-		fmt.Fprintf(&b, " to %s, which it opens, and no other host", r.Opens)
+	if r.OpensHost != "" {
+		fmt.Fprintf(&b, " to %s, which it opens, and no other host", r.OpensHost)
 	}
 	if len(r.Reads) > 0 {
 		fmt.Fprintf(&b, ", which may read %s", quoted(r.Reads))
@@ -331,10 +331,10 @@ func (r Rule) InWords() string {
 	if len(r.Callers) > 0 {
 		fmt.Fprintf(&b, ", made by %s", strings.Join(each(r.Callers, func(c tool.Caller) string { return string(c) }), " or "))
 	}
-	if r.After > 0 {
-		fmt.Fprintf(&b, ", after %d calls in a session", r.After)
+	if r.AfterCalls > 0 {
+		fmt.Fprintf(&b, ", after %d calls in a session", r.AfterCalls)
 	}
-	if len(r.Over) > 0 {
+	if len(r.Overrides) > 0 {
 		b.WriteString(", also where the rules of yours ask that ask about this one")
 	}
 	switch {
@@ -367,29 +367,29 @@ func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
 	if r.Below != "" {
 		return match.No // before it is known what the call changes
 	}
-	return r.counts(d, args)
+	return r.matchesIgnoringBelow(d, args)
 }
 
-// counts reports whether the rule would speak of the call whatever it changes.
-func (r *Rule) counts(d *Decision, args *match.Arguments) match.Truth {
+// matchesIgnoringBelow reports whether the rule would speak of the call whatever it changes.
+func (r *Rule) matchesIgnoringBelow(d *Decision, args *match.Arguments) match.Truth {
 	if r.Effect == Allow && d.entry.Capabilities.Exec != "" && r.Tool == d.entry.Name && !r.mayStart(d.policy, d.entry) {
 		return match.No
 	}
-	return r.speaks(d, args)
+	return r.matchesConditions(d, args)
 }
 
-// speaks reports whether the rule speaks of the call that is decided.
-func (r *Rule) speaks(d *Decision, args *match.Arguments) match.Truth {
+// matchesConditions reports whether the rule speaks of the call that is decided.
+func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth {
 	call, e := &d.call, d.entry
 	switch {
 	case r.Tool != e.Name && r.Tool != AnyTool,
 		slices.Contains(r.Except, e.Name),
 		len(r.Risks) > 0 && !slices.Contains(r.Risks, d.risk),
 		len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller),
-		r.After > 0 && d.facts.Earlier < r.After,
+		r.AfterCalls > 0 && d.facts.EarlierCalls < r.AfterCalls,
 		r.Turn > 0 && call.Turn != r.Turn,
 		r.Project != "" && r.Project != d.policy.project,
-		r.Opens != "" && r.Opens != d.opens:
+		r.OpensHost != "" && r.OpensHost != d.opensHost:
 		return match.No
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
 		return match.No
@@ -406,10 +406,10 @@ func (r *Rule) speaks(d *Decision, args *match.Arguments) match.Truth {
 	return out
 }
 
-// exact: the rule was given for this run and is the command in that argument to
+// isExactFlag: the rule was given for this run and is the command in that argument to
 // the letter.
-func (r *Rule) exact(arg string) bool {
-	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Is && !c.Not() })
+func (r *Rule) isExactFlag(arg string) bool {
+	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Equal && !c.Not() })
 }
 
 // mayStart: where a process is confined, a rule about it counts like any other.
@@ -417,33 +417,33 @@ func (r *Rule) exact(arg string) bool {
 // is said. Words that would stand for anything are never remembered.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	exec := e.Capabilities.Exec
-	return r.lasts(exec) == nil && (r.names(exec) && !r.remembered() || p.tier() >= TierConfined)
+	return r.checkRemembered(exec) == nil && (r.namesCommand(exec) && !r.remembered() || p.tier() >= TierConfined)
 }
 
-// lasts says why a rule that was remembered cannot hold for the command that it
+// checkRemembered says why a rule that was remembered cannot hold for the command that it
 // names; nil if it can.
-func (r *Rule) lasts(arg string) error {
+func (r *Rule) checkRemembered(arg string) error {
 	if !r.remembered() {
 		return nil
 	}
 	for _, c := range r.Where {
-		if !names(c, arg) {
+		if !namesCommand(c, arg) {
 			continue
 		}
 		line := command.Line{Commands: [][]string{c.Words().Words()}, Literal: true}
-		if c.Kind() == match.Is {
+		if c.Kind() == match.Equal {
 			line = command.Parse(c.Value())
 		}
-		if err := lasting(line); err != nil {
+		if err := checkRememberable(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lasting says why the words of a command must not be remembered: they would
+// checkRememberable says why the words of a command must not be remembered: they would
 // stand for more than one program, or for another one tomorrow.
-func lasting(line command.Line) error {
+func checkRememberable(line command.Line) error {
 	if !line.Literal {
 		return errors.New("it is more than one program and its literal arguments")
 	}
@@ -451,20 +451,20 @@ func lasting(line command.Line) error {
 	switch {
 	case command.RunsOthers(words):
 		return fmt.Errorf("%s runs what its arguments say", words[0])
-	case command.Written(words[0]):
+	case command.MayBeWritten(words[0]):
 		return fmt.Errorf("what %s holds can change", words[0])
 	}
 	return nil
 }
 
-// names reports whether the rule says which command the argument holds.
-func (r *Rule) names(arg string) bool {
-	return slices.ContainsFunc(r.Where, func(c match.Condition) bool { return names(c, arg) })
+// namesCommand reports whether the rule says which command the argument holds.
+func (r *Rule) namesCommand(arg string) bool {
+	return slices.ContainsFunc(r.Where, func(c match.Condition) bool { return namesCommand(c, arg) })
 }
 
-// names reports whether a condition says which command the argument holds.
-func names(c match.Condition, arg string) bool {
-	return c.Arg() == arg && !c.Not() && (c.Kind() == match.Is || c.Kind() == match.Words)
+// namesCommand reports whether a condition says which command the argument holds.
+func namesCommand(c match.Condition, arg string) bool {
+	return c.Arg() == arg && !c.Not() && (c.Kind() == match.Equal || c.Kind() == match.Words)
 }
 
 // allowsSecrets reports whether the rule names every secret that a tool asks for.
@@ -476,10 +476,10 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// Examples checks calls that a rule says it is about, and calls that it says it
+// CheckExamples checks calls that a rule says it is about, and calls that it says it
 // is not about, each the arguments of one as JSON. They belong to the rule, so
 // that whoever changes it is told what else changes.
-func (r Rule) Examples(fit, unfit []string) error {
+func (r Rule) CheckExamples(fit, unfit []string) error {
 	paid := match.NewWork()
 	paid.Begin(0, r.Source == SourceProject)
 	try := func(text string) (match.Truth, error) {
@@ -493,8 +493,8 @@ func (r Rule) Examples(fit, unfit []string) error {
 		for i := range r.Where {
 			out = min(out, r.Where[i].Holds(a, r.Effect == Allow))
 		}
-		_, wholeOut := paid.Out()
-		_, shareOut := paid.ProjectOut()
+		_, wholeOut := paid.Exhausted()
+		_, shareOut := paid.ProjectExhausted()
 		if wholeOut || shareOut {
 			return match.No, fmt.Errorf("rule %s: its examples take too much work to check: make them, or its conditions, fewer or simpler", r)
 		}

@@ -40,7 +40,7 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 			t.Errorf("%s: a grant without an answer", what)
 		}
 		// It would reach the network before anybody has answered.
-		if _, err := d.Rehearse(); err == nil || d.CanRehearse() || d.OnlyChanges() {
+		if _, err := d.Rehearse(); err == nil || d.CanRehearse() || d.AsksOnlyForChanges() {
 			t.Errorf("%s: it is tried before the answer", what)
 		}
 		if diff := cmp.Diff(c.caps.Secrets, d.Question().Secrets); diff != "" {
@@ -60,7 +60,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 			t.Fatalf("%+v, %v, %q", remembered, err, d.Question().Rules)
 		}
 		kept, err := ParseRule(remembered.String()) // as allow.toml holds it
-		if kept.Bound, kept.Source = remembered.Bound, remembered.Source; err != nil || !reflect.DeepEqual(kept, remembered) {
+		if kept.Binding, kept.Source = remembered.Binding, remembered.Source; err != nil || !reflect.DeepEqual(kept, remembered) {
 			t.Errorf("%+v became %+v, %v", remembered, kept, err)
 		}
 		for what, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 			t.Errorf("%s: %s", want, got.Effect())
 		}
 	}
-	if got := d.allow(); got != "t with A" {
+	if got := d.allowRuleText(); got != "t with A" {
 		t.Errorf("the flag is %s", got)
 	}
 }
@@ -124,10 +124,10 @@ func TestParseRuleWithSecrets(t *testing.T) {
 	for text, want := range map[string]Rule{
 		"t with A":                       {Tool: "t", Secrets: "A", Effect: Allow},
 		"t with A,B_2,c-d":               {Tool: "t", Secrets: "A,B_2,c-d", Effect: Allow},
-		"t(a=b) with A":                  {Tool: "t", Where: is(match.Is, "b"), Secrets: "A", Effect: Allow},
-		"t(a=b) with (c) with A":         {Tool: "t", Where: is(match.Is, "b) with (c"), Secrets: "A", Effect: Allow},
-		"t(a=b with A)":                  {Tool: "t", Where: is(match.Is, "b with A"), Effect: Allow},
-		"t(a= with )":                    {Tool: "t", Where: is(match.Is, " with "), Effect: Allow},
+		"t(a=b) with A":                  {Tool: "t", Where: is(match.Equal, "b"), Secrets: "A", Effect: Allow},
+		"t(a=b) with (c) with A":         {Tool: "t", Where: is(match.Equal, "b) with (c"), Secrets: "A", Effect: Allow},
+		"t(a=b with A)":                  {Tool: "t", Where: is(match.Equal, "b with A"), Effect: Allow},
+		"t(a= with )":                    {Tool: "t", Where: is(match.Equal, " with "), Effect: Allow},
 		"t(path:a=/x/**) with A":         {Tool: "t", Where: is(match.Path, "/x/**"), Secrets: "A", Effect: Allow},
 		"t(host:a=*.example.com) with A": {Tool: "t", Where: is(match.Hostname, "*.example.com"), Secrets: "A", Effect: Allow},
 		"t(words:a=ls ...) with A,B":     {Tool: "t", Where: is(match.Words, "ls ..."), Secrets: "A,B", Effect: Allow},

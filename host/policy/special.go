@@ -28,12 +28,12 @@ type specialPath struct {
 
 func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
 
-// readsSecrets makes the decision about a call that names files which look like
+// applySecretReads makes the decision about a call that names files which look like
 // secrets. Only a rule that names the file has answered already. A tool that
 // replaces whole files does not read what it replaces, and is not let. A command
 // may read what its rule opens, whatever it names itself; below [TierConfined] it
 // could read the rest too, and a rule for it says so much already.
-func (p *Policy) readsSecrets(d *Decision) {
+func (p *Policy) applySecretReads(d *Decision) {
 	caps := d.entry.Capabilities
 	if caps.Files == tool.FilesNone && caps.Exec == "" || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
 		return
@@ -41,23 +41,23 @@ func (p *Policy) readsSecrets(d *Decision) {
 	answered := true
 	for _, file := range d.facts.Files {
 		name := paths.Guest(file.Path)
-		s, secret := paths.Read(name)
-		if _, seen := d.share.sees(file.Path); !secret || !seen || !file.Regular || d.hasRead(name) {
+		s, secret := paths.SpecialForRead(name)
+		if _, seen := d.access.sees(file.Path); !secret || !seen || !file.Regular || d.hasRead(name) {
 			continue
 		}
 		d.reads = append(d.reads, specialPath{name, s})
-		answered = answered && p.answered(d, name)
+		answered = answered && p.ruleNamesFile(d, name)
 	}
 	if caps.Exec != "" {
-		p.openedByRules(d)
+		p.addReadsOfRules(d)
 	}
 	if len(d.reads) == 0 || d.effect == Deny || d.effect == Allow && (answered || caps.Exec != "" && p.tier() < TierConfined) {
 		return
 	}
 	reason := "it reads what looks like a secret: " + d.reads[0].String()
-	if caps.Exec != "" && d.first == "" {
+	if caps.Exec != "" && d.askFirstReason == "" {
 		// What it has read could be found again in what is not a file of a mount.
-		d.first = "it reads what looks like a secret"
+		d.askFirstReason = "it reads what looks like a secret"
 		if d.by == byDefault("risk "+d.risk.String()) {
 			d.reason = "it starts a process"
 		}
@@ -66,20 +66,20 @@ func (p *Policy) readsSecrets(d *Decision) {
 		d.reason += ", and " + reason
 		return
 	}
-	d.decided(Ask, byDefault("secret "+d.reads[0].Pattern), reason)
+	d.setOutcome(Ask, byDefault("secret "+d.reads[0].Pattern), reason)
 }
 
 func (d *Decision) hasRead(name string) bool {
 	return slices.ContainsFunc(d.reads, func(s specialPath) bool { return s.path == name })
 }
 
-// After is the decision once it is known what the call changes. differs reports whether it
+// DecideChanges is the decision once it is known what the call changes. differs reports whether it
 // has changed, even for a call that was approved: now rules about paths apply, closed
 // paths are denied, and paths that need an answer are asked about each time, unless a rule
 // names the file.
-func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
+func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d.work = match.NewWork()
-	ruled := d.byPath(changes)
+	ruled := d.applyPathRules(changes)
 	if d.effect == Deny {
 		return d, ruled
 	}
@@ -95,10 +95,10 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 		return i < len(sorted) && strings.HasPrefix(sorted[i], dir+"/")
 	}
 	for _, c := range changes {
-		find := paths.Change
+		find := paths.SpecialForChange
 		// What a link leads to is below its name, too.
 		if c.After != nil && (c.Kind == tool.Renamed && c.After.Mode.IsDir() || c.After.Mode.Type() == fs.ModeSymlink) {
-			find = paths.Move
+			find = paths.SpecialForMove
 		}
 		for _, host := range []string{c.Path, c.From} {
 			if host == "" {
@@ -107,44 +107,44 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 			name := paths.Guest(host)
 			s, special := find(name)
 			if d.entry.Capabilities.Exec != "" {
-				s, special = changedByCommand(c, name, find)
+				s, special = specialForCommand(c, name, find)
 			}
 			if home := d.policy.home; !special && home != "" && paths.In(host, filepath.Join(home, "bin")) {
 				s, special = paths.HomeBin, true
 			}
-			if target, out := leavesMounts(d.share, c); out && !special {
+			if target, out := leavesMounts(d.access, c); out && !special {
 				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
 			}
 			switch {
 			case !special:
 			case s.Care == paths.Closed:
-				d.decided(Deny, byDefault("closed "+s.Pattern), "it changes "+specialPath{name, s}.String())
-				d.change = tool.Advise(paths.ClosedHint)
+				d.setOutcome(Deny, byDefault("closed "+s.Pattern), "it changes "+specialPath{name, s}.String())
+				d.hint = tool.Advise(paths.ClosedHint)
 				return d, true
 			case c.Kind == tool.DirectoryCreated && holdsSome(name):
 				// It comes with what is in it, which is asked about.
-			case !d.policy.answered(&d, name):
+			case !d.policy.ruleNamesFile(&d, name):
 				d.changed = append(d.changed, specialPath{name, s})
 			}
 		}
 	}
 	for _, dir := range dirs {
-		if !dir.Whole() {
+		if !dir.IsComplete() {
 			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository of which not all was looked at", Why: "what it holds may be another thing than is shown"}
 			d.changed = append(d.changed, specialPath{paths.Guest(dir.Path), s})
 		}
 		for _, ref := range dir.Refs { // which may be packed, among others
 			name := paths.Guest(dir.Path) + "/" + ref.Name
-			s, special := askedInGit(tool.Change{}, ref.Name)
-			if special && strings.HasPrefix(ref.Name, replaces) && !slices.ContainsFunc(d.changed, func(s specialPath) bool { return s.path == name }) && !d.policy.answered(&d, name) {
+			s, special := specialInGit(tool.Change{}, ref.Name)
+			if special && strings.HasPrefix(ref.Name, replaceRefPrefix) && !slices.ContainsFunc(d.changed, func(s specialPath) bool { return s.path == name }) && !d.policy.ruleNamesFile(&d, name) {
 				d.changed = append(d.changed, specialPath{name, s})
 			}
 		}
 	}
-	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.asksForChanges() {
-		return d.within(changes)
+	if len(d.changed) == 0 && len(changes) > 0 && d.askAnywayReason == "" && d.asksForChanges() {
+		return d.applyDirRules(changes)
 	}
-	if len(changes) == 0 && d.asksForChanges() && d.readsForOthers() {
+	if len(changes) == 0 && d.asksForChanges() && d.isThirdPartyReader() {
 		d.reason = "others wrote it, and it could read files; it has changed none"
 	}
 	if len(d.changed) == 0 {
@@ -154,7 +154,7 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 	if more := len(d.changed) - 1; more > 0 {
 		reason += fmt.Sprintf(", and %d more such paths", more)
 	}
-	if d.floor {
+	if d.mustAsk {
 		reason = d.reason + ", and " + reason
 	}
 	if d.effect == Allow {
@@ -164,44 +164,44 @@ func (d Decision) After(changes []tool.Change, dirs ...*git.Dir) (_ Decision, di
 	return d, true
 }
 
-// Shown is [Decision.After], but a rule that outlasts the call does not allow changes that a
+// DecideShownChanges is [Decision.DecideChanges], but a rule that outlasts the call does not allow changes that a
 // person could not be shown: whoever made the rule has agreed to changes that are shown.
-func (d Decision) Shown(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
-	d, differs = d.After(changes, dirs...)
-	if d.effect != Allow || d.flagged || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
+func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
+	d, differs = d.DecideChanges(changes, dirs...)
+	if d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
 		return d, differs
 	}
-	if d = d.Told(ctx, changes, dirs...); d.set.Whole() {
+	if d = d.WithDiff(ctx, changes, dirs...); d.diff.ShowsAll() {
 		return d, differs
 	}
-	d.decided(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of what it changes can be shown, and the rule %q allows no more than that", d.by.Rule))
+	d.setOutcome(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of what it changes can be shown, and the rule %q allows no more than that", d.by.Rule))
 	return d, true
 }
 
-// Told is the decision together with the changes of the call as a person is shown them. dirs
+// WithDiff is the decision together with the changes of the call as a person is shown them. dirs
 // describe the repositories among them.
-func (d Decision) Told(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
+func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {
 		special[s.path] = true
 	}
-	d.set = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
+	d.diff = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
 		name := paths.Guest(c.Path)
 		_, inside := inGit(name)
 		switch {
 		case !special[name] && !(c.From != "" && special[paths.Guest(c.From)]):
-			return diff.Plain
+			return diff.CarePlain
 		case inside || c.InRepository:
-			return diff.Runs
+			return diff.CareRunByGit
 		}
-		return diff.Special
+		return diff.CareSpecial
 	}, dirs...)
 	return d
 }
 
 // leavesMounts reports whether a change makes a symbolic link that leads out of all
 // that tools are shown, or could, and where to.
-func leavesMounts(s *share, c tool.Change) (target string, out bool) {
+func leavesMounts(s *access, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
 	}
@@ -214,9 +214,9 @@ func leavesMounts(s *share, c tool.Change) (target string, out bool) {
 	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
 }
 
-// Foreseen is the decision if the call changes every file that it names and may
+// AssumeChanges is the decision if the call changes every file that it names and may
 // change: what can be told without running it.
-func (d Decision) Foreseen() Decision {
+func (d Decision) AssumeChanges() Decision {
 	if d.effect == Deny || d.entry.Capabilities.Files != tool.FilesWrite {
 		return d
 	}
@@ -226,30 +226,30 @@ func (d Decision) Foreseen() Decision {
 			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
 		}
 	}
-	d, _ = d.After(changes)
+	d, _ = d.DecideChanges(changes)
 	return d
 }
 
-// answered reports whether a rule that allows the call names the file, without
+// ruleNamesFile reports whether a rule that allows the call names the file, without
 // links and patterns.
-func (p *Policy) answered(d *Decision, name string) (found bool) {
+func (p *Policy) ruleNamesFile(d *Decision, name string) (found bool) {
 	p.allowing(d, func(r *Rule) {
 		is := func(file string) bool { return paths.Guest(paths.Absolute(filename.Parse(file), d.call.Cwd)) == name }
 		found = found || slices.ContainsFunc(r.Reads, is) || slices.ContainsFunc(r.Where, func(c match.Condition) bool {
-			return c.Kind() == match.Is && !c.Not() && c.Arg() != d.entry.Capabilities.Exec && is(c.Value())
+			return c.Kind() == match.Equal && !c.Not() && c.Arg() != d.entry.Capabilities.Exec && is(c.Value())
 		})
 	})
 	return found
 }
 
-// openedByRules adds the files that the rules which allow the call open.
-func (p *Policy) openedByRules(d *Decision) {
+// addReadsOfRules adds the files that the rules which allow the call open.
+func (p *Policy) addReadsOfRules(d *Decision) {
 	p.allowing(d, func(r *Rule) {
 		for _, file := range r.Reads {
 			host := paths.Absolute(file, d.call.Cwd)
 			name := paths.Guest(host)
-			s, secret := paths.Read(name)
-			if _, seen := d.share.sees(host); secret && seen && !d.hasRead(name) {
+			s, secret := paths.SpecialForRead(name)
+			if _, seen := d.access.sees(host); secret && seen && !d.hasRead(name) {
 				d.reads = append(d.reads, specialPath{name, s})
 			}
 		}
@@ -262,15 +262,15 @@ func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	defer p.mu.RUnlock()
 	args := d.args()
 	p.candidates(d, args, func(_ int, r *Rule) {
-		if r.Effect == Allow && r.matches(d, args) == match.Yes && p.holds(&r.Bound, d.entry) {
+		if r.Effect == Allow && r.matches(d, args) == match.Yes && p.holds(&r.Binding, d.entry) {
 			yield(r)
 		}
 	})
 }
 
-// special lists the paths because of which the decision is about this call
+// specialPaths lists the paths because of which the decision is about this call
 // alone.
-func (d Decision) special() []specialPath {
+func (d Decision) specialPaths() []specialPath {
 	if len(d.changed) > 0 {
 		return d.changed
 	}
@@ -280,8 +280,8 @@ func (d Decision) special() []specialPath {
 // namedRule is the rule that names the one special path, if an argument does, or
 // all that a command reads.
 func (d Decision) namedRule() (Rule, bool) {
-	special := d.special()
-	r := d.answer()
+	special := d.specialPaths()
+	r := d.minimalRule()
 	if d.entry.Capabilities.Exec != "" {
 		for _, s := range special {
 			r.Reads = append(r.Reads, d.relative(s.path))
@@ -293,14 +293,14 @@ func (d Decision) namedRule() (Rule, bool) {
 		return r, false
 	}
 	for _, f := range PathArgs(d.call, d.entry) {
-		if paths.Guest(f.Named) != special[0].path {
+		if paths.Guest(f.Name) != special[0].path {
 			continue
 		}
 		texts := d.args().Texts(f.Arg)
 		if len(texts) != 1 {
 			continue
 		}
-		c, err := match.NewCondition(match.Is, f.Arg, texts[0], false)
+		c, err := match.NewCondition(match.Equal, f.Arg, texts[0], false)
 		r.Where = []match.Condition{c}
 		return r, err == nil && r.Check() == nil
 	}
@@ -324,7 +324,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var out []NamedFile
 	add := func(arg string, raw json.RawMessage) {
 		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, NamedFile{Arg: arg, Named: paths.Absolute(filename.Parse(s), call.Cwd)})
+			out = append(out, NamedFile{Arg: arg, Name: paths.Absolute(filename.Parse(s), call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -343,7 +343,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	if c := entry.Content; c != nil && c.Patch != "" {
 		there, made, _ := c.Files(call.Args)
 		for _, name := range slices.Concat(there, made) {
-			out = append(out, NamedFile{Arg: tool.PatchPath, Named: paths.Absolute(filename.Parse(name), call.Cwd)})
+			out = append(out, NamedFile{Arg: tool.PatchPath, Name: paths.Absolute(filename.Parse(name), call.Cwd)})
 		}
 	}
 	return out
@@ -364,7 +364,7 @@ func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 		for _, name := range []string{word, value} {
 			if name != "" && !seen[name] && len(out) < maxPathArgs {
 				seen[name] = true
-				out = append(out, NamedFile{Arg: exec, Named: paths.Absolute(name, call.Cwd)})
+				out = append(out, NamedFile{Arg: exec, Name: paths.Absolute(name, call.Cwd)})
 			}
 		}
 	}

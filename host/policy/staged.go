@@ -21,12 +21,12 @@ type Staged interface {
 	Drop() error
 }
 
-// Caching is a [Staged] of a call that has run a process. What the process has written to
+// StagedCaches is a [Staged] of a call that has run a process. What the process has written to
 // caches of toolchains waits for the decision, too.
-type Caching interface {
-	// Keep lets later calls have what was written to caches. It is called once the call is
+type StagedCaches interface {
+	// KeepCaches lets later calls have what was written to caches. It is called once the call is
 	// allowed; otherwise it is dropped with the call.
-	Keep()
-	// Unasked reports whether the process has seen what processes without approval have built.
-	Unasked() bool
+	KeepCaches()
+	// SawUnapproved reports whether the process has seen what processes without approval have built.
+	SawUnapproved() bool
 }

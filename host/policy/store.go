@@ -38,23 +38,23 @@ func (e *StoreFullError) Error() string { return fmt.Sprintf("the store may hold
 var (
 	// ErrTooManyKeys is the error of a store that holds as many keys as it may.
 	ErrTooManyKeys = fmt.Errorf("the store holds %d keys, and no more", MaxStoreKeys)
-	// ErrStoreWorn is the error of a store whose session has recorded as much of what
+	// ErrStoreExhausted is the error of a store whose session has recorded as much of what
 	// tools keep as it does.
-	ErrStoreWorn = errors.New("this session has recorded as much of what tools keep as it does; a new session can go on")
+	ErrStoreExhausted = errors.New("this session has recorded as much of what tools keep as it does; a new session can go on")
 )
 
-// Keeping returns the grant for a call that has this view of the store of its module.
-func (g Grant) Keeping(s Store) Grant {
+// WithStore returns the grant for a call that has this view of the store of its module.
+func (g Grant) WithStore(s Store) Grant {
 	g.store = s
 	return g
 }
 
-// Keeps reports whether the grant allows a store.
-func (g Grant) Keeps() bool { return g.terms().keeps }
+// HasStore reports whether the grant allows a store.
+func (g Grant) HasStore() bool { return g.terms().hasStore }
 
 // Store is what the call keeps; nil: it may keep nothing.
 func (g Grant) Store() Store {
-	if !g.Keeps() {
+	if !g.HasStore() {
 		return nil
 	}
 	return g.store

@@ -59,7 +59,7 @@ func TestRulesOverCommandsByTier(t *testing.T) {
 }
 
 func TestAQuestionSaysWhatItsTierDoesNotHold(t *testing.T) {
-	for tier, want := range []string{Unconfined, partlyConfined, "", ""} {
+	for tier, want := range []string{UnconfinedWarning, partlyConfinedWarning, "", ""} {
 		p := New(Options{Mounts: inWork, Tier: inTier(Tier(tier)), Project: "/work"})
 		c := call("bash", `{"command":"ls -l"}`)
 		c.Turn = 1
@@ -93,7 +93,7 @@ func TestACommandOutsideOfAllMounts(t *testing.T) {
 
 // What is said of files binds processes where anything confines them.
 func TestTheLeastTier(t *testing.T) {
-	from := From{SourceSettings, "default"}
+	from := Provenance{SourceSettings, "default"}
 	for name, c := range map[string]struct {
 		tier, settings, admin Tier
 		want                  Effect
@@ -107,13 +107,13 @@ func TestTheLeastTier(t *testing.T) {
 		"the administrator's lower":  {0, 1, 0, Deny, "or set bash.min_tier = 0 in the settings"},
 	} {
 		layers := []Layer{
-			{Source: SourceSettings, Ceiling: Ceiling{MinTier: &Most{Value: int64(c.settings), From: from}}},
-			{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: int64(c.admin), From: From{SourceAdmin, "/etc/p.toml"}}}},
+			{Source: SourceSettings, Ceiling: Ceiling{MinTier: &Limit{Value: int64(c.settings), From: from}}},
+			{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Limit{Value: int64(c.admin), From: Provenance{SourceAdmin, "/etc/p.toml"}}}},
 		}
 		p := New(Options{Mounts: inWork, Tier: inTier(c.tier), Layers: layers, Rules: []Rule{rule(t, "bash(command=ls)", SourceFlag)}})
 		d := p.Decide(call("bash", `{"command":"id"}`), entry(t, "bash", execs), Facts{})
-		if x := d.Explain(); d.Effect() != c.want || !strings.Contains(x.Change, c.change) {
-			t.Errorf("%s: %s, %q", name, d.Effect(), x.Change)
+		if x := d.Explain(); d.Effect() != c.want || !strings.Contains(x.HintText, c.change) {
+			t.Errorf("%s: %s, %q", name, d.Effect(), x.HintText)
 		}
 		if hidden := p.Hides(entry(t, "bash", execs), tool.CallerAgent); hidden != (c.want == Deny) {
 			t.Errorf("%s: the model sees it: %v", name, !hidden)
@@ -127,8 +127,8 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 	caps := execs
 	caps.ExecNetwork = "network"
 	e := entry(t, "bash", caps)
-	off := []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{NetworkKey, From{SourceSettings, "agent.toml:1"}}}}}}
-	nobody := []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: []List{{From: From{SourceAdmin, "/etc/p.toml"}}}}}}
+	off := []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledCapabilities: []Setting{{NetworkKey, Provenance{SourceSettings, "agent.toml:1"}}}}}}
+	nobody := []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: []List{{From: Provenance{SourceAdmin, "/etc/p.toml"}}}}}}
 	for name, c := range map[string]struct {
 		network, rule string
 		hosts         []string
@@ -156,7 +156,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 		}
 		p := New(opts)
 		d := p.Decide(call("bash", `{"command":"ls","network":`+c.network+`}`), e, Facts{})
-		if x := d.Explain(); d.Effect() != c.want || !strings.Contains(x.Reason+"; "+x.Change, c.says) {
+		if x := d.Explain(); d.Effect() != c.want || !strings.Contains(x.Reason+"; "+x.HintText, c.says) {
 			t.Errorf("%s: %s, %+v", name, d.Effect(), x)
 		}
 		if d.Effect() == Deny {
@@ -164,15 +164,15 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 		}
 		wants := c.network == "true"
 		q := d.Question()
-		if wants != (len(q.Network) > 0) || wants != (q.Warning == exfiltrates) || wants && len(q.Scopes) != 1 {
+		if wants != (len(q.Network) > 0) || wants != (q.Warning == exfiltrationWarning) || wants && len(q.Scopes) != 1 {
 			t.Errorf("%s: the question is %+v", name, q)
 		}
 		g, err := d.newGrant()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.Network() != nil || wants != (len(g.Reaches()) > 0) {
-			t.Errorf("%s: the guest reaches %v, the call %v", name, g.Network(), g.Reaches())
+		if g.Network() != nil || wants != (len(g.NetworkRules()) > 0) {
+			t.Errorf("%s: the guest reaches %v, the call %v", name, g.Network(), g.NetworkRules())
 		}
 		x, err := g.TakeExec([]string{"bash", "-c", "ls"}, "/work")
 		if err != nil || wants != (x.Network != nil) || wants && x.Network.Decide("a.example", 443, network.HTTPS).Err() != nil {
@@ -194,7 +194,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 func TestCommandsThatReadSecrets(t *testing.T) {
 	named := func(names ...string) (out []NamedFile) {
 		for _, n := range names {
-			out = append(out, NamedFile{Arg: "command", Named: n, Path: n, Regular: true})
+			out = append(out, NamedFile{Arg: "command", Name: n, Path: n, Regular: true})
 		}
 		return out
 	}
@@ -230,8 +230,8 @@ func TestCommandsThatReadSecrets(t *testing.T) {
 		}
 		d := New(opts).Decide(call("bash", `{"command":"cat .env"}`), entry(t, "bash", execs), Facts{Files: c.files})
 		q := d.Question()
-		if d.Effect() != c.want || d.allow() != c.allow || c.want == Ask && (len(q.Scopes) != 1 || !strings.Contains(q.Warning, "looks like a secret")) || !slices.Equal(q.Paths, c.opened) {
-			t.Errorf("%s: %s, %q, asked as %+v", name, d.Effect(), d.allow(), q)
+		if d.Effect() != c.want || d.allowRuleText() != c.allow || c.want == Ask && (len(q.Scopes) != 1 || !strings.Contains(q.Warning, "looks like a secret")) || !slices.Equal(q.Paths, c.opened) {
+			t.Errorf("%s: %s, %q, asked as %+v", name, d.Effect(), d.allowRuleText(), q)
 		}
 		g, err := d.newGrant()
 		if err != nil {
@@ -292,8 +292,8 @@ func TestWhatIsShownGoesByTheLikelyTier(t *testing.T) {
 	} {
 		tried := 0
 		p := New(Options{
-			Mounts: inWork, Likely: inTier(c.likely), Tier: func() Tier { tried++; return c.is },
-			Layers: []Layer{{Ceiling: Ceiling{MinTier: &Most{Value: 1}}}},
+			Mounts: inWork, LikelyTier: inTier(c.likely), Tier: func() Tier { tried++; return c.is },
+			Layers: []Layer{{Ceiling: Ceiling{MinTier: &Limit{Value: 1}}}},
 		})
 		if hidden := p.Hides(bash, tool.CallerAgent); hidden != c.hidden || tried != 0 {
 			t.Errorf("%s is likely: hidden is %v, and it was tried %d times", c.likely, hidden, tried)

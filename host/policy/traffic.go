@@ -20,9 +20,9 @@ type traffic struct {
 	byHost   map[string]*tool.Traffic
 }
 
-// to returns the account of a host; mu is held. A host that was never allowed
+// account returns the account of a host; mu is held. A host that was never allowed
 // costs the guest nothing, so there is a bound on them.
-func (t *traffic) to(host string) *tool.Traffic {
+func (t *traffic) account(host string) *tool.Traffic {
 	const most = 128
 	account := t.byHost[host]
 	if account == nil {
@@ -62,7 +62,7 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 		return err
 	}
 	t.requests++
-	t.to(d.String()).Requests++
+	t.account(d.String()).Requests++
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
 		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
 	}
 	t.sent += bytes
-	t.to(d.String()).SentBytes += bytes
+	t.account(d.String()).SentBytes += bytes
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	t := &g.terms().traffic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.to(d.String()).ReceivedBytes += bytes
+	t.account(d.String()).ReceivedBytes += bytes
 }
 
 // NoteRefused counts a host that was asked for in vain.
@@ -101,7 +101,7 @@ func (g Grant) NoteRefused(d network.Decision) {
 	t := &g.terms().traffic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.to(d.String()).Refused++
+	t.account(d.String()).Refused++
 }
 
 // Traffic lists what the call has sent and received so far, sorted by host.

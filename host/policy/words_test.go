@@ -42,8 +42,8 @@ func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 		flagged := rule(t, "bash(command="+command+")", SourceFlag)
 		p := New(Options{Rules: []Rule{flagged}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
 		d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{})
-		if d.Effect() == Allow || d.Source() != SourceAdmin || d.allow() != "" {
-			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.allow())
+		if d.Effect() == Allow || d.Source() != SourceAdmin || d.allowRuleText() != "" {
+			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.allowRuleText())
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {
 			t.Errorf("%q: granted without an answer", command)
@@ -124,7 +124,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Source, again.Bound = SourceUser, r.Bound
+	again.Source, again.Binding = SourceUser, r.Binding
 	for command, want := range map[string]Effect{
 		`wc -l "a b" '...' \*`: Allow, `wc -l 'a b' x y`: Ask, `wc -l 'a b' ... x`: Ask, `wc -l 'a b'`: Ask, `wc -l a b ... '*'`: Ask,
 	} {
@@ -173,7 +173,7 @@ func TestPathsOfArguments(t *testing.T) {
 func TestRulesByCallerRiskAndCount(t *testing.T) {
 	mcp := Rule{Effect: Deny, Tool: AnyTool, Callers: []tool.Caller{tool.CallerMCP}, Except: []string{"r"}}
 	high := Rule{Effect: Deny, Tool: AnyTool, Risks: []Risk{RiskHigh}}
-	third := Rule{Effect: Deny, Tool: "r", After: 2}
+	third := Rule{Effect: Deny, Tool: "r", AfterCalls: 2}
 	for name, c := range map[string]struct {
 		tool    string
 		caps    tool.Capabilities
@@ -195,7 +195,7 @@ func TestRulesByCallerRiskAndCount(t *testing.T) {
 		cl := call(c.tool, `{"command":"ls"}`)
 		cl.Caller = c.caller
 		rules := []Rule{mcp, high, third, rule(t, "bash(command=ls)", SourceFlag)}
-		if d := New(Options{Rules: rules}).Decide(cl, entry(t, c.tool, c.caps), Facts{Earlier: c.earlier}); d.Effect() != c.want {
+		if d := New(Options{Rules: rules}).Decide(cl, entry(t, c.tool, c.caps), Facts{EarlierCalls: c.earlier}); d.Effect() != c.want {
 			t.Errorf("%s: %s, want %s (%s)", name, d.Effect(), c.want, d.Reason())
 		}
 	}

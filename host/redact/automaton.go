@@ -23,15 +23,15 @@ type pattern struct {
 
 // node is a prefix of patterns; node 0 is the empty one.
 type node struct {
-	fail       int32 // the longest proper suffix that is a prefix too
-	child      int32 // the first one, 0 if none
-	sibling    int32 // the next child of the parent
-	match      int32 // length of the longest pattern that ends here, 0 if none
-	head, tail int32 // bytes at both ends of that pattern that stay
-	also       int32 // the node of a shorter pattern that ends here and may cover these bytes, 0 if none
-	depth      int32
-	hold       int32 // length of the longest suffix that may grow to a pattern
-	b          byte  // on the edge that leads here
+	fail         int32 // the longest proper suffix that is a prefix too
+	child        int32 // the first one, 0 if none
+	sibling      int32 // the next child of the parent
+	match        int32 // length of the longest pattern that ends here, 0 if none
+	head, tail   int32 // bytes at both ends of that pattern that stay
+	shorterMatch int32 // the node of a shorter pattern that ends here and may cover these bytes, 0 if none
+	depth        int32
+	hold         int32 // length of the longest suffix that may grow to a pattern
+	b            byte  // on the edge that leads here
 }
 
 func newAutomaton(patterns []pattern) *automaton {
@@ -69,9 +69,9 @@ func newAutomaton(patterns []pattern) *automaton {
 			n, suffix := &a.nodes[c], &a.nodes[a.nodes[c].fail]
 			switch {
 			case n.match == 0:
-				n.match, n.head, n.tail, n.also = suffix.match, suffix.head, suffix.tail, suffix.also
+				n.match, n.head, n.tail, n.shorterMatch = suffix.match, suffix.head, suffix.tail, suffix.shorterMatch
 			case n.head+n.tail > 0 && suffix.match > 0:
-				n.also = n.fail
+				n.shorterMatch = n.fail
 			}
 			if n.hold = suffix.hold; n.child != 0 {
 				n.hold = n.depth
@@ -134,7 +134,7 @@ func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 		if s.at = s.a.step(s.at, b); s.at == 0 {
 			continue
 		}
-		for at, end := s.at, len(s.held)+i+1; at != 0 && s.a.nodes[at].match > 0; at = s.a.nodes[at].also {
+		for at, end := s.at, len(s.held)+i+1; at != 0 && s.a.nodes[at].match > 0; at = s.a.nodes[at].shorterMatch {
 			n := &s.a.nodes[at]
 			s.cover(span{end - int(n.match-n.head), end - int(n.tail)})
 		}

@@ -28,7 +28,7 @@ func forms(value string) [][]byte {
 	jsonForms(value, add)
 	diffForms(value, add)
 	// As a flag to be copied has it, also as text in JSON.
-	for _, word := range []string{shellword.Escaped(value), shellword.Single(value)} {
+	for _, word := range []string{shellword.EscapeANSIC(value), shellword.EscapeSingle(value)} {
 		add(word)
 		add(strings.ReplaceAll(word, `\`, `\\`))
 	}

@@ -71,12 +71,12 @@ func (r *Redactor) add(value string) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// Place is a value that is secret only between two texts, and only in this form. It can be
+// ContextValue is a value that is secret only between two texts, and only in this form. It can be
 // shorter than [MinBytes].
-type Place struct{ Before, Value, After string }
+type ContextValue struct{ Before, Value, After string }
 
-// AddPlaces adds values that are secret in their places only. The text around them stays.
-func (r *Redactor) AddPlaces(places ...Place) {
+// AddContextValues adds values that are secret in their places only. The text around them stays.
+func (r *Redactor) AddContextValues(places ...ContextValue) {
 	if r == nil || len(places) == 0 {
 		return
 	}

@@ -405,7 +405,7 @@ func TestAKeyBehindASchemeIsKnownByItself(t *testing.T) {
 // A value is redacted in its place only, in whatever pieces the text comes.
 func TestPlaces(t *testing.T) {
 	r := new(Redactor)
-	r.AddPlaces(Place{"://me:", "pw", "@h"}, Place{"://me:pw@h", "ost", ""}, Place{"key=", "pw", ""}, Place{"", "", "x"}, Place{"me:", "pw@", ""}, Place{"a", "key", "=pw"})
+	r.AddContextValues(ContextValue{"://me:", "pw", "@h"}, ContextValue{"://me:pw@h", "ost", ""}, ContextValue{"key=", "pw", ""}, ContextValue{"", "", "x"}, ContextValue{"me:", "pw@", ""}, ContextValue{"a", "key", "=pw"})
 	for text, want := range map[string]string{
 		"pw me:pw key:pw":             "pw me:pw key:pw",
 		"https://me:pw@h/x, key=pw.":  "https://me:[redacted]h/x, key=[redacted].",

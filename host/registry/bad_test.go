@@ -76,18 +76,18 @@ func other(t *testing.T) (url string, asked *atomic.Int32) {
 }
 
 func badInputs(w *world, elsewhere string) []bad {
-	from := func(layer policy.From, values ...string) []policy.List {
+	from := func(layer policy.Provenance, values ...string) []policy.List {
 		return []policy.List{{Values: values, From: layer}}
 	}
-	admin := policy.From{Source: policy.SourceAdmin}
+	admin := policy.Provenance{Source: policy.SourceAdmin}
 	return []bad{
 		// What a signature is about.
 		{"stripped of its signature", func(x *thing) { x.signers = nil }, "this module has none that counts", true},
 		{"signed by a stranger instead", func(x *thing) { x.signers = []sign.PrivateKey{w.stranger} }, "this module has none that counts", true},
 		{"unsigned where the administrator wants a signature", func(x *thing) {
-			x.name, x.signers, x.ceiling.Signed = "climate", nil, []policy.Line{{From: admin}}
+			x.name, x.signers, x.ceiling.SignedOnly = "climate", nil, []policy.Setting{{From: admin}}
 		}, "the module is not signed: administrator", false},
-		{"signed by somebody whom the administrator does not know", func(x *thing) { x.ceiling.Signed = []policy.Line{{From: admin}} }, "nobody whom the administrator knows", false},
+		{"signed by somebody whom the administrator does not know", func(x *thing) { x.ceiling.SignedOnly = []policy.Setting{{From: admin}} }, "nobody whom the administrator knows", false},
 		{"swapped for another module, under the signature of the first", func(x *thing) {
 			good := x.envelope(x.module())
 			x.tools, x.envelopes = oneTool("now", `,"capabilities":{"files":"write"}`), func([][]byte) [][]byte { return [][]byte{good} }
@@ -267,7 +267,7 @@ func badInputs(w *world, elsewhere string) []bad {
 
 		// What the layers permit.
 		{"from a registry that the administrator does not allow", func(x *thing) { x.ceiling.Registries = from(admin, "registry.corp.example") }, "modules are added from no place but", false},
-		{"where the administrator has forbidden to add", func(x *thing) { x.ceiling.Closed = []policy.Line{{From: admin}} }, "modules are not added", false},
+		{"where the administrator has forbidden to add", func(x *thing) { x.ceiling.ModulesClosed = []policy.Setting{{From: admin}} }, "modules are not added", false},
 		{"that is none of those that may run", func(x *thing) {
 			x.ceiling.Modules = []policy.ModuleList{{From: admin, Digests: []string{strings.Repeat("0", 64)}}}
 		}, "none of those that may run", false},
@@ -372,16 +372,16 @@ func TestCollisionsSwitchOffTheStrangersTool(t *testing.T) {
 		later.ref, later.now = path, day0.Add(time.Hour)
 		must(t, later.add())
 
-		added, err := registry.Modules(w.store, registry.Here{Project: &registry.Project{Work: t.TempDir()}, Trust: trust.Combine()})
+		added, err := registry.Modules(w.store, registry.Scope{Project: &registry.Project{Workspace: t.TempDir()}, Trust: trust.Combine()})
 		must(t, err)
-		added = registry.Settle(added)
+		added = registry.ResolveNames(added)
 		off := ""
 		for _, m := range added {
 			for _, tool := range m.Tools {
-				if tool.Off != "" {
+				if tool.OffReason != "" {
 					off += tool.Name
-					if !strings.Contains(tool.Off, tt.why) {
-						t.Errorf("%s: it is off because %s", tt.what, tool.Off)
+					if !strings.Contains(tool.OffReason, tt.why) {
+						t.Errorf("%s: it is off because %s", tt.what, tool.OffReason)
 					}
 				}
 			}
@@ -389,7 +389,7 @@ func TestCollisionsSwitchOffTheStrangersTool(t *testing.T) {
 		if off != tt.off {
 			t.Errorf("%s: switched off is %q", tt.what, off)
 		}
-		catalog, err := registry.Offered(added)
+		catalog, err := registry.OfferedTools(added)
 		must(t, err)
 		names := catalog.Names()
 		for _, name := range []string{"a_b_c", "file_read", "file_edit", tt.module + "_d"} {

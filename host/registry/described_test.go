@@ -94,14 +94,14 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 	review, err := w.review(signedByAda(code), describedText)
 	must(t, err)
 	r := review.Record
-	if r.Signer != "ada" || r.Base != hash(code) || r.Digest == r.Base || r.Came() != r.Base {
-		t.Fatalf("signed by %q, base %s, digest %s", r.Signer, r.Base, r.Digest)
+	if r.Signer != "ada" || r.BaseDigest != hash(code) || r.Digest == r.BaseDigest || r.OriginalDigest() != r.BaseDigest {
+		t.Fatalf("signed by %q, base %s, digest %s", r.Signer, r.BaseDigest, r.Digest)
 	}
-	must(t, registry.Keep(w.store, review), registry.Verify(w.store, ada(t), r))
+	must(t, registry.Save(w.store, review), registry.Verify(w.store, ada(t), r))
 	off := func(rules *trust.Rules) string {
-		added, err := registry.Modules(w.store, registry.Here{Project: &registry.Project{Work: t.TempDir()}, Trust: rules, Signed: true})
+		added, err := registry.Modules(w.store, registry.Scope{Project: &registry.Project{Workspace: t.TempDir()}, Trust: rules, NeedsSigners: true})
 		must(t, err)
-		return added[0].Off()
+		return added[0].OffReason()
 	}
 	for _, tt := range []struct {
 		what  string
@@ -109,7 +109,7 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 		want  string
 	}{
 		{"as it is", ada(t), ""},
-		{"revoked as it came", ada(t, trust.Revocation{Digest: "sha256:" + r.Base}), "is revoked"},
+		{"revoked as it came", ada(t, trust.Revocation{Digest: "sha256:" + r.BaseDigest}), "is revoked"},
 		{"revoked with its description", ada(t, trust.Revocation{Digest: "sha256:" + r.Digest}), "is revoked"},
 		{"of somebody who is not known any more", trust.Combine(), "that does not count"},
 	} {
@@ -117,15 +117,15 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 			t.Errorf("%s: it is off because %q", tt.what, got)
 		}
 	}
-	if _, err := registry.Lockable(r, t.TempDir()); !errors.Is(err, registry.ErrDescribed) {
+	if _, err := registry.PinnedLockEntry(r, t.TempDir()); !errors.Is(err, registry.ErrDescribed) {
 		t.Errorf("it can be locked: %v", err)
 	}
-	if _, ok := registry.Stored(w.store, lock.Module{Source: r.Source, Digest: r.Digest, Manifest: r.ManifestDigest}); ok {
+	if _, ok := registry.CandidateFromStore(w.store, lock.Module{Source: r.Source, Digest: r.Digest, ManifestDigest: r.ManifestDigest}); ok {
 		t.Error("a lockfile that names it gets it, with the signatures of what it was")
 	}
 
 	// Another module, of which the index says that it was the signed one.
-	evil, err := w.describing(describedText)(t.Context(), tool.ModuleOf("jq", tool.OriginFile, "", command("evil")))
+	evil, err := w.describing(describedText)(t.Context(), tool.NewModule("jq", tool.OriginFile, "", command("evil")))
 	must(t, err)
 	bytes, err := evil.Read()
 	must(t, err, w.store.Change([][]byte{bytes}, func(records []store.Record) ([]store.Record, error) {
@@ -164,12 +164,12 @@ func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 			w := newWorld(t)
 			first, err := w.review(signedByAda(command("1")), describedText)
 			must(t, err)
-			first.Record.Allowed = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
-			must(t, registry.Keep(w.store, first))
+			first.Record.Allowances = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
+			must(t, registry.Save(w.store, first))
 			again, err := w.review(signedByAda(tt.code), tt.text)
 			must(t, err)
-			if again.Keeps() != tt.keeps || (len(again.Record.Allowed) > 0) != tt.keeps || !strings.Contains(fmt.Sprint(again.Changes), tt.says) {
-				t.Errorf("keeps %v, allowed %v, changes %v", again.Keeps(), again.Record.Allowed, again.Changes)
+			if again.KeepsAllowance() != tt.keeps || (len(again.Record.Allowances) > 0) != tt.keeps || !strings.Contains(fmt.Sprint(again.Changes), tt.says) {
+				t.Errorf("keeps %v, allowed %v, changes %v", again.KeepsAllowance(), again.Record.Allowances, again.Changes)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	run := "[tools.run]\ndescription = \"Runs.\"\n"
 	packed := func(w *world) []byte {
-		mod, err := w.describing(describedText)(t.Context(), tool.ModuleOf("jq", tool.OriginFile, "", command("1")))
+		mod, err := w.describing(describedText)(t.Context(), tool.NewModule("jq", tool.OriginFile, "", command("1")))
 		must(t, err)
 		code, err := mod.Read()
 		must(t, err)
@@ -252,7 +252,7 @@ func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	for what, c := range map[string]*source.Candidate{"as it should be": signedByAda(command("1")), "a description in the place of another": unsigned} {
 		review, err := w.review(c, describedText)
 		must(t, err)
-		if err := registry.Keep(w.store, review); err != nil {
+		if err := registry.Save(w.store, review); err != nil {
 			t.Errorf("the counter-proof: %s: %v", what, err)
 		}
 		must(t, w.store.Change(nil, func([]store.Record) ([]store.Record, error) { return nil, nil }))
@@ -266,11 +266,11 @@ func TestABaseIsAHash(t *testing.T) {
 	must(t, err)
 	data, err := json.Marshal(review.Record)
 	must(t, err)
-	if !strings.Contains(string(data), `"base":"`+review.Record.Base) {
+	if !strings.Contains(string(data), `"base":"`+review.Record.BaseDigest) {
 		t.Errorf("the record does not keep it: %s", data)
 	}
-	review.Record.Base = "../" + review.Record.Base
-	if err := registry.Keep(w.store, review); err == nil || !strings.Contains(err.Error(), "is not a SHA-256") {
+	review.Record.BaseDigest = "../" + review.Record.BaseDigest
+	if err := registry.Save(w.store, review); err == nil || !strings.Contains(err.Error(), "is not a SHA-256") {
 		t.Errorf("kept: %v", err)
 	}
 }

@@ -49,7 +49,7 @@ type outcome struct {
 }
 
 func outcomeOf(r *registry.Review) outcome {
-	out := outcome{r.Record, r.Keeps()}
+	out := outcome{r.Record, r.KeepsAllowance()}
 	out.record.Source, out.record.ManifestDigest, out.record.Evidence = "", "", nil
 	return out
 }
@@ -71,7 +71,7 @@ func (c *tally) judge(t *testing.T, what string, at int, r *registry.Review, err
 }
 
 func (x *thing) review(c *source.Candidate) (*registry.Review, error) {
-	return x.reviewer("", "").Review(x.ctx, registry.Request{Candidate: c, As: x.as})
+	return x.reviewer("", "").Review(x.ctx, registry.Request{Candidate: c, Name: x.as})
 }
 
 // TestAFlippedBitIsRefusedOrHasNoEffect flips bits of everything that a signed module
@@ -202,14 +202,14 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return registry.Keep(w.store, r)
+		return registry.Save(w.store, r)
 	}())
 
 	records, err := w.store.Records()
 	must(t, err)
 	f := &lock.File{}
 	for _, r := range records {
-		m, err := registry.Lockable(r, work)
+		m, err := registry.PinnedLockEntry(r, work)
 		must(t, err)
 		f.Modules = append(f.Modules, m)
 	}
@@ -225,11 +225,11 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 	must(t, err)
 
 	offered := func(p *registry.Project) (names []string) {
-		added, err := registry.Modules(w.store, registry.Here{Project: p, Trust: trust.Combine()})
+		added, err := registry.Modules(w.store, registry.Scope{Project: p, Trust: trust.Combine()})
 		must(t, err)
-		for _, m := range registry.Settle(added) {
+		for _, m := range registry.ResolveNames(added) {
 			for _, tool := range m.Tools {
-				if tool.Off == "" {
+				if tool.OffReason == "" {
 					names = append(names, tool.Name)
 				}
 			}
@@ -241,7 +241,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 	}
 	p, err := registry.ReadProject(work)
 	must(t, err)
-	if got := offered(p); len(got) != 2 || !p.Agreed(records) {
+	if got := offered(p); len(got) != 2 || !p.IsAgreed(records) {
 		t.Fatalf("the counter-proof: offered are %q", got)
 	}
 
@@ -249,7 +249,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 	elsewhere := errors.New("another server")
 	sync := func(m lock.Module, sum string) error {
 		ref := m.Source
-		if m.Local() {
+		if m.IsLocal() {
 			ref = filepath.Join(work, filepath.FromSlash(ref))
 		}
 		c, err := source.Fetch(t.Context(), ref, source.Options{Client: func(base string) (*http.Client, error) {
@@ -261,7 +261,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		r, err := x.reviewer("", "").Review(t.Context(), registry.Request{Candidate: c, As: m.Name, Project: work, Lock: sum})
+		r, err := x.reviewer("", "").Review(t.Context(), registry.Request{Candidate: c, Name: m.Name, Project: work, LockSHA256: sum})
 		if err != nil {
 			return err
 		}
@@ -279,7 +279,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 			unreadable++
 			return
 		}
-		if got := offered(p); len(got) > 0 || p.Agreed(records) {
+		if got := offered(p); len(got) > 0 || p.IsAgreed(records) {
 			t.Errorf("byte %d, %q: offered are %q", at, flipped[max(0, at-10):min(at+10, len(flipped))], got)
 		}
 		if len(lock.Diff(f, p.Lock)) == 0 {

@@ -45,7 +45,7 @@ func TestAFullDiskLeavesNothing(t *testing.T) {
 
 		refused := 0
 		for most := uint64(0); ; most += 97 {
-			err := within(t, most, func() error { return registry.Keep(w.store, r) })
+			err := within(t, most, func() error { return registry.Save(w.store, r) })
 			if err == nil {
 				break
 			}
@@ -57,7 +57,7 @@ func TestAFullDiskLeavesNothing(t *testing.T) {
 				t.Errorf("%d bytes (update: %v): offered are %q", most, update, got)
 			}
 			for _, f := range w.store.Verify() {
-				if !f.Spare {
+				if !f.Unneeded {
 					t.Errorf("%d bytes (update: %v): %+v", most, update, f)
 				}
 			}

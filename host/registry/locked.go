@@ -17,11 +17,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// locked is the entry of a lockfile for a module.
-func locked(r store.Record) lock.Module {
+// lockEntry is the entry of a lockfile for a module.
+func lockEntry(r store.Record) lock.Module {
 	const most = 4 << 10 // of what it wants, in words
 	return lock.Module{
-		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, Manifest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
+		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
 		Wants: fmt.Sprintf("%.*s", most, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
 		Signer: r.Signer, Keys: r.Keys,
 	}
@@ -31,14 +31,14 @@ func locked(r store.Record) lock.Module {
 // described it.
 var ErrDescribed = errors.New("it has a description of yours, which is nowhere but here")
 
-// Lockable is the entry of a lockfile for a module that a person has: its source is
+// PinnedLockEntry is the entry of a lockfile for a module that a person has: its source is
 // pinned, and there for everybody who has the project.
-func Lockable(r store.Record, work string) (m lock.Module, err error) {
-	if r.Base != "" {
+func PinnedLockEntry(r store.Record, work string) (m lock.Module, err error) {
+	if r.BaseDigest != "" {
 		return m, ErrDescribed
 	}
-	m = locked(r)
-	if r.Lock == "" { // an entry of the lockfile has its source already
+	m = lockEntry(r)
+	if r.LockSHA256 == "" { // an entry of the lockfile has its source already
 		m.Source, err = portable(r, work)
 	}
 	return m, err
@@ -85,35 +85,35 @@ func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record)
 // it was agreed to.
 func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
-		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
+		return r.Project == work && r.LockSHA256 != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
 	})
 	for _, r := range chosen {
-		if !slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == work && o.Lock != "" && o.Name == r.Name }) {
-			r.Project, r.Lock, r.Allowed, r.Off, r.OffTools = work, lockSHA256, nil, "", nil
+		if !slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == work && o.LockSHA256 != "" && o.Name == r.Name }) {
+			r.Project, r.LockSHA256, r.Allowances, r.OffReason, r.OffTools = work, lockSHA256, nil, "", nil
 			records = append(records, r)
 		}
 	}
 	for i := range records {
-		if r := &records[i]; r.Project == work && r.Lock != "" {
+		if r := &records[i]; r.Project == work && r.LockSHA256 != "" {
 			at := slices.IndexFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name })
-			r.Lock, r.Source = lockSHA256, now.Modules[at].Source // it differs in nothing from its entry
+			r.LockSHA256, r.Source = lockSHA256, now.Modules[at].Source // it differs in nothing from its entry
 		}
 	}
 	return records
 }
 
-// Before is the lockfile to which the person has said yes last, as far as its modules
+// AgreedLock is the lockfile to which the person has said yes last, as far as its modules
 // are still kept; nil if there is none.
-func (p *Project) Before(records []store.Record) *lock.File {
+func (p *Project) AgreedLock(records []store.Record) *lock.File {
 	var out *lock.File
 	for _, r := range records {
-		if r.Project != p.Work || r.Lock == "" {
+		if r.Project != p.Workspace || r.LockSHA256 == "" {
 			continue
 		}
 		if out == nil {
 			out = &lock.File{}
 		}
-		m := locked(r)
+		m := lockEntry(r)
 		i := slices.IndexFunc(lock.Modules(p.Lock), func(now lock.Module) bool { return now.Name == m.Name })
 		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
 			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
@@ -123,17 +123,17 @@ func (p *Project) Before(records []store.Record) *lock.File {
 	return out
 }
 
-// Faults says how the lockfile differs from what is here, and from the form in which
+// LockProblems says how the lockfile differs from what is here, and from the form in which
 // it is written.
-func (p *Project) Faults(records []store.Record) (out []string) {
+func (p *Project) LockProblems(records []store.Record) (out []string) {
 	if p.Lock == nil {
 		return nil
 	}
-	path := filepath.Join(p.Work, LockName)
+	path := filepath.Join(p.Workspace, LockName)
 	if tool.SHA256(lock.Format(p.Lock)) != p.LockSHA256 {
 		out = append(out, path+" is not in the form in which `stockade tool lock` writes it")
 	}
-	if !p.Agreed(records) {
+	if !p.IsAgreed(records) {
 		out = append(out, path+" names modules to which you have not agreed as they are; `stockade tool sync` shows them")
 	}
 	return out
@@ -171,16 +171,16 @@ func CheckClaims(f *lock.File, rules *trust.Rules) error {
 // and so a key that the person does not know counts for nothing here; of one that the
 // person knows, the signature has to be there.
 func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
-	is := locked(r.Record)
+	is := lockEntry(r.Record)
 	is.Source = m.Source // another name of the same bytes
-	if is.Manifest == "" || m.Manifest == "" {
-		is.Manifest = m.Manifest // of a copy that was kept outside of a registry
+	if is.ManifestDigest == "" || m.ManifestDigest == "" {
+		is.ManifestDigest = m.ManifestDigest // of a copy that was kept outside of a registry
 	}
-	if is.Signer == "" && !rules.Knows(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
+	if is.Signer == "" && !rules.KnowsKey(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
 		is.Signer, is.Keys = m.Signer, m.Keys
 	}
 	for _, part := range []struct{ what, want, is string }{
-		{"module", m.Digest, is.Digest}, {"manifest", m.Manifest, is.Manifest}, {"version", m.Version, is.Version}, {"signer", m.Signer, is.Signer},
+		{"module", m.Digest, is.Digest}, {"manifest", m.ManifestDigest, is.ManifestDigest}, {"version", m.Version, is.Version}, {"signer", m.Signer, is.Signer},
 		{"keys", strings.Join(m.Keys, ","), strings.Join(is.Keys, ",")}, {"wants", m.Wants, is.Wants},
 		{"description", m.Fingerprint.Description, is.Fingerprint.Description}, {"schema", m.Fingerprint.Schema, is.Fingerprint.Schema}, {"needs", m.Fingerprint.Needs, is.Fingerprint.Needs}, {"size", fmt.Sprint(m.Bytes), fmt.Sprint(is.Bytes)},
 	} {
@@ -191,9 +191,9 @@ func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	return nil
 }
 
-// Stored is a module that a lockfile names, with its signatures, where the store has
+// CandidateFromStore is a module that a lockfile names, with its signatures, where the store has
 // it already, from the same repository: to this the signatures are bound.
-func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
+func CandidateFromStore(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 	records, err := s.Records()
 	if err != nil {
 		return nil, false
@@ -203,7 +203,7 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 		repository = PlaceOf(m.Source)
 	}
 	for _, r := range records {
-		if r.Digest != m.Digest || r.Base != "" || r.ManifestDigest != m.Manifest || r.Repository != repository {
+		if r.Digest != m.Digest || r.BaseDigest != "" || r.ManifestDigest != m.ManifestDigest || r.Repository != repository {
 			continue
 		}
 		code, err := s.Module(r).Read()

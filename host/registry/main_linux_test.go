@@ -9,6 +9,6 @@ import (
 
 // Each damaged module is a store of its own.
 func TestMain(m *testing.M) {
-	hosttest.InMemory()
+	hosttest.UseMemoryTemp()
 	os.Exit(m.Run())
 }

@@ -43,33 +43,33 @@ func CheckName(name string, others []string) error {
 			return fmt.Errorf("%q looks like %q", name, taken)
 		}
 	}
-	return beside(name, "")
+	return checkLookalike(name, "")
 }
 
-// beside returns an error if a name can be taken for another version of a built-in tool,
+// checkLookalike returns an error if a name can be taken for another version of a built-in tool,
 // or for an option. inner is the name that a module gives its tool; empty: the name is
 // that of a module.
-func beside(name, inner string) error {
+func checkLookalike(name, inner string) error {
 	if strings.HasPrefix(inner, "-") {
 		return fmt.Errorf("%q begins with '-', as an option does", inner)
 	}
-	for _, p := range plain(name) {
-		if taken := plains()[p]; taken != "" {
+	for _, p := range simpleForms(name) {
+		if taken := builtinForms()[p]; taken != "" {
 			return fmt.Errorf("%q looks like %q, a built-in tool", name, taken)
 		}
 	}
 	return nil
 }
 
-// plains maps the [plain] forms of the names of built-in tools to these names.
-var plains = sync.OnceValue(func() map[string]string {
+// builtinForms maps the [simpleForms] forms of the names of built-in tools to these names.
+var builtinForms = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	builtin, err := Builtin()
 	if err != nil {
 		return out
 	}
 	for _, name := range slices.Concat(reserved, tool.Aliases(), builtin.Names()) {
-		for _, p := range plain(name) {
+		for _, p := range simpleForms(name) {
 			out[p] = name
 		}
 	}
@@ -96,10 +96,10 @@ func skeleton(name string) string {
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-// plain returns simple forms of a name to compare: its skeleton without separators, doubled
+// simpleForms returns simple forms of a name to compare: its skeleton without separators, doubled
 // letters and the s of a plural, each with and without versions at its start and at its end. A
 // digit in there can stand for a letter, too.
-func plain(name string) (out []string) {
+func simpleForms(name string) (out []string) {
 	name = strings.ToLower(name)
 	for _, name := range []string{name, versionBefore.ReplaceAllString(name, "")} {
 		for _, name := range []string{name, versionAfter.ReplaceAllString(name, "")} {

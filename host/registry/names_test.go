@@ -73,18 +73,18 @@ func TestNamesOfModules(t *testing.T) {
 // Where two tools would have names that a person takes for each other, the first one
 // is offered.
 func TestSettleNames(t *testing.T) {
-	module := func(name string, tools ...string) Added {
-		a := Added{Record: store.Record{Name: name}}
+	module := func(name string, tools ...string) AddedModule {
+		a := AddedModule{Record: store.Record{Name: name}}
 		for _, inner := range tools {
-			a.Tools = append(a.Tools, AddedTool{Name: name + "_" + inner, Inner: inner, Entry: &tool.Entry{}})
+			a.Tools = append(a.Tools, AddedTool{Name: name + "_" + inner, NameInModule: inner, Entry: &tool.Entry{}})
 		}
 		return a
 	}
 	got := map[string]bool{}
-	for _, m := range Settle([]Added{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64)),
+	for _, m := range ResolveNames([]AddedModule{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64)),
 		module("file", "read_2", "-x", "seek"), module("http", "fetch_2", "fetchv2", "get", "-x"), module("ba", "sh", "sh2"), module("8a", "sh", "sh2"), module("apply", "-patch", "patch-9", "patches")}) {
 		for _, t := range m.Tools {
-			got[t.Name] = t.Off == ""
+			got[t.Name] = t.OffReason == ""
 		}
 	}
 	for name, on := range map[string]bool{

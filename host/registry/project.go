@@ -38,7 +38,7 @@ const (
 // Project is what a workspace brings along. It is somebody else's, and none of it
 // counts before a person has said yes to exactly this.
 type Project struct {
-	Work string
+	Workspace string
 	// Lock is what stockade.lock names, LockSHA256 the digest of the file in hex. Nil:
 	// there is none.
 	Lock       *lock.File
@@ -58,7 +58,7 @@ type ProjectFile struct {
 // ReadProject looks what a workspace brings along. Nothing is fetched or run. No link
 // is followed to a file, which could lead to one that is none of the project's.
 func ReadProject(work string) (*Project, error) {
-	p := &Project{Work: work}
+	p := &Project{Workspace: work}
 	path := filepath.Join(work, LockName)
 	data, err := readRegular(path, maxLockBytes)
 	switch {
@@ -132,10 +132,10 @@ func readRegular(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Says is what a module in .stockade/tools says of itself, read without running it. Ok
+// ReadManifest is what a module in .stockade/tools says of itself, read without running it. Ok
 // is false for one that says it only when it is asked, after the yes.
-func (p *Project) Says(f ProjectFile) (m tool.Manifest, ok bool) {
-	code, err := readRegular(filepath.Join(p.Work, filepath.FromSlash(f.Source)), f.Bytes)
+func (p *Project) ReadManifest(f ProjectFile) (m tool.Manifest, ok bool) {
+	code, err := readRegular(filepath.Join(p.Workspace, filepath.FromSlash(f.Source)), f.Bytes)
 	if err != nil || tool.SHA256(code) != f.Digest {
 		return m, false
 	}
@@ -156,11 +156,11 @@ func (p *Project) Empty() bool {
 	return len(lock.Modules(p.Lock)) == 0 && len(p.Files) == 0
 }
 
-// Holds says why a record of the project does not count any more; empty if it does:
+// WhyStale says why a record of the project does not count any more; empty if it does:
 // the project is what the person has said yes to.
-func (p *Project) Holds(r store.Record) string {
-	if r.Lock != "" {
-		if r.Lock != p.LockSHA256 {
+func (p *Project) WhyStale(r store.Record) string {
+	if r.LockSHA256 != "" {
+		if r.LockSHA256 != p.LockSHA256 {
 			return LockName + " has changed since you agreed to it; `stockade tool sync` shows how, and asks"
 		}
 		return ""
@@ -176,23 +176,23 @@ func (p *Project) Holds(r store.Record) string {
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
-		return r.Project == p.Work && r.Lock != "" && r.Name == own.Name && r.Digest != own.Digest
+		return r.Project == p.Workspace && r.LockSHA256 != "" && r.Name == own.Name && r.Digest != own.Digest
 	})
 }
 
-// Agreed reports whether a person has said yes to all that the project brings along,
+// IsAgreed reports whether a person has said yes to all that the project brings along,
 // as it is.
-func (p *Project) Agreed(records []store.Record) bool {
+func (p *Project) IsAgreed(records []store.Record) bool {
 	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
-			return r.Project == p.Work && r.Name == m.Name && r.Lock == p.LockSHA256 && r.Digest == m.Digest
+			return r.Project == p.Workspace && r.Name == m.Name && r.LockSHA256 == p.LockSHA256 && r.Digest == m.Digest
 		}) {
 			return false
 		}
 	}
 	for _, f := range p.Files {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
-			return r.Project == p.Work && r.Lock == "" && r.Source == f.Source && r.Digest == f.Digest
+			return r.Project == p.Workspace && r.LockSHA256 == "" && r.Source == f.Source && r.Digest == f.Digest
 		}) {
 			return false
 		}
@@ -200,23 +200,23 @@ func (p *Project) Agreed(records []store.Record) bool {
 	return true
 }
 
-// KeepProject keeps what a person has agreed to of a project, in the place of whatever
+// SaveProject keeps what a person has agreed to of a project, in the place of whatever
 // was kept for it before.
-func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
+func SaveProject(s *store.Store, p *Project, reviews []*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
 		codes = append(codes, r.code)
 	}
 	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
 		for _, r := range reviews {
-			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == p.Work })
-			if err := r.still(records, i); err != nil {
+			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == p.Workspace })
+			if err := r.checkUnchanged(records, i); err != nil {
 				return nil, err
 			}
 		}
-		records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project == p.Work })
+		records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project == p.Workspace })
 		for _, r := range reviews {
-			if slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == p.Work && o.Name == r.Record.Name }) {
+			if slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == p.Workspace && o.Name == r.Record.Name }) {
 				return nil, fmt.Errorf("the project names two modules %s", r.Record.Name)
 			}
 			records = append(records, r.Record)
@@ -230,7 +230,7 @@ func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
 func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	v, err := verdict(rules, r)
 	if err == nil {
-		err = isBase(s, r)
+		err = checkBase(s, r)
 	}
 	if err == nil && v.Signer != r.Signer {
 		err = fmt.Errorf("%q has signed it by what you trust now, and %q when it was added", v.Signer, r.Signer)
@@ -238,11 +238,11 @@ func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	return err
 }
 
-// isBase finds out whether what is kept is the module that was signed and a
+// checkBase finds out whether what is kept is the module that was signed and a
 // description. The record alone is not enough, where somebody else than the user asks
 // who has signed.
-func isBase(s *store.Store, r store.Record) error {
-	if r.Base == "" || r.Signer == "" {
+func checkBase(s *store.Store, r store.Record) error {
+	if r.BaseDigest == "" || r.Signer == "" {
 		return nil
 	}
 	code, err := s.Module(r).Read()
@@ -250,7 +250,7 @@ func isBase(s *store.Store, r store.Record) error {
 		return err
 	}
 	m, err := wasm.Decode(code)
-	if err == nil && tool.SHA256(wasm.WithoutCustom(m, wasm.ManifestSection)) != r.Base {
+	if err == nil && tool.SHA256(wasm.WithoutCustom(m, wasm.ManifestSection)) != r.BaseDigest {
 		err = errors.New("without its description it is not the module that was signed")
 	}
 	return err
@@ -264,14 +264,14 @@ func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 			return trust.Verdict{}, fmt.Errorf("its signatures cannot be read: %w", err)
 		}
 	}
-	return judge(rules, r, evidence, r.Added, trust.Seen{})
+	return judge(rules, r, evidence, r.Added, trust.Previous{})
 }
 
 // judge says who has signed a module. One that has a description is revoked as it came,
 // and as it is.
-func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Seen) (trust.Verdict, error) {
-	if r.Base != "" {
-		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Seen{}); err != nil {
+func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Previous) (trust.Verdict, error) {
+	if r.BaseDigest != "" {
+		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Previous{}); err != nil {
 			return trust.Verdict{}, err
 		}
 	}
@@ -280,8 +280,8 @@ func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, s
 
 // subject is what a signature over a module has to be about.
 func subject(r store.Record) trust.Subject {
-	if r.Base != "" { // as it came it does not say what it is called
-		return trust.Subject{Repository: r.Repository, Digest: "sha256:" + r.Base, ManifestDigest: r.ManifestDigest}
+	if r.BaseDigest != "" { // as it came it does not say what it is called
+		return trust.Subject{Repository: r.Repository, Digest: "sha256:" + r.BaseDigest, ManifestDigest: r.ManifestDigest}
 	}
 	return trust.Subject{
 		Repository: r.Repository, Name: r.Manifest.Name, Version: r.Manifest.Version, Digest: "sha256:" + r.Digest, ManifestDigest: r.ManifestDigest,

@@ -23,7 +23,7 @@ func CheckSignature(envelope []byte, mod *tool.Module, repository string) error 
 	if err != nil {
 		return err
 	}
-	st, _, err := signed.Verify(signed.Claims())
+	st, _, err := signed.Verify(signed.ClaimedKeys())
 	switch {
 	case err != nil:
 		return err

@@ -3,16 +3,16 @@
 // added from elsewhere.
 //
 // [Builtin] lists the first without touching WebAssembly: their manifests are in
-// an index that the build made. [File] reads one of the others, and [Catalog]
+// an index that the build made. [ReadModule] reads one of the others, and [Catalog]
 // asks it what it holds.
 //
 // A module of a stranger's goes through the [Reviewer], which checks all that can be
-// checked and keeps nothing, and by [Keep] or [KeepProject] into the store after a
+// checked and keeps nothing, and by [Save] or [SaveProject] into the store after a
 // yes. What a workspace brings along is a [Project], and its lockfile is written by
 // [WriteLock] and held against what came by [CheckLocked]; what is in the
-// administrator's folder is taken over by [Reviewer.TakeSystem]. [Modules] then says
-// what becomes of all that was added, [Settle] which of two tools has a name, and
-// [Offered] is the catalog of a run.
+// administrator's folder is taken over by [Reviewer.SyncSystem]. [Modules] then says
+// what becomes of all that was added, [ResolveNames] which of two tools has a name, and
+// [OfferedTools] is the catalog of a run.
 //
 // Nothing here runs a tool, or grants anything: what is found is admitted by the
 // sandbox, and the policy grants it what the person has allowed. The packages below
@@ -47,7 +47,7 @@ var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
 		guests.Module
 		Manifest tool.Manifest `json:"manifest"` // checked when it was packed
 	}
-	err := guests.Index(&index)
+	err := guests.ReadIndex(&index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoBuiltin
 	}
@@ -70,9 +70,9 @@ func SplitPath(name string) (file, inner string, ok bool) {
 	return name, "", strings.HasSuffix(name, ".wasm") || strings.ContainsAny(name, `/\`)
 }
 
-// File reads a module by its path. The bytes that are hashed here are the bytes
+// ReadModule reads a module by its path. The bytes that are hashed here are the bytes
 // that run: the file is not read again.
-func File(name string) (*tool.Module, error) {
+func ReadModule(name string) (*tool.Module, error) {
 	if st, err := os.Stat(name); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the file in it", name)
 	}
@@ -95,7 +95,7 @@ func File(name string) (*tool.Module, error) {
 	if _, err := f.ReadAt(code, 0); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
+	return tool.NewModule(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
 }
 
 // Describer says what a module holds; the sandbox is one.

@@ -39,53 +39,53 @@ type Reviewer struct {
 	// Administrator is the name of the file whose publishers are the administrator's.
 	Administrator string
 	Now           func() time.Time
-	Again         bool // look again at what was refused before, see [Reviewer.TakeSystem]
+	RetryRefused  bool // look again at what was refused before, see [Reviewer.SyncSystem]
 }
 
 // Request is a module that a person wants to have.
 type Request struct {
 	Candidate *source.Candidate
 	// Describe puts a description into it; nil: it is as it came.
-	Describe func(context.Context, *tool.Module) (*tool.Module, error)
-	As       string // the name under which it is offered; empty: that of its manifest
-	Project  string // the workspace for which it is; empty: any
-	Lock     string // the SHA-256 of the lockfile that names it; empty: none does
-	System   bool   // it is the administrator's, who has approved it by putting it there
-	Stamp    string // of its file, if that is looked at again
-	Large    bool   // the person has let it be compiled although it is large
+	Describe   func(context.Context, *tool.Module) (*tool.Module, error)
+	Name       string // the name under which it is offered; empty: that of its manifest
+	Project    string // the workspace for which it is; empty: any
+	LockSHA256 string // the SHA-256 of the lockfile that names it; empty: none does
+	System     bool   // it is the administrator's, who has approved it by putting it there
+	Stamp      string // of its file, if that is looked at again
+	AllowLarge bool   // the person has let it be compiled although it is large
 }
 
 // Review is a module as it would be kept, with all that a person has to know before
 // that. Nothing has been kept.
 type Review struct {
-	Record  store.Record
-	Verdict trust.Verdict
-	Was     *store.Record // what it would take the place of; nil: it is new
-	Changes []Change      // since then
-	code    []byte
+	Record   store.Record
+	Verdict  trust.Verdict
+	Previous *store.Record // what it would take the place of; nil: it is new
+	Changes  []Change      // since then
+	code     []byte
 }
 
-// Same reports whether it is what was kept already, to the byte.
-func (r *Review) Same() bool {
-	return r.Was != nil && r.Was.Digest == r.Record.Digest && r.Was.Signer == r.Record.Signer
+// IsUnchanged reports whether it is what was kept already, to the byte.
+func (r *Review) IsUnchanged() bool {
+	return r.Previous != nil && r.Previous.Digest == r.Record.Digest && r.Previous.Signer == r.Record.Signer
 }
 
-// Keeps reports whether what was allowed stays allowed: nothing has changed of what
+// KeepsAllowance reports whether what was allowed stays allowed: nothing has changed of what
 // it says of itself and asks for, and the same publisher has signed it. Of a module
 // that nobody has signed, the bytes have to be the same, and of one of which nothing
 // tells that it is no older one. See RATIONALE, "Why is what a module may use bound to
 // what it says and not to its version?"
-func (r *Review) Keeps() bool {
-	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.Base == "" && sign.ValidVersion(r.Record.Manifest.Version))
-	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
-		(later || r.Record.System || r.Was.Digest == r.Record.Digest)
+func (r *Review) KeepsAllowance() bool {
+	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.BaseDigest == "" && sign.ValidVersion(r.Record.Manifest.Version))
+	return r.Previous != nil && r.Previous.Fingerprint == r.Record.Fingerprint && r.Previous.Signer == r.Record.Signer &&
+		(later || r.Record.System || r.Previous.Digest == r.Record.Digest)
 }
 
 // Change is one thing that is different from what was approved.
 type Change struct {
-	What    string // in words of ours; names of tools in it are plain
-	Was, Is string // texts of the module's; empty where there is nothing to compare
-	Asks    bool   // it is about what the tool asks for
+	Title         string // in words of ours; names of tools in it are plain
+	Before, After string // texts of the module's; empty where there is nothing to compare
+	AboutAccess   bool   // it is about what the tool asks for
 }
 
 // RefusedError says why a module cannot be added.
@@ -106,7 +106,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
 	// This comes before anything of the module runs, even to ask for its manifest. Errors of a
 	// signature are reported below, where more is known of the module.
-	mod, _, _ := r.Module(q.As, c)
+	mod, _, _ := r.Module(q.Name, c)
 	mod, base, err := r.describe(ctx, mod, q)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := cmp.Or(q.As, manifest.Name)
+	name := cmp.Or(q.Name, manifest.Name)
 	refuse := func(err error, hint string) (*Review, error) { return nil, &RefusedError{name, err, hint} }
 	records, err := r.Store.Records()
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	for _, rec := range records {
 		switch {
 		case rec.Name == name && rec.Project == q.Project && rec.System == q.System:
-			out.Was = &rec
+			out.Previous = &rec
 		case rec.Project == q.Project:
 			others = append(others, rec.Name)
 		}
@@ -142,10 +142,10 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	if err := CheckName(name, others); err != nil {
 		return refuse(err, "choose another with --as NAME")
 	}
-	var seen trust.Seen
-	if w := out.Was; w != nil {
-		seen = trust.Seen{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.Came(), Issued: w.Issued}
-		if w.Base != "" { // the version is the person's own word
+	var seen trust.Previous
+	if w := out.Previous; w != nil {
+		seen = trust.Previous{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.OriginalDigest(), Issued: w.Issued}
+		if w.BaseDigest != "" { // the version is the person's own word
 			seen.Version = ""
 		}
 	}
@@ -154,14 +154,14 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return nil, err
 	}
 	out.Record = store.Record{
-		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: digest, Bytes: int64(len(code)), Base: base,
+		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: digest, Bytes: int64(len(code)), BaseDigest: base,
 		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
-		Lock: q.Lock, System: q.System, Stamp: q.Stamp, Large: q.Large,
+		LockSHA256: q.LockSHA256, System: q.System, Stamp: q.Stamp, AllowLarge: q.AllowLarge,
 	}
 	if out.Verdict, err = judge(r.Trust, out.Record, c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
 	}
-	r.signed(mod, out.Verdict)
+	r.setSigner(mod, out.Verdict)
 	mod.Version = manifest.Version
 	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
 		if len(out.Verdict.Unread) > 0 {
@@ -170,16 +170,16 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
-	out.Record.Since = out.Record.Added
-	if w := out.Was; w != nil {
-		out.Record.Since = w.Since
+	out.Record.FirstAdded = out.Record.Added
+	if w := out.Previous; w != nil {
+		out.Record.FirstAdded = w.FirstAdded
 		out.Changes = changes(w, &out.Record)
 		out.Record.OffTools = slices.Clone(w.OffTools)
-		if w.Off == store.OffByPerson {
-			out.Record.Off = w.Off
+		if w.OffReason == store.OffByPerson {
+			out.Record.OffReason = w.OffReason
 		}
-		if out.Keeps() {
-			out.Record.Allowed = maps.Clone(w.Allowed)
+		if out.KeepsAllowance() {
+			out.Record.Allowances = maps.Clone(w.Allowances)
 		}
 	}
 	if q.System { // compiled when it is first called
@@ -193,18 +193,18 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 // needed for that. As is its name; empty: the end of its source. The error is about its
 // signatures; the module is there all the same.
 func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
-	mod := tool.ModuleOf(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
-	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}
-	v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Seen{})
+	mod := tool.NewModule(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
+	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, ManifestUnknown: true}
+	v, err := r.Trust.Judge(asIs, c.Evidence, r.Now(), trust.Previous{})
 	if err == nil {
-		r.signed(mod, v)
+		r.setSigner(mod, v)
 	}
 	return mod, v, err
 }
 
-// signed sets the signer of a module.
-func (r *Reviewer) signed(mod *tool.Module, v trust.Verdict) {
-	mod.Signer, mod.Namespace, mod.ByAdministrator = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
+// setSigner sets the signer of a module.
+func (r *Reviewer) setSigner(mod *tool.Module, v trust.Verdict) {
+	mod.Signer, mod.Namespace, mod.AdminKnowsSigner = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }
 
 // describe puts the description into a module that a person has for it, and returns
@@ -269,14 +269,14 @@ func refusedHint(err error, name string) string {
 // changes says what is different, the most important first.
 func changes(was, is *store.Record) (out []Change) {
 	if was.Signer != is.Signer {
-		out = append(out, Change{What: "another signer", Was: cmp.Or(was.Signer, "nobody whom you know"), Is: cmp.Or(is.Signer, "nobody whom you know")})
+		out = append(out, Change{Title: "another signer", Before: cmp.Or(was.Signer, "nobody whom you know"), After: cmp.Or(is.Signer, "nobody whom you know")})
 	}
 	if was.Repository != is.Repository {
-		out = append(out, Change{What: "from another place", Was: was.Source, Is: is.Source})
+		out = append(out, Change{Title: "from another place", Before: was.Source, After: is.Source})
 	}
 	if k, o := is.Manifest.Kind(), was.Manifest.Kind(); k != o {
 		const native = "a module of tools"
-		out = append(out, Change{What: "another kind of module", Was: cmp.Or(o, native), Is: cmp.Or(k, native)})
+		out = append(out, Change{Title: "another kind of module", Before: cmp.Or(o, native), After: cmp.Or(k, native)})
 	}
 	before := map[string]tool.Spec{}
 	for _, s := range was.Manifest.Tools {
@@ -287,39 +287,39 @@ func changes(was, is *store.Record) (out []Change) {
 		o, ok := before[s.Name]
 		delete(before, s.Name)
 		if !ok {
-			texts = append(texts, Change{What: "new tool: " + s.Name, Is: s.Description})
+			texts = append(texts, Change{Title: "new tool: " + s.Name, After: s.Description})
 			if s.Capabilities.String() != (tool.Capabilities{}).String() {
-				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String(), Asks: true})
+				out = append(out, Change{Title: s.Name + " is new and wants more than to compute", After: s.Capabilities.String(), AboutAccess: true})
 			}
 			continue
 		}
-		if a, b := words(o.Run), words(s.Run); a != b {
-			texts = append(texts, Change{What: s.Name + " is run in another way", Was: a, Is: b})
+		if a, b := jsonText(o.Run), jsonText(s.Run); a != b {
+			texts = append(texts, Change{Title: s.Name + " is run in another way", Before: a, After: b})
 		}
-		a, b := o.Said(), s.Said()
+		a, b := o.Texts(), s.Texts()
 		if a.AsksFor != b.AsksFor {
-			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor, Asks: true})
+			out = append(out, Change{Title: s.Name + " asks for something else", Before: a.AsksFor, After: b.AsksFor, AboutAccess: true})
 		}
 		if a.Description != b.Description {
-			texts = append(texts, Change{What: "changed description: " + s.Name, Was: a.Description, Is: b.Description})
+			texts = append(texts, Change{Title: "changed description: " + s.Name, Before: a.Description, After: b.Description})
 		}
 		if a, b := arguments(o), arguments(s); a != b {
-			texts = append(texts, Change{What: "changed arguments: " + s.Name, Was: a, Is: b})
+			texts = append(texts, Change{Title: "changed arguments: " + s.Name, Before: a, After: b})
 		}
 	}
 	for _, s := range was.Manifest.Tools {
 		if _, gone := before[s.Name]; gone {
-			texts = append(texts, Change{What: "gone: " + s.Name})
+			texts = append(texts, Change{Title: "gone: " + s.Name})
 		}
 	}
 	if !maps.Equal(was.Manifest.Config, is.Manifest.Config) {
-		texts = append(texts, Change{What: "configured in another way", Was: words(was.Manifest.Config), Is: words(is.Manifest.Config)})
+		texts = append(texts, Change{Title: "configured in another way", Before: jsonText(was.Manifest.Config), After: jsonText(is.Manifest.Config)})
 	}
 	return append(out, texts...)
 }
 
-// words are what a manifest says of something, as JSON.
-func words[T any](v T) string {
+// jsonText are what a manifest says of something, as JSON.
+func jsonText[T any](v T) string {
 	if text := string(tool.Marshal(v)); text != "null" {
 		return text
 	}
@@ -329,11 +329,11 @@ func words[T any](v T) string {
 // arguments are those of a tool, in words that change when anything does.
 func arguments(s tool.Spec) string {
 	s.Run = nil
-	return s.Said().Schema
+	return s.Texts().Schema
 }
 
-// Keep puts modules into the store, all or none, and takes what they replace out.
-func Keep(s *store.Store, reviews ...*Review) error {
+// Save puts modules into the store, all or none, and takes what they replace out.
+func Save(s *store.Store, reviews ...*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
 		codes = append(codes, r.code)
@@ -341,7 +341,7 @@ func Keep(s *store.Store, reviews ...*Review) error {
 	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
 		for _, r := range reviews {
 			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == r.Record.Project })
-			if err := r.still(records, i); err != nil {
+			if err := r.checkUnchanged(records, i); err != nil {
 				return nil, err
 			}
 			if i >= 0 {
@@ -354,30 +354,30 @@ func Keep(s *store.Store, reviews ...*Review) error {
 	})
 }
 
-// still says why a review does not hold any more for what is kept, which is record i,
+// checkUnchanged says why a review does not hold any more for what is kept, which is record i,
 // -1 for none: it was looked at before a person was asked, which can take long, and
 // what was taken back meanwhile must not come back. Why it is switched off may have
 // changed: an update says that itself.
-func (r *Review) still(records []store.Record, i int) error {
+func (r *Review) checkUnchanged(records []store.Record, i int) error {
 	switch {
-	case i < 0 && r.Was == nil:
+	case i < 0 && r.Previous == nil:
 		return nil
 	case i < 0:
 		return fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
-	case r.Was == nil || records[i].Digest != r.Was.Digest || records[i].Signer != r.Was.Signer || records[i].System != r.Was.System ||
-		!slices.Equal(records[i].OffTools, r.Was.OffTools) || !maps.EqualFunc(records[i].Allowed, r.Was.Allowed, tool.Allowance.Equal):
+	case r.Previous == nil || records[i].Digest != r.Previous.Digest || records[i].Signer != r.Previous.Signer || records[i].System != r.Previous.System ||
+		!slices.Equal(records[i].OffTools, r.Previous.OffTools) || !maps.EqualFunc(records[i].Allowances, r.Previous.Allowances, tool.Allowance.Equal):
 		return fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
 	}
 	return nil
 }
 
-// Suspend says why the tools of a module are not offered for now, or with nothing that
+// SetOffReason says why the tools of a module are not offered for now, or with nothing that
 // they are again. What the person has switched off stays so.
-func Suspend(s *store.Store, r store.Record, why string) error {
+func SetOffReason(s *store.Store, r store.Record, why string) error {
 	return s.Change(nil, func(records []store.Record) ([]store.Record, error) {
 		for i := range records {
-			if o := &records[i]; o.Name == r.Name && o.Project == r.Project && o.Off != store.OffByPerson {
-				o.Off = why
+			if o := &records[i]; o.Name == r.Name && o.Project == r.Project && o.OffReason != store.OffByPerson {
+				o.OffReason = why
 			}
 		}
 		return records, nil
@@ -393,9 +393,9 @@ type Wants struct {
 	Secrets []tool.Secret
 	Exec    bool
 	Store   bool // to keep things in a session
-	// Sends: one of its tools reads files and reaches the network, so it could send
+	// CanSendFiles: one of its tools reads files and reaches the network, so it could send
 	// them away; or one reads, another reaches it, and both have the store.
-	Sends bool
+	CanSendFiles bool
 	// Inferred: it does not say what it wants, and this is what it could use.
 	Inferred bool
 }
@@ -422,9 +422,9 @@ func WantsOf(m tool.Manifest) (w Wants) {
 		w.Exec = w.Exec || c.Exec != ""
 		w.Store = w.Store || c.Store
 		reads, reaches = reads || c.Store && c.Files != tool.FilesNone, reaches || c.Store && c.Network != tool.NetworkNone
-		w.Sends = w.Sends || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
+		w.CanSendFiles = w.CanSendFiles || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
 	}
-	w.Sends = w.Sends || reads && reaches
+	w.CanSendFiles = w.CanSendFiles || reads && reaches
 	slices.Sort(w.Hosts)
 	w.Hosts = slices.Compact(w.Hosts)
 	return w
@@ -463,13 +463,13 @@ func (w Wants) String() string {
 	case out == nil:
 		return "nothing: it only computes"
 	case w.Inferred:
-		return "it does not say what; its imports could use: " + strings.Join(w.Could(), ", ")
+		return "it does not say what; its imports could use: " + strings.Join(w.InferredAccess(), ", ")
 	}
 	return strings.Join(out, "; ")
 }
 
-// Could are the things that a module could use which does not say what it wants.
-func (w Wants) Could() (out []string) {
+// InferredAccess are the things that a module could use which does not say what it wants.
+func (w Wants) InferredAccess() (out []string) {
 	if w.Files != tool.FilesNone {
 		out = append(out, "files")
 	}
@@ -479,19 +479,19 @@ func (w Wants) Could() (out []string) {
 	return out
 }
 
-// Gift is what a yes gives a module: the hosts and secrets that it names, the files of
+// DefaultAllowance is what a yes gives a module: the hosts and secrets that it names, the files of
 // the workspace if it asks for files, a store, and commands, which are asked about one by
 // one.
 // One that takes the place of another has the directories that this had, and where it
 // names no host, its hosts. One that does not say what it wants gets nothing.
-func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
+func (w Wants) DefaultAllowance(work string, was *store.Record) tool.Allowance {
 	if w.Inferred {
 		return tool.Allowance{}
 	}
 	var had tool.Allowance
 	switch {
 	case was != nil:
-		had = AllowedTo(*was)
+		had = TotalAllowance(*was)
 	case w.Files == tool.FilesRead:
 		had.Read = []string{work}
 	case w.Files == tool.FilesWrite:
@@ -510,9 +510,9 @@ func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
 	return out.With(tool.Allowance{}) // each thing once
 }
 
-// Covers says what of an allowance a module does not ask for, and so what would mean
+// CheckAllowance says what of an allowance a module does not ask for, and so what would mean
 // nothing; nil: it asks for all of it.
-func (w Wants) Covers(a tool.Allowance) error {
+func (w Wants) CheckAllowance(a tool.Allowance) error {
 	for _, s := range a.Secrets {
 		if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.Name == s }) {
 			return fmt.Errorf("does not ask for the secret %s", s)
@@ -543,7 +543,7 @@ func Find(records []store.Record, name string, p *Project) (i int, inner string,
 	mod, inner, _ := strings.Cut(name, ":")
 	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })
 	if i < 0 || p.replaces(records, records[i]) {
-		i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == p.Work })
+		i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == p.Workspace })
 	}
 	if i < 0 {
 		return -1, "", fmt.Errorf("%w %.80q", errNoModule, mod)

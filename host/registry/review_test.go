@@ -60,29 +60,29 @@ func TestNothingComesBackThatWasTakenBackMeanwhile(t *testing.T) {
 		q    Request
 		keep func(*Reviewer, *Review) error
 	}{
-		{"of the person", Request{}, func(r *Reviewer, v *Review) error { return Keep(r.Store, v) }},
+		{"of the person", Request{}, func(r *Reviewer, v *Review) error { return Save(r.Store, v) }},
 		{"of a project", Request{Project: work}, func(r *Reviewer, v *Review) error {
-			return KeepProject(r.Store, &Project{Work: work}, []*Review{v})
+			return SaveProject(r.Store, &Project{Workspace: work}, []*Review{v})
 		}},
 	} {
 		for _, meanwhile := range []struct {
 			it string
 			do func(*store.Record)
 		}{
-			{"revoked", func(r *store.Record) { r.Allowed = nil }},
-			{"granted more", func(r *store.Record) { r.Allowed[""] = tool.Allowance{Write: []string{"/data"}} }},
+			{"revoked", func(r *store.Record) { r.Allowances = nil }},
+			{"granted more", func(r *store.Record) { r.Allowances[""] = tool.Allowance{Write: []string{"/data"}} }},
 			{"one tool off", func(r *store.Record) { r.OffTools = []string{"count"} }},
 		} {
 			t.Run(c.it+", "+meanwhile.it, func(t *testing.T) {
 				r := newReviewer(t)
 				first := r.must(t, c.q, code("count", "1.0.0"))
-				first.Record.Allowed = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
+				first.Record.Allowances = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
 				if err := c.keep(r, first); err != nil {
 					t.Fatal(err)
 				}
 				again := r.must(t, c.q, code("count", "1.0.0"))
-				if len(again.Record.Allowed) != 1 {
-					t.Fatalf("the same module loses what it was allowed: %+v", again.Record.Allowed)
+				if len(again.Record.Allowances) != 1 {
+					t.Fatalf("the same module loses what it was allowed: %+v", again.Record.Allowances)
 				}
 				if err := r.Store.Change(nil, func(records []store.Record) ([]store.Record, error) {
 					meanwhile.do(&records[0])
@@ -112,10 +112,10 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = r.TakeSystem(t.Context(), files, os.ReadFile); err != nil {
+		if _, err = r.SyncSystem(t.Context(), files, os.ReadFile); err != nil {
 			t.Fatal(err)
 		}
-		modules, err := Modules(r.Store, Here{Project: &Project{}, System: files, Trust: r.Trust})
+		modules, err := Modules(r.Store, Scope{Project: &Project{}, System: files, Trust: r.Trust})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,8 +164,8 @@ func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
 	}{
 		{"the first start", func() {}, 3, "bad closed second"},
 		{"the second start", func() {}, 0, "bad closed second"},
-		{"a start that looks again", func() { r.Again = true }, 2, "bad closed second"},
-		{"the start after it", func() { r.Again = false }, 0, "bad closed second"},
+		{"a start that looks again", func() { r.RetryRefused = true }, 2, "bad closed second"},
+		{"the start after it", func() { r.RetryRefused = false }, 0, "bad closed second"},
 		{"a start after one was changed", func() { write("bad.wasm", code("mended", "1.0.0")) }, 2, "closed second"},
 		{"the start after that", func() {}, 0, "closed second"},
 		{"a start after what it could not read became readable", func() { closed = nil }, 1, "second"},
@@ -178,7 +178,7 @@ func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes, err := r.TakeSystem(t.Context(), files, func(path string) ([]byte, error) {
+		notes, err := r.SyncSystem(t.Context(), files, func(path string) ([]byte, error) {
 			if filepath.Base(path) == "closed.wasm" && closed != nil {
 				return nil, closed
 			}
@@ -216,16 +216,16 @@ func TestWhoWasThereFirstHasTheName(t *testing.T) {
 		{"a newer version of the first one", of("a_b", "c", "1.0.1"), "a_b"},
 		{"a newer version of the other one", of("a", "b_c", "1.0.1"), "a_b"},
 	} {
-		if err := Keep(r.Store, r.must(t, Request{}, step.code)); err != nil {
+		if err := Save(r.Store, r.must(t, Request{}, step.code)); err != nil {
 			t.Fatal(err)
 		}
-		modules, err := Modules(r.Store, Here{Project: &Project{}, Trust: r.Trust})
+		modules, err := Modules(r.Store, Scope{Project: &Project{}, Trust: r.Trust})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var has []string
-		for _, m := range Settle(modules) {
-			if m.Tools[0].Off == "" {
+		for _, m := range ResolveNames(modules) {
+			if m.Tools[0].OffReason == "" {
 				has = append(has, m.Record.Name)
 			}
 		}
@@ -240,11 +240,11 @@ func TestWhoWasThereFirstHasTheName(t *testing.T) {
 func TestWhatOfTheStoreALockfileMeans(t *testing.T) {
 	r := newReviewer(t)
 	for name, source := range map[string]string{"remote": "oci://r.example/tools/x:1", "near": "/made/near.wasm"} {
-		review := r.must(t, Request{As: name}, code(name, "1.0.0"))
+		review := r.must(t, Request{Name: name}, code(name, "1.0.0"))
 		if review.Record.Source = source; name == "remote" {
 			review.Record.Repository, review.Record.ManifestDigest = "r.example/tools/x", "sha256:"+tool.SHA256(nil)
 		}
-		if err := Keep(r.Store, review); err != nil {
+		if err := Save(r.Store, review); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,16 +254,16 @@ func TestWhatOfTheStoreALockfileMeans(t *testing.T) {
 		m  lock.Module
 		ok bool
 	}{
-		{"the same repository, by its digest", lock.Module{Source: "oci://r.example/tools/x@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, true},
-		{"another repository", lock.Module{Source: "oci://r.example/tools/y@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
-		{"another host", lock.Module{Source: "oci://evil.example/tools/x@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
-		{"a download of what came from a registry", lock.Module{Source: "https://r.example/tools/x", Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"the same repository, by its digest", lock.Module{Source: "oci://r.example/tools/x@sha256:" + tool.SHA256(nil), ManifestDigest: "sha256:" + tool.SHA256(nil), Digest: remote}, true},
+		{"another repository", lock.Module{Source: "oci://r.example/tools/y@sha256:" + tool.SHA256(nil), ManifestDigest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"another host", lock.Module{Source: "oci://evil.example/tools/x@sha256:" + tool.SHA256(nil), ManifestDigest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"a download of what came from a registry", lock.Module{Source: "https://r.example/tools/x", ManifestDigest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
 		{"another manifest", lock.Module{Source: "oci://r.example/tools/x:1", Digest: remote}, false},
 		{"a repository of what came as a file", lock.Module{Source: "oci://r.example/tools/x:1", Digest: near}, false},
 		{"a file of the project that the person has from elsewhere", lock.Module{Source: "tools/near.wasm", Digest: near}, true},
 		{"other bytes", lock.Module{Source: "tools/near.wasm", Digest: tool.SHA256(nil)}, false},
 	} {
-		if found, ok := Stored(r.Store, c.m); ok != c.ok || ok && found.Source != c.m.Source {
+		if found, ok := CandidateFromStore(r.Store, c.m); ok != c.ok || ok && found.Source != c.m.Source {
 			t.Errorf("%s: it is the same: %v", c.it, ok)
 		}
 	}
@@ -397,12 +397,12 @@ func TestWhatKeepsWhatWasAllowed(t *testing.T) {
 			}
 			is := was
 			c.do(&is)
-			if got := (&Review{Was: &was, Record: is}).Keeps(); got != c.keeps {
+			if got := (&Review{Previous: &was, Record: is}).KeepsAllowance(); got != c.keeps {
 				t.Errorf("keeps: %v", got)
 			}
 		})
 	}
-	if (&Review{Record: was}).Keeps() {
+	if (&Review{Record: was}).KeepsAllowance() {
 		t.Error("a new module keeps something")
 	}
 }
@@ -444,17 +444,17 @@ func TestAStoreIsAWayFromOneToolToAnother(t *testing.T) {
 		for _, caps := range c.tools {
 			m.Tools = append(m.Tools, tool.Spec{Capabilities: caps})
 		}
-		if w := WantsOf(m); w.Sends != c.sends || w.String() != c.words || w.Nothing() {
+		if w := WantsOf(m); w.CanSendFiles != c.sends || w.String() != c.words || w.Nothing() {
 			t.Errorf("%s: %+v, %q", what, w, w.String())
 		}
 	}
-	if err := (Wants{}).Covers(tool.Allowance{Store: true}); err == nil {
+	if err := (Wants{}).CheckAllowance(tool.Allowance{Store: true}); err == nil {
 		t.Error("a store can be given to who does not ask for one")
 	}
 }
 
 func TestWhatAYesGives(t *testing.T) {
-	had := &store.Record{Allowed: map[string]tool.Allowance{"": {Read: []string{"/r"}, Secrets: []string{"old"}}, "t": {Write: []string{"/w"}, Hosts: []string{"old.example"}, Exec: true}}}
+	had := &store.Record{Allowances: map[string]tool.Allowance{"": {Read: []string{"/r"}, Secrets: []string{"old"}}, "t": {Write: []string{"/w"}, Hosts: []string{"old.example"}, Exec: true}}}
 	named := Wants{Hosts: []string{"a.example"}, Secrets: []tool.Secret{{Name: "s"}}, Exec: true, Store: true}
 	for what, c := range map[string]struct {
 		wants Wants
@@ -471,11 +471,11 @@ func TestWhatAYesGives(t *testing.T) {
 		"the hosts of before for one that names none":                       {Wants{AnyHost: true}, had, tool.Allowance{Hosts: []string{"old.example"}}},
 		"no host for a new one that names none, which a person has to name": {Wants{AnyHost: true}, nil, tool.Allowance{}},
 	} {
-		got := c.wants.Gift("/work", c.was)
+		got := c.wants.DefaultAllowance("/work", c.was)
 		if !got.Equal(c.want) {
 			t.Errorf("%s: %+v, not %+v", what, got, c.want)
 		}
-		if err := c.wants.Covers(got); err != nil {
+		if err := c.wants.CheckAllowance(got); err != nil {
 			t.Errorf("%s: it %v", what, err)
 		}
 	}

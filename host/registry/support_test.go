@@ -234,7 +234,7 @@ func module(name, version, tools string, imports ...wasmtest.Import) []byte {
 // envelope is the signature over a module that is as it should be. A module of
 // which that cannot be said has the one of the honest.
 func (x *thing) envelope(code []byte) []byte {
-	m, err := x.w.sandbox.Describe(x.w.t.Context(), tool.ModuleOf("m", tool.OriginAdded, "m", code))
+	m, err := x.w.sandbox.Describe(x.w.t.Context(), tool.NewModule("m", tool.OriginAdded, "m", code))
 	if err != nil {
 		return x.w.honest("1.1.0").envelope(x.w.honest("1.1.0").module())
 	}
@@ -331,11 +331,11 @@ func (x *thing) add() error {
 	if x.local != nil {
 		x.local(c)
 	}
-	r, err := x.reviewer(digest, manifestDigest).Review(x.ctx, registry.Request{Candidate: c, As: x.as})
+	r, err := x.reviewer(digest, manifestDigest).Review(x.ctx, registry.Request{Candidate: c, Name: x.as})
 	if err != nil {
 		return err
 	}
-	return registry.Keep(x.w.store, r)
+	return registry.Save(x.w.store, r)
 }
 
 // addFile adds a module from a file, unsigned.
@@ -379,11 +379,11 @@ func same(a, b map[string]string) bool { return maps.Equal(a, b) }
 // names are the tools that are offered, of the modules that were added.
 func (w *world) names() (out []string) {
 	w.t.Helper()
-	added, err := registry.Modules(w.store, registry.Here{Project: &registry.Project{Work: w.t.TempDir()}, Trust: trust.Combine()})
+	added, err := registry.Modules(w.store, registry.Scope{Project: &registry.Project{Workspace: w.t.TempDir()}, Trust: trust.Combine()})
 	must(w.t, err)
-	for _, m := range registry.Settle(added) {
+	for _, m := range registry.ResolveNames(added) {
 		for _, t := range m.Tools {
-			if t.Off == "" {
+			if t.OffReason == "" {
 				out = append(out, t.Name+" "+m.Record.Manifest.Version)
 			}
 		}

@@ -56,16 +56,16 @@ func SystemFiles(dir string) ([]SystemFile, error) {
 	return out, nil
 }
 
-// elsewhere reports whether a module has the name of one that is in another file,
+// isNameTaken reports whether a module has the name of one that is in another file,
 // which was there first.
-func elsewhere(review *Review, files []SystemFile) bool {
-	was := review.Was
-	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.of(*was) })
+func isNameTaken(review *Review, files []SystemFile) bool {
+	was := review.Previous
+	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.isSourceOf(*was) })
 }
 
-func (f SystemFile) of(r store.Record) bool { return r.System && r.Source == f.Path }
+func (f SystemFile) isSourceOf(r store.Record) bool { return r.System && r.Source == f.Path }
 
-// TakeSystem takes over what is new or has changed in the administrator's folder,
+// SyncSystem takes over what is new or has changed in the administrator's folder,
 // and drops what has gone. Its modules are approved by being there, and may use
 // nothing before a person allows it. Read reads a file if nobody but the
 // administrator could have written it; see RATIONALE, "Why does the administrator's
@@ -73,21 +73,21 @@ func (f SystemFile) of(r store.Record) bool { return r.System && r.Source == f.P
 // which are left out. What was refused for what it is, is looked at again when a file
 // or a name has changed, and with Again: to ask a module what it holds can take a
 // second.
-func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func(path string) ([]byte, error)) (notes []string, err error) {
+func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func(path string) ([]byte, error)) (notes []string, err error) {
 	records, err := r.Store.Records()
 	if err != nil {
 		return nil, nil // it is said where the modules are listed
 	}
-	kept := r.Store.Refused()
+	kept := r.Store.Refusals()
 	known := kept.Notes
-	if r.Again || kept.State != stateOf(files, records) {
+	if r.RetryRefused || kept.State != stateOf(files, records) {
 		known = nil
 	}
 	isNew := func(f SystemFile) bool {
-		return known[f.Path] == "" && !slices.ContainsFunc(records, func(r store.Record) bool { return f.of(r) && r.Stamp == f.Stamp })
+		return known[f.Path] == "" && !slices.ContainsFunc(records, func(r store.Record) bool { return f.isSourceOf(r) && r.Stamp == f.Stamp })
 	}
 	gone := func(r store.Record) bool {
-		return r.System && !slices.ContainsFunc(files, func(f SystemFile) bool { return f.of(r) })
+		return r.System && !slices.ContainsFunc(files, func(f SystemFile) bool { return f.isSourceOf(r) })
 	}
 	if !slices.ContainsFunc(files, isNew) && !slices.ContainsFunc(records, gone) {
 		for _, f := range files {
@@ -118,18 +118,18 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		return nil, context.Cause(ctx)
 	}
 	var keep []*Review
-	refused := store.Refused{Notes: map[string]string{}}
+	refused := store.RefusalCache{Notes: map[string]string{}}
 	for i, review := range reviews {
 		path := files[i].Path
 		note := known[path]
 		switch {
 		case errs[i] != nil:
 			note = fmt.Sprintf("%s is not offered: %v", path, errs[i])
-		case review != nil && (slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }) || elsewhere(review, files)):
+		case review != nil && (slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }) || isNameTaken(review, files)):
 			note = fmt.Sprintf("%s is not offered: another module is called %s", path, review.Record.Name)
 		case review != nil:
-			if review.Was == nil {
-				review.Record.Since = now
+			if review.Previous == nil {
+				review.Record.FirstAdded = now
 			}
 			keep = append(keep, review)
 		}
@@ -143,7 +143,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		}
 	}
 	if len(keep) > 0 { // first: a file that has another name now takes the place of what it was
-		if err := Keep(r.Store, keep...); err != nil {
+		if err := Save(r.Store, keep...); err != nil {
 			return notes, err
 		}
 	}
@@ -155,7 +155,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		return notes, err
 	}
 	if refused.State = stateOf(files, records); !maps.Equal(refused.Notes, kept.Notes) || len(refused.Notes) > 0 && refused.State != kept.State {
-		err = r.Store.KeepRefused(refused)
+		err = r.Store.SaveRefusals(refused)
 	}
 	return notes, err
 }

@@ -48,7 +48,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	if err != nil {
 		return nil, err
 	}
-	if stage, err := l.s.stage(grant); stage != nil || err != nil {
+	if stage, err := l.s.newStage(grant); stage != nil || err != nil {
 		return nil, errors.Join(errors.New("a call that may write is not measured"), err)
 	}
 	start := time.Now()
@@ -69,7 +69,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	}
 	out, toolErr, err := c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), l.s.guest(inst, c, host), call)
 	endErr := host.End(inst.account.Charge)
-	result, err := judge(verdict{ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: l.s.opts.Redact, out: out, toolErr: toolErr, err: err})
+	result, err := judge(callOutcome{ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: l.s.opts.Redact, out: out, toolErr: toolErr, err: err})
 	err = errors.Join(endErr, err)
 	result.Usage.Start, result.Usage.Duration = start, time.Since(start)
 	switch {

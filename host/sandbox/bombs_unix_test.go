@@ -36,7 +36,7 @@ func TestBombs(t *testing.T) {
 }
 
 func explode(t *testing.T, large bool) {
-	box := newBox(t, sandbox.Options{Large: large})
+	box := newBox(t, sandbox.Options{AllowLarge: large})
 	if !*allBombs {
 		sandbox.SetLimits(box, 2*time.Second, 0, 0) // so that the one takes no longer
 	}

@@ -28,7 +28,7 @@ import (
 func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled int, log string) {
 	t.Helper()
 	logger, said := logBuffer()
-	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawn: jail.RunHelper, Logger: logger, Compiling: func(*tool.Module) { compiled++ }})
+	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawn: jail.RunHelper, Logger: logger, OnCompile: func(*tool.Module) { compiled++ }})
 	answer = output(t, granted(t, mod, ask{}).mustRun(t, box))
 	if err := box.Close(); err != nil {
 		t.Error(err)
@@ -323,7 +323,7 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 			code := codeFile(t, cache)
 			path := c.names(cache, code)
 			c.spoil(t, cache, code)
-			box := newBox(t, sandbox.Options{CacheDir: cache, Compiling: func(*tool.Module) { t.Error("it is compiled") }})
+			box := newBox(t, sandbox.Options{CacheDir: cache, OnCompile: func(*tool.Module) { t.Error("it is compiled") }})
 			j := granted(t, mod, a)
 			r, err := j.run(t.Context(), box)
 			if err == nil {
@@ -390,7 +390,7 @@ func TestManyCompileTheSameModule(t *testing.T) {
 	mod := probe(w.ToolOptions{})
 	t.Run("in one sandbox, once", func(t *testing.T) {
 		var compiled atomic.Int32
-		box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Compiling: func(*tool.Module) { compiled.Add(1) }})
+		box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), OnCompile: func(*tool.Module) { compiled.Add(1) }})
 		j := granted(t, mod, ask{})
 		var wg sync.WaitGroup
 		for range 8 {

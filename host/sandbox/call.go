@@ -19,7 +19,7 @@ import (
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
+func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -34,7 +34,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	host.Files = inst.files
 	defer func() {
 		// The query has ended by now, except in a panic of ours.
-		hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.Verify))
+		hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.VerifyReset))
 		s.watchIdle()
 	}()
 	var (
@@ -44,7 +44,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	)
 	if err == nil {
 		own := call
-		own.Tool = mod.Inner(call.Tool)
+		own.Tool = mod.UnprefixedName(call.Tool)
 		guest := s.guest(inst, c, host)
 		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
 		inst.returned, printed = err == nil, guest.Printed
@@ -63,27 +63,27 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	if _, ok := errors.AsType[runtime.Error](err); ok {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
-	result, err = judge(verdict{
+	result, err = judge(callOutcome{
 		ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: s.opts.Redact,
 		printed: printed, out: out, toolErr: toolErr, err: err,
 	})
 	hostErr = errors.Join(hostErr, err)
 	if inst.files != nil {
-		result = withRefused(result, toolErr != nil, inst.files.Refused())
+		result = addRefusals(result, toolErr != nil, inst.files.Refusals())
 	}
-	if host.Unknown != nil {
-		hostErr = errors.Join(hostErr, host.Unknown)
+	if host.HistoryErr != nil {
+		hostErr = errors.Join(hostErr, host.HistoryErr)
 	}
 	for _, note := range host.Notes {
 		result.AddNote(note)
 	}
-	result.Wrote = text(host.Wrote)
+	result.RawOutput = toValidUTF8(host.RawOutput)
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
 	result.Usage.Network = grant.Traffic()
 	result.Usage.FuelUsed = inst.account.Used()
 	if inst.memory != nil {
-		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.beside
+		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.hostBytes
 	}
 	return result, hostErr
 }

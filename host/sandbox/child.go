@@ -59,20 +59,20 @@ func newChildJob(bytes, workers int) childJob {
 	over := max(bytes-1<<20, 0)
 	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
 	cpu := cpuBase + time.Duration(perMiB(int(cpuPerMiB.Milliseconds())))*time.Millisecond
-	cpu = min(cpu.Round(time.Second), cpuMost) * slow
+	cpu = min(cpu.Round(time.Second), cpuMost) * raceFactor
 	return childJob{
 		workers: workers,
 		cpu:     cpu,
-		memory:  min(memoryBase+perMiB(memoryPerMiB), memoryMost) * slow,
+		memory:  min(memoryBase+perMiB(memoryPerMiB), memoryMost) * raceFactor,
 		file:    fileBase + perMiB(filePerMiB),
 		wall:    wallPerCPU * cpu,
 	}
 }
 
-// unhurried is the job for a module that is part of the program: under emulation
+// withLongTimeout is the job for a module that is part of the program: under emulation
 // honest code takes a hundred times as long, and no stranger wrote this. A child
 // that a fault of ours keeps at work ends some day.
-func (j childJob) unhurried() childJob {
+func (j childJob) withLongTimeout() childJob {
 	const day = 24 * time.Hour
 	j.cpu, j.wall = day, wallPerCPU*day
 	return j
@@ -144,7 +144,7 @@ func (j childJob) limit() error {
 // the only place where a module is compiled: in a child, or in this process if
 // the module is as trusted as the program.
 func compileInto(ctx context.Context, dir string, code []byte, workers int) (err error) {
-	defer contain(&err)
+	defer recoverPanic(&err)
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return err

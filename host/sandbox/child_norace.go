@@ -2,5 +2,5 @@
 
 package sandbox
 
-// slow is how much more a child may take.
-const slow = 1
+// raceFactor is how much more a child may take.
+const raceFactor = 1

@@ -103,7 +103,7 @@ func TestAnotherBuildUsesNoCodeOfThisOne(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	var compiled []string
 	for _, build := range []string{"1", "2", "1", "2"} {
-		box := newBox(t, sandbox.Options{CacheDir: dir, Build: build, Compiling: func(*tool.Module) { compiled = append(compiled, build) }})
+		box := newBox(t, sandbox.Options{CacheDir: dir, Build: build, OnCompile: func(*tool.Module) { compiled = append(compiled, build) }})
 		output(t, granted(t, probe(w.ToolOptions{}), ask{}).mustRun(t, box))
 	}
 	if !slices.Equal(compiled, []string{"1", "2"}) {

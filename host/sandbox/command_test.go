@@ -45,7 +45,7 @@ func saying(fd int32, text string, body ...[]byte) []byte {
 }
 
 func TestWhatACommandIsGiven(t *testing.T) {
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	for name, c := range map[string]struct {
 		code []byte
 		run  tool.Run
@@ -72,7 +72,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 func TestHowACommandEnds(t *testing.T) {
 	known := new(redact.Redactor)
 	known.Add("hunter2-hunter2")
-	box := newBox(t, sandbox.Options{Verify: true, Redact: known})
+	box := newBox(t, sandbox.Options{VerifyReset: true, Redact: known})
 	both := func(body ...[]byte) []byte {
 		return w.Command(slices.Concat(w.CmdPrint(1, w.CmdBase, 20), w.CmdPrint(2, w.CmdBase+20, 20), slices.Concat(body...)), nil,
 			w.Segment{Offset: w.CmdBase, Bytes: []byte("out: hunter2-hunter2err: hunter2-hunter2")})
@@ -170,7 +170,7 @@ func TestACommandBeginsAnew(t *testing.T) {
 			cache := filepath.Join(t.TempDir(), "cache")
 			mod := described(t, w.Command(body, nil, w.Segment{Offset: at, Bytes: []byte("0")}), tool.Run{})
 			for range 2 {
-				box := newBox(t, sandbox.Options{Verify: true, CacheDir: cache})
+				box := newBox(t, sandbox.Options{VerifyReset: true, CacheDir: cache})
 				for i := range 3 {
 					r := granted(t, mod, ask{}).mustRun(t, box)
 					if text := string(r.Output); r.Err == nil && text != `{"output":"1","exit_code":0}` || r.Err != nil && r.Err.Stdout != "1" {
@@ -241,7 +241,7 @@ func TestCommandsThatAreNotAdmitted(t *testing.T) {
 		"a variable that moves the guest": {described(t, good, tool.Run{Env: map[string]string{"PWD": "/"}}), "PWD"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) {
+			box := newBox(t, sandbox.Options{OnCompile: func(*tool.Module) {
 				if c.says != "more than files" {
 					t.Error("it is compiled")
 				}
@@ -310,8 +310,8 @@ func TestACommandOfTheSnapshotBefore(t *testing.T) {
 		box := newBox(t, sandbox.Options{CacheDir: cache})
 		for module, want := range map[string]string{"wasi_unstable": "code 59", "wasi_snapshot_preview1": "code 58"} {
 			mod := build(module)
-			if i, err := box.Inspect(t.Context(), mod); err != nil || i.Refused != nil || !slices.Equal(i.Missing, []string{"sock_open"}) {
-				t.Errorf("%s: it misses %q, %v, %v", module, i.Missing, i.Refused, err)
+			if i, err := box.Inspect(t.Context(), mod); err != nil || i.Refusal != nil || !slices.Equal(i.Missing, []string{"sock_open"}) {
+				t.Errorf("%s: it misses %q, %v, %v", module, i.Missing, i.Refusal, err)
 			}
 			failure(t, granted(t, mod, ask{}).mustRun(t, box), tool.CodeFailed, tool.InternalError, want)
 		}
@@ -384,7 +384,7 @@ func TestGoCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(code)
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	m, err := box.Describe(t.Context(), mod)
 	if err != nil || m.Tools[0].Name != "notes" || m.Tools[0].Capabilities.Files != tool.FilesWrite || !m.Inferred {
 		t.Fatalf("it is %+v, %v", m, err)

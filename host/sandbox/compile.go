@@ -54,15 +54,15 @@ var dialects = admit.Dialects{
 // traits are what calls of a module have to know of it beside its code.
 type traits struct {
 	Kind     wasm.ShapeKind
-	About    *tool.Manifest     `json:",omitempty"` // of the custom section of a module that is not native
-	Unstable bool               `json:",omitempty"` // it imports wasi_unstable, and not preview 1
-	Missing  []preview1.Missing `json:",omitempty"`
+	About    *tool.Manifest             `json:",omitempty"` // of the custom section of a module that is not native
+	Unstable bool                       `json:",omitempty"` // it imports wasi_unstable, and not preview 1
+	Missing  []preview1.MissingFunction `json:",omitempty"`
 }
 
 // traitsOf are those of a module that was admitted.
 func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	t := traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
-	section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
+	section, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection)
 	if !ok || a.Kind == wasm.Native {
 		return t, nil
 	}
@@ -71,27 +71,27 @@ func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	return t, err
 }
 
-// compiled is a module ready to be instantiated. Each has a runtime of its
+// compiledModule is a module ready to be instantiated. Each has a runtime of its
 // own, so that closing it frees everything. See RATIONALE, "Why a runtime for
 // each module?"
-type compiled struct {
+type compiledModule struct {
 	traits
 	dialect  dialect.Dialect
 	minBytes uint64 // of linear memory
-	unkept   error  // why it is not in the cache, if it should be
+	cacheErr error  // why it is not in the cache, if it should be
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
 
-	snap  *snapshot // what calls begin with; nil: each initialises its own instance
-	plain string    // why snap is nil
-	pool  pool
+	snap          *snapshot // what calls begin with; nil: each initialises its own instance
+	whyNoSnapshot string    // why snap is nil
+	pool          pool
 
-	keeping sync.WaitGroup // until it is in the cache
+	storing sync.WaitGroup // until it is in the cache
 }
 
-func (c *compiled) close() error {
-	c.keeping.Wait()
+func (c *compiledModule) close() error {
+	c.storing.Wait()
 	ctx := context.Background()
 	c.pool.close()
 	if c.snap != nil {
@@ -107,16 +107,16 @@ func (c *compiled) close() error {
 // cacheKey names an entry. Build stands for what admits modules: an entry is
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeOf(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeKeyParts(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
 }
 
-// codeOf is what the code of a module, and what its calls begin with, depends
+// codeKeyParts is what the code of a module, and what its calls begin with, depends
 // on beside the processor.
-func codeOf(digest string) []string {
+func codeKeyParts(digest string) []string {
 	return []string{
 		codecache.Layout, digest,
 		fmt.Sprint(fuel.Version, admit.MaxDepth, admit.MaxTableElements),
-		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
+		native.LinkedVersion(), fmt.Sprint(uint64(features), mapsNative),
 		runtime.GOOS, runtime.GOARCH,
 	}
 }
@@ -127,10 +127,10 @@ var mapsNative = native.Supported()
 // compile loads a module from the cache; what is not there is unpacked, or
 // admitted and compiled by a child, and put there. A cache that cannot be
 // trusted is an error; one that cannot be written to is done without.
-func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, err error) {
-	defer contain(&err) // this is a goroutine of its own, where a panic would end the process
+func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledModule, err error) {
+	defer recoverPanic(&err) // this is a goroutine of its own, where a panic would end the process
 	if s.opts.Interpreter {
-		return s.interpret(ctx, mod)
+		return s.prepareInterpreter(ctx, mod)
 	}
 	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if errors.Is(err, codecache.ErrUntrusted) {
@@ -138,31 +138,31 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, e
 	}
 	unkept := err
 	if err != nil {
-		s.notKept(mod, err)
+		s.warnNotCached(mod, err)
 	}
 	defer place.Close()
-	if c, err := s.loadKept(place, mod); c != nil || err != nil {
+	if c, err := s.loadCached(place, mod); c != nil || err != nil {
 		return c, err
 	}
-	kept := func(ready func(*codecache.Entry) (*compiled, error)) (*compiled, error) {
+	kept := func(ready func(*codecache.Entry) (*compiledModule, error)) (*compiledModule, error) {
 		if place != nil {
 			c, err := ready(place)
 			if !ioFailed(err) && !errors.Is(err, errChild) {
 				return c, err
 			}
-			s.notKept(mod, err)
+			s.warnNotCached(mod, err)
 			unkept = err
 		}
 		c, err := ready(nil)
 		if err == nil {
-			c.unkept = unkept
+			c.cacheErr = unkept
 		}
 		return c, err
 	}
 	if p, err := s.prebuilt(mod); p != nil || err != nil {
-		var c *compiled
+		var c *compiledModule
 		if err == nil {
-			c, err = kept(func(place *codecache.Entry) (*compiled, error) { return s.unpack(mod, p, place) })
+			c, err = kept(func(place *codecache.Entry) (*compiledModule, error) { return s.unpack(mod, p, place) })
 		}
 		if err == nil {
 			return c, nil
@@ -180,8 +180,8 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, e
 	if err != nil {
 		return nil, err
 	}
-	return s.timed(mod, func() (*compiled, error) {
-		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a.Code, t, place) })
+	return s.withCompileHooks(mod, func() (*compiledModule, error) {
+		return kept(func(place *codecache.Entry) (*compiledModule, error) { return s.build(ctx, mod, a.Code, t, place) })
 	})
 }
 
@@ -191,34 +191,34 @@ func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, e
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
 		asked := *mod
-		asked.Large = mod.Large || s.opts.Large || s.opts.Interpreter || s.keeps(mod)
+		asked.AllowLarge = mod.AllowLarge || s.opts.AllowLarge || s.opts.Interpreter || s.isCached(mod)
 		return admit.Check(&asked, dialects)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (s *Sandbox) notKept(mod *tool.Module, err error) {
+func (s *Sandbox) warnNotCached(mod *tool.Module, err error) {
 	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
 }
 
-// timed tells whoever wants to know that something is compiled, and how long
+// withCompileHooks tells whoever wants to know that something is compiled, and how long
 // that took.
-func (s *Sandbox) timed(mod *tool.Module, compile func() (*compiled, error)) (*compiled, error) {
-	if s.opts.Compiling != nil {
-		s.opts.Compiling(mod)
+func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledModule, error)) (*compiledModule, error) {
+	if s.opts.OnCompile != nil {
+		s.opts.OnCompile(mod)
 	}
 	start := time.Now()
 	c, err := compile()
-	if s.opts.Compiled != nil {
-		s.opts.Compiled(mod, time.Since(start), err)
+	if s.opts.OnCompiled != nil {
+		s.opts.OnCompiled(mod, time.Since(start), err)
 	}
 	return c, err
 }
 
-// loadKept loads a module that is in the cache. One that is not there, or is
+// loadCached loads a module that is in the cache. One that is not there, or is
 // damaged and so thrown away, is nil.
-func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled, error) {
+func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compiledModule, error) {
 	if place == nil {
 		return nil, nil
 	}
@@ -232,10 +232,10 @@ func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled,
 		defer kept.CloseNative()
 		var state *savedState
 		if state, err = parseState(kept); err == nil {
-			var c *compiled
-			if c, err = link(place.Dir(), kept, state.traits, state.Native); err == nil {
+			var c *compiledModule
+			if c, err = loadNative(place.Dir(), kept, state.traits, state.Native); err == nil {
 				c.snap = state.snapshot(kept.Image)
-				c.plain = state.Plain
+				c.whyNoSnapshot = state.Plain
 				return c, nil
 			}
 		}
@@ -243,7 +243,7 @@ func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled,
 	}
 	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
 	if err := place.Remove(); err != nil {
-		s.notKept(mod, err)
+		s.warnNotCached(mod, err)
 	}
 	return nil, nil
 }
@@ -254,7 +254,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	if mod.Bytes > admit.MaxBytes {
 		return nil // which is refused for everybody
 	}
-	if mod.Bytes > admit.LargeBytes && !s.opts.Large && !mod.Large {
+	if mod.Bytes > admit.LargeBytes && !s.opts.AllowLarge && !mod.AllowLarge {
 		return &admit.LargeError{RefusedError: admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it",
 			mod.Bytes, admit.LargeBytes>>20)}
 	}
@@ -267,7 +267,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 
 // build compiles a module in a new directory and loads it from there. The
 // directory goes to the cache, or away if there is none.
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiled, error) {
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
@@ -276,7 +276,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t tr
 	if err := os.WriteFile(filepath.Join(dir, codecache.ModuleFile), code, 0o600); err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx, mod, dir, code); err != nil {
+	if err := s.compileDir(ctx, mod, dir, code); err != nil {
 		return nil, err
 	}
 	// What the child has left is not believed: it has read what a stranger wrote.
@@ -294,21 +294,21 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t tr
 			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
 		}
 	}
-	c, err := link(dir, found, t, name)
+	c, err := loadNative(dir, found, t, name)
 	found.CloseNative() // where open files cannot be moved
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
 	var why error
 	if c.snap, why = s.newSnapshot(c, code); why != nil {
-		c.plain = printable([]byte(why.Error()))
+		c.whyNoSnapshot = printable([]byte(why.Error()))
 	}
 	if place == nil {
 		return c, nil
 	}
-	if err = s.keep(dir, name, c, why, place); err != nil {
-		s.notKept(mod, err)
-		c.unkept = err
+	if err = s.cacheModule(dir, name, c, why, place); err != nil {
+		s.warnNotCached(mod, err)
+		c.cacheErr = err
 	}
 	return c, nil
 }
@@ -343,17 +343,17 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 	return path.Base(theirs), found, err
 }
 
-// keep completes the directory of a module, of which the engine calls the code
+// cacheModule completes the directory of a module, of which the engine calls the code
 // by this name, and puts it into the cache. If the module has a snapshot it is
 // loaded ten times faster with its skeleton in its place. If it has none, why
 // tells the reason.
-func (s *Sandbox) keep(dir, name string, c *compiled, why error, place *codecache.Entry) error {
-	state := &savedState{traits: c.traits, Native: name, Plain: c.plain}
+func (s *Sandbox) cacheModule(dir, name string, c *compiledModule, why error, place *codecache.Entry) error {
+	state := &savedState{traits: c.traits, Native: name, Plain: c.whyNoSnapshot}
 	switch {
 	case why == nil:
 		if mapsNative { // the engine's own file it would not find by another module
 			var err error
-			if state.Native, err = shrink(filepath.Join(dir, codecache.ModuleFile)); err != nil {
+			if state.Native, err = replaceWithSkeleton(filepath.Join(dir, codecache.ModuleFile)); err != nil {
 				return err
 			}
 		}
@@ -365,7 +365,7 @@ func (s *Sandbox) keep(dir, name string, c *compiled, why error, place *codecach
 
 // store adds to a directory with a module and its native code what else has to
 // be in an entry, and makes it one.
-func (c *compiled) store(dir string, state *savedState, place *codecache.Entry) error {
+func (c *compiledModule) store(dir string, state *savedState, place *codecache.Entry) error {
 	if c.snap != nil {
 		if err := c.snap.save(state, dir); err != nil {
 			return err
@@ -385,9 +385,9 @@ func (c *compiled) store(dir string, state *savedState, place *codecache.Entry) 
 	return nil
 }
 
-// shrink makes a module its skeleton, and returns what the engine calls the
+// replaceWithSkeleton makes a module its skeleton, and returns what the engine calls the
 // code of that.
-func shrink(file string) (name string, _ error) {
+func replaceWithSkeleton(file string) (name string, _ error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
@@ -407,7 +407,7 @@ func shrink(file string) (name string, _ error) {
 // processor.
 func nameOf(code []byte) (string, error) {
 	ctx := context.Background()
-	engine, asked := native.Cache("", nil)
+	engine, asked := native.NewCache("", nil)
 	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(engine))
 	if _, err := findCode(rt, code); err != nil && asked() == "" {
 		return "", errors.Join(err, rt.Close(ctx), engine.Close(ctx))
@@ -415,16 +415,16 @@ func nameOf(code []byte) (string, error) {
 	return asked(), errors.Join(rt.Close(ctx), engine.Close(ctx))
 }
 
-// fill has a module compiled into the directory in which it lies.
-func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
+// compileDir has a module compiled into the directory in which it lies.
+func (s *Sandbox) compileDir(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
 		bytes := int(mod.Bytes)
-		if s.opts.Large || mod.Large { // its functions may take as much as those of a large module
+		if s.opts.AllowLarge || mod.AllowLarge { // its functions may take as much as those of a large module
 			bytes = max(bytes, admit.LargeBytes)
 		}
 		job := s.job(bytes, 2) // more workers would also need more memory
 		if mod.Origin == tool.OriginBuiltin {
-			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).unhurried()
+			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).withLongTimeout()
 		}
 		return s.spawn(ctx, mod, dir, job)
 	}
@@ -442,16 +442,16 @@ func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// link loads the native code of a module from a directory; in a file of ours it
+// loadNative loads the native code of a module from a directory; in a file of ours it
 // has this name.
-func link(dir string, found *codecache.Contents, t traits, name string) (_ *compiled, err error) {
+func loadNative(dir string, found *codecache.Contents, t traits, name string) (_ *compiledModule, err error) {
 	ctx := context.Background()
 	if dialects[t.Kind] == nil {
 		return nil, fmt.Errorf("it is of the kind %d, which does not run", t.Kind)
 	}
 	var engine wazero.CompilationCache
 	if mapsNative {
-		engine, _ = native.Cache(name, found.Native)
+		engine, _ = native.NewCache(name, found.Native)
 	} else if engine, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return nil, err
 	}
@@ -466,7 +466,7 @@ func link(dir string, found *codecache.Contents, t traits, name string) (_ *comp
 	if err := errors.Join(err, importErr); err != nil {
 		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
-	return &compiled{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+	return &compiledModule{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
 }
 
 // findCode has an engine load the code of a module from its cache. It compiles
@@ -482,9 +482,9 @@ func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
 	return module, err
 }
 
-// interpret makes a module ready for the interpreter. That is not done for
+// prepareInterpreter makes a module ready for the interpreter. That is not done for
 // modules of strangers.
-func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, error) {
+func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
 		return nil, err
@@ -493,7 +493,7 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 	if err != nil {
 		return nil, err
 	}
-	return s.timed(mod, func() (*compiled, error) {
+	return s.withCompileHooks(mod, func() (*compiledModule, error) {
 		rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
 		if err := provide(ctx, rt, t); err != nil {
 			return nil, errors.Join(err, rt.Close(ctx))
@@ -503,13 +503,13 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 			_ = rt.Close(ctx)
 			return nil, admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 		}
-		return &compiled{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
+		return &compiledModule{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, whyNoSnapshot: "the interpreter runs it"}, nil
 	})
 }
 
 // provide gives an engine all that a guest can import.
 func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
-	defer contain(&err)
+	defer recoverPanic(&err)
 	name := preview1.ModuleName
 	if t.Unstable {
 		name = preview1.UnstableName
@@ -533,15 +533,15 @@ func minMemory(m wazero.CompiledModule) uint64 {
 }
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {
-	defer contain(&err)
+	defer recoverPanic(&err)
 	// Of native code that is mapped the disk may be damaged, or the file cut off.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return rt.CompileModule(ctx, code)
 }
 
-// contain makes an error of a panic. The engine is large and works on what
+// recoverPanic makes an error of a panic. The engine is large and works on what
 // strangers wrote; it must not take the host with it.
-func contain(err *error) {
+func recoverPanic(err *error) {
 	if r := recover(); r != nil {
 		cause, ok := r.(error)
 		if !ok {

@@ -35,9 +35,9 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	}
 	var notes []string
 	check := sectionManifest
-	text, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
+	text, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection)
 	if !ok {
-		if text, notes, err = s.ask(ctx, mod, a); err != nil {
+		if text, notes, err = s.runDescribe(ctx, mod, a); err != nil {
 			return tool.Manifest{}, err
 		}
 		check = checkManifest
@@ -56,12 +56,12 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	text, _, err := s.ask(ctx, mod, a)
+	text, _, err := s.runDescribe(ctx, mod, a)
 	return text, err
 }
 
-// ask runs what of a module says what it is.
-func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (text []byte, notes []string, err error) {
+// runDescribe runs what of a module says what it is.
+func (s *Sandbox) runDescribe(ctx context.Context, mod *tool.Module, a *admit.Module) (text []byte, notes []string, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
 		return nil, nil, err
@@ -76,7 +76,7 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	defer inst.close()
 	if err == nil {
-		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), tool.NameOf(mod.Name), a.Facts)
+		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), tool.NameOf(mod.Name), a.Decoded)
 	}
 	var hostErr *hostError
 	var undescribed *dialect.UndescribedError
@@ -89,7 +89,7 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 		return nil, nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case errors.As(err, &undescribed):
 		return nil, nil, &admit.UndescribedError{RefusedError: admit.Refuse(mod, "%v", undescribed)}
-	case ctx.Err() != nil, late(err):
+	case ctx.Err() != nil, endedByDeadline(err):
 		return nil, nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
 	case broken:
 		return nil, nil, admit.Refuse(mod, "%v", fault)
@@ -99,7 +99,7 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 	return text, notes, nil
 }
 
-func names(missing []preview1.Missing) (out []string) {
+func names(missing []preview1.MissingFunction) (out []string) {
 	for _, f := range missing {
 		out = append(out, f.Name)
 	}
@@ -129,7 +129,7 @@ func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifes
 	if m.ABI != d.ABI() {
 		return m, admit.Refuse(mod, "its manifest is for the ABI %.80q; it is a module of %q", m.ABI, d.ABI())
 	}
-	if err := d.Holds(m, a.Facts); err != nil {
+	if err := d.CheckManifest(m, a.Decoded); err != nil {
 		return m, admit.Refuse(mod, "%v", err)
 	}
 	return m, nil

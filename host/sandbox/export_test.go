@@ -42,20 +42,20 @@ func Trim(s *Sandbox, passed time.Duration) { s.trim(time.Now().Add(passed)) }
 func Judge(err error) (tool.Result, error) {
 	ctx := context.Background()
 	inst := New(Options{}).newInstance(ctx, policy.Grant{}, policy.Limits{})
-	return judge(verdict{ctx: ctx, inst: inst, host: &hostmod.World{}, err: err})
+	return judge(callOutcome{ctx: ctx, inst: inst, host: &hostmod.World{}, err: err})
 }
 
 // SetGuests changes how many guests have a turn at the same time.
 func SetGuests(s *Sandbox, n int) { s.turns = meter.NewTurns(n) }
 
 // MemoryInUse is what all calls have together.
-func MemoryInUse(s *Sandbox) uint64 { return s.memory.Limit() - s.memory.Left() }
+func MemoryInUse(s *Sandbox) uint64 { return s.memoryBudget.Limit() - s.memoryBudget.Left() }
 
 // CompiledModules is how many modules the sandbox holds.
 func CompiledModules(s *Sandbox) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.compiled)
+	return len(s.modules)
 }
 
 // The stages of compiling, with bytes that are not admitted.
@@ -71,7 +71,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, &codecache.Contents{Code: code}, traits{Kind: wasm.Native}, "")
+	c, err := loadNative(dir, &codecache.Contents{Code: code}, traits{Kind: wasm.Native}, "")
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func Link(dir string, code []byte) error {
 // Limits are what the child that compiles so many bytes may take.
 func Limits(bytes int) (cpu time.Duration, memory, file uint64) {
 	j := newChildJob(bytes, 2)
-	return j.cpu / slow, j.memory / slow, j.file
+	return j.cpu / raceFactor, j.memory / raceFactor, j.file
 }
 
 // SetLimits changes what children may take, whatever they compile. 0 leaves a
@@ -96,7 +96,7 @@ func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
 }
 
 // SetInitTimeout changes what a module gets to initialise.
-func SetInitTimeout(s *Sandbox, d time.Duration) { s.initialise = d }
+func SetInitTimeout(s *Sandbox, d time.Duration) { s.initTimeout = d }
 
 // SetWall changes how long children may live.
 func SetWall(s *Sandbox, wall time.Duration) {
@@ -108,7 +108,7 @@ func SetWall(s *Sandbox, wall time.Duration) {
 }
 
 // Slow is how much more children may take under the race detector.
-const Slow = slow
+const Slow = raceFactor
 
 // Rewritten is the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
@@ -138,14 +138,14 @@ var CacheKey = cacheKey
 func Waiting(s *Sandbox, mod *tool.Module) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.compiled[mod.Digest]; e != nil {
+	if e := s.modules[mod.Digest]; e != nil {
 		return e.waiting
 	}
 	return 0
 }
 
 // SetMissingLimits says what this system cannot limit.
-func SetMissingLimits(s *Sandbox, missing string) { s.missing = missing }
+func SetMissingLimits(s *Sandbox, missing string) { s.missingLimits = missing }
 
 // Idle is how many instances of a module wait for a call.
 func Idle(s *Sandbox, mod *tool.Module) int {
@@ -183,7 +183,7 @@ func LinkAfter(dir string, happens func() error) error {
 	if err := happens(); err != nil {
 		return err
 	}
-	c, err := link(dir, found, state.traits, state.Native)
+	c, err := loadNative(dir, found, state.traits, state.Native)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (p *plugin) module(funcs map[string][]byte, edits ...func(*w.Builder)) *too
 		if rest, ok := strings.CutPrefix(name, "user:"); ok {
 			from, name = "extism:host/user", rest
 		}
-		sig, ok := extism.Dialect{}.Import(from, name)
+		sig, ok := extism.Dialect{}.ImportSignature(from, name)
 		if rest, old := strings.CutPrefix(name, "wasi_unstable:"); old {
 			from, name, sig.Results, ok = "wasi_unstable", rest, []byte{byte(w.I32)}, true
 		}
@@ -112,7 +112,7 @@ func loop(body []byte) []byte { return code(w.Loop(body, w.Br(0)), w.I32Const(0)
 func TestWhatBecomesOfHostilePlugins(t *testing.T) {
 	drop := func(body []byte) []byte { return code(body, w.Drop(), w.I32Const(0)) }
 	void := func(body []byte) []byte { return code(body, w.I32Const(0)) }
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	good := granted(t, one(func(p *plugin) []byte { return p.answer("fine") }), ask{})
 	for name, c := range map[string]struct {
 		body func(p *plugin) []byte
@@ -220,7 +220,7 @@ func TestThePluginsMemoryAndItsHostsAreOne(t *testing.T) {
 // What a plugin keeps in the memory of its host, or in its variables, is gone with the
 // call; what it asked for while it initialised is nowhere.
 func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	p := &plugin{}
 	mod := p.module(map[string][]byte{
 		"fill": code(p.call("var_set", p.put("name"), p.put("left")), p.answer("0123456789")),
@@ -243,7 +243,7 @@ func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
 // What initialises a plugin: of three ways the one that is there, and Haskell's behind
 // the reactor's. Each adds a digit to a number, which the tool returns.
 func TestHowAPluginIsInitialised(t *testing.T) {
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	digit := func(n int32) []byte {
 		return code(w.GlobalGet(0), w.I32Const(10), w.I32Mul(), w.I32Const(n), w.I32Add(), w.GlobalSet(0))
 	}
@@ -304,7 +304,7 @@ func (s *service) Fetch(_ context.Context, _ policy.Grant, req effect.Request) (
 
 func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 	s := &service{}
-	box := newBox(t, sandbox.Options{Services: effect.Services{HTTP: s}})
+	box := newBox(t, sandbox.Options{Services: effect.Set{HTTP: s}})
 	a := ask{caps: tool.Capabilities{Network: tool.NetworkHTTP}, network: []network.Rule{{Allow: true, Name: "a.example"}}}
 	for name, c := range map[string]struct {
 		body func(p *plugin) []byte
@@ -397,7 +397,7 @@ func TestDescribedPlugins(t *testing.T) {
 	spec := func(name, more string) string {
 		return `{"name":"` + name + `","description":"d","parameters":{"type":"object","properties":{"a":{"type":"string"}}}` + more + `}`
 	}
-	box := newBox(t, sandbox.Options{Services: effect.Services{Secrets: standIns{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Set{Secrets: standIns{}}})
 	key := tool.Secret{Name: "API_KEY", Hosts: []string{"a.example"}}
 	for name, c := range map[string]struct {
 		manifest, tool, args string
@@ -542,7 +542,7 @@ func TestPluginsThatListTheirTools(t *testing.T) {
 		"hyper-mcp:plugin@2": {"list_tools", "call_tool", `{"request":{"name":"greet","arguments":{"who":"you"}},"context":{"id":"call-1","_meta":{"progressToken":"call-1"}}}`},
 	} {
 		t.Run(abi, func(t *testing.T) {
-			box := newBox(t, sandbox.Options{Verify: true})
+			box := newBox(t, sandbox.Options{VerifyReset: true})
 			p := &plugin{}
 			mod := p.module(map[string][]byte{
 				c.list: p.answer(`{"tools":[{"name":"greet","description":"Greets.","inputSchema":{"type":"object","properties":{"who":{"type":"string"}}}},{"name":"not this"}]}`),

@@ -39,8 +39,8 @@ type hostError struct{ err error }
 func (e *hostError) Error() string { return e.err.Error() }
 func (e *hostError) Unwrap() error { return e.err }
 
-// verdict is everything that is known when a call has ended.
-type verdict struct {
+// callOutcome is everything that is known when a call has ended.
+type callOutcome struct {
 	ctx     context.Context
 	call    tool.Call
 	limits  policy.Limits
@@ -55,22 +55,22 @@ type verdict struct {
 
 // judge decides whose fault an end was: the guest's becomes a result that the
 // model can read, the host's an error. It is the only place that decides this.
-func judge(v verdict) (tool.Result, error) {
+func judge(v callOutcome) (tool.Result, error) {
 	var hostErr *hostError
 	switch {
 	case errors.As(v.err, &hostErr), errors.Is(v.err, hostmod.ErrPanic), errors.Is(v.err, preview1.ErrPanic):
 		return tool.Result{}, fmt.Errorf("run %s: %w", v.call.Tool, v.err)
 	case v.host.TimedOut != nil:
-		return commandTimedOut(v), nil
+		return commandTimeoutResult(v), nil
 	case errors.Is(v.err, meter.ErrExhausted):
-		return exhausted(v), nil
-	case v.err != nil && (v.ctx.Err() != nil || late(v.err)):
-		return stopped(v), nil
+		return outOfFuelResult(v), nil
+	case v.err != nil && (v.ctx.Err() != nil || endedByDeadline(v.err)):
+		return stoppedResult(v), nil
 	case v.err != nil:
-		return crashed(v), nil
+		return crashResult(v), nil
 	case v.toolErr != nil:
-		r := reported(v.toolErr, v.limits.OutputBytes)
-		if m, ok := starved(v); ok && r.Err.ExitCode != nil { // what allocators do then
+		r := toolErrorResult(v.toolErr, v.limits.OutputBytes)
+		if m, ok := outOfMemoryResult(v); ok && r.Err.ExitCode != nil { // what allocators do then
 			r.Err.Code, r.Err.Type, r.Err.Hint = m.Err.Code, m.Err.Type, m.Err.Hint
 			r.Err.Message = fmt.Sprintf("%s (%s)", m.Err.Message, r.Err.Message)
 		}
@@ -87,17 +87,17 @@ func judge(v verdict) (tool.Result, error) {
 	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes), Images: images, Note: v.redact.Text(note)}, nil
 }
 
-// late reports whether a guest was ended by its deadline. The engine has exit
+// endedByDeadline reports whether a guest was ended by its deadline. The engine has exit
 // codes that stand for that, with which a guest can end itself.
-func late(err error) bool {
+func endedByDeadline(err error) bool {
 	var exit *sys.ExitError
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &exit)
 }
 
-func commandTimedOut(v verdict) tool.Result {
+func commandTimeoutResult(v callOutcome) tool.Result {
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s; the command and all its children were killed",
 		v.call.Tool, v.limits.ExecTimeout)
-	r.Err.Stdout, r.Err.Stderr = text(v.host.TimedOut.Stdout), text(v.host.TimedOut.Stderr)
+	r.Err.Stdout, r.Err.Stderr = toValidUTF8(v.host.TimedOut.Stdout), toValidUTF8(v.host.TimedOut.Stderr)
 	r.Err.Hint = tool.Advise("run a shorter command; none may have more time")
 	if v.limits.ExecTimeout < v.limits.ExecTimeoutMax {
 		r.Err.Hint = tool.Advise("ask for more time with timeout_seconds (at most %d), or run a shorter command",
@@ -106,54 +106,54 @@ func commandTimedOut(v verdict) tool.Result {
 	return r
 }
 
-// stopped: the guest was ended because its time was up or nobody wanted its
+// stoppedResult: the guest was ended because its time was up or nobody wanted its
 // result any more.
-func stopped(v verdict) tool.Result {
+func stoppedResult(v callOutcome) tool.Result {
 	if cause := context.Cause(v.ctx); cause != nil && !errors.Is(cause, errTimeout) {
-		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.used(" after"))
+		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.fuelUsedText(" after"))
 	}
-	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
+	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.fuelUsedText(" and"))
 	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
-	r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout)))
+	r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.LimitHint(policy.TimeoutKey, uint64(v.limits.Timeout)))
 	return r
 }
 
-// used says what the guest had used when it was stopped, after a word.
-func (v verdict) used(word string) string {
+// fuelUsedText says what the guest had used when it was stopped, after a word.
+func (v callOutcome) fuelUsedText(word string) string {
 	if v.inst.account.Used() == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s %d units of fuel", word, v.inst.account.Used())
 }
 
-// exhausted: one of the budgets is used up.
-func exhausted(v verdict) tool.Result {
-	budget := v.inst.account.Empty()
+// outOfFuelResult: one of the budgets is used up.
+func outOfFuelResult(v callOutcome) tool.Result {
+	budget := v.inst.account.ExhaustedBudget()
 	whose := map[string]string{
-		meter.CallFuel:        "of a call",
+		meter.CallFuelKey:     "of a call",
 		policy.ToolFuelKey:    "of one tool in a session",
 		policy.SessionFuelKey: "of a session",
 	}[budget.Key()]
 	before := ""
 	advice := "narrow the call"
-	if budget.Key() != meter.CallFuel {
+	if budget.Key() != meter.CallFuelKey {
 		before, advice = ", most of which was used before", "start a new session"
 	}
 	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
 		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
 	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
-	r.Err.Hint = tool.Advise("%s", advice).And(v.host.Grant.Raise(budget.Key(), budget.Limit()))
+	r.Err.Hint = tool.Advise("%s", advice).And(v.host.Grant.LimitHint(budget.Key(), budget.Limit()))
 	return r
 }
 
-func crashed(v verdict) tool.Result {
+func crashResult(v callOutcome) tool.Result {
 	var (
 		start *memoryError
 		kept  *dialect.MemoryError
 		fault *abi.Fault
 		exit  *sys.ExitError
 	)
-	r, full := starved(v)
+	r, full := outOfMemoryResult(v)
 	switch {
 	case errors.As(v.err, &start):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s cannot run: %v", v.call.Tool, start)
@@ -161,10 +161,10 @@ func crashed(v verdict) tool.Result {
 		if start.key == policy.MemoryKey {
 			now = v.limits.MemoryBytes // also where less was mapped
 		}
-		r.Err.Hint = tool.Advise("call a module that needs less").And(v.host.Grant.Raise(start.key, now))
+		r.Err.Hint = tool.Advise("call a module that needs less").And(v.host.Grant.LimitHint(start.key, now))
 	case errors.As(v.err, &kept):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs %v", v.call.Tool, kept)
-		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(kept.Key, kept.Limit))
+		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.LimitHint(kept.Key, kept.Limit))
 	case full:
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
@@ -189,26 +189,26 @@ func crashed(v verdict) tool.Result {
 	return r
 }
 
-// starved returns the failure of a guest that was denied memory. ok is false if it was not.
-func starved(v verdict) (r tool.Result, ok bool) {
+// outOfMemoryResult returns the failure of a guest that was denied memory. ok is false if it was not.
+func outOfMemoryResult(v callOutcome) (r tool.Result, ok bool) {
 	memory := cmp.Or(v.inst.memory, &memory{})
 	switch {
-	case memory.denied:
+	case memory.overLimit:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
-		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes))
-	case memory.full:
+		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.LimitHint(policy.MemoryKey, v.limits.MemoryBytes))
+	case memory.overQuota:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
 			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
-		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit()))
+		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.LimitHint(memory.quota.Key(), memory.quota.Limit()))
 	default:
 		return r, false
 	}
 	return r, true
 }
 
-// reported turns the tool's own error into the envelope's.
-func reported(e *abi.ToolError, limit int) tool.Result {
+// toolErrorResult turns the tool's own error into the envelope's.
+func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	types := map[abi.ErrorCase]struct {
 		code tool.Code
 		typ  tool.ErrorType
@@ -227,7 +227,7 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 	switch {
 	case e.Native:
 		t.code, message = tool.CutCode(message, t.code)
-	case !t.code.OfHost(): // commands and plugins know no codes
+	case !t.code.FromHost(): // commands and plugins know no codes
 		t.code = tool.CodeFailed
 	}
 	if message == "" {
@@ -241,16 +241,16 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 	return r
 }
 
-// failedLoad tells a module that may not run, which the model can be told,
+// loadErrorResult tells a module that may not run, which the model can be told,
 // from a host that cannot read or compile.
-func failedLoad(ctx context.Context, name string, err error) (tool.Result, error) {
+func loadErrorResult(ctx context.Context, name string, err error) (tool.Result, error) {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	switch {
 	case ok:
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%s cannot run: %v", name, refused)
-		r.Err.Hint = tool.Do(tool.HintModule, "")
+		r.Err.Hint = tool.ActionHint(tool.HintModule, "")
 		if _, ok := errors.AsType[*admit.LargeError](err); ok {
-			r.Err.Hint = tool.Do(tool.HintLarge, "")
+			r.Err.Hint = tool.ActionHint(tool.HintLarge, "")
 		}
 		return r, nil
 	case ctx.Err() != nil:
@@ -259,7 +259,7 @@ func failedLoad(ctx context.Context, name string, err error) (tool.Result, error
 	return tool.Result{}, fmt.Errorf("run %s: %w", name, err)
 }
 
-func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+func toValidUTF8(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

@@ -45,7 +45,7 @@ func TestLargeFilesInLittleMemory(t *testing.T) {
 	if st, err := os.Stat(filepath.Join(dir, "large")); err != nil || st.Size() != 100*lines {
 		t.Fatalf("%v, %v", st.Size(), err)
 	}
-	box := newBox(t, sandbox.Options{Large: true, CacheDir: sharedCache})
+	box := newBox(t, sandbox.Options{AllowLarge: true, CacheDir: sharedCache})
 	call := func(name string, files tool.Files, args map[string]any, out any) {
 		t.Helper()
 		r := granted(t, module(code), ask{

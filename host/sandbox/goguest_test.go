@@ -55,7 +55,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
-	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Services{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int
@@ -209,13 +209,13 @@ func TestGoGuest(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer view.Close()
-			j.grant = j.grant.Keeping(view)
+			j.grant = j.grant.WithStore(view)
 			r := j.mustRun(t, box)
 			if r.Err != nil {
 				t.Fatal(r.Err)
 			}
 			if body, any := view.Changes("keep"); any {
-				stores.Fold(session.Seal(session.NewDraft(session.TypeCallKept, 0, 0, "", body), 1, time.Now(), [32]byte{}, [32]byte{}))
+				stores.Fold(session.Seal(session.NewDraft(session.TypeToolStoreChanges, 0, 0, "", body), 1, time.Now(), [32]byte{}, [32]byte{}))
 			}
 			if err := json.Unmarshal(r.Output, &out); err != nil {
 				t.Fatal(err)
@@ -320,9 +320,9 @@ func TestGoGuest(t *testing.T) {
 			"broken":        {caps: wants, name: "TOKEN", keeper: keeper{err: errors.New("the key is in /home/ada")}, refusal: "the person is told why", told: "/home/ada"},
 		} {
 			dir := t.TempDir()
-			services := effect.Services{Secrets: &c.keeper}
+			services := effect.Set{Secrets: &c.keeper}
 			if c.nobody {
-				services = effect.Services{}
+				services = effect.Set{}
 			}
 			box := newBox(t, sandbox.Options{Services: services, CacheDir: sharedCache})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})

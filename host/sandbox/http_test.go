@@ -54,7 +54,7 @@ func newFetcher(t *testing.T) *fetcher {
 		t.Fatal(err)
 	}
 	f := &fetcher{mod: module(code)}
-	f.box = newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Services{HTTP: httpFunc(
+	f.box = newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{HTTP: httpFunc(
 		func(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 			return f.service(ctx, grant, req)
 		})}})

@@ -13,17 +13,17 @@ import (
 
 // Inspection is what a file of WebAssembly is, as far as its bytes say.
 type Inspection struct {
-	Shape     wasm.Shape
-	Module    *wasm.Module    // nil: it is a component
-	Component *wasm.Component // nil: it is a core module
-	Main      *wasm.Module    // the largest core module of a component; nil: it has none
+	Shape         wasm.Shape
+	Module        *wasm.Module    // nil: it is a component
+	Component     *wasm.Component // nil: it is a core module
+	LargestModule *wasm.Module    // the largest core module of a component; nil: it has none
 	// Missing are the functions of WASI preview 1 that it imports and that there are
 	// not, each once.
 	Missing []string
 	// Manifest is that of its custom section; nil: there is none, or it is none.
 	Manifest *tool.Manifest
-	// Refused says why it does not run here, as a [admit.RefusedError]; nil: it does.
-	Refused error
+	// Refusal says why it does not run here, as a [admit.RefusedError]; nil: it does.
+	Refusal error
 }
 
 // Inspect says what a module is without compiling or running anything of it. An error
@@ -34,16 +34,16 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 		return i, err
 	}
 	a, err := s.admit(ctx, mod)
-	if i.Refused = err; err == nil && !s.keeps(mod) {
-		i.Refused = s.mayCompile(mod)
+	if i.Refusal = err; err == nil && !s.isCached(mod) {
+		i.Refusal = s.mayCompile(mod)
 	}
-	if _, ok := errors.AsType[*admit.RefusedError](i.Refused); i.Refused != nil && !ok {
-		return i, i.Refused
+	if _, ok := errors.AsType[*admit.RefusedError](i.Refusal); i.Refusal != nil && !ok {
+		return i, i.Refusal
 	}
 	if i.Module == nil {
 		return i, nil
 	}
-	_, missing, _ := admit.WASI(i.Module) // the error is that of admission
+	_, missing, _ := admit.WASIImports(i.Module) // the error is that of admission
 	i.Missing = names(missing)
 	text, ok := wasm.CustomSection(i.Module, wasm.ManifestSection)
 	if !ok {
@@ -52,20 +52,20 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	if m, err := tool.ParseManifest(text); err == nil {
 		i.Manifest = &m
 	}
-	if i.Refused == nil {
-		_, i.Refused = sectionManifest(mod, a, text)
+	if i.Refusal == nil {
+		_, i.Refusal = sectionManifest(mod, a, text)
 	}
 	return i, nil
 }
 
-// keeps reports whether the native code of a module lies in the cache.
-func (s *Sandbox) keeps(mod *tool.Module) bool {
+// isCached reports whether the native code of a module lies in the cache.
+func (s *Sandbox) isCached(mod *tool.Module) bool {
 	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if err != nil || place == nil {
 		return false
 	}
 	defer place.Close()
-	return place.Has()
+	return place.Exists()
 }
 
 // identify reads a file and tells what it is.
@@ -84,7 +84,7 @@ func identify(mod *tool.Module) (i Inspection, _ error) {
 	case errors.Is(err, wasm.ErrComponent):
 		if i.Component, err = wasm.DecodeComponent(code); err == nil {
 			i.Shape = wasm.ClassifyComponent(i.Component)
-			i.Main, _ = i.Component.Main()
+			i.LargestModule, _ = i.Component.LargestModule()
 		}
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func TestInspectSaysWhatAFileIsAndRunsNothing(t *testing.T) {
 		"one of another version": {w.Tool(w.ToolOptions{Version: "0.2.0"}), wasm.Incompatible, 1, nil, "0.2.0", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
+			box := newBox(t, sandbox.Options{OnCompile: func(*tool.Module) { t.Error("it is compiled") }})
 			got, err := box.Inspect(t.Context(), module(c.code))
 			if err != nil {
 				t.Fatal(err)
@@ -64,11 +64,11 @@ func TestInspectSaysWhatAFileIsAndRunsNothing(t *testing.T) {
 			if got.Shape.Kind != c.kind || tools != c.tools || !slices.Equal(got.Missing, c.missing) || (got.Module == nil) == (got.Component == nil) {
 				t.Errorf("it is %s with %d tools, without %q", got.Shape, tools, got.Missing)
 			}
-			if (got.Refused == nil) != (c.refused == "") || got.Refused != nil && !strings.Contains(got.Refused.Error(), c.refused) {
-				t.Errorf("refused: %v, want %q", got.Refused, c.refused)
+			if (got.Refusal == nil) != (c.refused == "") || got.Refusal != nil && !strings.Contains(got.Refusal.Error(), c.refused) {
+				t.Errorf("refused: %v, want %q", got.Refusal, c.refused)
 			}
-			if kind, ok := errors.AsType[*admit.KindError](got.Refused); ok != c.other || ok && kind.Shape.Kind != c.kind {
-				t.Errorf("refused as a kind: %v", got.Refused)
+			if kind, ok := errors.AsType[*admit.KindError](got.Refusal); ok != c.other || ok && kind.Shape.Kind != c.kind {
+				t.Errorf("refused as a kind: %v", got.Refusal)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ type instance struct {
 	slot    *slot           // nil if it is used for this call only
 	files   *wasi.FS        // what is granted; closed with world
 	world   *preview1.World // what it reaches through WASI
-	output  *capped         // stdout and stderr together
+	output  *cappedBuffer   // stdout and stderr together
 	account *meter.Account  // of fuel; connected to mod once that exists
 
 	returned bool // the call has ended as it should
@@ -35,15 +35,15 @@ type instance struct {
 
 func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits policy.Limits) *instance {
 	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
-	account.Under(s.turns)
-	return &instance{output: &capped{limit: limits.LogBytes, clean: s.opts.Redact.Stream()}, account: account}
+	account.UseTurns(s.turns)
+	return &instance{output: &cappedBuffer{limit: limits.LogBytes, clean: s.opts.Redact.Stream()}, account: account}
 }
 
 // open makes a guest that sees the mounts and nothing else: no environment, no
 // arguments, no network, an empty standard input. ctx bounds its whole life,
 // its sleeps included. It begins as the module's snapshot or, without one, is
 // initialised now. The instance is half-made where there is an error.
-func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits, set *stage.Set) (inst *instance, err error) {
+func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Grant, limits policy.Limits, set *stage.Set) (inst *instance, err error) {
 	inst = s.newInstance(ctx, grant, limits)
 	snap, size := c.snap, c.minBytes
 	if snap != nil {
@@ -72,7 +72,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 	if err := inst.openWorld(grant, set); err != nil || snap == nil {
 		return inst, err
 	}
-	sl := c.pool.take(limits.MemoryBytes)
+	sl := c.pool.get(limits.MemoryBytes)
 	if sl == nil {
 		if sl, err = s.newSlot(ctx, c, snap, limits.MemoryBytes); err != nil {
 			return inst, err
@@ -90,27 +90,27 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 // openWorld opens what the call is granted. What it writes goes to the set, if
 // there is one.
 func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
-	opts := &wasi.Options{Stage: set, Paths: grant.Paths()}
-	opts.Limits.Fuel = i.account.Charge
+	opts := &wasi.Options{Stage: set, ReadableSpecial: grant.OpenedSecrets()}
+	opts.Limits.Charge = i.account.Charge
 	fs, err := wasi.New(grant.Mounts(), grant.Masked(), opts)
 	if err != nil {
 		return &hostError{err}
 	}
 	i.files = fs
 	i.world = preview1.New(&preview1.Options{
-		FS:     fs,
-		Stdout: i.output,
-		Stderr: i.output,
-		Charge: i.account.Charge,
-		Check:  i.account.Check,
-		Away:   i.account.Away,
+		FS:          fs,
+		Stdout:      i.output,
+		Stderr:      i.output,
+		Charge:      i.account.Charge,
+		MustEnd:     i.account.Check,
+		WithoutTurn: i.account.WithoutTurn,
 	})
 	return nil
 }
 
 // instantiate gives an instance a module of its own, which has not run yet.
-func (s *Sandbox) instantiate(ctx context.Context, c *compiled, inst *instance, limit uint64) (err error) {
-	if inst.memory, err = newMemory(limit, nil, s.memory); err != nil {
+func (s *Sandbox) instantiate(ctx context.Context, c *compiledModule, inst *instance, limit uint64) (err error) {
+	if inst.memory, err = newMemory(limit, nil, s.memoryBudget); err != nil {
 		return &hostError{err}
 	}
 	if err := inst.memory.begin(c.minBytes); err != nil {
@@ -136,9 +136,9 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 			looks()
 			return time.Second
 		},
-		Charge: i.account.Charge,
-		Check:  i.account.Check,
-		Away:   i.account.Away,
+		Charge:      i.account.Charge,
+		MustEnd:     i.account.Check,
+		WithoutTurn: i.account.WithoutTurn,
 	})
 }
 
@@ -146,7 +146,7 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 // call, not even for one that led here.
 func (i *instance) initialize(ctx context.Context, starts []dialect.Start) error {
 	ctx = i.context(hostmod.WithWorld(ctx, nil))
-	defer i.account.Rest()
+	defer i.account.ReleaseTurn()
 	for _, start := range append([]dialect.Start{{Export: fuel.ExportStart}}, starts...) {
 		if f := i.mod.ExportedFunction(start.Export); f != nil {
 			if _, err := f.Call(ctx, start.Params...); err != nil {
@@ -160,8 +160,8 @@ func (i *instance) initialize(ctx context.Context, starts []dialect.Start) error
 	return nil
 }
 
-func instantiateModule(ctx context.Context, c *compiled, m *memory) (_ api.Module, err error) {
-	defer contain(&err)
+func instantiateModule(ctx context.Context, c *compiledModule, m *memory) (_ api.Module, err error) {
+	defer recoverPanic(&err)
 	config := wazero.NewModuleConfig().
 		WithName("").
 		WithStartFunctions() // initialize runs them, under the same eyes as everything else
@@ -184,15 +184,15 @@ func (i *instance) close() {
 
 // context returns a context for calls into the instance.
 func (i *instance) context(ctx context.Context) context.Context {
-	return preview1.With(meter.With(ctx, i.account), i.world)
+	return preview1.WithWorld(meter.With(ctx, i.account), i.world)
 }
 
 // guest is an instance of a module as its dialect sees it. What it reaches beside WASI
 // is nothing if host is nil.
-func (s *Sandbox) guest(i *instance, c *compiled, host *hostmod.World) *dialect.Guest {
+func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *dialect.Guest {
 	g := &dialect.Guest{
-		Module: i.mod, About: c.About, WASI: i.world, Host: host, Account: i.account,
-		Limits: policy.DefaultLimits(), Keep: i.memory.keep, Log: i.output,
+		Module: i.mod, Manifest: c.About, WASI: i.world, Host: host, Account: i.account,
+		Limits: policy.DefaultLimits(), ReserveHostBytes: i.memory.reserveHostBytes, Log: i.output,
 	}
 	if host != nil {
 		g.Redact, g.Limits = host.Redact, host.Grant.Limits()
@@ -200,27 +200,27 @@ func (s *Sandbox) guest(i *instance, c *compiled, host *hostmod.World) *dialect.
 	return g
 }
 
-// capped keeps the first bytes that are written to it, without secrets, and
+// cappedBuffer keeps the first bytes that are written to it, without secrets, and
 // drops the rest.
-type capped struct {
+type cappedBuffer struct {
 	limit int
 	clean func(piece string, last bool) string
 	buf   bytes.Buffer
 }
 
-func (c *capped) Write(p []byte) (int, error) {
+func (c *cappedBuffer) Write(p []byte) (int, error) {
 	if c.buf.Len() < c.limit { // else nobody looks at it
-		c.keep(c.clean(string(p), false))
+		c.add(c.clean(string(p), false))
 	}
 	return len(p), nil
 }
 
-func (c *capped) keep(text string) {
+func (c *cappedBuffer) add(text string) {
 	c.buf.WriteString(text[:min(c.limit-c.buf.Len(), len(text))])
 }
 
 // text is what was kept; the guest writes no more.
-func (c *capped) text() string {
-	c.keep(c.clean("", true))
-	return text(c.buf.Bytes())
+func (c *cappedBuffer) text() string {
+	c.add(c.clean("", true))
+	return toValidUTF8(c.buf.Bytes())
 }

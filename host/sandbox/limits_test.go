@@ -40,7 +40,7 @@ func TestEveryBudgetEndsACall(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			j := granted(t, spins, ask{limits: c.limits})
-			j.grant = j.grant.Drawing(c.budgets...)
+			j.grant = j.grant.WithBudgets(c.budgets...)
 			r := j.mustRun(t, box)
 			failure(t, r, tool.CodeFuel, tool.InternalError, "raise "+key+" ")
 			for _, says := range []string{strconv.FormatUint(r.Usage.FuelUsed, 10), strconv.Itoa(limit)} {
@@ -62,7 +62,7 @@ func TestASharedBudgetPaysWhatWasUsed(t *testing.T) {
 	var used uint64
 	for range 3 {
 		j := granted(t, mod, ask{})
-		j.grant = j.grant.Drawing(budget)
+		j.grant = j.grant.WithBudgets(budget)
 		r := j.mustRun(t, box)
 		output(t, r)
 		used += r.Usage.FuelUsed

@@ -9,12 +9,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// entry is a module that is compiled, or being compiled.
-type entry struct {
+// moduleEntry is a module that is compiled, or being compiled.
+type moduleEntry struct {
 	stop    context.CancelCauseFunc
 	waiting int           // callers; guarded by Sandbox.mu
 	done    chan struct{} // closed when the next two are set
-	c       *compiled
+	c       *compiledModule
 	err     error
 }
 
@@ -25,8 +25,8 @@ var errUnwanted = errors.New("nobody waits for the module any more")
 // [admit.RefusedError].
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
-	if err == nil && c.unkept != nil {
-		err = fmt.Errorf("module %s compiles, but what became of it cannot be kept: %w", mod.Name, c.unkept)
+	if err == nil && c.cacheErr != nil {
+		err = fmt.Errorf("module %s compiles, but what became of it cannot be kept: %w", mod.Name, c.cacheErr)
 	}
 	return err
 }
@@ -36,7 +36,7 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 func (s *Sandbox) Ready(mod *tool.Module) bool {
 	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
 		defer c.Close()
-		if c.Has() {
+		if c.Exists() {
 			return true
 		}
 	}
@@ -44,41 +44,41 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 	return p != nil && err == nil
 }
 
-// Expect begins to load a built-in module with native code of the program's own that will
+// Preload begins to load a built-in module with native code of the program's own that will
 // probably be called soon, so that its call need not wait for that. Nothing of it runs. What
 // others wrote is not touched before a call of it is granted.
-func (s *Sandbox) Expect(mod *tool.Module) {
+func (s *Sandbox) Preload(mod *tool.Module) {
 	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.compiled != nil && s.compiled[mod.Digest] == nil {
-		s.begin(context.Background(), mod)
+	if s.modules != nil && s.modules[mod.Digest] == nil {
+		s.beginLoad(context.Background(), mod)
 	}
 }
 
 // load returns the compiled module. It compiles the module once, however many callers want it
 // at the same time, and as long as one of them waits. Everything that compiles or runs a
 // module gets it here, if the options permit the module.
-func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
+func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	if s.opts.Permit != nil {
 		if err := s.opts.Permit(mod); err != nil {
 			return nil, err
 		}
 	}
 	s.mu.Lock()
-	if s.compiled == nil {
+	if s.modules == nil {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
-	e, ok := s.compiled[mod.Digest]
+	e, ok := s.modules[mod.Digest]
 	if !ok {
-		e = s.begin(ctx, mod)
+		e = s.beginLoad(ctx, mod)
 	}
 	e.waiting++
 	s.mu.Unlock()
-	defer s.leave(e, mod.Digest)
+	defer s.stopWaiting(e, mod.Digest)
 	select {
 	case <-e.done:
 		return e.c, e.err
@@ -87,37 +87,37 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error)
 	}
 }
 
-// begin begins to compile a module that is not there. s.mu is held.
-func (s *Sandbox) begin(ctx context.Context, mod *tool.Module) *entry {
+// beginLoad begins to compile a module that is not there. s.mu is held.
+func (s *Sandbox) beginLoad(ctx context.Context, mod *tool.Module) *moduleEntry {
 	// The first caller's patience must not decide for the others.
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	e := &entry{stop: stop, done: make(chan struct{})}
-	s.compiled[mod.Digest] = e
-	s.compiling.Go(func() { s.finish(ctx, e, mod) })
+	e := &moduleEntry{stop: stop, done: make(chan struct{})}
+	s.modules[mod.Digest] = e
+	s.compiling.Go(func() { s.finishLoad(ctx, e, mod) })
 	return e
 }
 
-// finish compiles the module of an entry. What failed is tried again by the
+// finishLoad compiles the module of an entry. What failed is tried again by the
 // next call, except for a refusal that costs seconds each time.
-func (s *Sandbox) finish(ctx context.Context, e *entry, mod *tool.Module) {
+func (s *Sandbox) finishLoad(ctx context.Context, e *moduleEntry, mod *tool.Module) {
 	defer e.stop(nil)
 	c, err := s.compile(ctx, mod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var dear *spent
-	switch wanted := s.compiled[mod.Digest] == e; {
+	var dear *costlyRefusal
+	switch wanted := s.modules[mod.Digest] == e; {
 	case !wanted && c != nil:
 		c, err = nil, errors.Join(context.Cause(ctx), c.close())
 	case wanted && err != nil && !errors.As(err, &dear):
-		delete(s.compiled, mod.Digest)
+		delete(s.modules, mod.Digest)
 	}
 	e.c, e.err = c, err
 	close(e.done)
 }
 
-// leave ends a caller's wait. Nobody is left to wait for an entry that is not
+// stopWaiting ends a caller's wait. Nobody is left to wait for an entry that is not
 // done: it is stopped, and whoever comes next makes another.
-func (s *Sandbox) leave(e *entry, digest string) {
+func (s *Sandbox) stopWaiting(e *moduleEntry, digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.waiting--
@@ -126,8 +126,8 @@ func (s *Sandbox) leave(e *entry, digest string) {
 		return
 	default:
 	}
-	if e.waiting == 0 && s.compiled[digest] == e {
-		delete(s.compiled, digest)
+	if e.waiting == 0 && s.modules[digest] == e {
+		delete(s.modules, digest)
 		e.stop(errUnwanted)
 	}
 }

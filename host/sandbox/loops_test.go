@@ -329,7 +329,7 @@ func pluginLoops() (out []endless) {
 		if rest, ok := strings.CutPrefix(name, "user:"); ok {
 			module, short = "extism:host/user", rest
 		}
-		sig, ok := extism.Dialect{}.Import(module, short)
+		sig, ok := extism.Dialect{}.ImportSignature(module, short)
 		if !ok {
 			panic(name)
 		}

@@ -17,13 +17,13 @@ type memory struct {
 	quota  *policy.Budget
 
 	// Of one call.
-	held   uint64 // of the quota
-	peak   uint64 // the largest that it was
-	beside uint64 // what the host keeps for the guest outside of it
-	grown  bool   // beyond what it began with
-	back   bool   // Reallocate makes it what it began with
-	denied bool   // the guest asked for more than the limit
-	full   bool   // the guest asked for more than is left for all guests together
+	quotaTaken uint64 // of the quota
+	peak       uint64 // the largest that it was
+	hostBytes  uint64 // what the host keeps for the guest outside of it
+	grown      bool   // beyond what it began with
+	shrinking  bool   // Reallocate makes it what it began with
+	overLimit  bool   // the guest asked for more than the limit
+	overQuota  bool   // the guest asked for more than is left for all guests together
 }
 
 // newMemory reserves a memory of zeros, or one that begins as the image.
@@ -48,16 +48,16 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 // Reallocate implements experimental.LinearMemory. Nil makes memory.grow
 // answer -1.
 func (m *memory) Reallocate(size uint64) []byte {
-	if m.back {
+	if m.shrinking {
 		return m.mapped.Bytes()[:m.start]
 	}
 	size = max(size, m.start)
 	switch {
-	case size > uint64(len(m.mapped.Bytes()))-m.beside:
-		m.denied = true
+	case size > uint64(len(m.mapped.Bytes()))-m.hostBytes:
+		m.overLimit = true
 		return nil
-	case !m.hold(size + m.beside):
-		m.full = true
+	case !m.takeQuota(size + m.hostBytes):
+		m.overQuota = true
 		return nil
 	}
 	m.grown = m.grown || m.start > 0 && size > m.start
@@ -67,43 +67,43 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 // begin holds what a guest has from its start.
 func (m *memory) begin(size uint64) error {
-	m.peak, m.beside, m.grown, m.denied, m.full = size, 0, false, false, false
+	m.peak, m.hostBytes, m.grown, m.overLimit, m.overQuota = size, 0, false, false, false
 	if limit := uint64(len(m.mapped.Bytes())); size > limit {
-		m.denied = true
+		m.overLimit = true
 		return &memoryError{size, limit, policy.MemoryKey}
 	}
-	if !m.hold(size) {
-		m.full = true
+	if !m.takeQuota(size) {
+		m.overQuota = true
 		return &memoryError{size, m.quota.Limit(), m.quota.Key()}
 	}
 	return nil
 }
 
-// keep counts bytes that the host keeps for the guest until it ends, as if they were in
+// reserveHostBytes counts bytes that the host keeps for the guest until it ends, as if they were in
 // its memory.
-func (m *memory) keep(more uint64) error {
+func (m *memory) reserveHostBytes(more uint64) error {
 	limit := uint64(len(m.mapped.Bytes()))
 	switch {
-	case more > limit-m.peak-m.beside: // which are never more than the limit
+	case more > limit-m.peak-m.hostBytes: // which are never more than the limit
 		return &dialect.MemoryError{Limit: limit, Key: policy.MemoryKey}
-	case !m.hold(m.peak + m.beside + more):
+	case !m.takeQuota(m.peak + m.hostBytes + more):
 		return &dialect.MemoryError{Limit: m.quota.Limit(), Key: m.quota.Key(), Shared: true}
 	}
-	m.beside += more
+	m.hostBytes += more
 	return nil
 }
 
-// hold takes what is missing of size from the quota.
-func (m *memory) hold(size uint64) bool {
-	if size <= m.held {
+// takeQuota takes what is missing of size from the quota.
+func (m *memory) takeQuota(size uint64) bool {
+	if size <= m.quotaTaken {
 		return true
 	}
-	more := size - m.held
+	more := size - m.quotaTaken
 	if got := m.quota.Take(more); got < more {
 		m.quota.Give(got)
 		return false
 	}
-	m.held = size
+	m.quotaTaken = size
 	return true
 }
 
@@ -111,24 +111,24 @@ func (m *memory) hold(size uint64) bool {
 // along. It knows memories that grow only, but asks us how large one is then. See
 // RATIONALE, "Why can a memory shrink between calls?"
 func (m *memory) shrink(mem api.Memory) (bool, error) {
-	m.back = true
+	m.shrinking = true
 	_, ok := mem.Grow(1)
-	m.back = false
+	m.shrinking = false
 	if !ok || uint64(mem.Size()) != m.start { // it had all pages that it may have
 		return false, nil
 	}
 	m.grown = false
-	return true, m.mapped.Cut(m.peak)
+	return true, m.mapped.ClearBeyondImage(m.peak)
 }
 
-// drop gives back what the quota has been asked for.
-func (m *memory) drop() {
-	m.quota.Give(m.held)
-	m.held = 0
+// returnQuota gives back what the quota has been asked for.
+func (m *memory) returnQuota() {
+	m.quota.Give(m.quotaTaken)
+	m.quotaTaken = 0
 }
 
 // Free implements experimental.LinearMemory. It may be called twice.
 func (m *memory) Free() {
 	m.mapped.Close()
-	m.drop()
+	m.returnQuota()
 }

@@ -56,17 +56,17 @@ const pieceBytes = 1 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fit is what code that is part of the program depends on. That is less than in
+// fitKey is what code that is part of the program depends on. That is less than in
 // the cache: of the processor only what the engine asks of it, and the build of
 // the program is its own. See RATIONALE, "Why is native code part of the
 // program?"
-func fit(digest string) (string, error) {
-	machine, err := machine()
-	return fmt.Sprintf("%q", append(codeOf(digest), machine)), err
+func fitKey(digest string) (string, error) {
+	machine, err := engineTarget()
+	return fmt.Sprintf("%q", append(codeKeyParts(digest), machine)), err
 }
 
-// machine is what the engine asks of the processor. It takes an engine to find out.
-var machine = sync.OnceValues(func() (string, error) {
+// engineTarget is what the engine asks of the processor. It takes an engine to find out.
+var engineTarget = sync.OnceValues(func() (string, error) {
 	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // of a module without anything
 })
 
@@ -90,7 +90,7 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 	if kept.Native == nil || kept.Image == nil {
 		return errors.New("it has no snapshot, or its native code is in the engine's own files")
 	}
-	fits, err := fit(mod.Digest)
+	fits, err := fitKey(mod.Digest)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
 	if dir == nil {
 		return nil, nil
 	}
-	want, err := fit(mod.Digest)
+	want, err := fitKey(mod.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (p *pack) unpack(c piece, to, spare []byte) error {
 // unpack loads what the program was built with of a module, and puts it into
 // the cache if there is one: from there it is loaded faster, and the memory
 // that it takes is that of all processes.
-func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiled, error) {
+func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
@@ -233,22 +233,22 @@ func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*co
 		return c, err
 	}
 	// The call need not wait for the disk.
-	c.keeping.Go(func() {
+	c.storing.Go(func() {
 		defer os.RemoveAll(dir) // of no effect once it is in the cache
-		place, err := place.Again()
+		place, err := place.Reopen()
 		if err == nil {
 			defer place.Close()
 			err = c.store(dir, state, place)
 		}
 		if err != nil {
-			s.notKept(mod, err)
+			s.warnNotCached(mod, err)
 		}
 	})
 	return c, nil
 }
 
 // load loads the module after unpacking it into a directory.
-func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
+func (p *pack) load(dir string) (_ *compiledModule, _ *savedState, err error) {
 	found, err := p.unpackInto(dir)
 	if err != nil {
 		return nil, nil, err
@@ -263,7 +263,7 @@ func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := link(dir, found, state.traits, state.Native)
+	c, err := loadNative(dir, found, state.traits, state.Native)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -288,7 +288,7 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 			}
 		}
 	}
-	head, offset, size, err := native.Head(small[packedHead])
+	head, offset, size, err := native.RebuildHead(small[packedHead])
 	if err != nil {
 		return nil, err
 	}
@@ -318,7 +318,7 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 			return err
 		})
 	}
-	if err := errors.Join(errHead, errTail, atOnce(jobs)); err != nil {
+	if err := errors.Join(errHead, errTail, runParallel(jobs)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	c := &codecache.Contents{Code: small[codecache.ModuleFile], State: small[codecache.StateFile]}
@@ -332,8 +332,8 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	return c, nil
 }
 
-// atOnce does jobs on all processors, each with room for two pieces.
-func atOnce(jobs []func(buf, spare []byte) error) error {
+// runParallel does jobs on all processors, each with room for two pieces.
+func runParallel(jobs []func(buf, spare []byte) error) error {
 	var next atomic.Int64
 	errs := make([]error, runtime.GOMAXPROCS(0))
 	var wg sync.WaitGroup

@@ -56,7 +56,7 @@ func (p *prebuilt) run(t *testing.T, mod *tool.Module) (answer, log string) {
 	logger, said := logBuffer()
 	opts := sandbox.Options{
 		CacheDir: p.cache, Logger: logger,
-		Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+		Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 			p.started++
 			return jail.RunHelper(ctx, dir, args...)
 		},
@@ -155,7 +155,7 @@ func TestPrebuiltCodeThatDoesNotFit(t *testing.T) {
 	if err := json.Unmarshal(pack["index"].Data, &good); err != nil {
 		t.Fatal(err)
 	}
-	for _, says := range []string{mod.Digest, fmt.Sprint(fuel.Version), native.Engine(), runtime.GOOS, runtime.GOARCH} {
+	for _, says := range []string{mod.Digest, fmt.Sprint(fuel.Version), native.LinkedVersion(), runtime.GOOS, runtime.GOARCH} {
 		if !strings.Contains(good.Fit, says) {
 			t.Errorf("what it depends on is %s, without %s", good.Fit, says)
 		}
@@ -257,12 +257,12 @@ func TestWhatIsExpectedIsLoadedAndNotRun(t *testing.T) {
 		mod.Origin = origin
 		cache := filepath.Join(t.TempDir(), "cache")
 		box := sandbox.New(sandbox.Options{CacheDir: cache, Prebuilt: func(string) fs.FS { return pack }, Spawn: jail.RunHelper})
-		box.Expect(mod)
-		box.Expect(mod)
+		box.Preload(mod)
+		box.Preload(mod)
 		if err := box.Close(); err != nil { // which waits
 			t.Error(err)
 		}
-		box.Expect(mod)
+		box.Preload(mod)
 		if left, err := os.ReadDir(cache); (err == nil && len(left) == 1) != want {
 			t.Errorf("%s: the cache holds %v, %v", origin, left, err)
 		}

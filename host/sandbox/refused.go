@@ -9,13 +9,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxTold is how many refusals are told with their reasons.
-const maxTold = 3
+// maxRefusals is how many refusals are told with their reasons.
+const maxRefusals = 3
 
-// withRefused adds to a result what the guest was refused because of special paths:
+// addRefusals adds to a result what the guest was refused because of special paths:
 // it gets an error number, which says nothing of that. gaveUp says that the
 // guest itself has reported that it failed.
-func withRefused(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
+func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
 	if len(refused) == 0 {
 		return r
 	}
@@ -42,8 +42,8 @@ func refusals(refused []wasi.Refusal) string {
 		if f.Special.Care == paths.Secret {
 			secrets++
 		}
-		if len(parts) < maxTold {
-			parts = append(parts, f.Special.Refused(f.Path))
+		if len(parts) < maxRefusals {
+			parts = append(parts, f.Special.RefusalText(f.Path))
 		}
 	}
 	text := strings.Join(parts, "; ")

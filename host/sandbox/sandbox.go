@@ -40,15 +40,15 @@ type Options struct {
 	// first kilobytes of what it writes are kept. Spawn returns when it has ended;
 	// an error means that it was not started. jail.RunHelper does this. Nil: only
 	// built-in modules are compiled, in this process.
-	Spawn func(ctx context.Context, dir string, args ...string) (effect.Ended, error)
+	Spawn func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error)
 	// Permit returns an error if no part of a module may be compiled or run, not even to ask
 	// for its manifest. It is called each time, before anything of the module is loaded. Nil:
 	// every module may.
 	Permit func(*tool.Module) error
-	// Large says that a person has asked for large modules, and those with large functions,
+	// AllowLarge says that a person has asked for large modules, and those with large functions,
 	// to be compiled. That of a tool.Module says so of one.
-	Large    bool
-	Services effect.Services
+	AllowLarge bool
+	Services   effect.Set
 	// Config returns what a built-in module is configured with under a name that it
 	// declares, in place of its default; false: there is nothing. It is asked when the
 	// module asks. Nil: there is nothing for any.
@@ -67,37 +67,37 @@ type Options struct {
 	// Interpreter runs guests without compiling them: ready ten times sooner
 	// and twenty times slower. For a module that is asked one thing once.
 	Interpreter bool
-	// Verify compares each instance that is used again with what a new one
+	// VerifyReset compares each instance that is used again with what a new one
 	// would be, after every call. It costs a look at all of its memory. A
 	// difference is an error of the call that left it.
-	Verify bool
-	// Compiling is called when a module is compiled that was not in the cache,
+	VerifyReset bool
+	// OnCompile is called when a module is compiled that was not in the cache,
 	// which can take seconds, and Compiled when that has ended.
-	Compiling func(*tool.Module)
-	Compiled  func(*tool.Module, time.Duration, error)
-	Logger    *slog.Logger // nil: silent
+	OnCompile  func(*tool.Module)
+	OnCompiled func(*tool.Module, time.Duration, error)
+	Logger     *slog.Logger // nil: silent
 }
 
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
 type Sandbox struct {
-	opts   Options
-	memory *policy.Budget // of all calls together, in bytes
-	turns  *meter.Turns   // of all calls
-	stages *stage.Budget  // of what all calls together have changed
+	opts         Options
+	memoryBudget *policy.Budget // of all calls together, in bytes
+	turns        *meter.Turns   // of all calls
+	stageBudget  *stage.Budget  // of what all calls together have changed
 
-	job        func(bytes, workers int) childJob
-	initialise time.Duration // what a module gets for it: initTimeout
-	missing    string        // limits that children do without
-	sayMissing sync.Once
+	job           func(bytes, workers int) childJob
+	initTimeout   time.Duration // what a module gets for it: initTimeout
+	missingLimits string        // limits that children do without
+	sayMissing    sync.Once
 
 	admitting chan struct{} // holds one: whoever admits a module
 
-	life context.Context // until Close: of what is initialised for all calls
+	ctx  context.Context // until Close: of what is initialised for all calls
 	stop context.CancelFunc
 
 	mu        sync.Mutex
-	trimmer   *time.Timer       // fires when slots may have waited long; nil: none does
-	compiled  map[string]*entry // by digest; nil once closed
+	trimmer   *time.Timer             // fires when slots may have waited long; nil: none does
+	modules   map[string]*moduleEntry // by digest; nil once closed
 	compiling sync.WaitGroup
 }
 
@@ -112,12 +112,12 @@ func New(opts Options) *Sandbox {
 	}
 	life, stop := context.WithCancel(context.Background())
 	return &Sandbox{
-		life: life, stop: stop,
-		opts: opts, compiled: map[string]*entry{}, job: newChildJob, initialise: initTimeout, missing: missingLimits,
-		memory:    policy.NewBudget("tool_memory_total", cmp.Or(opts.MemoryBytes, DefaultMemoryBytes), 0),
-		turns:     meter.NewTurns(0),
-		stages:    stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),
-		admitting: make(chan struct{}, 1),
+		ctx: life, stop: stop,
+		opts: opts, modules: map[string]*moduleEntry{}, job: newChildJob, initTimeout: initTimeout, missingLimits: missingLimits,
+		memoryBudget: policy.NewBudget("tool_memory_total", cmp.Or(opts.MemoryBytes, DefaultMemoryBytes), 0),
+		turns:        meter.NewTurns(0),
+		stageBudget:  stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),
+		admitting:    make(chan struct{}, 1),
 	}
 }
 
@@ -127,8 +127,8 @@ var errClosed = errors.New("the sandbox is closed")
 // call may be running; later ones fail.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
-	compiled := s.compiled
-	s.compiled = nil
+	compiled := s.modules
+	s.modules = nil
 	if s.trimmer != nil {
 		s.trimmer.Stop()
 	}
@@ -152,7 +152,7 @@ func (s *Sandbox) Close() error {
 func (s *Sandbox) watchIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.trimmer == nil && s.compiled != nil {
+	if s.trimmer == nil && s.modules != nil {
 		s.trimmer = time.AfterFunc(trimAfter, func() { s.trim(time.Now()) })
 	}
 }
@@ -162,7 +162,7 @@ func (s *Sandbox) trim(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := false
-	for _, e := range s.compiled {
+	for _, e := range s.modules {
 		select {
 		case <-e.done:
 			if e.c != nil && e.c.pool.trim(now) {
@@ -172,7 +172,7 @@ func (s *Sandbox) trim(now time.Time) {
 		}
 	}
 	switch {
-	case s.trimmer == nil || s.compiled == nil:
+	case s.trimmer == nil || s.modules == nil:
 	case more:
 		s.trimmer.Reset(trimAfter)
 	default:
@@ -198,10 +198,10 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	}
 	c, err := s.load(ctx, mod)
 	if err != nil {
-		result, err := failedLoad(ctx, call.Tool, err)
+		result, err := loadErrorResult(ctx, call.Tool, err)
 		return result, nil, err
 	}
-	set, err := s.stage(grant)
+	set, err := s.newStage(grant)
 	if err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
@@ -209,7 +209,7 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if set == nil {
 		return result, nil, err
 	}
-	if failed := set.Failed(); errors.Is(failed, policy.ErrAskFirst) { // whatever the guest makes of it
+	if failed := set.Failure(); errors.Is(failed, policy.ErrAskFirst) { // whatever the guest makes of it
 		err = errors.Join(err, failed)
 	}
 	if err != nil || result.Err != nil && !starts {
@@ -218,5 +218,5 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if result.Err != nil { // a process may have written to caches all the same
 		set.Forget()
 	}
-	return result, &staged{set, call, mod.Digest, grant.Limits().Timeout}, nil
+	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout}, nil
 }

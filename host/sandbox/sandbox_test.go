@@ -404,7 +404,7 @@ type counted struct {
 	asked *int
 }
 
-func (c counted) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
+func (c counted) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.CommandResult, error) {
 	*c.asked++
 	return c.Exec.Run(ctx, grant, cmd)
 }
@@ -419,7 +419,7 @@ func TestExec(t *testing.T) {
 	}
 	exec := tool.Capabilities{Exec: "command"}
 	asked := 0
-	jailed := sandbox.Options{Services: effect.Services{Exec: counted{jail.New(jail.Options{}), &asked}}}
+	jailed := sandbox.Options{Services: effect.Set{Exec: counted{jail.New(jail.Options{}), &asked}}}
 	initialize := runsCommand(command, 1)
 	initialize.Initialize, _ = runs(command)
 	initialize.Call = nil
@@ -461,13 +461,13 @@ func TestExec(t *testing.T) {
 // faulty is a service with a bug.
 type faulty struct{}
 
-func (faulty) Run(context.Context, policy.Grant, effect.Command) (effect.Ended, error) {
+func (faulty) Run(context.Context, policy.Grant, effect.Command) (effect.CommandResult, error) {
 	var none *int
-	return effect.Ended{Code: none, Stdout: make([]byte, *none)}, nil
+	return effect.CommandResult{Code: none, Stdout: make([]byte, *none)}, nil
 }
 
 func TestABugOfAServiceIsTheHostsFault(t *testing.T) {
-	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: faulty{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Set{Exec: faulty{}}})
 	j := granted(t, probe(runsCommand("true", 1)), ask{args: `{"command":"true"}`, caps: tool.Capabilities{Exec: "command"}})
 	if r, err := j.run(t.Context(), box); !errors.Is(err, hostmod.ErrPanic) {
 		t.Errorf("Run says %v, %s", err, r.Summary())
@@ -491,8 +491,8 @@ func TestACallInsideACall(t *testing.T) {
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
 	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir, mounts: []policy.Mount{{Host: dir, Write: true}}})
-	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.New(jail.Options{})}})
-	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
+	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Set{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{Services: effect.Set{Exec: jail.New(jail.Options{})}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)
 	if err != nil {
 		t.Fatal(err)
@@ -726,7 +726,7 @@ func TestCloseWhileCompiling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, goOn := make(chan struct{}), make(chan struct{})
-			box := sandbox.New(sandbox.Options{Spawn: jail.RunHelper, Compiling: func(*tool.Module) { close(started); <-goOn }})
+			box := sandbox.New(sandbox.Options{Spawn: jail.RunHelper, OnCompile: func(*tool.Module) { close(started); <-goOn }})
 			j := granted(t, mod, ask{})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})

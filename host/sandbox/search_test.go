@@ -311,7 +311,7 @@ func TestGrepFindsTheSameWithoutTheHost(t *testing.T) {
 	} {
 		mustWrite(t, filepath.Join(dir, name), text)
 	}
-	box := newBox(t, sandbox.Options{Large: true, CacheDir: sharedCache})
+	box := newBox(t, sandbox.Options{AllowLarge: true, CacheDir: sharedCache})
 	long := strings.Repeat("(?:)", 300)
 	for _, args := range []map[string]any{
 		{}, {"context": 2}, {"ignore_case": true, "max_results": 3, "context": 1}, {"path": "b/c/d.txt", "context": 20},

@@ -57,7 +57,7 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(code)
-	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Services{HTTP: out, Secrets: keeper}})
+	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{HTTP: out, Secrets: keeper}})
 	var rules []network.Rule
 	for _, server := range []*httptest.Server{bound, other} {
 		rule, err := network.ParseRule(server.URL)

@@ -26,8 +26,8 @@ type slot struct {
 }
 
 // newSlot makes a slot for guests with so much memory at most.
-func (s *Sandbox) newSlot(ctx context.Context, c *compiled, snap *snapshot, limit uint64) (_ *slot, err error) {
-	memory, err := newMemory(limit, snap.image, s.memory)
+func (s *Sandbox) newSlot(ctx context.Context, c *compiledModule, snap *snapshot, limit uint64) (_ *slot, err error) {
+	memory, err := newMemory(limit, snap.image, s.memoryBudget)
 	if err != nil {
 		return nil, &hostError{err}
 	}
@@ -98,8 +98,8 @@ type pool struct {
 // mostIdle is how many slots of one module wait. More cannot run at once.
 var mostIdle = 2 * runtime.GOMAXPROCS(0)
 
-// take returns a slot with this limit of memory, or nil.
-func (p *pool) take(limit uint64) *slot {
+// get returns a slot with this limit of memory, or nil.
+func (p *pool) get(limit uint64) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := len(p.idle) - 1; i >= 0; i-- {
@@ -111,8 +111,8 @@ func (p *pool) take(limit uint64) *slot {
 	return nil
 }
 
-// give takes a slot in that has been put back.
-func (p *pool) give(sl *slot) {
+// put takes a slot in that has been put back.
+func (p *pool) put(sl *slot) {
 	sl.since, sl.trimmed = time.Now(), false
 	p.mu.Lock()
 	var out *slot
@@ -181,7 +181,7 @@ func (i *instance) begin(sl *slot) error {
 	if err := sl.memory.begin(sl.memory.start); err != nil {
 		return err
 	}
-	if at := sl.snap.random; at != 0 {
+	if at := sl.snap.generatorOffset; at != 0 {
 		_, _ = rand.Read(sl.memory.mapped.Bytes()[at+generatorSeed : at+generatorNext]) // which never fails
 	}
 	return nil
@@ -215,7 +215,7 @@ func (i *instance) end(p *pool, verify bool) error {
 		sl.close()
 		return fmt.Errorf("an instance that was put back is not like a new one: %w", err)
 	}
-	sl.memory.drop()
-	p.give(sl)
+	sl.memory.returnQuota()
+	p.put(sl)
 	return nil
 }

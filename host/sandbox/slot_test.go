@@ -60,7 +60,7 @@ func TestCallsLeaveNothingBehind(t *testing.T) {
 	both(t, o, func(t *testing.T, mod *tool.Module) {
 		cache := filepath.Join(t.TempDir(), "cache")
 		for i := range 6 {
-			box := newBox(t, sandbox.Options{Verify: true, CacheDir: cache, Compiling: func(*tool.Module) {
+			box := newBox(t, sandbox.Options{VerifyReset: true, CacheDir: cache, OnCompile: func(*tool.Module) {
 				if i > 0 {
 					t.Error("it is compiled again")
 				}
@@ -122,7 +122,7 @@ func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 		"time": {w.Spin(), policy.Limits{Timeout: 20 * time.Millisecond}, tool.CodeTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
-			box := newBox(t, sandbox.Options{Verify: true})
+			box := newBox(t, sandbox.Options{VerifyReset: true})
 			mod := probe(w.ToolOptions{Call: code(
 				w.I32Const(40_000), w.I32Load(0), w.If(w.Unreachable()), // something is left
 				w.I32Const(40_000), w.I32Const(1), w.I32Store(0),
@@ -154,7 +154,7 @@ func TestWhatHasGrownIsUsedAgain(t *testing.T) {
 		"some pages": {6, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			box := newBox(t, sandbox.Options{Verify: true})
+			box := newBox(t, sandbox.Options{VerifyReset: true})
 			mod := probe(w.ToolOptions{MemoryMin: 2, MemoryMax: c.most, Call: code(
 				w.MemorySize(), w.I32Const(2), w.I32Ne(), w.If(w.Unreachable()),
 				w.LocalGet(w.ParamArgsLen), w.I32Const(2), w.I32Ne(), w.If(w.I32Const(300_000), w.I32Load(0), w.Drop(), w.ReturnOK("read"), w.Return()),
@@ -197,7 +197,7 @@ func TestNothingIsThereWhileAModuleInitialises(t *testing.T) {
 
 // Two calls at once have two instances, and as many wait afterwards.
 func TestInstancesAreUsedByOneCallAtATime(t *testing.T) {
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	mod := probe(w.ToolOptions{Locals: []w.ValType{w.I32}, Call: code(
 		w.I32Const(40_000), w.I32Load(0), w.If(w.Unreachable()),
 		w.I32Const(40_000), w.I32Const(1), w.I32Store(0),
@@ -232,7 +232,7 @@ func TestIdleInstancesHoldNoQuota(t *testing.T) {
 
 // What waits long gives its memory back, and then itself; calls find the same.
 func TestIdleInstancesAreTrimmed(t *testing.T) {
-	box, mod := newBox(t, sandbox.Options{Verify: true}), probe(counter())
+	box, mod := newBox(t, sandbox.Options{VerifyReset: true}), probe(counter())
 	first := output(t, granted(t, mod, ask{}).mustRun(t, box))
 	for _, step := range []struct {
 		passed time.Duration
@@ -274,7 +274,7 @@ func TestGoGetsNewRandomNumbers(t *testing.T) {
 		}
 		return a
 	}
-	box := newBox(t, sandbox.Options{Verify: true})
+	box := newBox(t, sandbox.Options{VerifyReset: true})
 	var answers []answer
 	for range 4 {
 		answers = append(answers, call(box))
@@ -316,7 +316,7 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cache")
-			box, mod := newBox(t, sandbox.Options{Verify: true, CacheDir: dir}), probe(o)
+			box, mod := newBox(t, sandbox.Options{VerifyReset: true, CacheDir: dir}), probe(o)
 			for i := range 3 {
 				if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
 					t.Errorf("call %d: %s", i, r.Err.Message)

@@ -31,9 +31,9 @@ import (
 // randomness was the same for everybody. See RATIONALE, "Why does every call
 // begin with a snapshot?"
 type snapshot struct {
-	image  *linear.Image
-	state  []uint64 // of the globals, see stateOf
-	random int      // where in memory Go's generator of random numbers is; 0: not found
+	image           *linear.Image
+	state           []uint64 // of the globals, see stateOf
+	generatorOffset int      // where in memory Go's generator of random numbers is; 0: not found
 }
 
 // SnapshotInfo says whether calls of a module begin with a snapshot.
@@ -58,9 +58,9 @@ func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo,
 	case err != nil:
 		return SnapshotInfo{}, err
 	case c.snap == nil:
-		return SnapshotInfo{Why: c.plain}, nil
+		return SnapshotInfo{Why: c.whyNoSnapshot}, nil
 	}
-	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.random != 0}, nil
+	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.generatorOffset != 0}, nil
 }
 
 // initTimeout is what a module gets to initialise. Its fuel and its memory are
@@ -75,8 +75,8 @@ var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
 // newSnapshot initialises a module, of which code is what was compiled.
-func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
-	ctx, cancel := context.WithTimeout(s.life, s.initialise)
+func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.initTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
 	snap := &snapshot{}
@@ -87,9 +87,9 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 	// looks at the clock for the first time.
 	tries := 8
 	inst.world = inst.initWorld(draw, func() {
-		if tries--; tries >= 0 && snap.random == 0 {
-			snap.random = findGenerator(inst.mod, draw.first)
-			inst.account.Charge(lookedAt >> fuel.CostBulkShift)
+		if tries--; tries >= 0 && snap.generatorOffset == 0 {
+			snap.generatorOffset = findGenerator(inst.mod, draw.first)
+			inst.account.Charge(maxSearched >> fuel.CostBulkShift)
 		}
 	})
 	if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
@@ -97,10 +97,10 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 	}
 	state := stateOf(inst.mod)
 	if state == nil {
-		return nil, notReusable(code)
+		return nil, whyNotReusable(code)
 	}
 	if err := inst.initialize(ctx, append(c.dialect.Starts(inst.mod), dialect.Start{Export: abi.ExportWarm})); err != nil {
-		if inst.account.Check() == nil && !inst.memory.full {
+		if inst.account.Check() == nil && !inst.memory.overQuota {
 			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // and will again
 		}
 		return nil, err
@@ -110,8 +110,8 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 		snap.state = append(snap.state, g.Get())
 	}
 	mem := inst.memory.mapped.Bytes()[:inst.memory.peak]
-	if snap.random != 0 {
-		spend(mem[snap.random:])
+	if snap.generatorOffset != 0 {
+		forceReseed(mem[snap.generatorOffset:])
 	}
 	if len(mem) == 0 || len(mem) > maxImage {
 		return nil, fmt.Errorf("%w: it has %d KiB of memory", errNotReusable, len(mem)>>10)
@@ -138,7 +138,7 @@ type savedState struct {
 
 // save puts the snapshot into what is saved, and its image into a directory.
 func (s *snapshot) save(state *savedState, dir string) error {
-	state.Globals, state.Random = s.state, s.random
+	state.Globals, state.Random = s.state, s.generatorOffset
 	f, err := os.OpenFile(filepath.Join(dir, codecache.ImageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -167,17 +167,17 @@ func (s *savedState) snapshot(image *linear.Image) *snapshot {
 	if s.Plain != "" {
 		return nil
 	}
-	return &snapshot{image: image, state: s.Globals, random: s.Random}
+	return &snapshot{image: image, state: s.Globals, generatorOffset: s.Random}
 }
 
-// notReusable says why an instance of a module has state that cannot be put
+// whyNotReusable says why an instance of a module has state that cannot be put
 // back. code is what was compiled of it.
-func notReusable(code []byte) error {
+func whyNotReusable(code []byte) error {
 	m, err := wasm.Decode(code)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotReusable, err)
 	}
-	why, err := fuel.NotReusable(m)
+	why, err := fuel.WhyNotReusable(m)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotReusable, err)
 	}
@@ -230,8 +230,8 @@ const (
 	generatorSize = generatorNext + 3*4
 )
 
-// lookedAt is how much of a memory is searched.
-const lookedAt = 16 << 20
+// maxSearched is how much of a memory is searched.
+const maxSearched = 16 << 20
 
 // findGenerator looks for the generator of the first thread of a Go program
 // that got these first random bytes, and has used some of that generator or
@@ -258,7 +258,7 @@ func findGenerator(mod api.Module, first []byte) int {
 		binary.LittleEndian.PutUint64(words[i*8:], thread.Uint64())
 	}
 	// It is a variable of the runtime, and these come before the heap.
-	mem, ok := mod.Memory().Read(0, min(mod.Memory().Size(), lookedAt))
+	mem, ok := mod.Memory().Read(0, min(mod.Memory().Size(), maxSearched))
 	if !ok {
 		return 0
 	}
@@ -275,8 +275,8 @@ func findGenerator(mod api.Module, first []byte) int {
 	}
 }
 
-// spend makes a generator take its seed at the next number.
-func spend(generator []byte) {
+// forceReseed makes a generator take its seed at the next number.
+func forceReseed(generator []byte) {
 	next := generator[generatorNext:generatorSize]
 	copy(next, next[4:8]) // as many as there are
 	clear(next[8:])

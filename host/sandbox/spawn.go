@@ -14,10 +14,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// spent is a refusal that was dear to find out, and would be the same again.
-type spent struct{ *admit.RefusedError }
+// costlyRefusal is a refusal that was dear to find out, and would be the same again.
+type costlyRefusal struct{ *admit.RefusedError }
 
-func (e *spent) Unwrap() error { return e.RefusedError }
+func (e *costlyRefusal) Unwrap() error { return e.RefusedError }
 
 // errChild is wrapped when a child could not do its work, which is no fault of
 // the module's.
@@ -26,8 +26,8 @@ var errChild = errors.New("the process that compiles failed")
 // spawn has a child compile the module that lies in dir, into dir.
 func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
 	s.sayMissing.Do(func() {
-		if s.missing != "" {
-			s.opts.Logger.Warn("this system cannot limit all that compiling a module takes; its time is limited", "missing", s.missing)
+		if s.missingLimits != "" {
+			s.opts.Logger.Warn("this system cannot limit all that compiling a module takes; its time is limited", "missing", s.missingLimits)
 		}
 	})
 	limited, cancel := context.WithTimeout(ctx, job.wall)
@@ -49,20 +49,20 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case code == childRefused:
-		return &spent{admit.Refuse(mod, "it does not compile: %s", said)}
+		return &costlyRefusal{admit.Refuse(mod, "it does not compile: %s", said)}
 	case code == childFailed:
 		return fmt.Errorf("%w: %s", errChild, said)
 	case limited.Err() != nil:
 		// Not for good: the machine may only have been busy.
 		return admit.Refuse(mod, "it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)
 	}
-	took := s.tookTooMuch(mod, job, code, end)
-	return &spent{admit.Refuse(mod, "it was not compiled: for its %d bytes that took %s; "+
+	took := s.describeExcess(mod, job, code, end)
+	return &costlyRefusal{admit.Refuse(mod, "it was not compiled: for its %d bytes that took %s; "+
 		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", mod.Bytes, took)}
 }
 
-// tookTooMuch says what a child has used up, or that it has crashed.
-func (s *Sandbox) tookTooMuch(mod *tool.Module, job childJob, code int, end effect.Ended) string {
+// describeExcess says what a child has used up, or that it has crashed.
+func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end effect.CommandResult) string {
 	switch {
 	case outOfMemory(end.Stderr):
 		return fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20)
@@ -91,13 +91,13 @@ func outOfMemory(stderr []byte) bool {
 			return true
 		}
 	}
-	return collectorGotNothing().Match(stderr)
+	return gcCrashPattern().Match(stderr)
 }
 
-// collectorGotNothing matches how Go's collector ends when the system refuses
+// gcCrashPattern matches how Go's collector ends when the system refuses
 // it memory: it uses the nil that it got, on a stack of the runtime's own, where
 // no code of a compiler runs.
-var collectorGotNothing = sync.OnceValue(func() *regexp.Regexp {
+var gcCrashPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=\S+ m=\d+ sigcode=\d+ addr=0x0\n\ngoroutine 0 .*\nruntime\.`)
 })
 
@@ -110,7 +110,7 @@ func printable(b []byte) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, firstLine(text(b)))
+	}, firstLine(toValidUTF8(b)))
 	if len(line) > most {
 		line = strings.ToValidUTF8(line[:most], "") + " ..."
 	}

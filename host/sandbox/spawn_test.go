@@ -41,32 +41,32 @@ func TestWhatAChildEndsWith(t *testing.T) {
 	killed := exit(int(syscall.SIGKILL))
 	code := w.Tool(w.ToolOptions{})
 	for name, c := range map[string]struct {
-		end  effect.Ended
+		end  effect.CommandResult
 		says []string
 	}{
-		"the compiler refuses it": {effect.Ended{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
+		"the compiler refuses it": {effect.CommandResult{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
 			[]string{"it does not compile: invalid \ufffd[31mfunction\ufffd[3]"}},
-		"it says far too much": {effect.Ended{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
-		"it says nothing":      {effect.Ended{Code: exit(65)}, []string{"it does not compile"}},
-		"all processor time is used": {effect.Ended{Signal: killed, CPU: 5 * time.Second},
+		"it says far too much": {effect.CommandResult{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
+		"it says nothing":      {effect.CommandResult{Code: exit(65)}, []string{"it does not compile"}},
+		"all processor time is used": {effect.CommandResult{Signal: killed, CPU: 5 * time.Second},
 			[]string{"5s of processor time", "split its largest functions"}},
-		"Go gets no memory":  {effect.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
-		"Go gets no address": {effect.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
-		"Go gets no thread":  {effect.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
-		"the collector gets none": {effect.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
+		"Go gets no memory":  {effect.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
+		"Go gets no address": {effect.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
+		"Go gets no thread":  {effect.CommandResult{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"the collector gets none": {effect.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
 			"goroutine 0 gp=0x2ea2a8d530e0 m=3 mp=0x2ea2a8da3008 [idle]:\nruntime.(*spanQueue).tryDrain(0x7fa100000400?)\n")}, []string{"1024 MiB of memory"}},
-		"C code crashes": {effect.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
+		"C code crashes": {effect.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
 			"signal arrived during cgo execution\n\ngoroutine 0 gp=0x2 m=3 mp=0x2 [idle]:\nruntime.x()\n")}, []string{"down (SIGSEGV"}},
-		"its code is too large": {effect.Ended{Code: exit(73)}, []string{"64 MiB of native code"}},
-		"it ends itself":        {effect.Ended{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
-		"it panics after long":  {effect.Ended{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
-		"it panics":             {effect.Ended{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
-		"it is killed":          {effect.Ended{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
-		"it ends oddly":         {effect.Ended{Code: exit(1)}, []string{"exit code 1"}},
+		"its code is too large": {effect.CommandResult{Code: exit(73)}, []string{"64 MiB of native code"}},
+		"it ends itself":        {effect.CommandResult{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
+		"it panics after long":  {effect.CommandResult{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
+		"it panics":             {effect.CommandResult{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
+		"it is killed":          {effect.CommandResult{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
+		"it ends oddly":         {effect.CommandResult{Code: exit(1)}, []string{"exit code 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			box := newBox(t, sandbox.Options{Spawn: func(context.Context, string, ...string) (effect.Ended, error) {
+			box := newBox(t, sandbox.Options{Spawn: func(context.Context, string, ...string) (effect.CommandResult, error) {
 				asked++
 				return c.end, nil
 			}})
@@ -95,20 +95,20 @@ func TestWhatAChildEndsWith(t *testing.T) {
 func TestAChildThatCannotWork(t *testing.T) {
 	exit := func(n int) *int { return &n }
 	for name, c := range map[string]struct {
-		end  effect.Ended
+		end  effect.CommandResult
 		err  error
 		says string
 	}{
-		"it is not started":   {effect.Ended{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
-		"the disk is full":    {effect.Ended{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
-		"it leaves no code":   {effect.Ended{Code: exit(0)}, nil, "instead of native code"},
-		"it has other orders": {effect.Ended{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
+		"it is not started":   {effect.CommandResult{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
+		"the disk is full":    {effect.CommandResult{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
+		"it leaves no code":   {effect.CommandResult{Code: exit(0)}, nil, "instead of native code"},
+		"it has other orders": {effect.CommandResult{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			works := false
 			logger, log := logBuffer()
 			box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Logger: logger,
-				Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+				Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 					if works {
 						return jail.RunHelper(ctx, dir, args...)
 					}
@@ -174,7 +174,7 @@ func TestWhatAChildLeavesIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cache := filepath.Join(t.TempDir(), "cache")
 			asked := 0
-			box := newBox(t, sandbox.Options{CacheDir: cache, Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+			box := newBox(t, sandbox.Options{CacheDir: cache, Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 				asked++
 				ended, err := jail.RunHelper(ctx, dir, args...)
 				spoil(t, dir)
@@ -227,7 +227,7 @@ func TestWithoutASpawner(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	compiled := 0
 	open := func() *sandbox.Sandbox {
-		box := sandbox.New(sandbox.Options{CacheDir: cache, Compiling: func(*tool.Module) { compiled++ }})
+		box := sandbox.New(sandbox.Options{CacheDir: cache, OnCompile: func(*tool.Module) { compiled++ }})
 		t.Cleanup(func() { _ = box.Close() })
 		return box
 	}
@@ -260,7 +260,7 @@ func TestABuiltInModuleHasTime(t *testing.T) {
 	const long = 1000 * 5 * time.Second
 	var job []string
 	var wall time.Duration
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 		job = args[1:]
 		if end, ok := ctx.Deadline(); ok {
 			wall = time.Until(end)
@@ -294,9 +294,9 @@ func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 		MemoryMin: (dataAt + admit.LargeBytes) >> 16,
 	})
 	j := granted(t, module(large), ask{})
-	box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
+	box := newBox(t, sandbox.Options{OnCompile: func(*tool.Module) { t.Error("it is compiled") }})
 	failure(t, j.mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "above 16 MiB")
-	if got := output(t, j.mustRun(t, newBox(t, sandbox.Options{Large: true}))); got != "ok" {
+	if got := output(t, j.mustRun(t, newBox(t, sandbox.Options{AllowLarge: true}))); got != "ok" {
 		t.Errorf("with it: %q", got)
 	}
 }
@@ -308,14 +308,14 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 	var wait atomic.Bool
 	wait.Store(true)
 	goOn := make(chan struct{})
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 		started <- struct{}{}
 		if wait.Load() {
 			select {
 			case <-ctx.Done():
 				killed <- ctx.Err()
 				n := int(syscall.SIGKILL)
-				return effect.Ended{Signal: &n}, nil
+				return effect.CommandResult{Signal: &n}, nil
 			case <-goOn:
 			}
 		}
@@ -381,7 +381,7 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 func TestCloseStopsCompiling(t *testing.T) {
 	started := make(chan struct{})
 	var ended atomic.Bool
-	box := sandbox.New(sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+	box := sandbox.New(sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
 		close(started)
 		<-ctx.Done()
 		time.AfterFunc(10*time.Millisecond, func() { ended.Store(true) })
@@ -389,7 +389,7 @@ func TestCloseStopsCompiling(t *testing.T) {
 			runtime.Gosched()
 		}
 		n := int(syscall.SIGKILL)
-		return effect.Ended{Signal: &n}, nil
+		return effect.CommandResult{Signal: &n}, nil
 	}})
 	j := granted(t, probe(w.ToolOptions{}), ask{})
 	result := make(chan error)
@@ -417,8 +417,8 @@ func TestProgressOfCompiling(t *testing.T) {
 	var told []string
 	open := func() *sandbox.Sandbox {
 		return newBox(t, sandbox.Options{CacheDir: cache,
-			Compiling: func(*tool.Module) { told = append(told, "compiling") },
-			Compiled: func(_ *tool.Module, d time.Duration, err error) {
+			OnCompile: func(*tool.Module) { told = append(told, "compiling") },
+			OnCompiled: func(_ *tool.Module, d time.Duration, err error) {
 				if d <= 0 {
 					t.Errorf("it took %s", d)
 				}

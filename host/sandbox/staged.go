@@ -17,8 +17,8 @@ const (
 	stagedDiskBytes   = 4 << 30
 )
 
-// stage makes the stage of a call that may write; nil if it needs none.
-func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
+// newStage makes the stage of a call that may write; nil if it needs none.
+func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()
 	switch {
@@ -33,18 +33,18 @@ func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
 			if s.opts.StageDir != nil {
 				dir = s.opts.StageDir()
 			}
-			return stage.New(&stage.Options{Dir: dir, Budget: s.stages})
+			return stage.New(&stage.Options{Dir: dir, Budget: s.stageBudget})
 		}
 	}
 	return nil, nil
 }
 
-// Stages bounds what all calls together have changed that is not committed yet, for
+// StageBudget bounds what all calls together have changed that is not committed yet, for
 // what else is staged beside them.
-func (s *Sandbox) Stages() *stage.Budget { return s.stages }
+func (s *Sandbox) StageBudget() *stage.Budget { return s.stageBudget }
 
-// staged is what a call has changed.
-type staged struct {
+// stagedChanges is what a call has changed.
+type stagedChanges struct {
 	set     *stage.Set
 	call    tool.Call
 	digest  string // of its module
@@ -52,7 +52,7 @@ type staged struct {
 }
 
 // Changes implements policy.Staged. It has as much time as the call had.
-func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+func (s *stagedChanges) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.set.Changes(ctx)
@@ -60,7 +60,7 @@ func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
 
 // Commit implements policy.Staged. It has as much time again, until it begins to
 // replace files.
-func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
+func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, s.digest); err != nil {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
 	}
@@ -69,11 +69,11 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, grant.Limits().Timeout)
 	defer cancel()
-	return untidy(s.set.Commit(ctx))
+	return markUntidy(s.set.Commit(ctx))
 }
 
-// untidy marks the error of a commit that is made all the same.
-func untidy(err error) error {
+// markUntidy marks the error of a commit that is made all the same.
+func markUntidy(err error) error {
 	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
 		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
 	}
@@ -81,10 +81,10 @@ func untidy(err error) error {
 }
 
 // Drop implements policy.Staged.
-func (s *staged) Drop() error { return s.set.Drop() }
+func (s *stagedChanges) Drop() error { return s.set.Drop() }
 
-// Keep implements policy.Caching.
-func (s *staged) Keep() { s.set.Keep() }
+// KeepCaches implements policy.StagedCaches.
+func (s *stagedChanges) KeepCaches() { s.set.KeepCaches() }
 
-// Unasked implements policy.Caching.
-func (s *staged) Unasked() bool { return s.set.Unasked() }
+// SawUnapproved implements policy.StagedCaches.
+func (s *stagedChanges) SawUnapproved() bool { return s.set.SawUnapproved() }

@@ -11,12 +11,12 @@ import (
 
 func TestACommitThatIsMadeIsToldFromOneThatIsNot(t *testing.T) {
 	for _, done := range []bool{false, true} {
-		err := untidy(&stage.CommitError{Err: context.Canceled, Done: done})
+		err := markUntidy(&stage.CommitError{Err: context.Canceled, Done: done})
 		if errors.Is(err, policy.ErrUntidy) != done || !errors.Is(err, context.Canceled) {
 			t.Errorf("done %v: %v", done, err)
 		}
 	}
-	if err := untidy(nil); err != nil {
+	if err := markUntidy(nil); err != nil {
 		t.Error(err)
 	}
 }

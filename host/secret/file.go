@@ -24,14 +24,14 @@ type FileOptions struct {
 	// Path is the file; Key is the file of its key, which is made with the
 	// first secret. They are best not in one folder: a copy of one alone, in a
 	// backup or a repository, is worth nothing.
-	Path, Key string
-	// Passphrase asks a person for the passphrase, twice if it is a new one. It
+	Path, KeyPath string
+	// AskPassphrase asks a person for the passphrase, twice if it is a new one. It
 	// is called once, when a file that has one is first opened. Nil: nobody can
 	// be asked.
-	Passphrase func(ctx context.Context, anew bool) ([]byte, error)
-	// NewPassphrase makes a file that is not there yet one with a passphrase
+	AskPassphrase func(ctx context.Context, anew bool) ([]byte, error)
+	// UsePassphrase makes a file that is not there yet one with a passphrase
 	// instead of a key file.
-	NewPassphrase bool
+	UsePassphrase bool
 }
 
 // File keeps secrets in an encrypted file. It is safe for concurrent use;
@@ -88,7 +88,7 @@ func (f *File) Set(ctx context.Context, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	return f.change(ctx, func(records []stored) ([]stored, error) {
+	return f.change(ctx, func(records []storedRecord) ([]storedRecord, error) {
 		if i := find(records, r.Name); i >= 0 {
 			records[i] = r.stored()
 			return records, nil
@@ -102,7 +102,7 @@ func (f *File) Set(ctx context.Context, r Record) error {
 
 // Remove implements Store.
 func (f *File) Remove(ctx context.Context, name string) error {
-	return f.change(ctx, func(records []stored) ([]stored, error) {
+	return f.change(ctx, func(records []storedRecord) ([]storedRecord, error) {
 		i := find(records, name)
 		if i < 0 {
 			return nil, fmt.Errorf("%q: %w", name, ErrNotFound)
@@ -111,12 +111,12 @@ func (f *File) Remove(ctx context.Context, name string) error {
 	})
 }
 
-func find(records []stored, name string) int {
-	return slices.IndexFunc(records, func(s stored) bool { return s.Name == name })
+func find(records []storedRecord, name string) int {
+	return slices.IndexFunc(records, func(s storedRecord) bool { return s.Name == name })
 }
 
 // change replaces the records while no other process does.
-func (f *File) change(ctx context.Context, edit func([]stored) ([]stored, error)) error {
+func (f *File) change(ctx context.Context, edit func([]storedRecord) ([]storedRecord, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unlock, err := lockFile(ctx, f.opts.Path)
@@ -131,10 +131,10 @@ func (f *File) change(ctx context.Context, edit func([]stored) ([]stored, error)
 	if records, err = edit(records); err != nil {
 		return err
 	}
-	if err := f.begin(ctx); err != nil {
+	if err := f.ensureKey(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(records, func(a, b stored) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(records, func(a, b storedRecord) int { return strings.Compare(a.Name, b.Name) })
 	plaintext, err := json.Marshal(records)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (f *File) change(ctx context.Context, edit func([]stored) ([]stored, error)
 }
 
 // read returns the records, sorted by name; none if there is no file.
-func (f *File) read(ctx context.Context) ([]stored, error) {
+func (f *File) read(ctx context.Context) ([]storedRecord, error) {
 	data, err := readPrivate(f.opts.Path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -162,7 +162,7 @@ func (f *File) read(ctx context.Context) ([]stored, error) {
 	return records, nil
 }
 
-func (f *File) open(ctx context.Context, data []byte) ([]stored, error) {
+func (f *File) open(ctx context.Context, data []byte) ([]storedRecord, error) {
 	h, err := parseHeader(data)
 	if err != nil {
 		return nil, err
@@ -182,11 +182,11 @@ func (f *File) open(ctx context.Context, data []byte) ([]stored, error) {
 		case errors.Is(err, ErrWrongKey) && h.Origin.Source == sourcePassphrase:
 			return nil, fmt.Errorf("%w: this is not its passphrase", ErrWrongKey)
 		case errors.Is(err, ErrWrongKey):
-			return nil, fmt.Errorf("%w: %s is not the key that it was written with", ErrWrongKey, f.opts.Key)
+			return nil, fmt.Errorf("%w: %s is not the key that it was written with", ErrWrongKey, f.opts.KeyPath)
 		}
 		return nil, err
 	}
-	var records []stored
+	var records []storedRecord
 	if json.Unmarshal(plaintext, &records) != nil { // the error would quote what it could not read
 		return nil, fmt.Errorf("%w: it holds no records", ErrFormat)
 	}
@@ -205,10 +205,10 @@ func (f *File) keyFor(ctx context.Context, o origin) ([]byte, error) {
 }
 
 func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
-	if f.opts.Passphrase == nil {
+	if f.opts.AskPassphrase == nil {
 		return nil, fmt.Errorf("%w: it has a passphrase, and there is no terminal to ask for it", ErrUnavailable)
 	}
-	passphrase, err := f.opts.Passphrase(ctx, anew)
+	passphrase, err := f.opts.AskPassphrase(ctx, anew)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the passphrase: %w", err)
 	}
@@ -218,17 +218,17 @@ func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
 	return passphrase, nil
 }
 
-// begin finds the key of a file that is not there yet; the lock is held.
-func (f *File) begin(ctx context.Context) error {
+// ensureKey finds the key of a file that is not there yet; the lock is held.
+func (f *File) ensureKey(ctx context.Context) error {
 	if f.key != nil {
 		return nil
 	}
-	if f.opts.NewPassphrase {
+	if f.opts.UsePassphrase {
 		passphrase, err := f.ask(ctx, true)
 		if err != nil {
 			return err
 		}
-		f.origin = newPassphrase()
+		f.origin = newPassphraseOrigin()
 		f.key = f.origin.key(passphrase)
 		return nil
 	}
@@ -242,7 +242,7 @@ func (f *File) begin(ctx context.Context) error {
 
 // The key file is one line of hex, so that it can be copied by hand.
 func (f *File) readKey() ([]byte, error) {
-	data, err := readPrivate(f.opts.Key, 1<<10)
+	data, err := readPrivate(f.opts.KeyPath, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the key of the secrets is gone: %w", err)
 	}
@@ -251,7 +251,7 @@ func (f *File) readKey() ([]byte, error) {
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(key) != chacha20poly1305.KeySize {
-		return nil, fmt.Errorf("%s: %w: it does not hold one key in hex", f.opts.Key, ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: it does not hold one key in hex", f.opts.KeyPath, ErrDamaged)
 	}
 	return key, nil
 }
@@ -260,7 +260,7 @@ func (f *File) readKey() ([]byte, error) {
 func (f *File) makeKey() ([]byte, error) {
 	key := make([]byte, chacha20poly1305.KeySize)
 	rand.Read(key)
-	if err := writePrivate(f.opts.Key, []byte(hex.EncodeToString(key)+"\n")); err != nil {
+	if err := writePrivate(f.opts.KeyPath, []byte(hex.EncodeToString(key)+"\n")); err != nil {
 		return nil, err
 	}
 	return key, nil

@@ -143,13 +143,13 @@ func TestPassphrases(t *testing.T) {
 	if _, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("nobody to ask: %v", err)
 	}
-	refusing := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), Passphrase: func(context.Context, bool) ([]byte, error) { return nil, fs.ErrClosed }})
+	refusing := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), AskPassphrase: func(context.Context, bool) ([]byte, error) { return nil, fs.ErrClosed }})
 	if _, err := refusing.Get(t.Context(), "TOKEN"); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a person who does not answer: %v", err)
 	}
 	// A wrong one can be followed by the right one, in the same process.
 	answers := []string{"wrong", "correct horse"}
-	again := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), Passphrase: func(context.Context, bool) ([]byte, error) {
+	again := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), AskPassphrase: func(context.Context, bool) ([]byte, error) {
 		next := answers[0]
 		answers = answers[1:]
 		return []byte(next), nil
@@ -199,8 +199,8 @@ func TestACrashLosesNothing(t *testing.T) {
 func TestMaxRecords(t *testing.T) {
 	dir := t.TempDir()
 	f := newTestFile(t, dir)
-	err := f.change(t.Context(), func([]stored) ([]stored, error) {
-		var all []stored
+	err := f.change(t.Context(), func([]storedRecord) ([]storedRecord, error) {
+		var all []storedRecord
 		for i := range maxRecords {
 			all = append(all, aRecord("N"+strings.Repeat("x", i%60)+string(rune('a'+i/60)), "value-of-token").stored())
 		}
@@ -216,7 +216,7 @@ func TestMaxRecords(t *testing.T) {
 
 // TestWhatCanBeWrittenCanBeRead: however records grow when they are written.
 func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
-	r := Record{Info: Info{Name: strings.Repeat("N", 64), Header: strings.Repeat("&", 64), Set: time.Now()}, Value: NewValue(strings.Repeat("\x01", MaxValueBytes))}
+	r := Record{Info: Info{Name: strings.Repeat("N", 64), Header: strings.Repeat("&", 64), SetAt: time.Now()}, Value: NewValue(strings.Repeat("\x01", MaxValueBytes))}
 	for i := range tool.MaxHostsPerSecret {
 		r.Hosts = append(r.Hosts, fmt.Sprintf("%s%02d:65535", strings.Repeat("a.", 125), i))
 	}
@@ -229,12 +229,12 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	}
 	dir := t.TempDir()
 	f := newTestFile(t, dir)
-	many := make([]stored, maxRecords)
+	many := make([]storedRecord, maxRecords)
 	for i := range many {
 		many[i] = r.stored()
 		many[i].Name = fmt.Sprintf("N%063d", i)
 	}
-	if err := f.change(t.Context(), func([]stored) ([]stored, error) { return many, nil }); err != nil {
+	if err := f.change(t.Context(), func([]storedRecord) ([]storedRecord, error) { return many, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != maxRecords || err != nil {
@@ -245,7 +245,7 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 // TestAKeyIsNotDerivedAtAnyPrice: a file cannot ask for more work than this
 // program would, but for some room.
 func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
-	good := newPassphrase()
+	good := newPassphraseOrigin()
 	for what, change := range map[string]func(*origin){
 		"passes": func(o *origin) { o.Passes = 17 }, "memory": func(o *origin) { o.MemoryKiB = 1 << 20 }, "all memory": func(o *origin) { o.MemoryKiB = 1<<32 - 1 },
 		"no passes": func(o *origin) { o.Passes = 0 }, "no lanes": func(o *origin) { o.Lanes = 0 }, "no memory": func(o *origin) { o.MemoryKiB = 0 },
@@ -303,7 +303,7 @@ func FuzzFile(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	pass, err := seal(key, newPassphrase(), []byte(`[]`))
+	pass, err := seal(key, newPassphraseOrigin(), []byte(`[]`))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -61,7 +61,7 @@ var (
 	ErrFormat = errors.New("not a file of secrets that this version reads")
 )
 
-func newPassphrase() origin {
+func newPassphraseOrigin() origin {
 	o := origin{Source: sourcePassphrase, Passes: 3, MemoryKiB: 64 << 10, Lanes: 4}
 	rand.Read(o.Salt[:]) // never fails: crypto/rand ends the process instead
 	return o

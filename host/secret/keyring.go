@@ -159,10 +159,10 @@ func (k *Keyring) Remove(ctx context.Context, name string) error {
 	return k.writeNames(slices.Delete(names, i, i+1))
 }
 
-// asking is held while the library is at work, which does not promise that it can
+// keyringMu is held while the library is at work, which does not promise that it can
 // be asked from many sides. One question that gets no answer holds up the others
 // as the keyring itself would.
-var asking sync.Mutex
+var keyringMu sync.Mutex
 
 // ask runs something that cannot be cancelled, and does not wait for it longer
 // than a person may take to type a password. What does not come back is left
@@ -177,8 +177,8 @@ func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, er
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		asking.Lock()
-		defer asking.Unlock()
+		keyringMu.Lock()
+		defer keyringMu.Unlock()
 		text, err := f()
 		answers <- answer{text, err}
 	}()
@@ -196,8 +196,8 @@ func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, er
 	}
 }
 
-// names is the file of names.
-type names struct {
+// nameIndex is the file of names.
+type nameIndex struct {
 	Version int      `json:"version"`
 	Names   []string `json:"names"`
 }
@@ -211,7 +211,7 @@ func (k *Keyring) Names(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var n names
+	var n nameIndex
 	if err := json.Unmarshal(data, &n); err != nil || n.Version != 1 {
 		return nil, fmt.Errorf("%s: %w", k.index, ErrFormat)
 	}
@@ -220,7 +220,7 @@ func (k *Keyring) Names(context.Context) ([]string, error) {
 
 func (k *Keyring) writeNames(list []string) error {
 	slices.Sort(list)
-	data, err := json.Marshal(names{1, list})
+	data, err := json.Marshal(nameIndex{1, list})
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,12 @@ type Table struct {
 	granted map[string]tool.Secret
 	get     func(ctx context.Context, name string) (Record, error)
 
-	mu sync.Mutex
-	by map[string]use // by placeholder
+	mu            sync.Mutex
+	byPlaceholder map[string]boundSecret // by placeholder
 }
 
-// use is what one placeholder stands for.
-type use struct {
+// boundSecret is what one placeholder stands for.
+type boundSecret struct {
 	name   string
 	value  Value
 	hosts  []string // normal; none: nowhere
@@ -51,7 +51,7 @@ type use struct {
 // NewTable returns the table of a call that was granted these secrets. Get finds
 // one, as [Vault.Get] does.
 func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) (Record, error)) *Table {
-	t := &Table{granted: map[string]tool.Secret{}, get: get, by: map[string]use{}}
+	t := &Table{granted: map[string]tool.Secret{}, get: get, byPlaceholder: map[string]boundSecret{}}
 	for _, s := range granted {
 		t.granted[s.Name] = s
 	}
@@ -71,17 +71,17 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	u, err := narrow(asked, r)
+	u, err := bindSecret(asked, r)
 	if err != nil {
 		return "", err
 	}
 	placeholder := prefix + strings.ToLower(rand.Text())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.by) >= maxPlaceholders {
+	if len(t.byPlaceholder) >= maxPlaceholders {
 		return "", denied("is not granted to this call: the call has asked for %d placeholders", maxPlaceholders)
 	}
-	t.by[placeholder] = u
+	t.byPlaceholder[placeholder] = u
 	return placeholder, nil
 }
 
@@ -92,10 +92,10 @@ func denied(format string, args ...any) error {
 	return &effect.Error{Kind: effect.Denied, Err: fmt.Errorf(format, args...)}
 }
 
-// narrow says where a secret may go: where the person has bound it to and where
+// bindSecret says where a secret may go: where the person has bound it to and where
 // the tool has said that it wants it, if both have said something.
-func narrow(asked tool.Secret, r Record) (use, error) {
-	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
+func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
+	u := boundSecret{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
 	case len(u.hosts) == 0:
 		u.hosts = asked.Hosts
@@ -133,12 +133,12 @@ func (t *Table) header(host, name, value string) (string, error) {
 	if i := strings.IndexByte(value, ' '); i > 0 && strings.EqualFold(name, DefaultHeader) && slices.Contains(schemes, strings.ToLower(value[:i])) {
 		before, placeholder = value[:i+1], value[i+1:]
 	}
-	if rest, ok := strings.CutPrefix(placeholder, prefix); !ok || len(rest) > placeholderChance {
+	if rest, ok := strings.CutPrefix(placeholder, prefix); !ok || len(rest) > placeholderRandomLen {
 		return "", fmt.Errorf("%w: in the header %.80q it stands alone, or in %s behind one of %v and a space; what else belongs to it is to be part of the secret",
 			errMisplaced, name, DefaultHeader, schemes)
 	}
 	t.mu.Lock()
-	u, ok := t.by[placeholder]
+	u, ok := t.byPlaceholder[placeholder]
 	t.mu.Unlock()
 	switch {
 	case !ok:
@@ -155,9 +155,9 @@ func (t *Table) header(host, name, value string) (string, error) {
 	return filled, nil
 }
 
-// placeholderChance is the length of what follows prefix: of [rand.Text], 128 bits
+// placeholderRandomLen is the length of what follows prefix: of [rand.Text], 128 bits
 // in base 32.
-const placeholderChance = 26
+const placeholderRandomLen = 26
 
 func forHosts(hosts []string) string {
 	if len(hosts) == 0 {
@@ -166,10 +166,10 @@ func forHosts(hosts []string) string {
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// refuse returns errMisplaced if a part of a request in which no value may go
+// checkNoPlaceholder returns errMisplaced if a part of a request in which no value may go
 // holds what begins like a placeholder, also percent-encoded. what names the
 // part.
-func refuse(what, text string) error {
+func checkNoPlaceholder(what, text string) error {
 	if strings.Contains(text, prefix) {
 		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)
 	}
@@ -185,12 +185,12 @@ func refuse(what, text string) error {
 // read on its way: then nothing is to be sent. It changes nothing that it is
 // given.
 func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
-	if err := errors.Join(refuse("URL", u.String()), refuse("body", string(body))); err != nil {
+	if err := errors.Join(checkNoPlaceholder("URL", u.String()), checkNoPlaceholder("body", string(body))); err != nil {
 		return nil, err
 	}
 	out := maps.Clone(headers)
 	for name, values := range headers {
-		if err := refuse("name of a header", name); err != nil {
+		if err := checkNoPlaceholder("name of a header", name); err != nil {
 			return nil, err
 		}
 		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, prefix) }) {

@@ -46,7 +46,7 @@ func TestPlaceholders(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
 		p, err := table.Placeholder(t.Context(), "TOKEN")
-		if err != nil || !strings.HasPrefix(p, prefix) || len(p) != len(prefix)+placeholderChance || seen[p] {
+		if err != nil || !strings.HasPrefix(p, prefix) || len(p) != len(prefix)+placeholderRandomLen || seen[p] {
 			t.Fatalf("%q, %v", p, err)
 		}
 		clean(t, "a placeholder", p, value, "TOKEN")
@@ -139,7 +139,7 @@ func TestHeadersWithAndWithoutPlaceholders(t *testing.T) {
 		}
 	}
 	for what, in := range map[string]string{
-		"of another call": foreign, "invented": prefix + strings.Repeat("a", placeholderChance), "cut short": p[:len(p)-1], "the prefix": prefix,
+		"of another call": foreign, "invented": prefix + strings.Repeat("a", placeholderRandomLen), "cut short": p[:len(p)-1], "the prefix": prefix,
 		"a good one before a bad one": p + foreign, "a bad one before a good one": foreign + p, "another case": prefix + strings.ToUpper(p[len(prefix):]),
 		// With any of these the guest would choose which part of the value a server repeats.
 		"behind other text": "a" + p, "before other text": p + "b", "twice": p + p, "in a list": p + ", " + p, "behind a blank": " " + p, "before a blank": p + " ",
@@ -180,12 +180,12 @@ func TestPlaceholdersElsewhereAreRefused(t *testing.T) {
 		"URL": "https://h.example/?token=" + p, "path": "/" + p + "/x", "body": `{"token":"` + p + `"}`, "name of a header": "X-" + p,
 		"encoded": "https://h.example/?token=" + encoded, "of nobody": prefix + "x", "behind a broken escape": "%zz" + p, "begin": prefix,
 	} {
-		if err := refuse(what, text); !errors.Is(err, errMisplaced) {
+		if err := checkNoPlaceholder(what, text); !errors.Is(err, errMisplaced) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, text := range []string{"", "https://h.example/?a=b%20c", "%zz", "stockade", "\x00\xff"} {
-		if err := refuse("URL", text); err != nil {
+		if err := checkNoPlaceholder("URL", text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

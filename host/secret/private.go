@@ -37,7 +37,7 @@ func readPrivate(path string, limit int) ([]byte, error) {
 }
 
 func checkPrivate(path string, info fs.FileInfo) error {
-	switch owner, mine := private.Mine(info); {
+	switch owner, mine := private.Owner(info); {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file: it may be no link either", path)
 	case !mine:
@@ -58,7 +58,7 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	switch owner, mine := private.Mine(info); {
+	switch owner, mine := private.Owner(info); {
 	case !mine:
 		return fmt.Errorf("%s belongs to the user %d, not to you", dir, owner)
 	case private.HasModes && info.Mode().Perm()&0o022 != 0:

@@ -62,11 +62,11 @@ func TestOwners(t *testing.T) {
 	}
 	stat := *info.Sys().(*syscall.Stat_t)
 	stat.Uid = uint32(os.Geteuid()) + 1
-	if _, mine := private.Mine(owned{info, &stat}); mine {
+	if _, mine := private.Owner(owned{info, &stat}); mine {
 		t.Error("another user's file is ours")
 	}
 	stat.Uid = uint32(os.Geteuid())
-	if _, mine := private.Mine(owned{info, &stat}); !mine {
+	if _, mine := private.Owner(owned{info, &stat}); !mine {
 		t.Error("our own file is another's")
 	}
 }

@@ -67,7 +67,7 @@ type Info struct {
 	// Header is the one header that may carry it; empty means the one that the
 	// tool names, or else [DefaultHeader].
 	Header string    `json:"header,omitempty"`
-	Set    time.Time `json:"set"`
+	SetAt  time.Time `json:"set"`
 }
 
 // Record is a secret with its value.
@@ -127,18 +127,18 @@ type Store interface {
 	Names(ctx context.Context) ([]string, error)
 }
 
-// stored is a record as stores write it.
-type stored struct {
+// storedRecord is a record as stores write it.
+type storedRecord struct {
 	Info
 	Value string `json:"value"`
 }
 
-func (r Record) stored() stored { return stored{r.Info, r.Value.Reveal()} }
-func (s stored) record() Record { return Record{s.Info, NewValue(s.Value)} }
+func (r Record) stored() storedRecord { return storedRecord{r.Info, r.Value.Reveal()} }
+func (s storedRecord) record() Record { return Record{s.Info, NewValue(s.Value)} }
 
 // decodeRecord reads one record. Its errors hold nothing of what was decoded.
 func decodeRecord(data []byte) (Record, error) {
-	var s stored
+	var s storedRecord
 	if json.Unmarshal(data, &s) != nil {
 		return Record{}, errors.New("what is kept is not a record of ours")
 	}

@@ -22,7 +22,7 @@ func aRecord(name, value string) Record {
 }
 
 func newTestFile(t testing.TB, dir string) *File {
-	return NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), Key: filepath.Join(dir, "state", "k")})
+	return NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), KeyPath: filepath.Join(dir, "state", "k")})
 }
 
 // newTestKeyring speaks to the library's own stand-in for a keyring, in memory,
@@ -126,8 +126,8 @@ func ignore(_ Record, err error) error { return err }
 func passphraseFile(dir, passphrase string, asked *int) *File {
 	var mu sync.Mutex
 	return NewFile(FileOptions{
-		Path: filepath.Join(dir, "data", "s"), Key: filepath.Join(dir, "state", "k"), NewPassphrase: true,
-		Passphrase: func(context.Context, bool) ([]byte, error) {
+		Path: filepath.Join(dir, "data", "s"), KeyPath: filepath.Join(dir, "state", "k"), UsePassphrase: true,
+		AskPassphrase: func(context.Context, bool) ([]byte, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			*asked++

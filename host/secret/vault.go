@@ -15,19 +15,19 @@ import (
 // Vault is the stores of one user together. A name is in one of them. It is
 // safe for concurrent use.
 type Vault struct {
-	keyring *Keyring
-	file    *File
-	known   *redact.Redactor
+	keyring  *Keyring
+	file     *File
+	redactor *redact.Redactor
 }
 
 // NewVault returns the stores as one. known is told of every value that is
 // read or set.
 func NewVault(keyring *Keyring, file *File, known *redact.Redactor) *Vault {
-	return &Vault{keyring: keyring, file: file, known: known}
+	return &Vault{keyring: keyring, file: file, redactor: known}
 }
 
-// Known is the redactor that knows every value that was read or set.
-func (v *Vault) Known() *redact.Redactor { return v.known }
+// Redactor is the redactor that knows every value that was read or set.
+func (v *Vault) Redactor() *redact.Redactor { return v.redactor }
 
 // holder returns the store that holds a name; ErrNotFound if none does. It does
 // not ask the keyring, which may not be there: its list of names is enough.
@@ -55,7 +55,7 @@ func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("%q is kept in the %s: %w", name, s.Name(), err)
 	}
-	v.known.Add(r.Value.Reveal())
+	v.redactor.Add(r.Value.Reveal())
 	return r, nil
 }
 
@@ -64,10 +64,10 @@ func (v *Vault) Placeholders(granted []tool.Secret) effect.Placeholders {
 	return NewTable(granted, v.Get)
 }
 
-// Pick returns the store for a new secret: the one of that name, or, where name
+// ChooseStore returns the store for a new secret: the one of that name, or, where name
 // is empty, the keyring, or the file if the keyring does not answer. why is
 // then the reason.
-func (v *Vault) Pick(ctx context.Context, name string) (s Store, why, err error) {
+func (v *Vault) ChooseStore(ctx context.Context, name string) (s Store, why, err error) {
 	switch name {
 	case "file":
 		return v.file, nil, nil
@@ -88,7 +88,7 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	v.known.Add(r.Value.Reveal())
+	v.redactor.Add(r.Value.Reveal())
 	other := Store(v.file)
 	if s == other {
 		other = v.keyring
@@ -128,8 +128,8 @@ func (v *Vault) Remove(ctx context.Context, name string) (from string, err error
 	return s.Name(), s.Remove(ctx, name)
 }
 
-// Listed is what a list shows of a secret.
-type Listed struct {
+// ListEntry is what a list shows of a secret.
+type ListEntry struct {
 	Info
 	Store string `json:"store"`
 	// Problem says why the rest is not known.
@@ -138,25 +138,25 @@ type Listed struct {
 
 // List shows all secrets, sorted by name. One that cannot be read is listed all
 // the same.
-func (v *Vault) List(ctx context.Context) ([]Listed, error) {
-	var out []Listed
+func (v *Vault) List(ctx context.Context) ([]ListEntry, error) {
+	var out []ListEntry
 	for _, s := range []Store{v.keyring, v.file} {
 		names, err := s.Names(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			l := Listed{Info: Info{Name: name}, Store: s.Name()}
+			l := ListEntry{Info: Info{Name: name}, Store: s.Name()}
 			r, err := s.Get(ctx, name)
 			if err != nil {
 				l.Problem = err.Error()
 			} else {
-				v.known.Add(r.Value.Reveal())
+				v.redactor.Add(r.Value.Reveal())
 				l.Info = r.Info
 			}
 			out = append(out, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b ListEntry) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }

@@ -64,14 +64,14 @@ func TestWithoutAKeyring(t *testing.T) {
 		"locked": func() { k.ready = func() error { return nil }; keyring.MockInitWithError(errLocked) },
 	} {
 		broken()
-		s, why, err := v.Pick(ctx, "")
+		s, why, err := v.ChooseStore(ctx, "")
 		if s != Store(f) || why == nil || err != nil {
 			t.Errorf("%s: picked %v, %v, %v", what, s, why, err)
 		}
-		if _, _, err := v.Pick(ctx, "keyring"); !errors.Is(err, ErrUnavailable) {
+		if _, _, err := v.ChooseStore(ctx, "keyring"); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if s, why, err := v.Pick(ctx, "file"); s != Store(f) || why != nil || err != nil {
+		if s, why, err := v.ChooseStore(ctx, "file"); s != Store(f) || why != nil || err != nil {
 			t.Errorf("%s: %v %v %v", what, s, why, err)
 		}
 		if err := v.Set(ctx, f, aRecord("NEW", "value-in-file")); err != nil {
@@ -100,7 +100,7 @@ func TestWithoutAKeyring(t *testing.T) {
 			t.Errorf("%s: the keyring is said to hold %v", what, names)
 		}
 	}
-	if _, _, err := v.Pick(ctx, "cloud"); err == nil {
+	if _, _, err := v.ChooseStore(ctx, "cloud"); err == nil {
 		t.Error("there is a store named cloud")
 	}
 }

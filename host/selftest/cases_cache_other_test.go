@@ -3,8 +3,8 @@
 package selftest
 
 // cacheCases: whose files are and who can write to them is not looked at here.
-func cacheCases() []numbered {
-	return []numbered{{
+func cacheCases() []testCase {
+	return []testCase{{
 		id: "R27", title: "compiled code that was changed on disk", attacks: "compiled-code-changed",
 		open: "the folder of the user is private by the rules of this system, and its ACL is not looked at",
 	}}

@@ -17,8 +17,8 @@ import (
 )
 
 // cacheCases are on compiled code that somebody has changed on disk.
-func cacheCases() []numbered {
-	return []numbered{{
+func cacheCases() []testCase {
+	return []testCase{{
 		id: "R27", title: "compiled code that was changed on disk",
 		attacks: "compiled-code-changed compiled-code-of-others", also: try(poisonings),
 		open: "who has the rights of the user and writes the sums anew, with the time and number of the inode, is believed: " +
@@ -35,7 +35,7 @@ type entry struct{ dir, native string }
 func (t *trial) entry(cache string) (entry, error) {
 	natives, err := filepath.Glob(filepath.Join(cache, "*", "native"))
 	if err != nil || len(natives) != 1 {
-		return entry{}, notTried("the cache holds %q, %v", natives, err)
+		return entry{}, newUntried("the cache holds %q, %v", natives, err)
 	}
 	return entry{filepath.Dir(natives[0]), natives[0]}, nil
 }
@@ -44,7 +44,7 @@ func (t *trial) entry(cache string) (entry, error) {
 // runs it again: what was changed never runs. What others could have written is
 // a test of package sandbox.
 func poisonings(t *trial) error {
-	if err := t.look("."); err != nil { // what changes is looked at one by one
+	if err := t.noteState("."); err != nil { // what changes is looked at one by one
 		return err
 	}
 	// The texts are constants in the code, which a processor that takes whole
@@ -66,18 +66,18 @@ func poisonings(t *trial) error {
 	n := 0
 	compiled := func(code []byte) (Guest, entry, error) {
 		n++
-		g := Guest{Code: code, Compiled: t.host(fmt.Sprint("cache", n))}
-		if err := os.Mkdir(g.Compiled, 0o700); err != nil {
-			return g, entry{}, notTried("%v", err)
+		g := Guest{Code: code, CacheDir: t.hostPath(fmt.Sprint("cache", n))}
+		if err := os.Mkdir(g.CacheDir, 0o700); err != nil {
+			return g, entry{}, newUntried("%v", err)
 		}
 		o, err := t.run(g)
 		if err == nil && o.Result.Err != nil {
-			err = notTried("%s", o.Result.Summary())
+			err = newUntried("%s", o.Result.Summary())
 		}
 		if err != nil {
 			return g, entry{}, err
 		}
-		e, err := t.entry(g.Compiled)
+		e, err := t.entry(g.CacheDir)
 		return g, e, err
 	}
 	_, other, err := compiled(evil)
@@ -133,7 +133,7 @@ func poisonings(t *trial) error {
 				err = p.spoil(e)
 			}
 			if err != nil {
-				return notTried("%v", err)
+				return newUntried("%v", err)
 			}
 			g.Args = []byte("{}")
 			o := t.target.Run(t.ctx, g)
@@ -144,7 +144,7 @@ func poisonings(t *trial) error {
 				return fmt.Errorf("%w, %s", o.Err, o.Result.Summary())
 			}
 			// It was compiled again, and nothing of what was changed is left.
-			now, err := t.entry(g.Compiled)
+			now, err := t.entry(g.CacheDir)
 			if err != nil {
 				return err
 			}

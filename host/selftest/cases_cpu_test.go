@@ -17,8 +17,8 @@ import (
 )
 
 // cpuCases are on work that does not end, and on compiling.
-func cpuCases() []numbered {
-	return []numbered{
+func cpuCases() []testCase {
+	return []testCase{
 		{id: "R01", title: "endless loop", attacks: "endless-loop call-tree bulk-memory-tail ignored-cancel"},
 		{id: "R02", title: "endless loop before the call", attacks: "endless-start endless-initialize endless-allocator"},
 		{id: "R03", title: "endless recursion; sixteen at the same time are a test of package sandbox", attacks: "recursion mutual-recursion allocator-recursion"},
@@ -40,7 +40,7 @@ func cpuCases() []numbered {
 func randomModules(t *trial) error {
 	const modules = 150
 	random := rand.New(rand.NewPCG(9, 9))
-	good := machine.Code(machine.Native)
+	good := machine.PlainModule(machine.Native)
 	args := (&script{}).arguments("")
 	refused := 0
 	for i := range modules {
@@ -81,9 +81,9 @@ func longSleeps(t *trial) error {
 		s := &script{}
 		in := s.bytes(subscription)
 		s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
-		o, err := t.script(late, s)
+		o, err := t.runScript(late, s)
 		if err == nil {
-			_, err = stopped(o, "timed out", tool.CodeTimeout)
+			_, err = stoppedBy(o, "timed out", tool.CodeTimeout)
 		}
 		if err != nil {
 			return err
@@ -93,12 +93,12 @@ func longSleeps(t *trial) error {
 	s := &script{}
 	grown := s.add("memory.grow", many*(48+32)/page+1)
 	poll := s.add("poll_oneoff", machine.Pages*page, machine.Pages*page+many*48, many, machine.StateAt)
-	r, err := t.report(late, s)
+	r, err := t.runReport(late, s)
 	switch {
 	case err != nil:
 		return err
-	case r.returned(grown) == minus:
-		return notTried("the memory does not grow")
+	case r.resultOf(grown) == minusOne:
+		return newUntried("the memory does not grow")
 	case r.errno(poll) == 0:
 		return errors.New("a million things were waited for")
 	}
@@ -112,10 +112,10 @@ func hundredMillionCalls(t *trial) error {
 		operands []any
 	}{{"sched_yield", nil}, {"clock_time_get", []any{1, 1, machine.StateAt}}, {"random_get", []any{machine.BufferBase, 1}}} {
 		s := &script{}
-		s.again(s.add(function.name, function.operands...), 100_000_000)
-		o, err := t.script(Guest{Limits: policy.Limits{Fuel: 50_000_000, Timeout: time.Hour}}, s)
+		s.repeatWhileZero(s.add(function.name, function.operands...), 100_000_000)
+		o, err := t.runScript(Guest{Limits: policy.Limits{Fuel: 50_000_000, Timeout: time.Hour}}, s)
 		if err == nil {
-			_, err = stopped(o, "of a call", tool.CodeFuel)
+			_, err = stoppedBy(o, "of a call", tool.CodeFuel)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", function.name, err)
@@ -128,12 +128,12 @@ func hundredMillionCalls(t *trial) error {
 func muchRandomness(t *trial) error {
 	s := &script{}
 	s.add("memory.grow", 64<<20/page)
-	s.again(s.add("random_get", machine.Pages*page, 64<<20), 1000)
-	o, err := t.script(Guest{Limits: policy.Limits{Fuel: 200_000_000, Timeout: time.Hour}}, s)
+	s.repeatWhileZero(s.add("random_get", machine.Pages*page, 64<<20), 1000)
+	o, err := t.runScript(Guest{Limits: policy.Limits{Fuel: 200_000_000, Timeout: time.Hour}}, s)
 	if err != nil {
 		return err
 	}
-	_, err = stopped(o, "of a call", tool.CodeFuel)
+	_, err = stoppedBy(o, "of a call", tool.CodeFuel)
 	return err
 }
 
@@ -144,7 +144,7 @@ func noToolCalls(t *trial) error {
 			imp := w.Import{Module: iface, Name: name, Params: w.CallParams(), Results: i32x1}
 			o, err := t.run(Guest{Code: w.Tool(w.ToolOptions{Imports: []w.Import{imp}})})
 			if err == nil {
-				_, err = stopped(o, "does not have", tool.CodeNotAdmitted)
+				_, err = stoppedBy(o, "does not have", tool.CodeNotAdmitted)
 			}
 			if err != nil {
 				return fmt.Errorf("%s.%s: %w", iface, name, err)
@@ -174,14 +174,14 @@ func manyHogs(t *trial) error {
 	endless := &script{}
 	first := endless.add("burn", lap)
 	endless.log("")
-	endless.always(first, 1<<30)
+	endless.repeat(first, 1<<30)
 	begun.Add(hogs)
 	for range hogs {
 		var once sync.Once
 		g := Guest{
-			Code: machine.Code(machine.Native), Args: endless.arguments(""),
-			Limits: policy.Limits{Timeout: time.Hour, Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: 1 << 30, HostCalls: 1 << 40},
-			Said:   func(tool.Progress) { laps.Add(1); once.Do(begun.Done) },
+			Code: machine.PlainModule(machine.Native), Args: endless.arguments(""),
+			Limits:     policy.Limits{Timeout: time.Hour, Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: 1 << 30, HostCalls: 1 << 40},
+			OnProgress: func(tool.Progress) { laps.Add(1); once.Do(begun.Done) },
 		}
 		all.Go(func() { t.target.Run(ctx, g); once.Do(begun.Done) })
 	}
@@ -191,9 +191,9 @@ func manyHogs(t *trial) error {
 		s := &script{}
 		done := s.add("burn", little)
 		before := laps.Load()
-		r, callErr := t.report(Guest{}, s)
-		if callErr == nil && r.times(done) != 1 {
-			callErr = notTried("the short call did nothing")
+		r, callErr := t.runReport(Guest{}, s)
+		if callErr == nil && r.callCount(done) != 1 {
+			callErr = newUntried("the short call did nothing")
 		}
 		counts, err = append(counts, laps.Load()-before), errors.Join(err, callErr)
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // fileCases are on files.
-func fileCases() []numbered {
-	return []numbered{
+func fileCases() []testCase {
+	return []testCase{
 		{id: "F01", title: `names with ".."`, attacks: "dotdot-read dotdot-create dotdot-rename dotdot-remove dotdot-beyond-root dotdot-from-directory"},
 		{id: "F02", title: "absolute names", attacks: "absolute-path"},
 		{id: "F03", title: "separators, devices and streams of Windows", attacks: "name-of-windows",
@@ -65,75 +65,75 @@ func fileCases() []numbered {
 }
 
 func linksInside() fileAttack {
-	return fileAttack{name: "links-inside", build: func(x *onMount) {
+	return fileAttack{name: "links-inside", build: func(x *fileTrial) {
 		x.plant(x.link("inside", "ws/l"), x.link("../inside", "ws/d/l"), x.link("d/l", "ws/ll"), x.link("d", "ws/dl"), x.link("../ws/../ws/inside", "ws/home"))
-		x.may("ws")
+		x.allowChanges("ws")
 		for _, n := range []string{"l", "d/l", "ll", "dl/l"} {
-			c, content := x.reading("ws/"+n, len(inside))
-			x.want(c, "read "+n, "ok", "ok", outside)
-			x.content(content, inside, inside, "")
+			c, content := x.readInto("ws/"+n, len(insideText))
+			x.expect(c, "read "+n, "ok", "ok", outside)
+			x.expectContent(content, insideText, insideText, "")
 		}
-		x.want(x.stat(x.in("ws/dl/deep"), followLinks), "look through a directory", "ok", "ok", outside)
-		x.reads("ws/home", outside) // leaves the mount on its way
-		x.writes("ws/ll", 0, "ok", "EROFS", outside)
-		x.holds("ws/inside", "overwritten"+inside[len("overwritten"):], inside, inside)
-		x.writes("ws/dl/made", oCreate, "ok", "EROFS", outside)
+		x.expect(x.stat(x.scratchPlace("ws/dl/deep"), followLinks), "look through a directory", "ok", "ok", outside)
+		x.tryRead("ws/home", outside) // leaves the mount on its way
+		x.tryWrite("ws/ll", 0, "ok", "EROFS", outside)
+		x.holds("ws/inside", "overwritten"+insideText[len("overwritten"):], insideText, insideText)
+		x.tryWrite("ws/dl/made", oCreate, "ok", "EROFS", outside)
 		x.holds("ws/d/made", "overwritten", "-", "-")
 	}}
 }
 
 func secondName() fileAttack {
-	return fileAttack{name: "second-name", build: func(x *onMount) {
+	return fileAttack{name: "second-name", build: func(x *fileTrial) {
 		const shared = "shared with the guest"
-		x.plant(x.write("out/shared", shared), os.Link(x.host("out/shared"), x.host("ws/l")))
-		c, content := x.reading("ws/l", len(shared))
-		x.want(c, "read it", "ok", "ok", outside)
-		x.content(content, shared, shared, "")
-		x.reads("out/shared", outside)
+		x.plant(x.write("out/shared", shared), os.Link(x.hostPath("out/shared"), x.hostPath("ws/l")))
+		c, content := x.readInto("ws/l", len(shared))
+		x.expect(c, "read it", "ok", "ok", outside)
+		x.expectContent(content, shared, shared, "")
+		x.tryRead("out/shared", outside)
 	}}
 }
 
 func manyFiles() fileAttack {
-	return fileAttack{name: "many-files", build: func(x *onMount) {
+	return fileAttack{name: "many-files", build: func(x *fileTrial) {
 		// A directory that is removed again counts, too.
-		x.may("ws")
+		x.allowChanges("ws")
 		const most = 1 << 16
-		made := x.mkdir(x.in("ws/made"))
-		x.rmdir(x.in("ws/made"))
-		x.again(made, 1_000_000)
-		last := x.mkdir(x.in("ws/last"))
-		x.want(last, "make one more", "ENOSPC", "EROFS", outside)
+		made := x.mkdir(x.scratchPlace("ws/made"))
+		x.rmdir(x.scratchPlace("ws/made"))
+		x.repeatWhileZero(made, 1_000_000)
+		last := x.mkdir(x.scratchPlace("ws/last"))
+		x.expect(last, "make one more", "ENOSPC", "EROFS", outside)
 		x.finally(func(r report) error {
-			if n := r.times(made); n > most+1 || x.kind == writable && n < most {
+			if n := r.callCount(made); n > most+1 || x.kind == writable && n < most {
 				return fmt.Errorf("%d directories were made", n)
 			}
 			return nil
 		})
-		x.writes("ws/more", oCreate, "ENOSPC", "EROFS", outside)
+		x.tryWrite("ws/more", oCreate, "ENOSPC", "EROFS", outside)
 		x.holds("ws/more", "-")
 	}}
 }
 
 func manyNames() fileAttack {
-	return fileAttack{name: "many-names", build: func(x *onMount) {
+	return fileAttack{name: "many-names", build: func(x *fileTrial) {
 		const names = 5000
-		x.plant(os.Mkdir(x.host("ws/many"), 0o700), x.write("ws/many/0", ""))
+		x.plant(os.Mkdir(x.hostPath("ws/many"), 0o700), x.write("ws/many/0", ""))
 		for i := range names - 1 {
-			x.plant(os.Mkdir(x.host(fmt.Sprint("ws/many/", i+1)), 0o700))
+			x.plant(os.Mkdir(x.hostPath(fmt.Sprint("ws/many/", i+1)), 0o700))
 		}
-		d := x.openDir(x.in("ws/many"))
-		x.want(d.call, "open the directory", "ok", "ok", outside)
+		d := x.openDir(x.scratchPlace("ws/many"))
+		x.expect(d.call, "open the directory", "ok", "ok", outside)
 		// From every place in it, whose number is in the memory.
 		place, used := x.words(0), x.words(0)
 		list := x.add("fd_readdir", d.fd, machine.BufferBase, 1, cell(place.at), used.at)
 		x.add("add", place.at, 1)
-		x.again(list, names)
-		x.want(list, "list it", "ok", "ok", "EBADF")
+		x.repeatWhileZero(list, names)
+		x.expect(list, "list it", "ok", "ok", "EBADF")
 		end := x.add("fd_readdir", d.fd, machine.BufferBase, 1, int64(1)<<62, used.at)
-		x.want(end, "list from a place that is not there", "ok EINVAL", "ok EINVAL", "EBADF")
+		x.expect(end, "list from a place that is not there", "ok EINVAL", "ok EINVAL", "EBADF")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		x.meanwhile(func() error {
+		x.whileGuestWaits(func() error {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {

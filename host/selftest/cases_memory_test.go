@@ -14,8 +14,8 @@ import (
 )
 
 // memoryCases are on memory, tables and instances.
-func memoryCases() []numbered {
-	return []numbered{
+func memoryCases() []testCase {
+	return []testCase{
 		{id: "R04", title: "grow the memory to its end; begin with all of it", attacks: "grow-beyond-limit large-minimum memory-of-all-calls memory-kept", also: try(growsToTheEnd)},
 		{id: "R05", title: "large tables, many tables", attacks: "table-grow table-grow-slowly table-minimum many-tables"},
 		{id: "R10", title: "modules that are archives, and unpack to more", also: try(packedModules),
@@ -27,9 +27,9 @@ func memoryCases() []numbered {
 // mostExtra is what the host may take for a guest beyond its limit.
 const mostExtra = 64 << 20
 
-// flat runs something and fails if Go takes much more memory from the system
+// requireFlatMemory runs something and fails if Go takes much more memory from the system
 // for it. What guests have themselves is not Go's.
-func flat(run func() error) error {
+func requireFlatMemory(run func() error) error {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -45,14 +45,14 @@ func growsToTheEnd(t *trial) error {
 	for _, pages := range []uint64{1 << 16, 1<<16 - machine.Pages, 1<<32 - 1, 1 << 31} {
 		s := &script{}
 		grow, size := s.add("memory.grow", uint32(pages)), s.add("memory.size")
-		err := flat(func() error {
-			o, err := t.script(Guest{Limits: policy.Limits{MemoryBytes: 16 << 20}}, s)
+		err := requireFlatMemory(func() error {
+			o, err := t.runScript(Guest{Limits: policy.Limits{MemoryBytes: 16 << 20}}, s)
 			if err != nil || o.Result.Err != nil {
 				return errors.Join(err, fmt.Errorf("the guest ended: %s", o.Result.Summary()))
 			}
 			r, err := readReport(o.Result.Output)
-			if err == nil && (r.returned(grow) != minus || r.returned(size) != machine.Pages || o.Result.Usage.PeakMemoryBytes > 16<<20) {
-				err = fmt.Errorf("it has %d pages, at most %d bytes", r.returned(size), o.Result.Usage.PeakMemoryBytes)
+			if err == nil && (r.resultOf(grow) != minusOne || r.resultOf(size) != machine.Pages || o.Result.Usage.PeakMemoryBytes > 16<<20) {
+				err = fmt.Errorf("it has %d pages, at most %d bytes", r.resultOf(size), o.Result.Usage.PeakMemoryBytes)
 			}
 			return err
 		})
@@ -61,10 +61,10 @@ func growsToTheEnd(t *trial) error {
 		}
 	}
 	// As a minimum it is not admitted, or has no room.
-	return flat(func() error {
+	return requireFlatMemory(func() error {
 		o, err := t.run(Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 1 << 16})})
 		if err == nil {
-			_, err = stopped(o, "", tool.CodeMemory, tool.CodeNotAdmitted)
+			_, err = stoppedBy(o, "", tool.CodeMemory, tool.CodeNotAdmitted)
 		}
 		return err
 	})
@@ -85,7 +85,7 @@ func packedModules(t *trial) error {
 	}
 	var module bytes.Buffer
 	z = gzip.NewWriter(&module)
-	if _, err := z.Write(machine.Code(machine.Native)); err != nil {
+	if _, err := z.Write(machine.PlainModule(machine.Native)); err != nil {
 		return err
 	}
 	if err := z.Close(); err != nil {
@@ -93,10 +93,10 @@ func packedModules(t *trial) error {
 	}
 	zstd := append([]byte{0x28, 0xb5, 0x2f, 0xfd}, bytes.Repeat([]byte{0}, 64)...)
 	for i, code := range [][]byte{packed.Bytes(), module.Bytes(), zstd, []byte("PK\x03\x04")} {
-		err := flat(func() error {
+		err := requireFlatMemory(func() error {
 			o, err := t.run(Guest{Code: code})
 			if err == nil {
-				_, err = stopped(o, "", tool.CodeNotAdmitted)
+				_, err = stoppedBy(o, "", tool.CodeNotAdmitted)
 			}
 			return err
 		})
@@ -113,18 +113,18 @@ func manyInstances(t *trial) error {
 	if t.kind != machine.Native {
 		rounds = 100
 	}
-	g := t.mounted(true)
+	g := t.workspaceGuest(true)
 	good, crashes, grows := &script{}, &script{}, &script{}
 	for _, s := range []*script{good, crashes, grows} {
 		s.control(t)
-		s.open(s.at(t.guest("ws/inside")), 0, mayRead, 0) // stays open
+		s.open(s.place(t.guestPath("ws/inside")), 0, rightsRead, 0) // stays open
 	}
 	crashes.add("trap")
 	grows.add("memory.grow", 16)
 	round := func(n int) error {
 		for range n {
 			for _, s := range []*script{good, crashes, grows} {
-				o, err := t.script(g, s)
+				o, err := t.runScript(g, s)
 				if err == nil && (o.Result.Err != nil) != (s == crashes) {
 					err = errors.New(o.Result.Summary())
 				}

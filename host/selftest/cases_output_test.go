@@ -17,8 +17,8 @@ import (
 )
 
 // outputCases are on what goes from a guest to the host, and to it.
-func outputCases() []numbered {
-	return []numbered{
+func outputCases() []testCase {
+	return []testCase{
 		{id: "R15", title: "ten gigabytes to the standard streams", attacks: "stdout-flood stderr-flood", also: try(tenGigabytes)},
 		{id: "R16", title: "a line of a gigabyte", also: try(oneLine)},
 		{id: "R17", title: "results that are too large, nested, or no JSON", attacks: "result-100-mb result-structured-100-mb result-length-overflow result-text-outside result-outside result-at-the-end result-misaligned result-list-bomb result-list-overflow result-bad-variant result-bad-content result-bad-error json-broken json-not-a-number json-nested result-not-utf8 result-long error-long error-outside", also: try(oddResults),
@@ -30,8 +30,8 @@ func outputCases() []numbered {
 	}
 }
 
-// much is what a guest needs to write that much.
-var much = policy.Limits{Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: logLimit, Timeout: time.Minute}
+// muchLimits is what a guest needs to write that much.
+var muchLimits = policy.Limits{Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: logLimit, Timeout: time.Minute}
 
 // writes has a guest write a piece of the buffer so often, and says what is
 // kept of it.
@@ -43,9 +43,9 @@ func (t *trial) writes(fd, pieces int, calls int) error {
 		words = append(words, machine.BufferBase, machine.BufferSize)
 	}
 	write := s.add("fd_write", fd, s.words(words...).at, pieces, s.words(0).at)
-	s.again(write, calls-1)
-	return flat(func() error {
-		o, err := t.script(Guest{Limits: much}, s)
+	s.repeatWhileZero(write, calls-1)
+	return requireFlatMemory(func() error {
+		o, err := t.runScript(Guest{Limits: muchLimits}, s)
 		if err != nil {
 			return err
 		}
@@ -53,10 +53,10 @@ func (t *trial) writes(fd, pieces int, calls int) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %s", err, o.Result.Summary())
-		case r.times(write) != calls || r.errno(write) != 0:
-			return notTried("%d of %d writes, %s", r.times(write), calls, r.errno(write))
-		case o.Said.Bytes > logLimit+1024:
-			return fmt.Errorf("%d bytes were kept", o.Said.Bytes)
+		case r.callCount(write) != calls || r.errno(write) != 0:
+			return newUntried("%d of %d writes, %s", r.callCount(write), calls, r.errno(write))
+		case o.Transcript.Bytes > logLimit+1024:
+			return fmt.Errorf("%d bytes were kept", o.Transcript.Bytes)
 		}
 		return nil
 	})
@@ -117,7 +117,7 @@ func oddResults(t *trial) error {
 			case c.refused && (o.Result.Err == nil || o.Result.Err.Code != tool.CodeBadABI):
 				return fmt.Errorf("it is taken for a result: %.100s", o.Result.Output)
 			case !c.refused && o.Result.Err != nil && o.Result.Err.Code != tool.CodeBadABI:
-				return notTried("something else stopped it: %s", o.Result.Summary())
+				return newUntried("something else stopped it: %s", o.Result.Summary())
 			}
 			return nil
 		}
@@ -157,7 +157,7 @@ func oddArguments(t *trial) error {
 		{"a hundred megabytes", `{"a":"` + strings.Repeat("x", 100<<20) + `"}`},
 	} {
 		err := func() error {
-			o := t.target.Run(t.ctx, Guest{Code: machine.Code(machine.Native), Args: json.RawMessage(c.args), Command: approved})
+			o := t.target.Run(t.ctx, Guest{Code: machine.PlainModule(machine.Native), Args: json.RawMessage(c.args), Command: approvedCommand})
 			switch {
 			case o.Err != nil:
 				return fmt.Errorf("it put the host at fault: %w", o.Err)
@@ -193,25 +193,25 @@ func millionMessages(t *trial) error {
 	const messages = 1_000_000
 	s := &script{}
 	say := s.log("x")
-	s.again(say, messages-1)
+	s.repeatWhileZero(say, messages-1)
 	dropped := 0
-	g := Guest{Limits: much, Said: func(p tool.Progress) {
+	g := Guest{Limits: muchLimits, OnProgress: func(p tool.Progress) {
 		if strings.Contains(p.Message, "dropped") {
 			dropped++
 		}
 	}}
 	g.Limits.HostCalls = 10 * messages
-	return flat(func() error {
-		o, err := t.script(g, s)
+	return requireFlatMemory(func() error {
+		o, err := t.runScript(g, s)
 		if err != nil {
 			return err
 		}
 		r, err := readReport(o.Result.Output)
 		switch {
-		case err != nil || r.times(say) != messages:
-			return notTried("the guest did not get to the end: %s", o.Result.Summary())
-		case o.Said.Messages > logLimit/2+1:
-			return fmt.Errorf("%d messages came through", o.Said.Messages)
+		case err != nil || r.callCount(say) != messages:
+			return newUntried("the guest did not get to the end: %s", o.Result.Summary())
+		case o.Transcript.Messages > logLimit/2+1:
+			return fmt.Errorf("%d messages came through", o.Transcript.Messages)
 		case dropped != 1:
 			return fmt.Errorf("it is said %d times that some were dropped", dropped)
 		}

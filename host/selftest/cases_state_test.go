@@ -13,8 +13,8 @@ import (
 
 // stateCases are on what one call leaves for another, and on what a guest sees
 // of the machine.
-func stateCases() []numbered {
-	return []numbered{
+func stateCases() []testCase {
+	return []testCase{
 		{id: "R12", title: "wait for what a person types", attacks: "standard-input", also: try(waitsForInput)},
 		{id: "R22", title: "many calls of one module at the same time", attacks: "running-call memory-left global-left table-left memory-size-left grown-memory-left descriptor-left file-left", also: try(ofEveryKind(manyAtOnce))},
 		{id: "R23", title: "guests that crash or end themselves, also inside a call of the host", attacks: "exit exit-while-initializing crash crash-left", also: try(ofEveryKind(everyExitCode))},
@@ -30,13 +30,13 @@ func waitsForInput(t *trial) error {
 	in := s.bytes(subscription)
 	poll := s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
 	list := s.words(machine.BufferBase, 64)
-	n := s.room(4)
+	n := s.reserve(4)
 	read := s.add("fd_read", 0, list.at, 1, n.at)
-	r, err := t.report(Guest{}, s)
+	r, err := t.runReport(Guest{}, s)
 	switch {
 	case err != nil:
 		return err
-	case r.times(read) != 1 || r.errno(poll) != 0 || r.errno(read) != 0 || r.u32(n.at) != 0:
+	case r.callCount(read) != 1 || r.errno(poll) != 0 || r.errno(read) != 0 || r.u32(n.at) != 0:
 		return fmt.Errorf("poll says %s, read %s and %d bytes", r.errno(poll), r.errno(read), r.u32(n.at))
 	}
 	return nil
@@ -59,13 +59,13 @@ func manyAtOnce(t *trial) error {
 				s.add("memory.grow", i%3)
 				s.add("burn", int64(200_000))
 				after, stateAfter := s.add("load", machine.StateAt), s.add("state.get")
-				r, err := t.report(Guest{}, s)
+				r, err := t.runReport(Guest{}, s)
 				switch {
 				case err != nil:
 					errs[i] = err
-				case r.returned(before) != 0 || r.returned(state) != 0:
+				case r.resultOf(before) != 0 || r.resultOf(state) != 0:
 					errs[i] = errors.New("a call sees what another has left")
-				case r.returned(after) != mine || r.returned(stateAfter) != mine:
+				case r.resultOf(after) != mine || r.resultOf(stateAfter) != mine:
 					errs[i] = errors.New("a call was changed by another")
 				}
 			}
@@ -77,16 +77,16 @@ func manyAtOnce(t *trial) error {
 
 // everyExitCode ends guests with codes that mean something to somebody.
 func everyExitCode(t *trial) error {
-	for _, code := range []uint32{0, 1, 2, 125, 126, 127, 128, 137, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xefff_ffff, 0xffff_fffe, minus} {
+	for _, code := range []uint32{0, 1, 2, 125, 126, 127, 128, 137, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xefff_ffff, 0xffff_fffe, minusOne} {
 		if code == 0 && t.kind != machine.Native { // which is how they end well
 			continue
 		}
 		s := &script{}
 		s.log("before") // it has been in the host
 		s.add("proc_exit", code)
-		o, err := t.script(Guest{}, s)
+		o, err := t.runScript(Guest{}, s)
 		if err == nil {
-			_, err = stopped(o, fmt.Sprintf("code %d", code), tool.CodeTrap, tool.CodeFailed)
+			_, err = stoppedBy(o, fmt.Sprintf("code %d", code), tool.CodeTrap, tool.CodeFailed)
 		}
 		if err != nil {
 			return fmt.Errorf("exit code %d: %w", code, err)
@@ -102,15 +102,15 @@ func coarseClocks(t *trial) error {
 	const reads = 100
 	var all []span
 	for i := range reads {
-		now := s.room(8)
+		now := s.reserve(8)
 		s.add("clock_time_get", i%2, 1, now.at) // a precision of 1 ns is asked for
 		s.add("burn", int64(20_000))
 		all = append(all, now)
 	}
 	for _, clock := range []int{2, 3, 4, 1000} { // of processor time, and none
-		s.add("clock_time_get", clock, 1, machine.StateAt).refused(fmt.Sprint("clock ", clock))
+		s.add("clock_time_get", clock, 1, machine.StateAt).mustBeRefused(fmt.Sprint("clock ", clock))
 	}
-	r, err := t.report(Guest{Limits: policy.Limits{Timeout: time.Minute}}, s)
+	r, err := t.runReport(Guest{Limits: policy.Limits{Timeout: time.Minute}}, s)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 // and every answer is held against the one that the script wants. The others
 // take too long or too much for a person's machine, or look into this process.
 
-// numbered is one case.
-type numbered struct {
+// testCase is one case.
+type testCase struct {
 	id, title string
 	attacks   string                           // of the list, by their names
 	files     []fileAttack                     // on all kinds of mount, too
@@ -27,7 +27,7 @@ type numbered struct {
 	open      string                           // what of the case nothing covers yet, and why
 }
 
-func allCases() []numbered {
+func allCases() []testCase {
 	return slices.Concat(fileCases(), cpuCases(), memoryCases(), outputCases(), stateCases(), cacheCases())
 }
 
@@ -47,7 +47,7 @@ func TestCases(t *testing.T) {
 			for name := range strings.FieldsSeq(c.attacks) {
 				if a, ok := scripts[name]; ok {
 					files = append(files, a)
-				} else if !listed(name) {
+				} else if !isListed(name) {
 					t.Errorf("there is no attack %q", name)
 				}
 			}
@@ -80,15 +80,15 @@ func inMemory(t *testing.T) {
 	}
 }
 
-// listed reports whether an attack is in the list, or would be where the system
+// isListed reports whether an attack is in the list, or would be where the system
 // has the files for it.
-func listed(name string) bool {
+func isListed(name string) bool {
 	return len(specialFileAttacks()) == 0 || slices.ContainsFunc(Attacks(), func(a Attack) bool { return a.Name == name })
 }
 
-// carriedOut carries an attack out, again where it could not be tried: a race needs two
+// mustCarryOut carries an attack out, again where it could not be tried: a race needs two
 // that run, which a busy machine may not grant for a moment.
-func carriedOut(t *testing.T, target Target, a Attack, patience time.Duration) {
+func mustCarryOut(t *testing.T, target Target, a Attack, patience time.Duration) {
 	t.Helper()
 	r := one(t, target, a, patience)
 	for range 9 {
@@ -104,7 +104,7 @@ func carriedOut(t *testing.T, target Target, a Attack, patience time.Duration) {
 
 // tryFiles holds every answer against the one that the attack wants.
 func tryFiles(t *testing.T, target Target, a fileAttack, kind mountKind) {
-	carriedOut(t, target, Attack{Name: a.name, Area: Files, run: func(trial *trial) (string, error) {
+	mustCarryOut(t, target, Attack{Name: a.name, Area: Files, run: func(trial *trial) (string, error) {
 		_, err := trial.carryOut(a, kind, true)
 		return "", err
 	}}, DefaultPatience)
@@ -170,7 +170,7 @@ func try(parts ...func(*trial) error) func(*testing.T, *Sandbox) {
 	return func(t *testing.T, target *Sandbox) {
 		t.Helper()
 		for _, run := range parts {
-			carriedOut(t, target, Attack{Name: "case", run: func(trial *trial) (string, error) { return "", run(trial) }}, 2*time.Minute)
+			mustCarryOut(t, target, Attack{Name: "case", run: func(trial *trial) (string, error) { return "", run(trial) }}, 2*time.Minute)
 		}
 	}
 }

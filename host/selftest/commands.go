@@ -18,46 +18,46 @@ import (
 // The attacks here are those of a command: on what it finds as a process, and with what
 // it prints.
 
-// prints ends a command that has printed a text, so often.
-func (s *script) prints(text string, times int) {
-	s.again(s.put(1, text), times-1)
+// printText ends a command that has printed a text, so often.
+func (s *script) printText(text string, times int) {
+	s.repeatWhileZero(s.writeText(1, text), times-1)
 	s.add("leave", 0)
 }
 
 func commandOutputAttacks() []Attack {
 	const deep = 9_990
 	return []Attack{
-		{Name: "printed-flood", Tries: "Print 16 MB as its result.", kinds: command, run: printed(func(s *script) {
+		{Name: "printed-flood", Description: "Print 16 MB as its result.", kinds: command, run: printAttack(func(s *script) {
 			s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 			list := s.words(machine.BufferBase, machine.BufferSize)
-			s.again(s.add("fd_write", 1, list.at, 1, s.words(0).at), 255)
+			s.repeatWhileZero(s.add("fd_write", 1, list.at, 1, s.words(0).at), 255)
 			s.add("leave", 0)
 		})},
-		{Name: "printed-not-text", Tries: "Print bytes that are not UTF-8, and a terminal's commands.", kinds: command, run: printed(func(s *script) {
-			s.prints("\xff\xfe\xc0\xaf\x1b]0;text\x07", 1)
+		{Name: "printed-not-text", Description: "Print bytes that are not UTF-8, and a terminal's commands.", kinds: command, run: printAttack(func(s *script) {
+			s.printText("\xff\xfe\xc0\xaf\x1b]0;text\x07", 1)
 		})},
-		{Name: "printed-nested", Tries: "Print JSON that is nested nearly ten thousand deep.", kinds: command, run: printed(func(s *script) {
-			s.prints(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`, 1)
+		{Name: "printed-nested", Description: "Print JSON that is nested nearly ten thousand deep.", kinds: command, run: printAttack(func(s *script) {
+			s.printText(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`, 1)
 		})},
-		{Name: "printed-many-values", Tries: "Print twenty thousand objects instead of one.", kinds: command, run: printed(func(s *script) { s.prints(`{"a":1}`, 20_000) })},
-		{Name: "printed-and-failed", Tries: "Print 16 MB to both streams, and fail.", kinds: command, run: printed(func(s *script) {
+		{Name: "printed-many-values", Description: "Print twenty thousand objects instead of one.", kinds: command, run: printAttack(func(s *script) { s.printText(`{"a":1}`, 20_000) })},
+		{Name: "printed-and-failed", Description: "Print 16 MB to both streams, and fail.", kinds: command, run: printAttack(func(s *script) {
 			s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 			list := s.words(machine.BufferBase, machine.BufferSize)
 			out := s.add("fd_write", 1, list.at, 1, s.words(0).at)
 			s.add("fd_write", 2, list.at, 1, s.words(0).at)
-			s.again(out, 255)
+			s.repeatWhileZero(out, 255)
 			s.add("proc_exit", 3)
 		})},
 	}
 }
 
-// printed is an attack with what a command prints: what the model gets of it is short,
+// printAttack is an attack with what a command prints: what the model gets of it is short,
 // flat, and text.
-func printed(do func(*script)) func(*trial) (string, error) {
+func printAttack(do func(*script)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
 		do(s)
-		o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}, s)
+		o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}, s)
 		if err != nil {
 			return "", err
 		}
@@ -71,7 +71,7 @@ func printed(do func(*script)) func(*trial) (string, error) {
 		case json.Unmarshal(says, &any) == nil && depth(any) > 500:
 			return "", fmt.Errorf("the result nests %d deep", depth(any))
 		case o.Result.Usage.FuelUsed == 0:
-			return "", notTried("it did not run: %s", o.Result.Summary())
+			return "", newUntried("it did not run: %s", o.Result.Summary())
 		}
 		t.detail = fmt.Sprintf("%d bytes came through", len(says))
 		if e := o.Result.Err; e != nil {
@@ -100,50 +100,50 @@ func depth(v any) (most int) {
 
 func processAttacks() []Attack {
 	return []Attack{
-		{Name: "preopens", Tries: "Climb out of every directory that a command finds open, and reach what is closed there.", kinds: command, run: preopens},
-		{Name: "described-arguments", Tries: "Choose options for a program whose tool was described, behind a flag and by leaving a value out, and add arguments and variables.", kinds: command, run: describedArguments},
-		{Name: "input", Tries: "Read more than the arguments of the call.", kinds: foreign, run: inputOnly},
-		{Name: "changes-of-a-failure", Tries: "Change files in a call that fails.", run: changesOfFailure},
+		{Name: "preopens", Description: "Climb out of every directory that a command finds open, and reach what is closed there.", kinds: command, run: preopens},
+		{Name: "described-arguments", Description: "Choose options for a program whose tool was described, behind a flag and by leaving a value out, and add arguments and variables.", kinds: command, run: describedArguments},
+		{Name: "input", Description: "Read more than the arguments of the call.", kinds: nonNative, run: inputOnly},
+		{Name: "changes-of-a-failure", Description: "Change files in a call that fails.", run: changesOfFailure},
 	}
 }
 
 // preopens tries names below every descriptor that a command has from the start.
 func preopens(t *trial) (string, error) {
-	plant := errors.Join(os.MkdirAll(t.host("ws/.git/hooks"), 0o700), t.write("ws/.env", t.canary), t.link("../out", "ws/l"), t.look())
+	plant := errors.Join(os.MkdirAll(t.hostPath("ws/.git/hooks"), 0o700), t.write("ws/.env", t.canary), t.link("../out", "ws/l"), t.noteState())
 	if plant != nil {
-		return "", notTried("%v", plant)
+		return "", newUntried("%v", plant)
 	}
 	const most = 8
 	s := &script{}
-	worked := s.room(4)
-	for fd := root; fd < root+most; fd++ {
-		s.open(place{fd, s.text("inside")}, 0, mayRead, 0)
+	worked := s.reserve(4)
+	for fd := rootFD; fd < rootFD+most; fd++ {
+		s.open(place{fd, s.text("inside")}, 0, rightsRead, 0)
 		s.add("tally", worked.at)
-		for _, n := range []string{"../out/secret", "d/../../out/secret", "../ws2/secret", "l/secret", ".env", "/" + t.guest("out/secret"), "../../../../etc/passwd"} {
+		for _, n := range []string{"../out/secret", "d/../../out/secret", "../ws2/secret", "l/secret", ".env", "/" + t.guestPath("out/secret"), "../../../../etc/passwd"} {
 			s.steal(place{fd, s.text(n)}, fmt.Sprintf("read %s below %d", n, fd))
 		}
 		for _, n := range []string{"../out/made", ".git/hooks/pre-commit", "agent.toml", ".stockade"} {
 			s.overwrite(place{fd, s.text(n)}, oCreate, fmt.Sprintf("make %s below %d", n, fd))
 		}
-		s.mkdir(place{fd, s.text("../made")}).refused(fmt.Sprintf("make ../made below %d", fd), "EBADF")
+		s.mkdir(place{fd, s.text("../made")}).mustBeRefused(fmt.Sprintf("make ../made below %d", fd), "EBADF")
 	}
 	for _, c := range s.calls {
 		if c.want == "refused" {
 			c.want = "EBADF refused" // there are not so many
 		}
 	}
-	g := t.mounted(true)
-	g.Cwd = t.host("ws")
-	r, refusals, err := t.checked(g, s)
+	g := t.workspaceGuest(true)
+	g.Cwd = t.hostPath("ws")
+	r, refusals, err := t.runChecked(g, s)
 	if err == nil && r.u32(worked.at) == 0 {
-		err = notTried("no directory is the workspace")
+		err = newUntried("no directory is the workspace")
 	}
-	return fmt.Sprintf("files: a name that leads outside, or is closed (%s)", errnos(refusals)), err
+	return fmt.Sprintf("files: a name that leads outside, or is closed (%s)", joinErrnos(refusals)), err
 }
 
-// described is a manifest of a command that puts an argument of the call into all of what
+// describedManifest is a manifest of a command that puts an argument of the call into all of what
 // a process gets.
-const described = `{"abi":"wasi:command","name":"described","tools":[{"name":"` + toolName + `","description":"An attack.",` +
+const describedManifest = `{"abi":"wasi:command","name":"described","tools":[{"name":"` + toolName + `","description":"An attack.",` +
 	`"parameters":{"type":"object","properties":{"asm":{"type":"string"},"code":{"type":"string"},"opt":{"type":"string"}}},` +
 	`"run":{"args":["-n","{code}","last={code}","--out","{opt}","--"],"env":{"CODE":"{code}"},"stdin":"{args}"}}]}`
 
@@ -151,18 +151,18 @@ const described = `{"abi":"wasi:command","name":"described","tools":[{"name":"` 
 func describedArguments(t *trial) (by string, err error) {
 	run := func(code string) (o Outcome, lists func(report) (env, args string), err error) {
 		s := &script{}
-		lists = s.process()
+		lists = s.readProcess()
 		args, err := json.Marshal(map[string]string{machine.ScriptArgument: hex.EncodeToString(s.image()), "code": code})
 		if err != nil {
 			return o, nil, err
 		}
-		o, err = t.run(Guest{own: &machine.Options{Section: described}, Args: args})
+		o, err = t.run(Guest{machineOptions: &machine.Options{Section: describedManifest}, Args: args})
 		return o, lists, err
 	}
 	for _, code := range []string{"-c", "--", "-", "--schema", "-\x00", "a\x00PATH=/tmp", "\x00", strings.Repeat("x", 1<<20)} {
 		o, _, err := run(code)
 		if err == nil {
-			by, err = stopped(o, "", tool.CodeFailed)
+			by, err = stoppedBy(o, "", tool.CodeFailed)
 		}
 		if err != nil {
 			return "", fmt.Errorf("%.20q: %w", code, err)
@@ -176,7 +176,7 @@ func describedArguments(t *trial) (by string, err error) {
 	}
 	r, err := readReport(o.Result.Output)
 	if err != nil {
-		return "", notTried("%s", o.Result.Summary())
+		return "", newUntried("%s", o.Result.Summary())
 	}
 	env, args := lists(r)
 	if want := "CODE=" + odd + "\x00PWD=/\x00"; env != want {
@@ -188,12 +188,12 @@ func describedArguments(t *trial) (by string, err error) {
 	return by, nil
 }
 
-// process asks for what a process finds, which the result tells.
-func (s *script) process() (lists func(report) (env, args string)) {
+// readProcess asks for what a process finds, which the result tells.
+func (s *script) readProcess() (lists func(report) (env, args string)) {
 	const most = 512
-	sizes, env, args := s.room(16), s.room(most), s.room(most)
-	s.add("environ_sizes_get", sizes.at, sizes.at+4).must("ask for the environment")
-	s.add("args_sizes_get", sizes.at+8, sizes.at+12).must("ask for the arguments")
+	sizes, env, args := s.reserve(16), s.reserve(most), s.reserve(most)
+	s.add("environ_sizes_get", sizes.at, sizes.at+4).mustSucceed("ask for the environment")
+	s.add("args_sizes_get", sizes.at+8, sizes.at+12).mustSucceed("ask for the arguments")
 	s.add("environ_get", machine.BufferBase, env.at)
 	s.add("args_get", machine.BufferBase, args.at)
 	return func(r report) (string, string) {
@@ -205,15 +205,15 @@ func (s *script) process() (lists func(report) (env, args string)) {
 func inputOnly(t *trial) (string, error) {
 	s := &script{}
 	n := s.add("load", machine.InputLength)
-	g := Guest{}.doing(s)
-	r, err := t.report(g, s)
+	g := Guest{}.withScript(s)
+	r, err := t.runReport(g, s)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(n) != 1 || r.returned(n) == 0:
-		return "", notTried("the guest has read nothing")
-	case int(r.returned(n)) != len(g.Args):
-		return "", fmt.Errorf("it reads %d bytes, and the arguments have %d", r.returned(n), len(g.Args))
+	case r.callCount(n) != 1 || r.resultOf(n) == 0:
+		return "", newUntried("the guest has read nothing")
+	case int(r.resultOf(n)) != len(g.Args):
+		return "", fmt.Errorf("it reads %d bytes, and the arguments have %d", r.resultOf(n), len(g.Args))
 	}
 	return "instance: it reads the arguments and nothing else", nil
 }
@@ -226,17 +226,17 @@ func changesOfFailure(t *trial) (string, error) {
 	}{{"proc_exit", []any{3}}, {"trap", nil}} {
 		s := &script{}
 		s.control(t)
-		f := s.open(s.at(t.guest("ws/made")), oCreate, mayRead|mayWrite, 0)
-		s.put(f.fd, "made")
+		f := s.open(s.place(t.guestPath("ws/made")), oCreate, rightsRead|rightsWrite, 0)
+		s.writeText(f.fd, "made")
 		s.add("fd_close", f.fd)
-		s.unlink(s.at(t.guest("ws/inside")))
+		s.unlink(s.place(t.guestPath("ws/inside")))
 		s.add(end.function, end.operands...)
-		o, err := t.script(t.mounted(true), s)
+		o, err := t.runScript(t.workspaceGuest(true), s)
 		if err != nil {
 			return "", err
 		}
 		if e := o.Result.Err; e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeFailed {
-			return "", notTried("it did not fail: %s", o.Result.Summary())
+			return "", newUntried("it did not fail: %s", o.Result.Summary())
 		}
 	}
 	return "stage: dropped with the call", nil // which the state of the host shows

@@ -28,22 +28,22 @@ func code(pieces ...[]byte) []byte { return slices.Concat(pieces...) }
 
 // compileAttack is a module, or several, that must not be compiled.
 type compileAttack struct {
-	name, tries string
-	modules     func() [][]byte
-	says        string // what each refusal has to say
-	slow        bool
+	name, description string
+	modules           func() [][]byte
+	wantMessage       string // what each refusal has to say
+	slow              bool
 }
 
 func (a compileAttack) run(t *trial) (string, error) {
 	var last string
 	modules := a.modules()
 	if len(modules) == 0 {
-		return "", notTried("there is no such module")
+		return "", newUntried("there is no such module")
 	}
 	for i, code := range modules {
 		o, err := t.run(Guest{Code: code})
 		if err == nil {
-			last, err = stopped(o, a.says, tool.CodeNotAdmitted)
+			last, err = stoppedBy(o, a.wantMessage, tool.CodeNotAdmitted)
 		}
 		if err != nil && len(modules) > 1 {
 			err = fmt.Errorf("module %d: %w", i+1, err)
@@ -83,121 +83,121 @@ func compileAttacks() []Attack {
 
 	var out []Attack
 	for _, a := range []compileAttack{
-		{name: "locals-bomb", tries: "Declare 67 million local variables in a function of some bytes.", says: "locals", modules: body(1 << 26)},
-		{name: "many-locals", tries: "Declare ten thousand local variables in a function.", says: "locals", modules: body(10_000)},
-		{name: "locals-sum", tries: "Declare millions of local variables in many functions.", says: "locals", modules: edit(func(b *w.Builder) {
+		{name: "locals-bomb", description: "Declare 67 million local variables in a function of some bytes.", wantMessage: "locals", modules: body(1 << 26)},
+		{name: "many-locals", description: "Declare ten thousand local variables in a function.", wantMessage: "locals", modules: body(10_000)},
+		{name: "locals-sum", description: "Declare millions of local variables in many functions.", wantMessage: "locals", modules: edit(func(b *w.Builder) {
 			typ := b.Type(i32x1, nil)
 			for range 300 {
 				b.FuncOf(typ, []w.Locals{{Count: 3900, Type: i32}})
 			}
 		})},
-		{name: "nested-blocks", tries: "Nest eight thousand blocks.", says: "nested blocks", modules: body(0, nested(8000, block, nil))},
-		{name: "nested-loops", tries: "Nest a hundred loops.", says: "nested loops", modules: body(0, nested(100, loop, nil))},
-		{name: "loops-times-locals", tries: "Nest sixty loops that all change a thousand variables.", says: "nested loops times locals",
+		{name: "nested-blocks", description: "Nest eight thousand blocks.", wantMessage: "nested blocks", modules: body(0, nested(8000, block, nil))},
+		{name: "nested-loops", description: "Nest a hundred loops.", wantMessage: "nested loops", modules: body(0, nested(100, loop, nil))},
+		{name: "loops-times-locals", description: "Nest sixty loops that all change a thousand variables.", wantMessage: "nested loops times locals",
 			modules: body(1000, nested(60, loop, code(w.LocalGet(0), w.LocalSet(1))))},
-		{name: "branches-bomb", tries: "Branch twenty thousand times in one function.", says: "blocks and branches",
+		{name: "branches-bomb", description: "Branch twenty thousand times in one function.", wantMessage: "blocks and branches",
 			modules: body(0, bytes.Repeat(code(w.LocalGet(0), w.BrIf(0)), 20_000))},
-		{name: "br-table-bomb", tries: "Branch to a hundred thousand labels at once.", says: "labels of a br_table",
+		{name: "br-table-bomb", description: "Branch to a hundred thousand labels at once.", wantMessage: "labels of a br_table",
 			modules: body(0, w.Block(w.LocalGet(0), w.BrTable(make([]uint32, 100_000)...)))},
-		{name: "large-function", tries: "Put 400 KB of code into one function.", says: "bytes in one function",
+		{name: "large-function", description: "Put 400 KB of code into one function.", wantMessage: "bytes in one function",
 			modules: body(0, bytes.Repeat(w.Nop(), 400_000))},
-		{name: "many-functions", tries: "Define sixty thousand functions.", says: "functions", modules: edit(func(b *w.Builder) {
+		{name: "many-functions", description: "Define sixty thousand functions.", wantMessage: "functions", modules: edit(func(b *w.Builder) {
 			typ := b.Type(nil, nil)
 			for range 60_000 {
 				b.FuncOf(typ, nil)
 			}
 		})},
-		{name: "many-types", tries: "Define ten thousand types.", says: "types", modules: edit(func(b *w.Builder) {
+		{name: "many-types", description: "Define ten thousand types.", wantMessage: "types", modules: edit(func(b *w.Builder) {
 			for range 10_000 {
 				b.Type(nil, nil)
 			}
 		})},
-		{name: "many-globals", tries: "Define five thousand globals.", says: "globals", modules: edit(func(b *w.Builder) {
+		{name: "many-globals", description: "Define five thousand globals.", wantMessage: "globals", modules: edit(func(b *w.Builder) {
 			for range 5000 {
 				b.Global(i32, true, w.I32Const(0))
 			}
 		})},
-		{name: "many-exports", tries: "Export a function under five thousand names.", says: "exports", modules: edit(func(b *w.Builder) {
+		{name: "many-exports", description: "Export a function under five thousand names.", wantMessage: "exports", modules: edit(func(b *w.Builder) {
 			for i := range 5000 {
 				b.ExportFunc(fmt.Sprint(i), 0)
 			}
 		})},
-		{name: "wide-type", tries: "Pass a thousand parameters to a function.", says: "parameters and results",
+		{name: "wide-type", description: "Pass a thousand parameters to a function.", wantMessage: "parameters and results",
 			modules: edit(func(b *w.Builder) { b.Type(i32s(1000), nil) })},
-		{name: "data-segments", tries: "Add twenty thousand pieces of data that cannot be joined.", says: "segments", modules: edit(func(b *w.Builder) {
+		{name: "data-segments", description: "Add twenty thousand pieces of data that cannot be joined.", wantMessage: "segments", modules: edit(func(b *w.Builder) {
 			for range 20_000 {
 				b.PassiveData([]byte{1})
 			}
 		})},
-		{name: "table-minimum", tries: "Ask for a table of 134 million elements from the start.", says: "tables start with",
+		{name: "table-minimum", description: "Ask for a table of 134 million elements from the start.", wantMessage: "tables start with",
 			modules: edit(func(b *w.Builder) { b.Table(1<<27, -1) })},
-		{name: "many-tables", tries: "Define a hundred tables.", says: "tables", modules: edit(func(b *w.Builder) {
+		{name: "many-tables", description: "Define a hundred tables.", wantMessage: "tables", modules: edit(func(b *w.Builder) {
 			for range 100 {
 				b.Table(1, -1)
 			}
 		})},
-		{name: "large-module", tries: "Be a module of 17 MiB that nobody has asked to be compiled.", says: "only if a person asks", modules: one(func() []byte {
+		{name: "large-module", description: "Be a module of 17 MiB that nobody has asked to be compiled.", wantMessage: "only if a person asks", modules: one(func() []byte {
 			return w.Tool(w.ToolOptions{MemoryMin: 512, Data: []w.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}})
 		})},
 
-		{name: "not-a-module", tries: "Be a script, an executable, an archive, or nothing.", modules: func() [][]byte {
+		{name: "not-a-module", description: "Be a script, an executable, an archive, or nothing.", modules: func() [][]byte {
 			return [][]byte{[]byte("#!/bin/sh\necho x\n"), []byte("\x7fELF\x02\x01\x01"), []byte("PK\x03\x04"), {0}, []byte("\x00asm"), []byte("\x00asm\x02\x00\x00\x00")}
 		}},
-		{name: "cut-short", tries: "End in the middle, at sixteen places.", modules: func() [][]byte {
+		{name: "cut-short", description: "End in the middle, at sixteen places.", modules: func() [][]byte {
 			var cut [][]byte
-			whole := machine.Code(machine.Native)
+			whole := machine.PlainModule(machine.Native)
 			for i := range 16 {
 				cut = append(cut, whole[:len(whole)*(i+1)/17])
 			}
 			return cut
 		}},
-		{name: "endless-number", tries: "Write numbers that do not end, or do not fit.", modules: func() [][]byte {
+		{name: "endless-number", description: "Write numbers that do not end, or do not fit.", modules: func() [][]byte {
 			var all [][]byte
 			for _, n := range [][]byte{bytes.Repeat([]byte{0x80}, 64), {0x81, 0x80, 0x80, 0x80, 0x80, 0}, {0xff, 0xff, 0xff, 0xff, 0x1f}} {
 				all = append(all, code(w.Header(), []byte{wasm.SectionType}, n), code(w.Header(), w.Section(wasm.SectionType, n)))
 			}
 			return all
 		}},
-		{name: "count-bomb", tries: "Promise four billion of everything that a module can have.", modules: func() [][]byte {
+		{name: "count-bomb", description: "Promise four billion of everything that a module can have.", modules: func() [][]byte {
 			var all [][]byte
 			for id := wasm.SectionType; id <= wasm.SectionData; id++ {
 				if id != wasm.SectionStart {
-					all = append(all, code(w.Header(), w.Section(id, w.U32(minus), make([]byte, 64))))
+					all = append(all, code(w.Header(), w.Section(id, w.U32(minusOne), make([]byte, 64))))
 				}
 			}
 			return all
 		}},
-		{name: "invalid-code", tries: "Take values from an empty stack, and jump out of a function.", modules: func() [][]byte {
+		{name: "invalid-code", description: "Take values from an empty stack, and jump out of a function.", modules: func() [][]byte {
 			return slices.Concat(body(0, w.I32Add(), w.Drop())(), body(0, w.Br(7))(), body(0, []byte{0xff})(), body(0, w.I64Const(1), w.LocalSet(0))())
 		}},
-		{name: "index-outside", tries: "Name functions, globals and types that the module does not have, which the host may have added.", modules: func() [][]byte {
+		{name: "index-outside", description: "Name functions, globals and types that the module does not have, which the host may have added.", modules: func() [][]byte {
 			return slices.Concat(
 				body(0, w.I64Const(1<<60), w.GlobalSet(1))(), body(0, w.I64Const(1<<60), w.GlobalSet(2))(),
 				body(0, w.I64Const(1<<60), w.LocalSet(1))(), body(0, w.Call(4))(), body(0, w.RefFunc(4), w.Drop())(), body(0, w.Call(1000))(),
 				edit(func(b *w.Builder) { b.ExportGlobal("mine", 1) })())
 		}},
 
-		{name: "reserved-name", tries: "Export names that are kept for the counter of fuel.", says: "reserved", modules: func() [][]byte {
+		{name: "reserved-name", description: "Export names that are kept for the counter of fuel.", wantMessage: "reserved", modules: func() [][]byte {
 			return slices.Concat(
 				edit(func(b *w.Builder) { b.ExportGlobal("stockade:fuel", b.Global(i64, true, w.I64Const(0))) })(),
 				edit(func(b *w.Builder) { b.ExportFunc("stockade:start", 0) })())
 		}},
-		{name: "reserved-import", tries: "Import the function that refills the counter of fuel.", says: "stockade:fuel",
+		{name: "reserved-import", description: "Import the function that refills the counter of fuel.", wantMessage: "stockade:fuel",
 			modules: imports(w.Import{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{i64}, Results: []w.ValType{i64}})},
-		{name: "unknown-import", tries: "Import functions that the host does not have.", says: "does not have", modules: func() [][]byte {
+		{name: "unknown-import", description: "Import functions that the host does not have.", wantMessage: "does not have", modules: func() [][]byte {
 			return slices.Concat(
 				imports(w.Import{Module: "env", Name: "system", Params: i32x1, Results: i32x1})(),
 				imports(w.Import{Module: "wasi_snapshot_preview1", Name: "path_exec", Params: i32x1, Results: i32x1})(),
 				imports(w.Import{Module: abi.ImportModule("exec"), Name: "run_shell", Params: i32x1})())
 		}},
-		{name: "wrong-signature", tries: "Import a function of the host with other parameters than it has.", says: "another signature", modules: func() [][]byte {
+		{name: "wrong-signature", description: "Import a function of the host with other parameters than it has.", wantMessage: "another signature", modules: func() [][]byte {
 			return slices.Concat(
 				imports(w.Import{Module: "wasi_snapshot_preview1", Name: "fd_write", Params: []w.ValType{i64}, Results: i32x1})(),
 				imports(w.Import{Module: abi.ImportModule("exec"), Name: "run", Params: i32x1})())
 		}},
-		{name: "imported-memory", tries: "Import a memory from the host.", says: "memory",
+		{name: "imported-memory", description: "Import a memory from the host.", wantMessage: "memory",
 			modules: edit(func(b *w.Builder) { b.ImportMemory("env", "memory", 1, -1) })},
-		{name: "host-function-as-call", tries: "Have the host call one of its own functions as if it were the tool.", says: "imported function",
+		{name: "host-function-as-call", description: "Have the host call one of its own functions as if it were the tool.", wantMessage: "imported function",
 			modules: one(func() []byte {
 				// An import with the type of describe in the place of that export.
 				b := w.New()
@@ -209,10 +209,10 @@ func compileAttacks() []Attack {
 				b.ExportFunc(abi.ExportDescribe, 0)
 				return b.Bytes()
 			})},
-		{name: "wide-memory", tries: "Have a memory with 64-bit addresses.", modules: memory(4, 1)},
-		{name: "shared-memory", tries: "Have a memory that is shared with other threads.", modules: memory(3, 1, 2)},
-		{name: "two-memories", tries: "Have a second memory, which no limit knows of.", modules: edit(func(b *w.Builder) { b.Memory(1, -1) })},
-		{name: "compile-time", tries: "Take the compiler minutes, with less of everything than the limits.", says: "more than the limit of", slow: true,
+		{name: "wide-memory", description: "Have a memory with 64-bit addresses.", modules: memory(4, 1)},
+		{name: "shared-memory", description: "Have a memory that is shared with other threads.", modules: memory(3, 1, 2)},
+		{name: "two-memories", description: "Have a second memory, which no limit knows of.", modules: edit(func(b *w.Builder) { b.Memory(1, -1) })},
+		{name: "compile-time", description: "Take the compiler minutes, with less of everything than the limits.", wantMessage: "more than the limit of", slow: true,
 			modules: func() (modules [][]byte) {
 				for _, b := range w.Bombs() {
 					if b.Name == compileTimeBomb {
@@ -222,13 +222,13 @@ func compileAttacks() []Attack {
 				return modules
 			}},
 	} {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: native, run: a.run, slow: a.slow})
+		out = append(out, Attack{Name: a.name, Description: a.description, kinds: native, run: a.run, slow: a.slow})
 	}
 	return append(out,
-		Attack{Name: "imports-of-others", Tries: "Import what the host has for another kind of module, or for itself.", kinds: foreign, run: importsOfOthers},
-		Attack{Name: "host-function-as-tool", Tries: "Have the host call one of its own functions as if it were the command or the plugin.", kinds: foreign, run: hostFunctionAsTool},
-		Attack{Name: "compiled-code-changed", Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
-		Attack{Name: "compiled-code-of-others", Tries: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
+		Attack{Name: "imports-of-others", Description: "Import what the host has for another kind of module, or for itself.", kinds: nonNative, run: importsOfOthers},
+		Attack{Name: "host-function-as-tool", Description: "Have the host call one of its own functions as if it were the command or the plugin.", kinds: nonNative, run: hostFunctionAsTool},
+		Attack{Name: "compiled-code-changed", Description: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
+		Attack{Name: "compiled-code-of-others", Description: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
 	)
 }
 
@@ -242,9 +242,9 @@ func importsOfOthers(t *trial) (string, error) {
 	if t.kind == machine.Plugin {
 		says = "needs functions"
 	}
-	return compileAttack{says: says, modules: func() (all [][]byte) {
+	return compileAttack{wantMessage: says, modules: func() (all [][]byte) {
 		for _, imp := range others {
-			all = append(all, tiny(t.kind, imp, func(b *w.Builder, name string, typ []w.ValType) {
+			all = append(all, tinyModule(t.kind, imp, func(b *w.Builder, name string, typ []w.ValType) {
 				b.Func(name, nil, typ, nil, bytes.Repeat(w.I32Const(0), len(typ)))
 			}))
 		}
@@ -259,14 +259,14 @@ func hostFunctionAsTool(t *trial) (string, error) {
 	if t.kind == machine.Plugin {
 		imp, says = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
 	}
-	return compileAttack{says: says, modules: func() [][]byte {
-		return [][]byte{tiny(t.kind, imp, func(b *w.Builder, name string, _ []w.ValType) { b.ExportFunc(name, 0) })}
+	return compileAttack{wantMessage: says, modules: func() [][]byte {
+		return [][]byte{tinyModule(t.kind, imp, func(b *w.Builder, name string, _ []w.ValType) { b.ExportFunc(name, 0) })}
 	}}.run(t)
 }
 
-// tiny is a command or a plugin with one import, whose function of that name and type, which
+// tinyModule is a command or a plugin with one import, whose function of that name and type, which
 // is the one that is called, somebody else adds.
-func tiny(k Kind, imp w.Import, function func(b *w.Builder, name string, results []w.ValType)) []byte {
+func tinyModule(k Kind, imp w.Import, function func(b *w.Builder, name string, results []w.ValType)) []byte {
 	b := w.New()
 	b.ImportFunc(imp.Module, imp.Name, imp.Params, imp.Results)
 	if k == machine.Plugin {
@@ -285,15 +285,15 @@ func tiny(k Kind, imp w.Import, function func(b *w.Builder, name string, results
 // compiledCode has a guest compiled into a directory of the attack, and finds
 // the native code there.
 func (t *trial) compiledCode() (g Guest, file string, err error) {
-	g.Compiled = t.host("compiled")
-	if err := errors.Join(os.Mkdir(g.Compiled, 0o700), t.look("compiled")); err != nil {
-		return g, "", notTried("%v", err)
+	g.CacheDir = t.hostPath("compiled")
+	if err := errors.Join(os.Mkdir(g.CacheDir, 0o700), t.noteState("compiled")); err != nil {
+		return g, "", newUntried("%v", err)
 	}
-	if _, err := t.report(g, callsWASI()); err != nil {
+	if _, err := t.runReport(g, newHarmlessScript()); err != nil {
 		return g, "", err
 	}
 	var largest int64
-	err = filepath.WalkDir(g.Compiled, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(g.CacheDir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -303,7 +303,7 @@ func (t *trial) compiledCode() (g Guest, file string, err error) {
 		return nil
 	})
 	if err != nil || file == "" {
-		return g, "", notTried("no compiled code is kept: %v", err)
+		return g, "", newUntried("no compiled code is kept: %v", err)
 	}
 	return g, file, nil
 }
@@ -319,9 +319,9 @@ func compiledChanged(t *trial) (string, error) {
 		err = os.WriteFile(file, append(slices.Clone(good), 'x'), 0o600)
 	}
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
-	if _, err := t.report(g, callsWASI()); err != nil {
+	if _, err := t.runReport(g, newHarmlessScript()); err != nil {
 		return "", err
 	}
 	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, good) {
@@ -335,18 +335,18 @@ func compiledOfOthers(t *trial) (string, error) {
 	g, file, err := t.compiledCode()
 	if err == nil {
 		if err = os.Chmod(file, 0o666); err != nil {
-			err = notTried("%v", err)
+			err = newUntried("%v", err)
 		}
 	}
 	if err != nil {
 		return "", err
 	}
-	o := t.target.Run(t.ctx, t.ready(g.doing(callsWASI())))
+	o := t.target.Run(t.ctx, t.withModule(g.withScript(newHarmlessScript())))
 	switch {
 	case o.Err == nil && o.Result.Err == nil:
 		return "", errors.New("it has run")
 	case o.Err == nil || !strings.Contains(o.Err.Error(), "cannot be trusted"):
-		return "", notTried("something else stopped it: %s, %v", o.Result.Summary(), o.Err)
+		return "", newUntried("something else stopped it: %s, %v", o.Result.Summary(), o.Err)
 	}
 	return "cache: what others can write cannot be trusted", nil
 }

@@ -35,12 +35,12 @@ func weak(change func(*Guest)) func(*testing.T, *Sandbox) Target {
 	return func(_ *testing.T, real *Sandbox) Target { return weakened(real, change) }
 }
 
-// copied is what the host has copied last.
-var copied []byte
+// copiedBytes is what the host has copied last.
+var copiedBytes []byte
 
-// short is the patience with attacks that nothing else stops. It is longer than
+// shortPatience is the patience with attacks that nothing else stops. It is longer than
 // what they take on the real sandbox.
-const short = 2 * deadline
+const shortPatience = 2 * deadline
 
 func proofs() []proof {
 	return append(jailProofs(), []proof{
@@ -52,9 +52,9 @@ func proofs() []proof {
 			read-only-create read-only-truncate read-only-write read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
 		{name: "nothing is masked", target: weak(unmasked), kinds: machine.Kinds, attacks: `masked-read masked-write masked-moved masked-link masked-hard-link masked-other-case masked-other-unicode`},
-		{name: "a tool that was added has what others have", target: weak(func(g *Guest) { g.Added = nil }), kinds: machine.Kinds, attacks: `
+		{name: "a tool that was added has what others have", target: weak(func(g *Guest) { g.Allowance = nil }), kinds: machine.Kinds, attacks: `
 			added-given-nothing added-reads-only added-reads-beside added-command added-store`},
-		{name: "every module is the same", target: weak(func(g *Guest) { g.Code = machine.Code(g.Kind) }), attacks: `store-of-another`},
+		{name: "every module is the same", target: weak(func(g *Guest) { g.Code = machine.PlainModule(g.Kind) }), attacks: `store-of-another`},
 		{name: "there is one session", target: weak(func(g *Guest) { g.Session, _, _ = strings.Cut(g.Session, " another") }), attacks: `store-of-another-session`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
@@ -63,14 +63,14 @@ func proofs() []proof {
 		{name: "every host is granted", target: weak(func(g *Guest) { g.Hosts = []string{"http://127.0.0.1:*"} }), attacks: `
 			request-not-granted request-elsewhere request-redirected`},
 		{name: "no limits, where it ends by itself", target: weak(unlimited), attacks: `blocks-of-all-calls output-long store-flood`},
-		{name: "the bare engine, which believes a plugin", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: plugin, attacks: `
+		{name: "the bare engine, which believes a plugin", target: func(*testing.T, *Sandbox) Target { return &weakTarget{} }, kinds: plugin, attacks: `
 			input-outside offsets-between message-long notice-flood asks-the-person keyring output-not-text failure-long secret-value configuration-of-host request-while-initializing
 			input environment file-left changes-of-a-failure`},
-		{name: "the bare engine, which believes a command", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: command, attacks: `
+		{name: "the bare engine, which believes a command", target: func(*testing.T, *Sandbox) Target { return &weakTarget{} }, kinds: command, attacks: `
 			printed-flood printed-not-text printed-nested printed-many-values printed-and-failed
 			input environment file-left changes-of-a-failure`},
 		{name: "every command is approved", target: weak(approvesAll), attacks: `exec-not-granted exec-other-command`},
-		{name: "the bare engine", target: func(*testing.T, *Sandbox) Target { return &bare{} }, attacks: `
+		{name: "the bare engine", target: func(*testing.T, *Sandbox) Target { return &weakTarget{} }, attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-absolute symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times
 			symlink-dangling symlink-chain symlink-proc symlink-device symlink-target symlink-made symlink-moved
@@ -82,9 +82,9 @@ func proofs() []proof {
 			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
 			http-not-granted kv-not-granted kv-write-not-granted secret-not-granted search-not-granted
 			file-left environment standard-input changes-of-a-failure`},
-		{name: "one instance for all calls", target: func(*testing.T, *Sandbox) Target { return &bare{keep: true} }, attacks: `
+		{name: "one instance for all calls", target: func(*testing.T, *Sandbox) Target { return &weakTarget{reuseInstances: true} }, attacks: `
 			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left variable-left block-left`},
-		{name: "all is done that is asked for", target: same(obliging), attacks: `
+		{name: "all is done that is asked for", target: same(obligingTarget), attacks: `
 			dotdot-beyond-root dotdot-from-directory absolute-path name-with-nul name-not-utf8 name-of-windows symlink-loop
 			preopen-replaced named-pipe socket device block-device mounted-proc masked-mounted deep-directories name-too-long read-only-descriptor
 			recursion mutual-recursion poll-flood
@@ -102,8 +102,8 @@ func proofs() []proof {
 			offsets-outside pieces-flood pieces-nested pieces-not-text block-huge block-overflow block-flood small-block-flood variable-flood output-100-mb output-nested output-taken-back
 			descriptors-inherited exit exit-while-initializing crash`},
 		{name: "nobody hears that the call is cancelled", target: same(targetFunc(func(ctx context.Context, g Guest) Outcome {
-			g.Said(tool.Progress{Level: "info"})
-			return obliging(context.WithoutCancel(ctx), g)
+			g.OnProgress(tool.Progress{Level: "info"})
+			return obligingTarget(context.WithoutCancel(ctx), g)
 		})), attacks: `ignored-cancel moved-directory`},
 		{name: "what is in the cache is believed", target: func(_ *testing.T, real *Sandbox) Target {
 			var n atomic.Int32
@@ -111,7 +111,7 @@ func proofs() []proof {
 				if n.Add(1) == 1 {
 					return real.Run(ctx, g)
 				}
-				return obliging(ctx, g)
+				return obligingTarget(ctx, g)
 			})
 		}, attacks: `compiled-code-changed compiled-code-of-others`},
 		{name: "the memory of a crash is not given back", target: func(_ *testing.T, real *Sandbox) Target {
@@ -127,7 +127,7 @@ func proofs() []proof {
 			return targetFunc(func(ctx context.Context, g Guest) Outcome {
 				o := real.Run(ctx, g)
 				for range 64 {
-					copied = make([]byte, 18<<20)
+					copiedBytes = make([]byte, 18<<20)
 				}
 				return o
 			})
@@ -135,7 +135,7 @@ func proofs() []proof {
 		{name: "what is read is what another call has stored", target: func(_ *testing.T, real *Sandbox) Target {
 			return targetFunc(func(ctx context.Context, g Guest) Outcome {
 				o := real.Run(ctx, g)
-				if r, err := readReport(o.Result.Output); err == nil && g.Said == nil {
+				if r, err := readReport(o.Result.Output); err == nil && g.OnProgress == nil {
 					copy(r, le32(mark))
 					o.Result.Output = tool.Text(hex.EncodeToString(r))
 				}
@@ -173,13 +173,13 @@ func TestAnAttackThatGetsThroughFails(t *testing.T) {
 				}
 			}
 			for _, a := range sample(all) {
-				t.Run(a.dir(), func(t *testing.T) {
+				t.Run(a.dirName(), func(t *testing.T) {
 					patience := DefaultPatience
 					if p.endless { // so that compiling takes no time afterwards
 						if r := one(t, real, a, patience); !r.Pass {
 							t.Fatalf("the real sandbox does not stop it: %s", r.Detail)
 						}
-						patience = short
+						patience = shortPatience
 					}
 					r := one(t, p.target(t, real), a, patience)
 					if r.Pass {
@@ -229,11 +229,11 @@ func TestEveryAttackHasACounterProof(t *testing.T) {
 		if !proved[a.Name] {
 			t.Errorf("%s: no target is known that lets it through, so nobody knows whether it can fail", a.Name)
 		}
-		if seen[a.dir()] || !kebab.MatchString(a.Name) {
+		if seen[a.dirName()] || !kebab.MatchString(a.Name) {
 			t.Errorf("%s is not a name, or two attacks have it", a.Name)
 		}
-		if seen[a.dir()] = true; !strings.HasSuffix(a.Tries, ".") || strings.Count(a.Tries, ". ") > 0 {
-			t.Errorf("%s: %q is not one sentence", a.Name, a.Tries)
+		if seen[a.dirName()] = true; !strings.HasSuffix(a.Description, ".") || strings.Count(a.Description, ". ") > 0 {
+			t.Errorf("%s: %q is not one sentence", a.Name, a.Description)
 		}
 	}
 	if len(seen) < 60 {

@@ -16,33 +16,33 @@ import (
 const (
 	// deadline is what guests get that would take far longer.
 	deadline = 150 * time.Millisecond
-	// tail is what they may take beyond. The aim is a quarter of a second; the
+	// deadlineSlack is what they may take beyond. The aim is a quarter of a second; the
 	// rest is for machines that have other things to do.
-	tail = 2 * time.Second
-	// turns of a loop take seconds, and end by themselves.
-	turns = int64(1) << 33
-	// deep is deeper than any stack, and ends by itself.
-	deep = 1 << 26
+	deadlineSlack = 2 * time.Second
+	// loopTurns of a loop take seconds, and end by themselves.
+	loopTurns = int64(1) << 33
+	// recursionDepth is deeper than any stack, and ends by itself.
+	recursionDepth = 1 << 26
 )
 
-// ended is the attack of a guest that is to be ended by a limit, with a failure
+// limitAttack is the attack of a guest that is to be ended by a limit, with a failure
 // of this code that says so. Where do is nil, the guest has code of its own.
-func ended(name, tries string, g Guest, do func(*script), code tool.Code, says string) Attack {
-	return Attack{Name: name, Tries: tries, run: func(t *trial) (string, error) {
+func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, says string) Attack {
+	return Attack{Name: name, Description: tries, run: func(t *trial) (string, error) {
 		g := g
 		if do != nil {
 			s := &script{}
 			do(s)
-			g = g.doing(s)
+			g = g.withScript(s)
 		}
 		o, err := t.run(g)
 		if err != nil {
 			return "", err
 		}
-		by, err := stopped(o, says, code)
+		by, err := stoppedBy(o, says, code)
 		if err == nil && code == tool.CodeTimeout {
 			over := o.Result.Usage.Duration - g.Limits.Timeout
-			if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > tail {
+			if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > deadlineSlack {
 				return "", fmt.Errorf("it went on for %d ms after the deadline", over.Milliseconds())
 			}
 		}
@@ -50,74 +50,76 @@ func ended(name, tries string, g Guest, do func(*script), code tool.Code, says s
 	}}
 }
 
-// burns is a body that turns a loop, by the first local beyond those of its
+// burnCode is a body that turns a loop, by the first local beyond those of its
 // function.
-func burns(local uint32) []byte {
-	return code(w.I64Const(turns), w.LocalSet(local),
+func burnCode(local uint32) []byte {
+	return code(w.I64Const(loopTurns), w.LocalSet(local),
 		w.Loop(w.LocalGet(local), w.I64Const(1), []byte{0x7d}, w.LocalTee(local), []byte{0x50}, w.I32Eqz(), w.BrIf(0)))
 }
 
-func burn(s *script) { s.add("burn", turns) }
+func addBurn(s *script) { s.add("burn", loopTurns) }
 
 func cpuAttacks() []Attack {
 	late := Guest{Limits: policy.Limits{Timeout: deadline}}
 	fuel := func(l policy.Limits) Guest { return Guest{Limits: l} }
-	burning := func(m *machine.Machine) []byte { return code(w.I64Const(turns), m.Burn()) }
-	own := func(o machine.Options) Guest { g := late; g.own = &o; return g }
+	burning := func(m *machine.Machine) []byte { return code(w.I64Const(loopTurns), m.Burn()) }
+	own := func(o machine.Options) Guest { g := late; g.machineOptions = &o; return g }
 	allocates := w.Tool(w.ToolOptions{Realloc: code(w.Call(w.ToolOptions{}.CallFunc()+1), w.I32Const(0)), Edit: func(b *w.Builder) {
-		b.Func("", nil, nil, []w.ValType{i64}, burns(0))
+		b.Func("", nil, nil, []w.ValType{i64}, burnCode(0))
 	}})
 	guest := func(code []byte) Guest { g := late; g.Code = code; return g }
 
 	return []Attack{
-		ended("endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"),
-		ended("endless-start", "Run a loop in the start function of the module, before any call.", own(machine.Options{Start: burning}), nil, tool.CodeTimeout, "timed out after 150ms"),
-		ended("endless-initialize", "Run a loop in _initialize.", own(machine.Options{Initialize: burning}), nil, tool.CodeTimeout, "timed out after 150ms").of(reactors),
-		ended("endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms").of(native),
-		ended("call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
+		limitAttack("endless-loop", "Run a loop that does not end.", late, addBurn, tool.CodeTimeout, "timed out after 150ms"),
+		limitAttack("endless-start", "Run a loop in the start function of the module, before any call.", own(machine.Options{Start: burning}), nil, tool.CodeTimeout, "timed out after 150ms"),
+		limitAttack("endless-initialize", "Run a loop in _initialize.", own(machine.Options{Initialize: burning}), nil, tool.CodeTimeout, "timed out after 150ms").forKinds(reactors),
+		limitAttack("endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms").forKinds(native),
+		limitAttack("call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
 			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"),
-		ended("recursion", "Let a function call itself until the stack of the host is full.", Guest{},
-			func(s *script) { s.add("recurse.self", deep) }, tool.CodeTrap, "nested too deeply"),
-		ended("mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
-			func(s *script) { s.add("recurse", deep) }, tool.CodeTrap, "nested too deeply"),
-		ended("fuel-of-call", "Use more instructions than the call has.", fuel(policy.Limits{Fuel: 10_000_000}), burn, tool.CodeFuel, "of a call"),
-		ended("fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), burn, tool.CodeFuel, "of one tool"),
-		ended("fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"),
-		ended("fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
-			func(s *script) { s.again(s.add("fill", machine.BufferBase, 1, machine.BufferSize), 200_000) }, tool.CodeFuel, "of a call"),
-		ended("fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
+		limitAttack("recursion", "Let a function call itself until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse.self", recursionDepth) }, tool.CodeTrap, "nested too deeply"),
+		limitAttack("mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse", recursionDepth) }, tool.CodeTrap, "nested too deeply"),
+		limitAttack("fuel-of-call", "Use more instructions than the call has.", fuel(policy.Limits{Fuel: 10_000_000}), addBurn, tool.CodeFuel, "of a call"),
+		limitAttack("fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), addBurn, tool.CodeFuel, "of one tool"),
+		limitAttack("fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), addBurn, tool.CodeFuel, "of a session"),
+		limitAttack("fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
+			func(s *script) { s.repeatWhileZero(s.add("fill", machine.BufferBase, 1, machine.BufferSize), 200_000) }, tool.CodeFuel, "of a call"),
+		limitAttack("fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) {
-				p := s.at("none")
-				look := s.add("path_filestat_get", root, 0, p.name.at, p.name.n, s.room(64).at)
+				p := s.place("none")
+				look := s.add("path_filestat_get", rootFD, 0, p.name.at, p.name.n, s.reserve(64).at)
 				s.add("store", machine.StateAt, 0) // returns zero, whatever the host says
-				s.again(look, 500_000)
+				s.repeatWhileZero(look, 500_000)
 			}, tool.CodeFuel, "of a call"),
-		ended("fuel-of-digests", "Let the host do the work: hash.", fuel(policy.Limits{Fuel: 10_000_000}),
+		limitAttack("fuel-of-digests", "Let the host do the work: hash.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) {
-				s.again(s.add("digest.sha1", machine.BufferBase, machine.BufferSize, machine.StateAt), 500_000)
-			}, tool.CodeFuel, "of a call").of(native),
-		ended("bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
+				s.repeatWhileZero(s.add("digest.sha1", machine.BufferBase, machine.BufferSize, machine.StateAt), 500_000)
+			}, tool.CodeFuel, "of a call").forKinds(native),
+		limitAttack("bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
 			func(s *script) {
 				const pages = 1024
 				s.add("memory.grow", pages)
-				s.again(s.add("fill", machine.ImageBase+machine.ImageBytes+0x200000, 1, (pages-64)<<16), 2000)
+				s.repeatWhileZero(s.add("fill", machine.ImageBase+machine.ImageBytes+0x200000, 1, (pages-64)<<16), 2000)
 			}, tool.CodeTimeout, "timed out after 150ms"),
-		ended("random-flood", "Ask for random bytes without end.", late,
-			func(s *script) { s.again(s.add("random_get", machine.BufferBase, machine.BufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"),
-		ended("yield-flood", "Call the host without end, for nothing.", late,
-			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
-		ended("clock-flood", "Ask for the time without end.", late,
-			func(s *script) { s.again(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
-		ended("host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
-			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host").of(reactors),
-		ended("sleep", "Sleep for a minute.", late, func(s *script) {
+		limitAttack("random-flood", "Ask for random bytes without end.", late,
+			func(s *script) {
+				s.repeatWhileZero(s.add("random_get", machine.BufferBase, machine.BufferSize), 500_000)
+			}, tool.CodeTimeout, "timed out after 150ms"),
+		limitAttack("yield-flood", "Call the host without end, for nothing.", late,
+			func(s *script) { s.repeatWhileZero(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
+		limitAttack("clock-flood", "Ask for the time without end.", late,
+			func(s *script) { s.repeatWhileZero(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
+		limitAttack("host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
+			func(s *script) { s.repeatWhileZero(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host").forKinds(reactors),
+		limitAttack("sleep", "Sleep for a minute.", late, func(s *script) {
 			subscription := make([]byte, 48)
 			copy(subscription[24:], le64(uint64(time.Minute)))
 			in := s.bytes(subscription)
 			s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
 		}, tool.CodeTimeout, "timed out after 150ms"),
-		{Name: "poll-flood", Tries: "Wait for 2^28 events at once.", run: pollFlood},
-		{Name: "ignored-cancel", kinds: reactors, Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
+		{Name: "poll-flood", Description: "Wait for 2^28 events at once.", run: pollFlood},
+		{Name: "ignored-cancel", kinds: reactors, Description: "Go on when the person has cancelled the call.", run: ignoredCancel},
 	}
 }
 
@@ -125,23 +127,23 @@ func cpuAttacks() []Attack {
 func pollFlood(t *trial) (string, error) {
 	s := &script{}
 	poll := s.add("poll_oneoff", machine.BufferBase, machine.BufferBase, 1<<28, machine.StateAt)
-	o, err := t.script(Guest{Limits: policy.Limits{Timeout: deadline}}, s)
+	o, err := t.runScript(Guest{Limits: policy.Limits{Timeout: deadline}}, s)
 	if err != nil {
 		return "", err
 	}
 	if o.Result.Err != nil {
-		return stopped(o, "", tool.CodeTrap, tool.CodeMemory, tool.CodeTimeout)
+		return stoppedBy(o, "", tool.CodeTrap, tool.CodeMemory, tool.CodeTimeout)
 	}
 	r, err := readReport(o.Result.Output)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(poll) != 1:
-		return "", notTried("the guest did not poll")
+	case r.callCount(poll) != 1:
+		return "", newUntried("the guest did not poll")
 	case r.errno(poll) == 0:
 		return "", errors.New("it worked: 2^28 events were waited for")
 	case r.errno(poll) == wasi.ENOSYS:
-		return "", notTried("poll_oneoff: %s", r.errno(poll))
+		return "", newUntried("poll_oneoff: %s", r.errno(poll))
 	}
 	return fmt.Sprintf("wasi: bounds of the memory (%s)", r.errno(poll)), nil
 }
@@ -152,22 +154,22 @@ func ignoredCancel(t *trial) (string, error) {
 	defer cancel(nil)
 	s := &script{}
 	s.log("running")
-	burn(s)
+	addBurn(s)
 	said := false
-	g := Guest{Said: func(tool.Progress) {
+	g := Guest{OnProgress: func(tool.Progress) {
 		said = true
 		cancel(errors.New("the person cancels"))
 	}}
-	o, err := t.runUntil(ctx, g.doing(s))
+	o, err := t.runContext(ctx, g.withScript(s))
 	switch {
 	case err != nil:
 		return "", err
 	case !said:
-		return "", notTried("the guest did not say that it runs")
+		return "", newUntried("the guest did not say that it runs")
 	}
 	// A deadline would end it, too, much later.
 	const most = 2_000_000
-	by, err := stopped(o, "was cancelled", tool.CodeCancelled)
+	by, err := stoppedBy(o, "was cancelled", tool.CodeCancelled)
 	if used := o.Result.Usage.FuelUsed; err == nil && used > most {
 		return "", fmt.Errorf("it went on for %d units of fuel", used)
 	}

@@ -37,11 +37,11 @@ type targetFunc func(context.Context, Guest) Outcome
 
 func (f targetFunc) Run(ctx context.Context, g Guest) Outcome { return f(ctx, g) }
 
-// bare is the engine without anything of ours: all files of the host are
+// weakTarget is the engine without anything of ours: all files of the host are
 // mounted with write, nothing is counted or cut, every service is granted, and
 // what comes back is believed.
-type bare struct {
-	keep bool // one instance of a module serves all calls
+type weakTarget struct {
+	reuseInstances bool // one instance of a module serves all calls
 
 	mu   sync.Mutex
 	kept map[[32]byte]keptInstance
@@ -52,20 +52,20 @@ type keptInstance struct {
 	plugin *pluginHost
 }
 
-func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
+func (b *weakTarget) Run(ctx context.Context, g Guest) (o Outcome) {
 	var said sync.Mutex
 	say := func(p tool.Progress) {
 		said.Lock()
-		o.Said.add(p)
+		o.Transcript.add(p)
 		said.Unlock()
-		if g.Said != nil {
-			g.Said(p)
+		if g.OnProgress != nil {
+			g.OnProgress(p)
 		}
 	}
 	var stdout, streams bytes.Buffer
 	mod, plugin, closes, err := b.instance(ctx, g, say, &stdout, &streams)
 	if err == nil {
-		o.Result, err = believe(ctx, mod, g, plugin, &stdout)
+		o.Result, err = trustResult(ctx, mod, g, plugin, &stdout)
 	}
 	if g.Kind != machine.Command {
 		streams.Write(stdout.Bytes())
@@ -84,7 +84,7 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 	return o
 }
 
-func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), stdout, stderr io.Writer) (_ api.Module, plugin *pluginHost, closes func(), err error) {
+func (b *weakTarget) instance(ctx context.Context, g Guest, say func(tool.Progress), stdout, stderr io.Writer) (_ api.Module, plugin *pluginHost, closes func(), err error) {
 	key := sha256.Sum256(g.Code)
 	b.mu.Lock()
 	kept, ok := b.kept[key]
@@ -95,12 +95,12 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 	}
 	const typed = "typed by a person"
 	plugin = &pluginHost{input: append(slices.Clone(g.Args), typed...), say: say}
-	if b.keep {
+	if b.reuseInstances {
 		ctx = context.WithoutCancel(ctx)
 	}
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true))
 	closes = func() {}
-	if !b.keep {
+	if !b.reuseInstances {
 		closes = func() { _ = rt.Close(context.Background()) }
 	}
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
@@ -117,7 +117,7 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 		WithStdout(stdout).WithStderr(stderr).WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
 	mod, err := rt.InstantiateWithConfig(ctx, g.Code, config)
-	if err == nil && b.keep {
+	if err == nil && b.reuseInstances {
 		b.mu.Lock()
 		if b.kept == nil {
 			b.kept = map[[32]byte]keptInstance{}
@@ -156,8 +156,8 @@ func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Prog
 	return nil
 }
 
-// believe calls a tool and takes what it returns for good.
-func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, stdout *bytes.Buffer) (tool.Result, error) {
+// trustResult calls a tool and takes what it returns for good.
+func trustResult(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, stdout *bytes.Buffer) (tool.Result, error) {
 	switch g.Kind {
 	case machine.Command:
 		_, err := mod.ExportedFunction("_start").Call(ctx)
@@ -197,9 +197,9 @@ func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, s
 	return tool.Result{Output: json.RawMessage(`{"output":"` + text(word(at+4)+4) + `"}`)}, nil
 }
 
-// obliging does nothing, and says that all that a script asked for was done,
+// obligingTarget does nothing, and says that all that a script asked for was done,
 // and that every other module ran.
-var obliging = targetFunc(func(_ context.Context, g Guest) Outcome {
+var obligingTarget = targetFunc(func(_ context.Context, g Guest) Outcome {
 	var args struct {
 		Asm string `json:"asm"`
 	}
@@ -217,8 +217,8 @@ var obliging = targetFunc(func(_ context.Context, g Guest) Outcome {
 		return binary.LittleEndian.Uint32(image[at-machine.ImageBase:])
 	}
 	r := make(report, machine.ReportSize)
-	again := uint32(machine.Numbers()["again"])
-	read := uint32(machine.Numbers()["fd_read"])
+	again := uint32(machine.FunctionNumbers()["again"])
+	read := uint32(machine.FunctionNumbers()["fd_read"])
 	for at := word(machine.ImageBase); word(at) != 0; at += word(at + 8) {
 		result := word(at+4) - machine.ReportBase
 		times := uint32(1)
@@ -232,7 +232,7 @@ var obliging = targetFunc(func(_ context.Context, g Guest) Outcome {
 		if word(at) == read { // what the guest finds in its own file
 			list := word(at + machine.OpSize + machine.OperandSize + 8)
 			if to, n := word(list), word(list+4); to >= machine.ReportBase && to < machine.ReportBase+machine.ReportSize {
-				copy(r[to-machine.ReportBase:][:min(n, uint32(len(inside)))], inside)
+				copy(r[to-machine.ReportBase:][:min(n, uint32(len(insideText)))], insideText)
 			}
 		}
 	}
@@ -274,7 +274,7 @@ func unlimited(g *Guest) {
 		Timeout: time.Hour, MemoryBytes: 1 << 30, Fuel: most << 20, ToolFuel: most << 20, SessionFuel: most << 20,
 		OutputBytes: most, LogBytes: most, HostCalls: most, StoreBytes: most, SessionStoreBytes: most,
 	}
-	g.Together = 0
+	g.SharedMemoryBytes = 0
 }
 
 // approvesAll approves the command that makes a file, whatever the attack had

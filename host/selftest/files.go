@@ -16,12 +16,12 @@ import (
 // mount; the tests, on all kinds, and hold every answer against the one that
 // the script wants.
 type fileAttack struct {
-	name, tries string
-	kinds       []Kind    // those for which it is tried; nil is all
-	by          string    // what refuses it
-	on          mountKind // the kind of mount on which it is an attack
-	same        bool      // all refusals have to be the same
-	build       func(x *onMount)
+	name, description string
+	kinds             []Kind    // those for which it is tried; nil is all
+	refusedBy         string    // what refuses it
+	mount             mountKind // the kind of mount on which it is an attack
+	sameAnswer        bool      // all refusals have to be the same
+	build             func(x *fileTrial)
 }
 
 // mountKind is how the directory ws is mounted.
@@ -39,32 +39,32 @@ func (k mountKind) String() string { return [...]string{"rw", "ro", "absent"}[k]
 const outside = "EPERM"
 
 func (a fileAttack) run(t *trial) (string, error) {
-	refusals, err := t.carryOut(a, a.on, false)
+	refusals, err := t.carryOut(a, a.mount, false)
 	switch {
 	case err != nil:
 		return "", err
 	case len(refusals) == 0:
-		return "", notTried("the script holds no attack")
-	case a.same && len(refusals) > 1:
-		return "", fmt.Errorf("the answers differ: %s", errnos(refusals))
+		return "", newUntried("the script holds no attack")
+	case a.sameAnswer && len(refusals) > 1:
+		return "", fmt.Errorf("the answers differ: %s", joinErrnos(refusals))
 	}
-	return fmt.Sprintf("files: %s (%s)", a.by, errnos(refusals)), nil
+	return fmt.Sprintf("files: %s (%s)", a.refusedBy, joinErrnos(refusals)), nil
 }
 
 // carryOut carries an attack out on a kind of mount.
 func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno, error) {
-	x := &onMount{trial: t, script: &script{}, kind: kind, end: func() {}}
-	x.grant = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host("else"), Write: true}}}
+	x := &fileTrial{trial: t, script: &script{}, kind: kind, cleanup: func() {}}
+	x.grant = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.hostPath("else"), Write: true}}}
 	if kind != absent {
-		x.grant.Mounts = append(x.grant.Mounts, policy.Mount{Host: x.host("ws"), Write: kind == writable})
+		x.grant.Mounts = append(x.grant.Mounts, policy.Mount{Host: x.hostPath("ws"), Write: kind == writable})
 	}
 	x.control()
 	a.build(x)
-	defer x.end()
-	if err := errors.Join(x.unplanted, x.look(x.changes...)); err != nil {
-		return nil, notTried("%v", err)
+	defer x.cleanup()
+	if err := errors.Join(x.plantErr, x.noteState(x.allowedChanges...)); err != nil {
+		return nil, newUntried("%v", err)
 	}
-	r, err := x.report(x.grant, x.script)
+	r, err := x.runReport(x.grant, x.script)
 	if err != nil {
 		return nil, err
 	}
@@ -77,58 +77,60 @@ func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno
 	return refusals, err
 }
 
-// onMount is an attack on files while it is put together, for one kind of
+// fileTrial is an attack on files while it is put together, for one kind of
 // mount. Beside ws, the guest has the directory else with write, which shows
 // that it can use files, whatever it is refused.
-type onMount struct {
+type fileTrial struct {
 	*trial
 	*script
-	kind      mountKind
-	grant     Guest
-	changes   []string // directories in which the host or the guest may change things
-	checks    []func(report) error
-	unplanted error
-	end       func() // of what goes on meanwhile
+	kind           mountKind
+	grant          Guest
+	allowedChanges []string // directories in which the host or the guest may change things
+	checks         []func(report) error
+	plantErr       error
+	cleanup        func() // of what goes on meanwhile
 }
 
 // control has the guest read its own file, so that a refusal means something.
-func (x *onMount) control() {
-	f := x.open(x.in("else/inside"), 0, mayRead, 0)
-	f.must("the guest opens its own file")
-	_, content := x.read(f.fd, len(inside))
+func (x *fileTrial) control() {
+	f := x.open(x.scratchPlace("else/inside"), 0, rightsRead, 0)
+	f.mustSucceed("the guest opens its own file")
+	_, content := x.read(f.fd, len(insideText))
 	x.add("fd_close", f.fd)
 	x.finally(func(r report) error {
-		if got := string(r.span(content)); got != inside {
-			return notTried("the guest reads %q from its own file", got)
+		if got := string(r.span(content)); got != insideText {
+			return newUntried("the guest reads %q from its own file", got)
 		}
 		return nil
 	})
 }
 
 // plant notes what went wrong where the attack was prepared.
-func (x *onMount) plant(errs ...error) {
-	x.unplanted = errors.Join(x.unplanted, errors.Join(errs...))
+func (x *fileTrial) plant(errs ...error) {
+	x.plantErr = errors.Join(x.plantErr, errors.Join(errs...))
 }
 
-// on picks what holds for the kind of mount: one value for all, or three.
-func on[T any](kind mountKind, values []T) T {
+// forMount picks what holds for the kind of mount: one value for all, or three.
+func forMount[T any](kind mountKind, values []T) T {
 	if len(values) == 1 {
 		return values[0]
 	}
 	return values[kind]
 }
 
-// want says what a call has to return: the same on all kinds of mount, or one
+// expect says what a call has to return: the same on all kinds of mount, or one
 // after the other for rw, ro and absent.
-func (x *onMount) want(c *call, what string, want ...string) { c.wants(what, on(x.kind, want)) }
+func (x *fileTrial) expect(c *call, what string, want ...string) {
+	c.expect(what, forMount(x.kind, want))
+}
 
 // finally checks something in the end.
-func (x *onMount) finally(check func(report) error) { x.checks = append(x.checks, check) }
+func (x *fileTrial) finally(check func(report) error) { x.checks = append(x.checks, check) }
 
-// content says what has to be read.
-func (x *onMount) content(s span, want ...string) {
+// expectContent says what has to be read.
+func (x *fileTrial) expectContent(s span, want ...string) {
 	x.finally(func(r report) error {
-		if got, want := strings.TrimRight(string(r.span(s)), "\x00"), on(x.kind, want); got != want {
+		if got, want := strings.TrimRight(string(r.span(s)), "\x00"), forMount(x.kind, want); got != want {
 			return fmt.Errorf("the guest reads %q, want %q", got, want)
 		}
 		return nil
@@ -137,33 +139,33 @@ func (x *onMount) content(s span, want ...string) {
 
 // holds says what a file of the host has to hold in the end. A file that must
 // not be there holds "-".
-func (x *onMount) holds(name string, want ...string) {
+func (x *fileTrial) holds(name string, want ...string) {
 	x.finally(func(report) error {
 		got := "-"
-		fi, err := os.Lstat(x.host(name))
+		fi, err := os.Lstat(x.hostPath(name))
 		switch {
 		case err != nil:
 		case !fi.Mode().IsRegular() || fi.Size() > 4<<10: // it may be a tebibyte
 			got = fmt.Sprintf("%s of %d bytes", fi.Mode(), fi.Size())
 		default:
-			b, err := os.ReadFile(x.host(name))
+			b, err := os.ReadFile(x.hostPath(name))
 			if err != nil {
 				return err
 			}
 			got = string(b)
 		}
-		if want := on(x.kind, want); got != want {
+		if want := forMount(x.kind, want); got != want {
 			return fmt.Errorf("the host was changed: %s holds %.80q, want %.80q", name, got, want)
 		}
 		return nil
 	})
 }
 
-// most says how often a call may be made before it is refused, and how often
+// limitTimes says how often a call may be made before it is refused, and how often
 // it has to be where ws can be written to.
-func (x *onMount) most(c *call, least, most int, what string) {
+func (x *fileTrial) limitTimes(c *call, least, most int, what string) {
 	x.finally(func(r report) error {
-		n := r.times(c)
+		n := r.callCount(c)
 		if x.detail = fmt.Sprintf("refused the %d. time", n); n > most || x.kind == writable && n < least {
 			return fmt.Errorf("%d %s", n, what)
 		}
@@ -171,73 +173,73 @@ func (x *onMount) most(c *call, least, most int, what string) {
 	})
 }
 
-// may says where things may change in the end, on a mount with write.
-func (x *onMount) may(change ...string) {
+// allowChanges says where things may change in the end, on a mount with write.
+func (x *fileTrial) allowChanges(change ...string) {
 	if x.kind == writable {
-		x.changes = append(x.changes, change...)
+		x.allowedChanges = append(x.allowedChanges, change...)
 	}
 }
 
-// in is a name in the scratch directory.
-func (x *onMount) in(name string) place { return x.at(x.guest(name)) }
+// scratchPlace is a name in the scratch directory.
+func (x *fileTrial) scratchPlace(name string) place { return x.place(x.guestPath(name)) }
 
-// reading opens a name and reads from it into the report, if it can be opened.
-func (x *onMount) reading(name string, n int) (*call, span) {
-	f := x.open(x.in(name), 0, mayRead, 0)
+// readInto opens a name and reads from it into the report, if it can be opened.
+func (x *fileTrial) readInto(name string, n int) (*call, span) {
+	f := x.open(x.scratchPlace(name), 0, rightsRead, 0)
 	_, content := x.read(f.fd, n)
 	x.add("fd_close", f.fd)
 	return f.call, content
 }
 
-// reads tries to read a name.
-func (x *onMount) reads(name string, want ...string) {
-	x.readsAt(x.in(name), "read "+clip(name, 80), want...)
+// tryRead tries to read a name.
+func (x *fileTrial) tryRead(name string, want ...string) {
+	x.tryReadAt(x.scratchPlace(name), "read "+clip(name, 80), want...)
 }
 
-func (x *onMount) readsAt(p place, what string, want ...string) {
-	f := x.open(p, 0, mayRead, 0)
+func (x *fileTrial) tryReadAt(p place, what string, want ...string) {
+	f := x.open(p, 0, rightsRead, 0)
 	x.read(f.fd, 48)
 	x.add("fd_close", f.fd)
-	x.want(f.call, what, want...)
+	x.expect(f.call, what, want...)
 }
 
-// writes tries to open a name for writing, and writes.
-func (x *onMount) writes(name string, oflags int, want ...string) {
-	x.writesAt(x.in(name), oflags, "write to "+clip(name, 80), want...)
+// tryWrite tries to open a name for writing, and writes.
+func (x *fileTrial) tryWrite(name string, oflags int, want ...string) {
+	x.tryWriteAt(x.scratchPlace(name), oflags, "write to "+clip(name, 80), want...)
 }
 
-func (x *onMount) writesAt(p place, oflags int, what string, want ...string) {
-	f := x.open(p, oflags, mayRead|mayWrite, 0)
-	x.put(f.fd, "overwritten")
+func (x *fileTrial) tryWriteAt(p place, oflags int, what string, want ...string) {
+	f := x.open(p, oflags, rightsRead|rightsWrite, 0)
+	x.writeText(f.fd, "overwritten")
 	x.add("fd_close", f.fd)
-	x.want(f.call, what, want...)
+	x.expect(f.call, what, want...)
 }
 
-// opens tries to open a name, and does nothing with it.
-func (x *onMount) opens(name string, oflags, rights, fdflags int, what string, want ...string) {
-	x.want(x.open(x.in(name), oflags, rights, fdflags).call, what+" "+clip(name, 80), want...)
+// tryOpen tries to open a name, and does nothing with it.
+func (x *fileTrial) tryOpen(name string, oflags, rights, fdflags int, what string, want ...string) {
+	x.expect(x.open(x.scratchPlace(name), oflags, rights, fdflags).call, what+" "+clip(name, 80), want...)
 }
 
-// changing tries everything that changes an existing file by a name.
-func (x *onMount) changing(name string, want ...string) {
-	x.writes(name, 0, want...)
-	x.writes(name, oCreate|oTruncate, want...)
-	x.opens(name, oTruncate, mayRead, 0, "truncate", want...)
-	x.opens(name, 0, mayWrite, fdAppend, "append to", want...)
+// tryChanges tries everything that changes an existing file by a name.
+func (x *fileTrial) tryChanges(name string, want ...string) {
+	x.tryWrite(name, 0, want...)
+	x.tryWrite(name, oCreate|oTruncate, want...)
+	x.tryOpen(name, oTruncate, rightsRead, 0, "truncate", want...)
+	x.tryOpen(name, 0, rightsWrite, fdAppend, "append to", want...)
 }
 
-// seesLink shows that a link is there.
-func (x *onMount) seesLink(names ...string) {
+// expectLink shows that a link is there.
+func (x *fileTrial) expectLink(names ...string) {
 	for _, n := range names {
-		x.want(x.stat(x.in(n), 0), "see "+n, "ok", "ok", outside)
+		x.expect(x.stat(x.scratchPlace(n), 0), "see "+n, "ok", "ok", outside)
 	}
 }
 
-// meanwhile does something on the host when the guest says that it has come so far.
-func (x *onMount) meanwhile(do func() error) {
+// whileGuestWaits does something on the host when the guest says that it has come so far.
+func (x *fileTrial) whileGuestWaits(do func() error) {
 	x.log("meanwhile")
-	done := notTried("the guest did not say how far it is")
-	x.grant.Said = func(tool.Progress) {
+	done := newUntried("the guest did not say how far it is")
+	x.grant.OnProgress = func(tool.Progress) {
 		if isUntried(done) {
 			done = do()
 		}
@@ -246,7 +248,7 @@ func (x *onMount) meanwhile(do func() error) {
 }
 
 func isUntried(err error) bool {
-	_, ok := errors.AsType[*untried](err)
+	_, ok := errors.AsType[*untriedError](err)
 	return ok
 }
 
@@ -258,20 +260,20 @@ func fileAttackList() []fileAttack {
 func fileAttacks() []Attack {
 	var out []Attack
 	for _, a := range fileAttackList() {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: a.kinds, run: a.run})
+		out = append(out, Attack{Name: a.name, Description: a.description, kinds: a.kinds, run: a.run})
 	}
 	return append(out,
-		Attack{Name: "nothing-mounted-read", Tries: "Read files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
-			for _, n := range []string{t.guest("ws/inside"), "inside", "etc/passwd", "proc/self/environ", "../" + t.guest("ws/inside")} {
-				s.steal(s.at(n), "open "+n)
+		Attack{Name: "nothing-mounted-read", Description: "Read files as a tool that asked for none.", run: unmountedAttack(func(t *trial, s *script) {
+			for _, n := range []string{t.guestPath("ws/inside"), "inside", "etc/passwd", "proc/self/environ", "../" + t.guestPath("ws/inside")} {
+				s.steal(s.place(n), "open "+n)
 			}
 		})},
-		Attack{Name: "nothing-mounted-write", Tries: "Make files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
-			s.overwrite(s.at(t.guest("ws/made")), oCreate, "create ws/made")
-			s.mkdir(s.at(t.guest("ws/made"))).refused("mkdir ws/made")
+		Attack{Name: "nothing-mounted-write", Description: "Make files as a tool that asked for none.", run: unmountedAttack(func(t *trial, s *script) {
+			s.overwrite(s.place(t.guestPath("ws/made")), oCreate, "create ws/made")
+			s.mkdir(s.place(t.guestPath("ws/made"))).mustBeRefused("mkdir ws/made")
 		})},
-		Attack{Name: "other-mount", kinds: reactors, Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
-		Attack{Name: "symlink-exchanged", Tries: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: exchanged},
-		Attack{Name: "disk-quota", Tries: "Let files grow to 1.2 GiB together.", run: diskQuota},
+		Attack{Name: "other-mount", kinds: reactors, Description: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
+		Attack{Name: "symlink-exchanged", Description: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: symlinkExchange},
+		Attack{Name: "disk-quota", Description: "Let files grow to 1.2 GiB together.", run: diskQuota},
 	)
 }

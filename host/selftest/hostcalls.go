@@ -15,8 +15,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// approved is the command that the attacks on exec are approved for.
-const approved = "true"
+// approvedCommand is the command that the attacks on exec are approved for.
+const approvedCommand = "true"
 
 // exec is a call of exec.run in a directory, which is not given if it is empty,
 // that has to be denied.
@@ -27,7 +27,7 @@ func (s *script) exec(dir string, args ...string) denial {
 		words = append(words, t.at, t.n)
 	}
 	argv := s.words(words...)
-	result, cwd, given := s.room(44), span{}, 0
+	result, cwd, given := s.reserve(44), span{}, 0
 	if dir != "" {
 		cwd, given = s.text(dir), 1
 	}
@@ -42,20 +42,20 @@ type denial struct {
 	error  int // where its case lies
 }
 
-// deniedAll runs a script whose calls have to be denied.
-func (t *trial) deniedAll(g Guest, s *script, denials ...denial) error {
-	r, err := t.report(g, s)
+// runDenied runs a script whose calls have to be denied.
+func (t *trial) runDenied(g Guest, s *script, denials ...denial) error {
+	r, err := t.runReport(g, s)
 	if err != nil {
 		return err
 	}
 	for _, d := range denials {
 		switch b := r.span(d.result); {
-		case r.times(d.call) == 0:
-			return notTried("the guest did not get as far as %s", d.function)
+		case r.callCount(d.call) == 0:
+			return newUntried("the guest did not get as far as %s", d.function)
 		case b[0] == 0:
 			return fmt.Errorf("it worked: %s", d.function)
 		case b[0] != 1 || b[d.error] != 0:
-			return notTried("%s says %x", d.function, b)
+			return newUntried("%s says %x", d.function, b)
 		}
 	}
 	return nil
@@ -64,18 +64,18 @@ func (t *trial) deniedAll(g Guest, s *script, denials ...denial) error {
 // execError is where the case of an error lies in the result of exec.run.
 const execError = 4
 
-// touch is a command that makes a file where a jail lets it.
-func (t *trial) touch() []string {
-	return []string{"bash", "-c", "echo x > '" + t.host("ws/made") + "'"}
+// touchCommand is a command that makes a file where a jail lets it.
+func (t *trial) touchCommand() []string {
+	return []string{"bash", "-c", "echo x > '" + t.hostPath("ws/made") + "'"}
 }
 
-// approving is a guest for which a command is approved in the workspace.
-func (t *trial) approving(command string) Guest {
-	return Guest{Command: command, Cwd: t.host("ws"), Mounts: []policy.Mount{{Host: t.host("ws"), Write: true}}}
+// commandGuest is a guest for which a command is approved in the workspace.
+func (t *trial) commandGuest(command string) Guest {
+	return Guest{Command: command, Cwd: t.hostPath("ws"), Mounts: []policy.Mount{{Host: t.hostPath("ws"), Write: true}}}
 }
 
-// fault is a script of one call of the host's functions, which breaks the ABI.
-func fault(function string, operands ...any) func(*script) {
+// abiFault is a script of one call of the host's functions, which breaks the ABI.
+func abiFault(function string, operands ...any) func(*script) {
 	return func(s *script) { s.add(function, operands...) }
 }
 
@@ -83,37 +83,37 @@ func hostCallAttacks() []Attack {
 	const end = machine.Pages * page
 	some := func(n int) []any { return slices.Repeat([]any{0}, n) }
 	return append([]Attack{
-		ended("log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message").of(native),
-		ended("log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message").of(native),
-		ended("log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level").of(native),
-		ended("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total").of(native),
-		ended("digest-outside", "Have the host hash four billion bytes, most of them behind the end of the memory.", Guest{},
-			fault("digest.sha256", 0, minus, machine.StateAt), tool.CodeBadABI, "data").of(native),
-		ended("exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
-			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv").of(native),
-		ended("exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
-			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv").of(native),
-		ended("exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
+		limitAttack("log-overflow", "Log a text whose address and length overflow.", Guest{}, abiFault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message").forKinds(native),
+		limitAttack("log-length", "Log a text of four billion bytes.", Guest{}, abiFault("log.log", 2, 0, minusOne), tool.CodeBadABI, "message").forKinds(native),
+		limitAttack("log-level", "Log at a level that there is not.", Guest{}, abiFault("log.log", 77, 0, 0), tool.CodeBadABI, "level").forKinds(native),
+		limitAttack("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, abiFault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total").forKinds(native),
+		limitAttack("digest-outside", "Have the host hash four billion bytes, most of them behind the end of the memory.", Guest{},
+			abiFault("digest.sha256", 0, minusOne, machine.StateAt), tool.CodeBadABI, "data").forKinds(native),
+		limitAttack("exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
+			abiFault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv").forKinds(native),
+		limitAttack("exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
+			abiFault("exec.run", append([]any{0, minusOne}, some(7)...)...), tool.CodeBadABI, "argv").forKinds(native),
+		limitAttack("exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
 			list := s.words(0xffff_fff0, 64)
 			s.add("exec.run", append([]any{list.at, 1}, some(7)...)...)
-		}, tool.CodeBadABI, "argv").of(native),
-		ended("result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result").of(native),
-		ended("result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
-			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result").of(native),
-		ended("result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result").of(native),
-		ended("allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
-			tool.CodeBadABI, "allocator").of(native),
-		{Name: "wasi-pointers", Tries: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
-		{Name: "socket-accept", Tries: "Accept a connection on every descriptor.", run: socketAccept},
-		{Name: "exec-not-granted", kinds: native, Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
-		{Name: "exec-other-command", kinds: native, Tries: "Run another command than the one that was approved.", run: execOther},
-		{Name: "exec-other-directory", kinds: native, Tries: "Run the approved command in another directory.", run: execElsewhere},
-		{Name: "exec-while-initializing", kinds: native, Tries: "Run the approved command before the tool is called.", run: execInitializing},
-		{Name: "http-not-granted", kinds: native, Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
-		{Name: "kv-not-granted", kinds: native, Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
-		{Name: "kv-write-not-granted", kinds: native, Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
-		{Name: "search-not-granted", kinds: native, Tries: "Look files up as a tool that sees none.", run: serviceNotGranted("search.stat", 2, 16, 4, "files")},
-		{Name: "secret-not-granted", kinds: native, Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
+		}, tool.CodeBadABI, "argv").forKinds(native),
+		limitAttack("result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, abiFault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result").forKinds(native),
+		limitAttack("result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
+			abiFault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result").forKinds(native),
+		limitAttack("result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, abiFault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result").forKinds(native),
+		limitAttack("allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
+			tool.CodeBadABI, "allocator").forKinds(native),
+		{Name: "wasi-pointers", Description: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
+		{Name: "socket-accept", Description: "Accept a connection on every descriptor.", run: socketAccept},
+		{Name: "exec-not-granted", kinds: native, Description: "Start a process as a tool that did not ask for one.", run: execNotGranted},
+		{Name: "exec-other-command", kinds: native, Description: "Run another command than the one that was approved.", run: execOther},
+		{Name: "exec-other-directory", kinds: native, Description: "Run the approved command in another directory.", run: execElsewhere},
+		{Name: "exec-while-initializing", kinds: native, Description: "Run the approved command before the tool is called.", run: execInitializing},
+		{Name: "http-not-granted", kinds: native, Description: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
+		{Name: "kv-not-granted", kinds: native, Description: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
+		{Name: "kv-write-not-granted", kinds: native, Description: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
+		{Name: "search-not-granted", kinds: native, Description: "Look files up as a tool that sees none.", run: serviceNotGranted("search.stat", 2, 16, 4, "files")},
+		{Name: "secret-not-granted", kinds: native, Description: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
 	}, pluginHostAttacks()...)
 }
 
@@ -136,22 +136,22 @@ func wasiPointers(t *trial) (string, error) {
 	for i := 0; ; i++ {
 		s := &script{}
 		s.control(t)
-		f := s.open(s.at(t.guest("ws/inside")), 0, mayRead, 0)
-		f.must("open a file")
+		f := s.open(s.place(t.guestPath("ws/inside")), 0, rightsRead, 0)
+		f.mustSucceed("open a file")
 		list := s.words(wrap, 64).at
 		out := s.words(0).at
 		all := [][]any{
 			{"fd_write", 1, list, 1, out},
 			{"fd_write", 1, wrap, 2, out},
-			{"fd_write", 1, list, minus, out},
+			{"fd_write", 1, list, minusOne, out},
 			{"fd_read", f.fd, list, 1, out},
 			{"fd_read", f.fd, wrap, 1, out},
 			{"random_get", wrap, 64},
-			{"random_get", 1, minus},
-			{"path_open", root, 0, wrap, 64, 0, mayRead, 0, 0, out},
-			{"path_open", root, 0, machine.ImageBase, minus, 0, mayRead, 0, 0, out},
-			{"path_filestat_get", root, 0, f.operands[2], f.operands[3], wrap},
-			{"path_readlink", root, wrap, 64, out, 4, out},
+			{"random_get", 1, minusOne},
+			{"path_open", rootFD, 0, wrap, 64, 0, rightsRead, 0, 0, out},
+			{"path_open", rootFD, 0, machine.ImageBase, minusOne, 0, rightsRead, 0, 0, out},
+			{"path_filestat_get", rootFD, 0, f.operands[2], f.operands[3], wrap},
+			{"path_readlink", rootFD, wrap, 64, out, 4, out},
 			{"fd_filestat_get", f.fd, wrap},
 			{"environ_sizes_get", wrap, wrap},
 			{"clock_time_get", 1, 1, wrap + 12},
@@ -161,13 +161,13 @@ func wasiPointers(t *trial) (string, error) {
 			break
 		}
 		function := all[i][0].(string)
-		s.add(function, all[i][1:]...).refused(function+" with an address outside", "EFAULT")
-		o, err := t.script(t.mounted(true), s)
+		s.add(function, all[i][1:]...).mustBeRefused(function+" with an address outside", "EFAULT")
+		o, err := t.runScript(t.workspaceGuest(true), s)
 		if err != nil {
 			return "", err
 		}
 		if o.Result.Err != nil {
-			if ended, err = stopped(o, "", tool.CodeTrap, tool.CodeBadABI); err != nil {
+			if ended, err = stoppedBy(o, "", tool.CodeTrap, tool.CodeBadABI); err != nil {
 				return "", err
 			}
 			continue
@@ -183,7 +183,7 @@ func wasiPointers(t *trial) (string, error) {
 		refusals = append(refusals, refused...)
 	}
 	slices.Sort(refusals)
-	by := "wasi: bounds of the memory (" + errnos(slices.Compact(refusals)) + ")"
+	by := "wasi: bounds of the memory (" + joinErrnos(slices.Compact(refusals)) + ")"
 	if ended != "" {
 		by += "; " + ended
 	}
@@ -194,68 +194,68 @@ func socketAccept(t *trial) (string, error) {
 	s := &script{}
 	s.control(t)
 	for fd := range 16 {
-		s.add("sock_accept", fd, 0, s.words(0).at).refused(fmt.Sprintf("accept on %d", fd), "EBADF", "ENOSYS")
+		s.add("sock_accept", fd, 0, s.words(0).at).mustBeRefused(fmt.Sprintf("accept on %d", fd), "EBADF", "ENOSYS")
 	}
-	return t.refused(t.mounted(true), s, "wasi: no descriptor is a socket")
+	return t.runRefused(t.workspaceGuest(true), s, "wasi: no descriptor is a socket")
 }
 
 func execNotGranted(t *trial) (string, error) {
 	s := &script{}
-	return "exec: not granted to this call", t.deniedAll(t.approving(""), s, s.exec("", t.touch()...), s.exec("", "/bin/sh", "-c", t.touch()[2]))
+	return "exec: not granted to this call", t.runDenied(t.commandGuest(""), s, s.exec("", t.touchCommand()...), s.exec("", "/bin/sh", "-c", t.touchCommand()[2]))
 }
 
 func execOther(t *trial) (string, error) {
 	s := &script{}
 	var all []denial
-	for _, argv := range [][]string{t.touch(), {"bash", "-c", approved + "; " + t.touch()[2]}, {"bash", "-lc", approved}, {"sh", "-c", approved}, {approved}, {}} {
+	for _, argv := range [][]string{t.touchCommand(), {"bash", "-c", approvedCommand + "; " + t.touchCommand()[2]}, {"bash", "-lc", approvedCommand}, {"sh", "-c", approvedCommand}, {approvedCommand}, {}} {
 		all = append(all, s.exec("", argv...))
 	}
-	return "exec: not the command that was approved", t.deniedAll(t.approving(approved), s, all...)
+	return "exec: not the command that was approved", t.runDenied(t.commandGuest(approvedCommand), s, all...)
 }
 
 func execElsewhere(t *trial) (string, error) {
 	s := &script{}
 	var all []denial
-	for _, dir := range []string{t.host("out"), "..", t.host("ws/d"), "../out"} {
-		all = append(all, s.exec(dir, "bash", "-c", approved))
+	for _, dir := range []string{t.hostPath("out"), "..", t.hostPath("ws/d"), "../out"} {
+		all = append(all, s.exec(dir, "bash", "-c", approvedCommand))
 	}
-	return "exec: not the directory that was approved", t.deniedAll(t.approving(approved), s, all...)
+	return "exec: not the directory that was approved", t.runDenied(t.commandGuest(approvedCommand), s, all...)
 }
 
 // execInitializing approves a command that leaves a file, and tries it in
 // _initialize, from where its result stays in the memory.
 func execInitializing(t *trial) (string, error) {
-	command := t.touch()[2]
+	command := t.touchCommand()[2]
 	argv := []string{"bash", "-c", command}
 	var list, texts []byte
 	for _, a := range argv {
 		list = append(list, le32(machine.BufferBase+uint32(8*len(argv)+len(texts)), uint32(len(a)))...)
 		texts = append(texts, a...)
 	}
-	cwd := t.host("ws")
+	cwd := t.hostPath("ws")
 	at := int32(machine.BufferBase + len(list) + len(texts))
 	texts = append(texts, cwd...)
 	initializing := func(m *machine.Machine) []byte {
 		return code(
 			w.I32Const(machine.BufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
-			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(machine.StateAt), w.Call(m.Number("exec.run")))
+			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(machine.StateAt), w.Call(m.ImportIndex("exec.run")))
 	}
 	s := &script{}
 	result, which := s.add("load", machine.StateAt), s.add("load", machine.StateAt+execError)
-	g := t.approving(command)
-	g.own = &machine.Options{Initialize: initializing, Data: []w.Segment{{Offset: machine.BufferBase, Bytes: append(list, texts...)}}}
-	r, err := t.report(g, s)
+	g := t.commandGuest(command)
+	g.machineOptions = &machine.Options{Initialize: initializing, Data: []w.Segment{{Offset: machine.BufferBase, Bytes: append(list, texts...)}}}
+	r, err := t.runReport(g, s)
 	if err != nil {
 		return "", err
 	}
-	_, made := os.Lstat(t.host("ws/made"))
-	switch says := r.returned(result) & 0xff; {
+	_, made := os.Lstat(t.hostPath("ws/made"))
+	switch says := r.resultOf(result) & 0xff; {
 	case made == nil:
 		return "", errors.New("it worked: the command ran")
 	case says == 0:
 		return "", errors.New("it worked: the command is said to have run")
-	case says != 1 || r.returned(which)&0xff != 0:
-		return "", notTried("exec.run says %d, %d", says, r.returned(which)&0xff)
+	case says != 1 || r.resultOf(which)&0xff != 0:
+		return "", newUntried("exec.run says %d, %d", says, r.resultOf(which)&0xff)
 	}
 	return "exec: not available while a module initialises", nil
 }
@@ -265,10 +265,10 @@ func execInitializing(t *trial) (string, error) {
 func serviceNotGranted(function string, operand, size, errorCase int, what string) func(t *trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
-		result := s.room(size)
-		operands := slices.Repeat([]any{0}, machine.Params()[function])
+		result := s.reserve(size)
+		operands := slices.Repeat([]any{0}, machine.OperandCounts()[function])
 		operands[operand] = result.at
 		service, _, _ := strings.Cut(function, ".")
-		return fmt.Sprintf("%s: nothing grants %s", service, what), t.deniedAll(Guest{}, s, denial{s.add(function, operands...), result, errorCase})
+		return fmt.Sprintf("%s: nothing grants %s", service, what), t.runDenied(Guest{}, s, denial{s.add(function, operands...), result, errorCase})
 	}
 }

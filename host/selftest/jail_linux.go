@@ -21,11 +21,11 @@ func jailAttacks() []Attack {
 	var all []Attack
 	for i, name := range probe.Attacks() {
 		all = append(all, Attack{
-			kinds: native,
-			Name:  "command-" + strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)),
-			Tries: "Have a jailed command attack what lies outside: " + name + ".",
-			run:   func(t *trial) (string, error) { return t.probed(name) },
-			slow:  i == 0, // it waits for the others
+			kinds:       native,
+			Name:        "command-" + strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)),
+			Description: "Have a jailed command attack what lies outside: " + name + ".",
+			run:         func(t *trial) (string, error) { return t.checkProbe(name) },
+			slow:        i == 0, // it waits for the others
 		})
 	}
 	return all
@@ -44,31 +44,31 @@ type probes struct {
 	tier    policy.Tier
 }
 
-// harmless is what the tiers leave open: a program without a file has no more
+// isHarmless is what the tiers leave open: a program without a file has no more
 // rights than one with a file, and below tier 3 attributes of the user's own files
 // can be seen and changed. In tier 1 the user and a command share what may be watched.
-func harmless(name string, tier policy.Tier) bool {
+func isHarmless(name string, tier policy.Tier) bool {
 	return name == "memfd exec" || tier == 1 && name == "inotify instances" || tier < policy.MaxTier && slices.Contains([]string{"chdir", "chmod", "setxattr", "stat", "utimes"}, name)
 }
 
-// probed says what stopped a probe.
-func (t *trial) probed(name string) (string, error) {
+// checkProbe says what stopped a probe.
+func (t *trial) checkProbe(name string) (string, error) {
 	target, ok := t.target.(prober)
 	if !ok {
-		return "", notTried("the target runs no commands")
+		return "", newUntried("the target runs no commands")
 	}
 	p, err := target.probes(t.ctx)
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	for _, work := range probe.Work() {
 		if r := p.results[work]; r.Outcome != probe.Succeeded {
-			return "", notTried("a command cannot even do this: %s: %s", work, r.Why)
+			return "", newUntried("a command cannot even do this: %s: %s", work, r.Why)
 		}
 	}
 	r := p.results[name]
 	switch {
-	case r.Outcome == probe.Succeeded && harmless(name, p.tier):
+	case r.Outcome == probe.Succeeded && isHarmless(name, p.tier):
 		return fmt.Sprintf("%s: left open, harmless", p.tier), nil
 	case p.done[name] != "": // whatever it says
 		return "", fmt.Errorf("it worked: %s", p.done[name])
@@ -82,8 +82,8 @@ func (t *trial) probed(name string) (string, error) {
 
 // probes implements prober.
 func (s *Sandbox) probes(ctx context.Context) (probes, error) {
-	s.probing.Do(func() { s.probed, s.notProbed = s.probe(ctx) })
-	return s.probed, s.notProbed
+	s.probeOnce.Do(func() { s.probeResult, s.probeErr = s.probe(ctx) })
+	return s.probeResult, s.probeErr
 }
 
 func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
@@ -102,7 +102,7 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 			return p, err
 		}
 	}
-	if err := probe.Copy(program); err != nil {
+	if err := probe.CopySelf(program); err != nil {
 		return p, err
 	}
 	v, err := probe.NewVictim(dir, workspace, func(ctx context.Context, dir string, args ...string) error {
@@ -126,10 +126,10 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 }
 
 // command runs a command of bash, as one that a person has approved.
-func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (effect.Ended, error) {
+func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (effect.CommandResult, error) {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	entry := &tool.Entry{
 		Spec:   tool.Spec{Definition: tool.Definition{Name: toolName}, Capabilities: tool.Capabilities{Exec: "command"}},
@@ -139,7 +139,7 @@ func (s *Sandbox) command(ctx context.Context, command, workspace, programs stri
 	d := p.Decide(tool.Call{ID: "selftest_jail", Tool: toolName, Args: args, Caller: tool.CallerPerson, Cwd: workspace}, entry, policy.Facts{})
 	grant, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
-		return effect.Ended{}, err
+		return effect.CommandResult{}, err
 	}
 	return s.opts.Services.Exec.Run(ctx, grant, effect.Command{Argv: []string{"bash", "-c", command}, Dir: workspace})
 }

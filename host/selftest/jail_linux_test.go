@@ -51,33 +51,33 @@ func jailProofs() []proof {
 		if strings.Contains(g.Command, "ulimit") {
 			g.Command = "echo 81920 >held"
 		}
-		return plainly(ctx, g)
+		return runPlainly(ctx, g)
 	}
 	open := func(name string) bool { return name == "command-memfd-exec" }
 	return []proof{
-		{name: "what a command does is seen outside", target: same(openJail{outcome: probe.Held, done: "a file was made"}), attacks: strings.Join(all, " ")},
-		{name: "nothing is staged", target: same(targetFunc(plainly)), attacks: strings.Join(staged, " ")},
+		{name: "what a command does is seen outside", target: same(openJail{outcome: probe.Blocked, done: "a file was made"}), attacks: strings.Join(all, " ")},
+		{name: "nothing is staged", target: same(targetFunc(runPlainly)), attacks: strings.Join(staged, " ")},
 		{name: "nobody counts open files", target: same(targetFunc(manyFiles)), attacks: "staged-open-files"},
 		{name: "a command can do everything", target: same(openJail{outcome: probe.Succeeded}), attacks: strings.Join(slices.DeleteFunc(all, open), " ")},
 	}
 }
 
-// plainly runs a command, and then asks.
-func plainly(ctx context.Context, g Guest) Outcome {
+// runPlainly runs a command, and then asks.
+func runPlainly(ctx context.Context, g Guest) Outcome {
 	cmd := exec.CommandContext(ctx, "bash", "-c", g.Command)
 	cmd.Dir, cmd.Env = g.Cwd, append(os.Environ(), "HOME="+filepath.Join(filepath.Dir(g.Cwd), "home"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return Outcome{Err: fmt.Errorf("%w: %s", err, out)}
 	}
-	g.Asked(policy.Question{Changes: diff.New(ctx, []tool.Change{{Path: filepath.Join(g.Cwd, "made"), Kind: tool.Created}}, g.Cwd, nil)})
+	g.Answer(policy.Question{Changes: diff.New(ctx, []tool.Change{{Path: filepath.Join(g.Cwd, "made"), Kind: tool.Created}}, g.Cwd, nil)})
 	return Outcome{Result: tool.Result{Output: tool.Text(string(out))}}
 }
 
 // TestWhatATierLeavesOpen: the list is that of the tests of package jail.
 func TestWhatATierLeavesOpen(t *testing.T) {
 	for tier, want := range map[policy.Tier]int{1: 7, 2: 6, 3: 1} {
-		open := slices.DeleteFunc(probe.Attacks(), func(name string) bool { return !harmless(name, tier) })
+		open := slices.DeleteFunc(probe.Attacks(), func(name string) bool { return !isHarmless(name, tier) })
 		if len(open) != want {
 			t.Errorf("%s leaves %q open", tier, open)
 		}
@@ -88,7 +88,7 @@ func TestWhatATierLeavesOpen(t *testing.T) {
 func TestACommandThatCannotEvenWorkIsAFailure(t *testing.T) {
 	for name, target := range map[string]Target{
 		"no jail":     &Sandbox{},
-		"no commands": obliging,
+		"no commands": obligingTarget,
 		"no work":     noWork{},
 	} {
 		if r := one(t, target, jailAttacks()[0], DefaultPatience); r.Pass || !strings.Contains(r.Detail, "could not be tried") {
@@ -100,7 +100,7 @@ func TestACommandThatCannotEvenWorkIsAFailure(t *testing.T) {
 type noWork struct{ openJail }
 
 func (noWork) probes(ctx context.Context) (probes, error) {
-	p, err := openJail{outcome: probe.Held}.probes(ctx)
-	p.results["write a file"] = probe.Result{Outcome: probe.Held, Why: "no way"}
+	p, err := openJail{outcome: probe.Blocked}.probes(ctx)
+	p.results["write a file"] = probe.Result{Outcome: probe.Blocked, Why: "no way"}
 	return p, err
 }

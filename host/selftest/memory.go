@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	page  = 64 << 10
-	minus = ^uint32(0) // -1, which says that something does not grow
+	page     = 64 << 10
+	minusOne = ^uint32(0) // -1, which says that something does not grow
 )
 
 func memoryAttacks() []Attack {
 	allocator := func(body []byte) Guest { return Guest{Code: w.Tool(w.ToolOptions{Realloc: body})} }
 	return append([]Attack{
-		ended("large-minimum", "Ask for 512 MiB of memory from the start.", Guest{own: &machine.Options{Pages: 512 << 20 / page}}, nil,
+		limitAttack("large-minimum", "Ask for 512 MiB of memory from the start.", Guest{machineOptions: &machine.Options{Pages: 512 << 20 / page}}, nil,
 			tool.CodeMemory, "more than tool_memory"),
-		ended("data-outside", "Have initial data put outside the memory.",
-			Guest{own: &machine.Options{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}}}, nil, tool.CodeTrap, "crashed"),
-		ended("load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
+		limitAttack("data-outside", "Have initial data put outside the memory.",
+			Guest{machineOptions: &machine.Options{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}}}, nil, tool.CodeTrap, "crashed"),
+		limitAttack("load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
 			tool.CodeTrap, "out of bounds"),
-		ended("load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
+		limitAttack("load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
 			tool.CodeTrap, "out of bounds"),
-		ended("store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machine.Pages*page, 1) },
+		limitAttack("store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machine.Pages*page, 1) },
 			tool.CodeTrap, "out of bounds"),
-		ended("fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
+		limitAttack("fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
 			tool.CodeTrap, "out of bounds"),
-		ended("allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
-			tool.CodeBadABI, "realloc").of(native),
-		ended("allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc").of(native),
-		{Name: "grow-beyond-limit", Tries: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
-		{Name: "table-grow", Tries: "Grow a table to twenty million elements.", run: tableGrow(1, 20_000_000)},
-		{Name: "table-grow-slowly", Tries: "Grow a table to five million elements, piece by piece.", run: tableGrow(50, 100_000)},
-		{Name: "references", Tries: "Have the engine make more than a million references to a function.", run: references},
-		{Name: "memory-of-all-calls", kinds: reactors, Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
-		{Name: "memory-kept", Tries: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
+		limitAttack("allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
+			tool.CodeBadABI, "realloc").forKinds(native),
+		limitAttack("allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc").forKinds(native),
+		{Name: "grow-beyond-limit", Description: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
+		{Name: "table-grow", Description: "Grow a table to twenty million elements.", run: tableGrow(1, 20_000_000)},
+		{Name: "table-grow-slowly", Description: "Grow a table to five million elements, piece by piece.", run: tableGrow(50, 100_000)},
+		{Name: "references", Description: "Have the engine make more than a million references to a function.", run: references},
+		{Name: "memory-of-all-calls", kinds: reactors, Description: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
+		{Name: "memory-kept", Description: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
 	}, pluginMemoryAttacks()...)
 }
 
@@ -54,25 +54,25 @@ func growBeyondLimit(t *trial) (string, error) {
 		steps = append(steps, s.add("memory.grow", 1<<20/page))
 	}
 	size := s.add("memory.size")
-	o, err := t.script(Guest{Limits: policy.Limits{MemoryBytes: limit}}, s)
+	o, err := t.runScript(Guest{Limits: policy.Limits{MemoryBytes: limit}}, s)
 	if err != nil {
 		return "", err
 	}
 	if o.Result.Err != nil {
-		return "", notTried("the guest ended early: %s", o.Result.Err.Message)
+		return "", newUntried("the guest ended early: %s", o.Result.Err.Message)
 	}
 	r, err := readReport(o.Result.Output)
 	if err != nil {
 		return "", err
 	}
-	has, peak := int(r.returned(size))*page, o.Result.Usage.PeakMemoryBytes
+	has, peak := int(r.resultOf(size))*page, o.Result.Usage.PeakMemoryBytes
 	switch {
-	case r.times(size) == 0:
-		return "", notTried("the guest did not get to the end")
-	case has > limit || peak > limit || r.returned(first) != minus || r.returned(steps[len(steps)-1]) != minus:
+	case r.callCount(size) == 0:
+		return "", newUntried("the guest did not get to the end")
+	case has > limit || peak > limit || r.resultOf(first) != minusOne || r.resultOf(steps[len(steps)-1]) != minusOne:
 		return "", fmt.Errorf("it has %d MiB", has>>20)
-	case r.returned(steps[0]) == minus:
-		return "", notTried("no memory at all")
+	case r.resultOf(steps[0]) == minusOne:
+		return "", newUntried("no memory at all")
 	}
 	t.detail = fmt.Sprintf("it has %.1f MiB", float64(has)/(1<<20))
 	return fmt.Sprintf("memory: the limit of %d MiB of the call (memory.grow says -1)", limit>>20), nil
@@ -88,22 +88,22 @@ func tableGrow(times, by int) func(t *trial) (string, error) {
 			grow = s.add("table.grow", by)
 		}
 		size := s.add("table.size")
-		r, err := t.report(Guest{}, s)
+		r, err := t.runReport(Guest{}, s)
 		switch {
 		case err != nil:
 			return "", err
-		case r.times(size) == 0:
-			return "", notTried("the guest did not get to the end")
-		case r.returned(grow) != minus || r.returned(size) > most:
-			return "", fmt.Errorf("the table has %d elements", r.returned(size))
+		case r.callCount(size) == 0:
+			return "", newUntried("the guest did not get to the end")
+		case r.resultOf(grow) != minusOne || r.resultOf(size) > most:
+			return "", fmt.Errorf("the table has %d elements", r.resultOf(size))
 		}
-		return fmt.Sprintf("memory: a table of %d elements (table.grow says -1)", r.returned(size)), nil
+		return fmt.Sprintf("memory: a table of %d elements (table.grow says -1)", r.resultOf(size)), nil
 	}
 }
 
-// few fails if the host makes as much of something as most while run runs. What it makes
+// requireFew fails if the host makes as much of something as most while run runs. What it makes
 // for attacks beside this one does not come three times.
-func few(of func(*runtime.MemStats) uint64, most uint64, run func() error) error {
+func requireFew(of func(*runtime.MemStats) uint64, most uint64, run func() error) error {
 	var before, after runtime.MemStats
 	var made uint64
 	for range 3 {
@@ -120,22 +120,22 @@ func few(of func(*runtime.MemStats) uint64, most uint64, run func() error) error
 // references are 48 bytes each, of an engine that makes one whenever it is asked to.
 func references(t *trial) (string, error) {
 	const times, most = 1_300_000, 1_000_000
-	err := few(func(m *runtime.MemStats) uint64 { return m.Mallocs }, most, func() error {
+	err := requireFew(func(m *runtime.MemStats) uint64 { return m.Mallocs }, most, func() error {
 		s := &script{}
 		c := s.add("ref.func")
-		s.always(c, times-1)
-		_, err := t.toTheEnd(Guest{}, s, c, times)
+		s.repeat(c, times-1)
+		_, err := t.runToEnd(Guest{}, s, c, times)
 		return err
 	})
 	return "memory: a reference to a function is made once", err
 }
 
-// all is what the guests below may have together.
-const all = 24 << 20
+// sharedMemory is what the guests below may have together.
+const sharedMemory = 24 << 20
 
-// together is an amount of memory that no other attack asks for at the same time, which
+// sharedBytes is an amount of memory that no other attack asks for at the same time, which
 // nearly is the one that is wanted.
-func (t *trial) together(bytes uint64) uint64 { return bytes + uint64(t.kind) }
+func (t *trial) sharedBytes(bytes uint64) uint64 { return bytes + uint64(t.kind) }
 
 // memoryOfAllCalls has one guest wait with its memory until another has asked
 // for as much.
@@ -147,34 +147,34 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	second := &script{}
 	alsoGrown := second.add("memory.grow", more/page)
 	var what uint32
-	r, err := t.reportWhile(Guest{Together: t.together(all)}, asks, func() error {
-		r, err := t.report(Guest{Together: t.together(all)}, second)
+	r, err := t.reportWhile(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory)}, asks, func() error {
+		r, err := t.runReport(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory)}, second)
 		if err == nil {
-			what = r.returned(alsoGrown)
+			what = r.resultOf(alsoGrown)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
 		return "", err
-	case r.returned(grown) == minus:
-		return "", notTried("the first guest does not get its memory")
-	case what != minus:
-		return "", fmt.Errorf("two guests have %d MiB each, and all together may have %d", more>>20, all>>20)
+	case r.resultOf(grown) == minusOne:
+		return "", newUntried("the first guest does not get its memory")
+	case what != minusOne:
+		return "", fmt.Errorf("two guests have %d MiB each, and all together may have %d", more>>20, sharedMemory>>20)
 	}
-	return fmt.Sprintf("memory: the %d MiB of all calls together (memory.grow says -1)", all>>20), nil
+	return fmt.Sprintf("memory: the %d MiB of all calls together (memory.grow says -1)", sharedMemory>>20), nil
 }
 
-// crashes has a guest carry out a script that ends in a trap, for which it first has
+// runToCrash has a guest carry out a script that ends in a trap, for which it first has
 // to get memory of what all together may have.
-func (t *trial) crashes(g Guest, s *script) error {
-	o, err := t.script(g, s)
+func (t *trial) runToCrash(g Guest, s *script) error {
+	o, err := t.runScript(g, s)
 	if err != nil {
 		return err
 	}
 	switch e := o.Result.Err; {
 	case e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeMemory:
-		return notTried("the guest did not crash")
+		return newUntried("the guest did not crash")
 	case !strings.Contains(e.Message, "unreachable"):
 		return fmt.Errorf("a guest does not get the memory that others have left: %s", e.Message)
 	}
@@ -184,20 +184,20 @@ func (t *trial) crashes(g Guest, s *script) error {
 // memoryKept: the memory of a guest that crashed comes back.
 func memoryKept(t *trial) (string, error) {
 	const more = 12 << 20
-	alone := t.together(all + page)
+	alone := t.sharedBytes(sharedMemory + page)
 	for range 6 {
 		s := &script{}
 		s.add("memory.grow", more/page)
 		s.add("store", machine.Pages*page+more-4, 1) // there only if it has grown
 		s.add("trap")
-		if err := t.crashes(Guest{Together: alone}, s); err != nil {
+		if err := t.runToCrash(Guest{SharedMemoryBytes: alone}, s); err != nil {
 			return "", err
 		}
 	}
 	s := &script{}
 	grow := s.add("memory.grow", more/page)
-	r, err := t.report(Guest{Together: alone}, s)
-	if err == nil && r.returned(grow) == minus {
+	r, err := t.runReport(Guest{SharedMemoryBytes: alone}, s)
+	if err == nil && r.resultOf(grow) == minusOne {
 		err = errors.New("a guest does not get the memory that others have left")
 	}
 	return "memory: what a call had comes back when it has ended", err

@@ -21,16 +21,16 @@ const (
 	outputLimit = 64 << 10
 )
 
-// withText is a result of one text, as words.
-func withText(at, n uint32) func(s *script) {
+// leaveText is a result of one text, as words.
+func leaveText(at, n uint32) func(s *script) {
 	return func(s *script) {
 		list := s.words(contentText, at, n, 0, 0, 0, 0, 0, 0)
 		s.leave(resultOK, list.at, 1, 0, 0, 0)
 	}
 }
 
-// withStructured is a result of a structured value.
-func withStructured(json string) func(s *script) {
+// leaveStructured is a result of a structured value.
+func leaveStructured(json string) func(s *script) {
 	return func(s *script) {
 		text := s.text(json)
 		s.leave(resultOK, 0, 0, 1, text.at, text.n)
@@ -51,47 +51,47 @@ func outputAttacks() []Attack {
 	const base = machine.Pages * page
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
 	return slices.Concat([]Attack{
-		ended("result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit").of(native),
-		ended("result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit").of(native),
-		ended("result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit").of(native),
-		ended("result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside).of(native),
-		ended("result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base-8), tool.CodeBadABI, outside).of(native),
-		ended("result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside).of(native),
-		ended("result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase+1), tool.CodeBadABI, "multiple of").of(native),
-		ended("result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit").of(native),
-		ended("result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit").of(native),
-		ended("result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").of(native),
-		ended("result-bad-content", "Return content of a kind that there is not.", limits,
-			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant").of(native),
-		ended("result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").of(native),
-		ended("error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside).of(native),
-		ended("json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON").of(native),
-		ended("json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON").of(native),
-		ended("json-nested", "Return JSON that is nested nearly ten thousand deep, as deep as Go reads.", limits,
-			withStructured(strings.Repeat("[", 9_999)+strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper").of(native),
-		{Name: "result-not-utf8", kinds: native, Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
-		{Name: "result-long", kinds: native, Tries: "Return more text than the model is to get.", run: resultLong},
-		{Name: "error-long", kinds: native, Tries: "Return an error of 20 MB.", run: errorLong},
-		{Name: "stdout-flood", kinds: reactors, Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
-		{Name: "stderr-flood", Tries: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
-		{Name: "log-flood", kinds: reactors, Tries: "Log fifty thousand messages.", run: logFlood},
-		{Name: "log-long", kinds: native, Tries: "Log a message of 3 MB.", run: logLong},
-		{Name: "progress-flood", kinds: native, Tries: "Report progress thirty thousand times.", run: progressFlood},
+		limitAttack("result-100-mb", "Return a text of 100 MB.", limits, large(leaveText(base, 100<<20)), tool.CodeBadABI, "more than the limit").forKinds(native),
+		limitAttack("result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit").forKinds(native),
+		limitAttack("result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, leaveText(base-16, minusOne), tool.CodeBadABI, "more than the limit").forKinds(native),
+		limitAttack("result-text-outside", "Return a text that lies behind the end of the memory.", limits, leaveText(base-16, 64), tool.CodeBadABI, outside).forKinds(native),
+		limitAttack("result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base-8), tool.CodeBadABI, outside).forKinds(native),
+		limitAttack("result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside).forKinds(native),
+		limitAttack("result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase+1), tool.CodeBadABI, "multiple of").forKinds(native),
+		limitAttack("result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minusOne, 0, 0, 0), tool.CodeBadABI, "more than the limit").forKinds(native),
+		limitAttack("result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit").forKinds(native),
+		limitAttack("result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").forKinds(native),
+		limitAttack("result-bad-content", "Return content of a kind that there is not.", limits,
+			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant").forKinds(native),
+		limitAttack("result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").forKinds(native),
+		limitAttack("error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside).forKinds(native),
+		limitAttack("json-broken", "Return a structured value that is no JSON.", limits, leaveStructured(`{"a":`), tool.CodeBadABI, "not valid JSON").forKinds(native),
+		limitAttack("json-not-a-number", "Return numbers that JSON does not have.", limits, leaveStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON").forKinds(native),
+		limitAttack("json-nested", "Return JSON that is nested nearly ten thousand deep, as deep as Go reads.", limits,
+			leaveStructured(strings.Repeat("[", 9_999)+strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper").forKinds(native),
+		{Name: "result-not-utf8", kinds: native, Description: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
+		{Name: "result-long", kinds: native, Description: "Return more text than the model is to get.", run: resultLong},
+		{Name: "error-long", kinds: native, Description: "Return an error of 20 MB.", run: errorLong},
+		{Name: "stdout-flood", kinds: reactors, Description: "Write 128 MB to standard output.", run: streamFlood(1)},
+		{Name: "stderr-flood", Description: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
+		{Name: "log-flood", kinds: reactors, Description: "Log fifty thousand messages.", run: logFlood},
+		{Name: "log-long", kinds: native, Description: "Log a message of 3 MB.", run: logLong},
+		{Name: "progress-flood", kinds: native, Description: "Report progress thirty thousand times.", run: progressFlood},
 	}, commandOutputAttacks(), pluginOutputAttacks())
 }
 
 func resultNotUTF8(t *trial) (string, error) {
 	s := &script{}
 	text := s.bytes([]byte("\xff\xfe\xc0\xaftext"))
-	withText(text.at, text.n)(s)
-	o, err := t.script(Guest{}, s)
+	leaveText(text.at, text.n)(s)
+	o, err := t.runScript(Guest{}, s)
 	switch {
 	case err != nil:
 		return "", err
 	case o.Result.Err != nil && o.Result.Err.Code == tool.CodeBadABI:
-		return stopped(o, "", tool.CodeBadABI)
+		return stoppedBy(o, "", tool.CodeBadABI)
 	case !bytes.Contains(o.Result.Output, []byte("text")):
-		return "", notTried("the text did not come back")
+		return "", newUntried("the text did not come back")
 	case !utf8.Valid(o.Result.Envelope()) || !json.Valid(o.Result.Envelope()):
 		return "", errors.New("the result is not UTF-8")
 	}
@@ -103,15 +103,15 @@ func resultLong(t *trial) (string, error) {
 	s := &script{}
 	s.add("memory.grow", length/page)
 	s.add("fill", machine.Pages*page, int('x'), length)
-	withText(machine.Pages*page, length)(s)
-	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	leaveText(machine.Pages*page, length)(s)
+	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
 	switch n := len(o.Result.Output); {
 	case err != nil:
 		return "", err
 	case o.Result.Err != nil:
-		return "", notTried("something else stopped it: %s", o.Result.Err.Message)
+		return "", newUntried("something else stopped it: %s", o.Result.Err.Message)
 	case !bytes.Contains(o.Result.Output, []byte("xxxx")):
-		return "", notTried("the text did not come back")
+		return "", newUntried("the text did not come back")
 	case n > outputLimit*9/8:
 		return "", fmt.Errorf("%d bytes came through", n)
 	default:
@@ -126,15 +126,15 @@ func errorLong(t *trial) (string, error) {
 	s.add("memory.grow", length/page)
 	s.add("fill", machine.Pages*page, int('x'), length)
 	s.leave(resultError, 8, machine.Pages*page, length, 0, 0)
-	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
 	if err != nil {
 		return "", err
 	}
 	switch e := o.Result.Err; {
 	case e == nil:
-		return "", notTried("the error is a success")
+		return "", newUntried("the error is a success")
 	case e.Code != tool.CodeFailed || !strings.Contains(e.Message, "xxxx"):
-		return "", notTried("something else stopped it: %s", clip(e.Message, 100))
+		return "", newUntried("something else stopped it: %s", clip(e.Message, 100))
 	case len(e.Message) > outputLimit+100:
 		return "", fmt.Errorf("%d bytes came through", len(e.Message))
 	}
@@ -150,29 +150,29 @@ func streamFlood(fd int) func(t *trial) (string, error) {
 		s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 		list := s.words(machine.BufferBase, machine.BufferSize)
 		write := s.add("fd_write", fd, list.at, 1, s.words(0).at)
-		s.again(write, times-1)
+		s.repeatWhileZero(write, times-1)
 		if fd == 2 {
 			s.add("trap")
 		}
-		o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
+		o, err := t.runScript(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
 		if err != nil {
 			return "", err
 		}
-		kept := o.Said.Bytes
+		kept := o.Transcript.Bytes
 		if fd == 2 {
 			e := o.Result.Err
 			if e == nil || e.Code != tool.CodeTrap || !strings.Contains(e.Message, "unreachable") {
-				return "", notTried("the guest did not get to the end")
+				return "", newUntried("the guest did not get to the end")
 			}
 			kept = max(kept, len(e.Stderr))
-		} else if r, err := readReport(o.Result.Output); err != nil || r.times(write) != times {
-			return "", notTried("the guest did not get to the end")
+		} else if r, err := readReport(o.Result.Output); err != nil || r.callCount(write) != times {
+			return "", newUntried("the guest did not get to the end")
 		}
 		switch {
 		case kept > logLimit+1024:
 			return "", fmt.Errorf("%d bytes were kept", kept)
 		case kept < 1024:
-			return "", notTried("nothing of it came through")
+			return "", newUntried("nothing of it came through")
 		}
 		t.detail = fmt.Sprintf("%d of %d bytes were kept", kept, times*machine.BufferSize)
 		return fmt.Sprintf("output: cut at %d KiB", logLimit>>10), nil
@@ -183,17 +183,17 @@ func logFlood(t *trial) (string, error) {
 	const times = 50_000
 	s := &script{}
 	say := s.log(strings.Repeat("x", 100))
-	s.again(say, times-1)
-	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, times)
+	s.repeatWhileZero(say, times-1)
+	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, times)
 	switch {
 	case err != nil:
 		return "", err
-	case o.Said.Bytes > logLimit+1024:
-		return "", fmt.Errorf("%d messages of %d bytes came through", o.Said.Messages, o.Said.Bytes)
-	case o.Said.Messages < 10:
-		return "", notTried("nothing of it came through")
+	case o.Transcript.Bytes > logLimit+1024:
+		return "", fmt.Errorf("%d messages of %d bytes came through", o.Transcript.Messages, o.Transcript.Bytes)
+	case o.Transcript.Messages < 10:
+		return "", newUntried("nothing of it came through")
 	}
-	t.detail = fmt.Sprintf("%d of %d messages came through", o.Said.Messages, times)
+	t.detail = fmt.Sprintf("%d of %d messages came through", o.Transcript.Messages, times)
 	return fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), nil
 }
 
@@ -201,22 +201,22 @@ func logLong(t *trial) (string, error) {
 	const length = 3 << 20
 	s := &script{}
 	say := s.add("log.log", 2, 0, length) // the machine's whole memory, nearly
-	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, 1)
-	return t.cutShort(o, err)
+	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, 1)
+	return t.checkCutMessage(o, err)
 }
 
-// cutShort looks at what has come of one message that is far too long.
-func (t *trial) cutShort(o Outcome, err error) (string, error) {
+// checkCutMessage looks at what has come of one message that is far too long.
+func (t *trial) checkCutMessage(o Outcome, err error) (string, error) {
 	const most = 8 << 10
 	switch {
 	case err != nil:
 		return "", err
-	case o.Said.Bytes > most:
-		return "", fmt.Errorf("%d bytes came through", o.Said.Bytes)
-	case o.Said.Messages == 0:
-		return "", notTried("nothing of it came through")
+	case o.Transcript.Bytes > most:
+		return "", fmt.Errorf("%d bytes came through", o.Transcript.Bytes)
+	case o.Transcript.Messages == 0:
+		return "", newUntried("nothing of it came through")
 	}
-	t.detail = fmt.Sprintf("%d bytes came through", o.Said.Bytes)
+	t.detail = fmt.Sprintf("%d bytes came through", o.Transcript.Bytes)
 	return "log: the length of a message", nil
 }
 
@@ -224,16 +224,16 @@ func progressFlood(t *trial) (string, error) {
 	const times, most = 30_000, 10_000
 	s := &script{}
 	report := s.add("progress.report", 1, 0, 0, 0, 0)
-	s.again(report, times-1)
-	o, err := t.toTheEnd(Guest{}, s, report, times)
+	s.repeatWhileZero(report, times-1)
+	o, err := t.runToEnd(Guest{}, s, report, times)
 	switch {
 	case err != nil:
 		return "", err
-	case o.Said.Reports > most:
-		return "", fmt.Errorf("%d reports came through", o.Said.Reports)
-	case o.Said.Reports == 0:
-		return "", notTried("nothing of it came through")
+	case o.Transcript.Reports > most:
+		return "", fmt.Errorf("%d reports came through", o.Transcript.Reports)
+	case o.Transcript.Reports == 0:
+		return "", newUntried("nothing of it came through")
 	}
-	t.detail = fmt.Sprintf("%d of %d reports came through", o.Said.Reports, times)
+	t.detail = fmt.Sprintf("%d of %d reports came through", o.Transcript.Reports, times)
 	return "progress: the reports of a call", nil
 }

@@ -25,23 +25,23 @@ import (
 // block puts a text into a new block, whose offset is the operand.
 func (s *script) block(text string) cell {
 	t := s.text(text)
-	return s.add("block", t.at, t.n).value()
+	return s.add("block", t.at, t.n).resultCell()
 }
 
 // alloc asks for a block.
-func (s *script) alloc(n int64) cell { return s.add("extism.alloc", n).value() }
+func (s *script) alloc(n int64) cell { return s.add("extism.alloc", n).resultCell() }
 
-// value is what the call returned, for later ones.
-func (c *call) value() cell { return cell(c.result) }
+// resultCell is what the call returned, for later ones.
+func (c *call) resultCell() cell { return cell(c.result) }
 
-// output ends a plugin with so many bytes from an offset on as its output.
-func (s *script) output(offset any, n int64) {
+// setOutput ends a plugin with so many bytes from an offset on as its output.
+func (s *script) setOutput(offset any, n int64) {
 	s.add("extism.output_set", offset, n)
 	s.add("leave", 0)
 }
 
-// failing ends a plugin with an error of this text.
-func (s *script) failing(text cell) {
+// fail ends a plugin with an error of this text.
+func (s *script) fail(text cell) {
 	s.add("extism.error_set", text)
 	s.add("leave", 1)
 }
@@ -49,35 +49,35 @@ func (s *script) failing(text cell) {
 func pluginOutputAttacks() []Attack {
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
 	lists := limits
-	lists.own = &machine.Options{Lists: true}
+	lists.machineOptions = &machine.Options{ListsTools: true}
 	return []Attack{
-		ended("output-100-mb", "Put out 100 MB.", limits, func(s *script) { s.output(s.alloc(100<<20), 100<<20) }, tool.CodeBadABI, "more than the limit").of(plugin),
-		ended("output-nested", "Put out JSON that is nested nearly ten thousand deep.", limits, func(s *script) {
+		limitAttack("output-100-mb", "Put out 100 MB.", limits, func(s *script) { s.setOutput(s.alloc(100<<20), 100<<20) }, tool.CodeBadABI, "more than the limit").forKinds(plugin),
+		limitAttack("output-nested", "Put out JSON that is nested nearly ten thousand deep.", limits, func(s *script) {
 			const deep = 9_990
-			s.output(s.block(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`), 2*deep+6)
-		}, tool.CodeBadABI, "nests deeper").of(plugin),
-		ended("output-taken-back", "Put out a block, and take back all memory.", Guest{}, func(s *script) {
+			s.setOutput(s.block(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`), 2*deep+6)
+		}, tool.CodeBadABI, "nests deeper").forKinds(plugin),
+		limitAttack("output-taken-back", "Put out a block, and take back all memory.", Guest{}, func(s *script) {
 			s.add("extism.output_set", s.block("text"), int64(4))
 			s.add("extism.reset")
 			s.add("extism.output_set", s.alloc(8), int64(8))
 			s.add("extism.reset")
-			s.output(uint64(64), 8)
-		}, tool.CodeBadABI, "outside").of(plugin),
+			s.setOutput(uint64(64), 8)
+		}, tool.CodeBadABI, "outside").forKinds(plugin),
 		// hyper-mcp's plugins answer with pieces, as servlets of mcp.run do.
-		ended("pieces-flood", "Answer with thirty thousand pieces, as a plugin that lists its tools.", lists, func(s *script) {
-			s.answers(`{"content":[` + strings.Repeat(`{},`, 30_000) + `{}]}`)
-		}, tool.CodeBadABI, "pieces").of(plugin),
-		ended("pieces-nested", "Answer with JSON that is nested nearly ten thousand deep, as a plugin that lists its tools.", lists, func(s *script) {
-			s.answers(`{"structuredContent":{"a":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}}`)
-		}, tool.CodeBadABI, "nests deeper").of(plugin),
-		ended("pieces-not-text", "Answer with bytes that are not text, as a plugin that lists its tools.", lists, func(s *script) {
-			s.answers("{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}")
-		}, tool.CodeBadABI, "not text").of(plugin),
-		{Name: "notice-flood", Tries: "Report progress and log fifteen thousand times, as a plugin of hyper-mcp.", kinds: plugin, run: noticeFlood},
-		{Name: "output-not-text", Tries: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
-		{Name: "output-long", Tries: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
-		{Name: "failure-long", Tries: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
-		{Name: "message-long", Tries: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
+		limitAttack("pieces-flood", "Answer with thirty thousand pieces, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answer(`{"content":[` + strings.Repeat(`{},`, 30_000) + `{}]}`)
+		}, tool.CodeBadABI, "pieces").forKinds(plugin),
+		limitAttack("pieces-nested", "Answer with JSON that is nested nearly ten thousand deep, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answer(`{"structuredContent":{"a":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}}`)
+		}, tool.CodeBadABI, "nests deeper").forKinds(plugin),
+		limitAttack("pieces-not-text", "Answer with bytes that are not text, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answer("{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}")
+		}, tool.CodeBadABI, "not text").forKinds(plugin),
+		{Name: "notice-flood", Description: "Report progress and log fifteen thousand times, as a plugin of hyper-mcp.", kinds: plugin, run: noticeFlood},
+		{Name: "output-not-text", Description: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
+		{Name: "output-long", Description: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
+		{Name: "failure-long", Description: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
+		{Name: "message-long", Description: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
 	}
 }
 
@@ -87,84 +87,84 @@ func noticeFlood(t *trial) (string, error) {
 	s := &script{}
 	progress, message := s.text(`{"progress":1,"message":"x"}`), s.text(`{"level":"info","data":"`+strings.Repeat("x", 100)+`"}`)
 	block := s.add("block", progress.at, progress.n)
-	s.add("extism.notify_progress", block.value())
+	s.add("extism.notify_progress", block.resultCell())
 	other := s.add("block", message.at, message.n)
-	s.add("extism.notify_logging_message", other.value())
-	s.always(block, times-1)
-	s.answers(`{"content":[{"type":"text","text":"all was told"}]}`)
-	o, err := t.script(Guest{own: &machine.Options{Lists: true}, Limits: policy.Limits{LogBytes: logLimit}}, s)
+	s.add("extism.notify_logging_message", other.resultCell())
+	s.repeat(block, times-1)
+	s.answer(`{"content":[{"type":"text","text":"all was told"}]}`)
+	o, err := t.runScript(Guest{machineOptions: &machine.Options{ListsTools: true}, Limits: policy.Limits{LogBytes: logLimit}}, s)
 	switch {
 	case err != nil:
 		return "", err
-	case o.Said.Reports > most || o.Said.Bytes > logLimit+most+1024:
-		return "", fmt.Errorf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
-	case !bytes.Contains(o.Result.Output, []byte("all was told")) || o.Said.Reports == 0 || o.Said.Messages == 0:
-		return "", notTried("the guest did not get to the end: %s", o.Result.Summary())
+	case o.Transcript.Reports > most || o.Transcript.Bytes > logLimit+most+1024:
+		return "", fmt.Errorf("%d reports and %d messages came through", o.Transcript.Reports, o.Transcript.Messages)
+	case !bytes.Contains(o.Result.Output, []byte("all was told")) || o.Transcript.Reports == 0 || o.Transcript.Messages == 0:
+		return "", newUntried("the guest did not get to the end: %s", o.Result.Summary())
 	}
-	t.detail = fmt.Sprintf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
+	t.detail = fmt.Sprintf("%d reports and %d messages came through", o.Transcript.Reports, o.Transcript.Messages)
 	return "progress: the reports of a call", nil
 }
 
-// answers ends a plugin with a text as its output.
-func (s *script) answers(text string) { s.output(s.block(text), int64(len(text))) }
+// answer ends a plugin with a text as its output.
+func (s *script) answer(text string) { s.setOutput(s.block(text), int64(len(text))) }
 
 func outputNotText(t *trial) (string, error) {
 	s := &script{}
-	s.output(s.block("\xff\xfe\xc0\xaftext"), 8)
-	o, err := t.script(Guest{}, s)
+	s.setOutput(s.block("\xff\xfe\xc0\xaftext"), 8)
+	o, err := t.runScript(Guest{}, s)
 	switch {
 	case err != nil:
 		return "", err
 	case o.Result.Err != nil:
-		return "", notTried("something else stopped it: %s", o.Result.Err.Message)
+		return "", newUntried("something else stopped it: %s", o.Result.Err.Message)
 	case !json.Valid(o.Result.Envelope()) || bytes.Contains(o.Result.Output, []byte("\xff")):
 		return "", errors.New("the result is no text")
 	}
 	return "output: what is no text is only named", nil
 }
 
-// filled is a block of so many bytes of text.
-func (s *script) filled(n int64) cell {
+// filledBlock is a block of so many bytes of text.
+func (s *script) filledBlock(n int64) cell {
 	at := s.alloc(n)
 	s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 	to, left := s.words(0), int(n/machine.BufferSize)
 	s.add("store", to.at, at)
 	put := s.add("block.put", cell(to.at), machine.BufferBase, machine.BufferSize)
 	s.add("add", to.at, machine.BufferSize)
-	s.always(put, left-1)
+	s.repeat(put, left-1)
 	return at
 }
 
 func outputLong(t *trial) (string, error) {
 	const length = 1 << 20
 	s := &script{}
-	s.output(s.filled(length), length)
-	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
-	return t.cut(o.Result, string(o.Result.Output), err)
+	s.setOutput(s.filledBlock(length), length)
+	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	return t.checkCut(o.Result, string(o.Result.Output), err)
 }
 
 func failureLong(t *trial) (string, error) {
 	s := &script{}
-	s.failing(s.filled(1 << 20))
-	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
+	s.fail(s.filledBlock(1 << 20))
+	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
 	says := ""
 	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
 		says, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
 	}
-	return t.cut(o.Result, says, err)
+	return t.checkCut(o.Result, says, err)
 }
 
-// cut says what came through of a long text of x.
-func (t *trial) cut(r tool.Result, says string, err error) (string, error) {
+// checkCut says what came through of a long text of x.
+func (t *trial) checkCut(r tool.Result, says string, err error) (string, error) {
 	switch n := len(says); {
 	case err != nil:
 		return "", err
 	case r.Err != nil:
-		return "", notTried("something else stopped it: %s", clip(r.Err.Message, 120))
+		return "", newUntried("something else stopped it: %s", clip(r.Err.Message, 120))
 	case n > outputLimit*9/8:
 		return "", fmt.Errorf("%d bytes came through", n)
 	case !strings.Contains(says, "xxxx"):
-		return "", notTried("the text did not come back")
+		return "", newUntried("the text did not come back")
 	default:
 		t.detail = fmt.Sprintf("%d bytes came through", n)
 		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
@@ -173,9 +173,9 @@ func (t *trial) cut(r tool.Result, says string, err error) (string, error) {
 
 func messageLong(t *trial) (string, error) {
 	s := &script{}
-	say := s.add("extism.log_info", s.filled(1<<20))
-	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
-	return t.cutShort(o, err)
+	say := s.add("extism.log_info", s.filledBlock(1<<20))
+	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
+	return t.checkCutMessage(o, err)
 }
 
 func pluginMemoryAttacks() []Attack {
@@ -184,25 +184,25 @@ func pluginMemoryAttacks() []Attack {
 	blocks := func(n int64, times int) func(*script) {
 		return func(s *script) {
 			block := s.add("extism.alloc", n)
-			s.always(block, times)
+			s.repeat(block, times)
 		}
 	}
 	return []Attack{
-		ended("block-huge", "Ask for a block of an exbibyte.", small, blocks(1<<60, 1), tool.CodeMemory, "memory").of(plugin),
-		ended("block-overflow", "Ask for a block whose size is zero when it is rounded up.", small, blocks(-1, 1), tool.CodeMemory, "memory").of(plugin),
-		ended("block-flood", "Ask for blocks until the host has no memory left.", small, blocks(1<<20, 4096), tool.CodeMemory, "memory").of(plugin),
-		ended("small-block-flood", "Ask for blocks of a byte until the host has no memory left for its notes.", Guest{Limits: policy.Limits{MemoryBytes: limit, Fuel: 1 << 40}},
-			blocks(1, 1<<24), tool.CodeMemory, "memory").of(plugin),
-		{Name: "blocks-copied", Tries: "Have the host copy all blocks for each further one.", kinds: plugin, run: blocksCopied},
-		{Name: "blocks-of-all-calls", Tries: "Use more memory of the host in two calls at the same time than all calls may have.", kinds: plugin, run: blocksOfAllCalls},
-		{Name: "blocks-kept", Tries: "Use up the memory of all calls for good by crashing with blocks of it.", kinds: plugin, run: blocksKept},
-		ended("variable-flood", "Keep variables until the host has no memory left.", Guest{}, func(s *script) {
+		limitAttack("block-huge", "Ask for a block of an exbibyte.", small, blocks(1<<60, 1), tool.CodeMemory, "memory").forKinds(plugin),
+		limitAttack("block-overflow", "Ask for a block whose size is zero when it is rounded up.", small, blocks(-1, 1), tool.CodeMemory, "memory").forKinds(plugin),
+		limitAttack("block-flood", "Ask for blocks until the host has no memory left.", small, blocks(1<<20, 4096), tool.CodeMemory, "memory").forKinds(plugin),
+		limitAttack("small-block-flood", "Ask for blocks of a byte until the host has no memory left for its notes.", Guest{Limits: policy.Limits{MemoryBytes: limit, Fuel: 1 << 40}},
+			blocks(1, 1<<24), tool.CodeMemory, "memory").forKinds(plugin),
+		{Name: "blocks-copied", Description: "Have the host copy all blocks for each further one.", kinds: plugin, run: blocksCopied},
+		{Name: "blocks-of-all-calls", Description: "Use more memory of the host in two calls at the same time than all calls may have.", kinds: plugin, run: blocksOfAllCalls},
+		{Name: "blocks-kept", Description: "Use up the memory of all calls for good by crashing with blocks of it.", kinds: plugin, run: blocksKept},
+		limitAttack("variable-flood", "Keep variables until the host has no memory left.", Guest{}, func(s *script) {
 			name := s.text("name0000")
 			first := s.add("add", name.at+4, 1) // another name
 			key := s.add("block", name.at, name.n)
-			s.add("extism.var_set", key.value(), s.alloc(64<<10))
-			s.always(first, 1000)
-		}, tool.CodeFailed, "variables").of(plugin),
+			s.add("extism.var_set", key.resultCell(), s.alloc(64<<10))
+			s.repeat(first, 1000)
+		}, tool.CodeFailed, "variables").forKinds(plugin),
 	}
 }
 
@@ -210,12 +210,12 @@ func pluginMemoryAttacks() []Attack {
 // many as for 16 MiB.
 func blocksCopied(t *trial) (by string, err error) {
 	const limit, most = 24 << 20, 512 << 20
-	err = few(func(m *runtime.MemStats) uint64 { return m.TotalAlloc }, most, func() error {
+	err = requireFew(func(m *runtime.MemStats) uint64 { return m.TotalAlloc }, most, func() error {
 		s := &script{}
-		s.always(s.add("extism.alloc", int64(64<<10)), 1000)
-		o, err := t.script(Guest{Limits: policy.Limits{MemoryBytes: limit}}, s)
+		s.repeat(s.add("extism.alloc", int64(64<<10)), 1000)
+		o, err := t.runScript(Guest{Limits: policy.Limits{MemoryBytes: limit}}, s)
 		if err == nil {
-			by, err = stopped(o, "memory", tool.CodeMemory)
+			by, err = stoppedBy(o, "memory", tool.CodeMemory)
 		}
 		return err
 	})
@@ -230,10 +230,10 @@ func blocksOfAllCalls(t *trial) (string, error) {
 	first.log("asked")
 	second.alloc(more)
 	var by string
-	_, err := t.reportWhile(Guest{Together: t.together(all + 3*page)}, first, func() error {
-		o, err := t.script(Guest{Together: t.together(all + 3*page)}, second)
+	_, err := t.reportWhile(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory + 3*page)}, first, func() error {
+		o, err := t.runScript(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory + 3*page)}, second)
 		if err == nil {
-			by, err = stopped(o, "", tool.CodeMemory)
+			by, err = stoppedBy(o, "", tool.CodeMemory)
 		}
 		return err
 	})
@@ -241,18 +241,18 @@ func blocksOfAllCalls(t *trial) (string, error) {
 }
 
 func blocksKept(t *trial) (string, error) {
-	alone := t.together(all + 2*page)
+	alone := t.sharedBytes(sharedMemory + 2*page)
 	for range 6 {
 		s := &script{}
 		s.alloc(10 << 20)
 		s.add("trap")
-		if err := t.crashes(Guest{Together: alone}, s); err != nil {
+		if err := t.runToCrash(Guest{SharedMemoryBytes: alone}, s); err != nil {
 			return "", err
 		}
 	}
 	s := &script{}
 	s.alloc(10 << 20)
-	if o, err := t.script(Guest{Together: alone}, s); err != nil || o.Result.Err != nil {
+	if o, err := t.runScript(Guest{SharedMemoryBytes: alone}, s); err != nil || o.Result.Err != nil {
 		return "", errors.Join(err, fmt.Errorf("a guest does not get the memory that others have left: %s", o.Result.Summary()))
 	}
 	return "memory: what a call had comes back when it has ended", nil
@@ -260,27 +260,27 @@ func blocksKept(t *trial) (string, error) {
 
 func pluginHostAttacks() []Attack {
 	return []Attack{
-		ended("asks-the-person", "Ask the person for something, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+		limitAttack("asks-the-person", "Ask the person for something, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
 			s.add("extism.create_elicitation", s.block("{}"))
-		}, tool.CodeFailed, "not supported").of(plugin),
-		ended("keyring", "Ask for a secret of the keyring, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+		}, tool.CodeFailed, "not supported").forKinds(plugin),
+		limitAttack("keyring", "Ask for a secret of the keyring, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
 			s.add("extism.get_keyring_secret", s.block(`{"service":"stockade","user":"`+secretName+`"}`))
-		}, tool.CodeFailed, "not supported").of(plugin),
-		{Name: "offsets-outside", Tries: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
-		{Name: "input-outside", Tries: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
-		{Name: "offsets-between", Tries: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
-		{Name: "request-not-granted", Tries: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
-		{Name: "request-elsewhere", Tries: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
-		{Name: "request-redirected", Tries: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
-		{Name: "request-without-end", Tries: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
-		ended("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
+		}, tool.CodeFailed, "not supported").forKinds(plugin),
+		{Name: "offsets-outside", Description: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
+		{Name: "input-outside", Description: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
+		{Name: "offsets-between", Description: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
+		{Name: "request-not-granted", Description: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
+		{Name: "request-elsewhere", Description: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
+		{Name: "request-redirected", Description: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
+		{Name: "request-without-end", Description: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
+		limitAttack("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
 			block := s.add("extism.alloc", int64(16<<20))
 			s.add("extism.reset")
-			s.always(block, 10_000_000)
-		}, tool.CodeTimeout, "timed out after 150ms").of(plugin),
-		{Name: "secret-value", Tries: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
-		{Name: "configuration-of-host", Tries: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
-		{Name: "request-while-initializing", Tries: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
+			s.repeat(block, 10_000_000)
+		}, tool.CodeTimeout, "timed out after 150ms").forKinds(plugin),
+		{Name: "secret-value", Description: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
+		{Name: "configuration-of-host", Description: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
+		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
 	}
 }
 
@@ -323,9 +323,9 @@ func offsetsOutside(t *trial) (string, error) {
 			return by, nil
 		}
 		s.add("extism."+all[i].function, all[i].operands...)
-		o, err := t.script(Guest{}, s)
+		o, err := t.runScript(Guest{}, s)
 		if err == nil {
-			by, err = stopped(o, "", tool.CodeBadABI)
+			by, err = stoppedBy(o, "", tool.CodeBadABI)
 		}
 		if err != nil {
 			return "", fmt.Errorf("%s(%x): %w", all[i].function, all[i].operands, err)
@@ -341,16 +341,16 @@ func inputOutside(t *trial) (string, error) {
 	for _, at := range []any{cell(machine.InputLength), uint64(1 << 20), uint64(1 << 32), uint64(1) << 63, ^uint64(7), ^uint64(0)} {
 		all = append(all, s.add("extism.input_load_u8", at), s.add("extism.input_load_u64", at))
 	}
-	r, err := t.report(Guest{}, s)
+	r, err := t.runReport(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
 	for _, c := range all {
 		switch {
-		case r.times(c) != 1:
-			return "", notTried("the guest did not get to the end")
-		case r.returned(c) != 0:
-			return "", fmt.Errorf("it reads %#x", r.returned(c))
+		case r.callCount(c) != 1:
+			return "", newUntried("the guest did not get to the end")
+		case r.resultOf(c) != 0:
+			return "", fmt.Errorf("it reads %#x", r.resultOf(c))
 		}
 	}
 	return "blocks: nothing lies behind the input", nil
@@ -372,18 +372,18 @@ func offsetsBetween(t *trial) (string, error) {
 	again := s.alloc(int64(len(text)))
 	other := s.text(strings.Repeat("x", len(text)))
 	s.add("block.put", again, other.at, other.n)
-	into := s.room(len(text))
+	into := s.reserve(len(text))
 	s.add("block.get", block, into.at, into.n)
-	r, err := t.report(Guest{}, s)
+	r, err := t.runReport(Guest{}, s)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(free) != 1 || r.times(whole) != 1:
-		return "", notTried("the guest did not get to the end")
-	case r.returned(length) != 0 || r.returned(unsafe) != 0:
-		return "", fmt.Errorf("it has a length: %d, %d", r.returned(length), r.returned(unsafe))
-	case r.returned(whole) != uint32(len(text)) || string(r.span(into)) != text:
-		return "", fmt.Errorf("the block has %d bytes now, and holds %q", r.returned(whole), r.span(into))
+	case r.callCount(free) != 1 || r.callCount(whole) != 1:
+		return "", newUntried("the guest did not get to the end")
+	case r.resultOf(length) != 0 || r.resultOf(unsafe) != 0:
+		return "", fmt.Errorf("it has a length: %d, %d", r.resultOf(length), r.resultOf(unsafe))
+	case r.resultOf(whole) != uint32(len(text)) || string(r.span(into)) != text:
+		return "", fmt.Errorf("the block has %d bytes now, and holds %q", r.resultOf(whole), r.span(into))
 	}
 	return "blocks: no block begins there", nil
 }
@@ -401,47 +401,47 @@ func requestText(url string) []byte {
 	return text
 }
 
-var wrap = []byte{0xa7} // i32.wrap_i64
+var i32WrapI64 = []byte{0xa7} // i32.wrap_i64
 
 func requestNotGranted(t *trial) (string, error) {
 	server, err := t.serve(t.canary)
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer server.Close()
 	s := &script{}
 	s.request(server.url())
-	return t.noRequest(Guest{}, s, server)
+	return t.checkNoRequest(Guest{}, s, server)
 }
 
-// noRequest fails if a server is reached by a script.
-func (t *trial) noRequest(g Guest, s *script, server *server) (string, error) {
-	o, err := t.script(g, s)
+// checkNoRequest fails if a server is reached by a script.
+func (t *trial) checkNoRequest(g Guest, s *script, server *server) (string, error) {
+	o, err := t.runScript(g, s)
 	switch {
 	case err != nil:
 		return "", err
-	case server.asked.Load() > 0:
+	case server.requests.Load() > 0:
 		return "", errors.New("a server was reached that is not granted")
 	case o.Result.Err != nil && o.Result.Err.Code == tool.CodeFailed:
 		return "egress: " + clip(o.Result.Err.Message, 120), nil
 	}
-	return stopped(o, "", tool.CodeDenied)
+	return stoppedBy(o, "", tool.CodeDenied)
 }
 
 // requestElsewhere has a server granted, and one that no spelling may lead to.
 func requestElsewhere(t *trial) (by string, err error) {
 	granted, err := t.serve("for the guest")
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer granted.Close()
 	other, err := t.serve(t.canary)
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer other.Close()
 	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.reaches(g, granted); err != nil {
+	if err := t.checkReaches(g, granted); err != nil {
 		return "", err
 	}
 	port := other.port()
@@ -454,21 +454,21 @@ func requestElsewhere(t *trial) (by string, err error) {
 	} {
 		s := &script{}
 		s.request(url)
-		if by, err = t.noRequest(g, s, other); err != nil {
+		if by, err = t.checkNoRequest(g, s, other); err != nil {
 			return "", fmt.Errorf("%s: %w", url, err)
 		}
 	}
 	return by, nil
 }
 
-// reaches fails if a guest does not reach its server.
-func (t *trial) reaches(g Guest, server *server) error {
+// checkReaches fails if a guest does not reach its server.
+func (t *trial) checkReaches(g Guest, server *server) error {
 	s := &script{}
 	s.request(server.url())
 	status := s.add("extism.http_status_code")
-	r, err := t.report(g, s)
-	if err == nil && (server.asked.Load() == 0 || r.returned(status) != 200) {
-		err = notTried("the guest does not reach the server that it was granted: status %d", r.returned(status))
+	r, err := t.runReport(g, s)
+	if err == nil && (server.requests.Load() == 0 || r.resultOf(status) != 200) {
+		err = newUntried("the guest does not reach the server that it was granted: status %d", r.resultOf(status))
 	}
 	return err
 }
@@ -476,25 +476,25 @@ func (t *trial) reaches(g Guest, server *server) error {
 func requestRedirected(t *trial) (string, error) {
 	other, err := t.serve(t.canary)
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer other.Close()
 	granted, err := t.serve("go on")
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer granted.Close()
 	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.reaches(g, granted); err != nil {
+	if err := t.checkReaches(g, granted); err != nil {
 		return "", err
 	}
 	granted.redirect.Store(&other.at)
-	before := granted.asked.Load()
+	before := granted.requests.Load()
 	s := &script{}
 	s.request(granted.url())
-	by, err := t.noRequest(g, s, other)
-	if err == nil && granted.asked.Load() == before {
-		err = notTried("nobody was asked: %s", by)
+	by, err := t.checkNoRequest(g, s, other)
+	if err == nil && granted.requests.Load() == before {
+		err = newUntried("nobody was asked: %s", by)
 	}
 	return by, err
 }
@@ -502,16 +502,16 @@ func requestRedirected(t *trial) (string, error) {
 func requestWithoutEnd(t *trial) (string, error) {
 	server, err := t.serve("")
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer server.Close()
 	g := Guest{Hosts: []string{server.url()}}
-	if err := t.reaches(g, server); err != nil {
+	if err := t.checkReaches(g, server); err != nil {
 		return "", err
 	}
 	server.silent.Store(true)
 	g.Limits.Timeout = deadline
-	return ended("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
+	return limitAttack("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
 }
 
 // server answers every request of HTTP, on this machine.
@@ -521,7 +521,7 @@ type server struct {
 	body     string
 	redirect atomic.Pointer[string]
 	silent   atomic.Bool // it never answers
-	asked    atomic.Int32
+	requests atomic.Int32
 	closed   chan struct{}
 	open     sync.WaitGroup
 }
@@ -538,7 +538,7 @@ func (t *trial) serve(body string) (*server, error) {
 			if err != nil {
 				return
 			}
-			s.asked.Add(1)
+			s.requests.Add(1)
 			s.open.Go(func() { s.answer(c) })
 		}
 	})
@@ -580,18 +580,18 @@ func (s *server) answer(c net.Conn) {
 func secretAsConfig(t *trial) (string, error) {
 	s := &script{}
 	got := s.add("extism.config_get", s.block(secretName))
-	into := s.room(256)
-	n := s.add("extism.length", got.value())
-	s.add("block.get", got.value(), into.at, cell(n.result))
+	into := s.reserve(256)
+	n := s.add("extism.length", got.resultCell())
+	s.add("block.get", got.resultCell(), into.at, cell(n.result))
 	s.add("say", into.at, into.n)
 	other := s.add("extism.config_get", s.block("OTHER"))
-	r, err := t.report(Guest{Secret: true}, s)
+	r, err := t.runReport(Guest{HasSecret: true}, s)
 	switch {
 	case err != nil:
 		return "", err
-	case r.returned(got) == 0 || r.returned(n) == 0 || r.times(other) != 1:
-		return "", notTried("it has no placeholder")
-	case r.returned(other) != 0:
+	case r.resultOf(got) == 0 || r.resultOf(n) == 0 || r.callCount(other) != 1:
+		return "", newUntried("it has no placeholder")
+	case r.resultOf(other) != 0:
 		return "", errors.New("it gets what it was not given")
 	}
 	return "secrets: a placeholder stands for the value", nil
@@ -603,15 +603,15 @@ func configurationOfHost(t *trial) (string, error) {
 	for _, name := range []string{"PATH", "HOME", "USER", "\x00", "..", secretName} {
 		all = append(all, s.add("extism.config_get", s.block(name)))
 	}
-	r, err := t.report(Guest{}, s)
+	r, err := t.runReport(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
 	for _, c := range all {
 		switch {
-		case r.times(c) != 1:
-			return "", notTried("the guest did not ask")
-		case r.returned(c) != 0:
+		case r.callCount(c) != 1:
+			return "", newUntried("the guest did not ask")
+		case r.resultOf(c) != 0:
 			return "", errors.New("it is configured with something")
 		}
 	}
@@ -622,7 +622,7 @@ func configurationOfHost(t *trial) (string, error) {
 func requestInitializing(t *trial) (string, error) {
 	server, err := t.serve(t.canary)
 	if err != nil {
-		return "", notTried("%v", err)
+		return "", newUntried("%v", err)
 	}
 	defer server.Close()
 	request := requestText(server.url())
@@ -631,21 +631,21 @@ func requestInitializing(t *trial) (string, error) {
 			return code(w.I32Const(int32(machine.BufferBase+at)), w.I32Const(int32(n)), m.Block())
 		}
 		return code(
-			w.I32Const(machine.StateAt), block(0, len(request)), w.I64Const(0), w.Call(m.Number("extism.http_request")), wrap, w.I32Store(0),
-			w.I32Const(machine.StateAt), block(len(request), len(secretName)), w.Call(m.Number("extism.config_get")), wrap, w.I32Store(8))
+			w.I32Const(machine.StateAt), block(0, len(request)), w.I64Const(0), w.Call(m.ImportIndex("extism.http_request")), i32WrapI64, w.I32Store(0),
+			w.I32Const(machine.StateAt), block(len(request), len(secretName)), w.Call(m.ImportIndex("extism.config_get")), i32WrapI64, w.I32Store(8))
 	}
-	g := Guest{Hosts: []string{server.url()}, Secret: true, own: &machine.Options{
+	g := Guest{Hosts: []string{server.url()}, HasSecret: true, machineOptions: &machine.Options{
 		Initialize: initializing, Data: []w.Segment{{Offset: machine.BufferBase, Bytes: append(request, secretName...)}},
 	}}
 	s := &script{}
 	answer, config := s.add("load", machine.StateAt), s.add("load", machine.StateAt+8)
-	r, err := t.report(g, s)
+	r, err := t.runReport(g, s)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(config) != 1:
-		return "", notTried("the guest did not look")
-	case server.asked.Load() > 0 || r.returned(answer) != 0 || r.returned(config) != 0:
+	case r.callCount(config) != 1:
+		return "", newUntried("the guest did not look")
+	case server.requests.Load() > 0 || r.resultOf(answer) != 0 || r.resultOf(config) != 0:
 		return "", errors.New("it got an answer")
 	}
 	return "extism: nothing is there while a module initialises", nil

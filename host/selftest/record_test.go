@@ -23,12 +23,12 @@ import (
 // makes is a script that makes a file in the workspace.
 func makes(kind Kind, dir string) *script {
 	s := &script{}
-	made := s.at(guestName(dir) + "/made")
+	made := s.place(guestName(dir) + "/made")
 	if kind == machine.Command { // which has its working directory before the root
-		made.dir = root + 1
+		made.dir = rootFD + 1
 	}
-	f := s.open(made, oCreate, mayRead|mayWrite, 0)
-	s.put(f.fd, "made\n")
+	f := s.open(made, oCreate, rightsRead|rightsWrite, 0)
+	s.writeText(f.fd, "made\n")
 	s.add("fd_close", f.fd)
 	return s
 }
@@ -38,11 +38,11 @@ func (s *script) ends(kind Kind, text string) {
 	switch kind {
 	case machine.Native:
 		t := s.text(text)
-		withText(t.at, t.n)(s)
+		leaveText(t.at, t.n)(s)
 	case machine.Command:
-		s.prints(`{"output":"`+text+`"}`, 1)
+		s.printText(`{"output":"`+text+`"}`, 1)
 	case machine.Plugin:
-		s.answers(text)
+		s.answer(text)
 	}
 }
 
@@ -85,10 +85,15 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 			script: func(kind Kind, _ string) *script { s := &script{}; s.ends(kind, "it is "+known); return s }, events: ran, says: "it is ",
 		},
 		"a secret is taken out of what it wrote before it crashed": {
-			script: func(Kind, string) *script { s := &script{}; s.put(2, "it is "+known); s.add("trap"); return s }, events: ran, fails: fails(tool.CodeTrap), says: "it is ",
+			script: func(Kind, string) *script { s := &script{}; s.writeText(2, "it is "+known); s.add("trap"); return s }, events: ran, fails: fails(tool.CodeTrap), says: "it is ",
 		},
 		"a secret is taken out of what it wrote before it failed": {
-			script: func(Kind, string) *script { s := &script{}; s.put(2, "it is "+known); s.add("proc_exit", 3); return s }, events: ran, fails: exits, says: "it is ",
+			script: func(Kind, string) *script {
+				s := &script{}
+				s.writeText(2, "it is "+known)
+				s.add("proc_exit", 3)
+				return s
+			}, events: ran, fails: exits, says: "it is ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,13 +105,13 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 					}
 					redactor := new(redact.Redactor)
 					redactor.Add(known)
-					d := door.New(door.Options{Known: redactor, Sandbox: sandbox.Options{Spawn: jail.RunHelper, CacheDir: cache}})
+					d := door.New(door.Options{Redact: redactor, Sandbox: sandbox.Options{Spawn: jail.RunHelper, CacheDir: cache}})
 					t.Cleanup(func() {
 						if err := d.Close(); err != nil {
 							t.Error(err)
 						}
 					})
-					g := Guest{Kind: kind, Code: machine.Code(kind), Files: tool.FilesWrite}.doing(c.script(kind, dir))
+					g := Guest{Kind: kind, Code: machine.PlainModule(kind), Files: tool.FilesWrite}.withScript(c.script(kind, dir))
 					catalog, _, err := g.catalog()
 					if err != nil {
 						t.Fatal(err)
@@ -114,7 +119,7 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 					shown := ""
 					s, err := d.Open(t.Context(), door.SessionOptions{
 						Workspace: dir, Catalog: catalog, Policy: policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}},
-						Approver: door.Ask(func(_ context.Context, q policy.Question) (policy.Answer, error) {
+						Approver: door.ApproverFunc(func(_ context.Context, q policy.Question) (policy.Answer, error) {
 							shown = q.Changes.String()
 							return policy.Answer{Allow: !c.no, Scope: policy.ScopeOnce}, nil
 						}),

@@ -28,18 +28,18 @@ type scratch struct {
 	canary string
 }
 
-// inside is what the file of that name holds.
-const inside = "inside: for the guest"
+// insideText is what the file of that name holds.
+const insideText = "inside: for the guest"
 
 func newScratch(base string) (*scratch, error) {
 	s := &scratch{base: base, canary: "canary-" + rand.Text()}
 	for _, dir := range []string{"ws/d", "else", "ws2", "out/dir"} {
-		if err := os.MkdirAll(s.host(dir), 0o700); err != nil {
+		if err := os.MkdirAll(s.hostPath(dir), 0o700); err != nil {
 			return nil, err
 		}
 	}
 	for name, content := range map[string]string{
-		"ws/inside": inside, "else/inside": inside, "ws/d/deep": "deeper", "out/secret": s.canary, "ws2/secret": s.canary,
+		"ws/inside": insideText, "else/inside": insideText, "ws/d/deep": "deeper", "out/secret": s.canary, "ws2/secret": s.canary,
 	} {
 		if err := s.write(name, content); err != nil {
 			return nil, err
@@ -48,11 +48,13 @@ func newScratch(base string) (*scratch, error) {
 	return s, nil
 }
 
-// host is the name of something in the scratch directory for the host.
-func (s *scratch) host(name string) string { return filepath.Join(s.base, filepath.FromSlash(name)) }
+// hostPath is the name of something in the scratch directory for the host.
+func (s *scratch) hostPath(name string) string {
+	return filepath.Join(s.base, filepath.FromSlash(name))
+}
 
-// guest is the same name for a guest, as text: what is in it is not cleaned.
-func (s *scratch) guest(name string) string { return guestName(s.base) + "/" + name }
+// guestPath is the same name for a guest, as text: what is in it is not cleaned.
+func (s *scratch) guestPath(name string) string { return guestName(s.base) + "/" + name }
 
 // guestName is a name of the host as guests write it, relative to "/".
 func guestName(host string) string {
@@ -60,12 +62,12 @@ func guestName(host string) string {
 }
 
 func (s *scratch) write(name, content string) error {
-	return os.WriteFile(s.host(name), []byte(content), 0o600)
+	return os.WriteFile(s.hostPath(name), []byte(content), 0o600)
 }
 
 // link plants a symbolic link.
 func (s *scratch) link(target, name string) error {
-	return os.Symlink(filepath.FromSlash(target), s.host(name))
+	return os.Symlink(filepath.FromSlash(target), s.hostPath(name))
 }
 
 // state is everything that a guest might have changed, by name. Of what is
@@ -111,8 +113,8 @@ func (s *scratch) state(without ...string) (map[string]string, error) {
 	return state, err
 }
 
-// changes says what differs between two states, or nil.
-func changes(before, after map[string]string) error {
+// diffStates says what differs between two states, or nil.
+func diffStates(before, after map[string]string) error {
 	var errs []error
 	for name, was := range before {
 		is, ok := after[name]

@@ -66,8 +66,8 @@ func le32(words ...uint32) []byte {
 	return out
 }
 
-// room takes n bytes of the report, which are zero until a call writes there.
-func (s *script) room(n int) span {
+// reserve takes n bytes of the report, which are zero until a call writes there.
+func (s *script) reserve(n int) span {
 	r := span{machine.ReportBase + machine.ResultsEnd + s.out, uint32(n)}
 	s.out += uint32(n+7) &^ 7
 	if s.out > machine.ReportSize-machine.ResultsEnd {
@@ -78,7 +78,7 @@ func (s *script) room(n int) span {
 
 // add adds a call of a function, by its name.
 func (s *script) add(function string, operands ...any) *call {
-	if n, ok := machine.Params()[function]; !ok || n != len(operands) {
+	if n, ok := machine.OperandCounts()[function]; !ok || n != len(operands) {
 		panic(fmt.Sprintf("selftest: %s with %d operands", function, len(operands)))
 	}
 	c := &call{function: function, operands: operands, name: function, result: machine.ReportBase + uint32(len(s.calls)*machine.ResultSize)}
@@ -89,25 +89,25 @@ func (s *script) add(function string, operands ...any) *call {
 	return c
 }
 
-// again repeats what was added from a call on, up to so many times, while the
+// repeatWhileZero repeats what was added from a call on, up to so many times, while the
 // call before it returns zero.
-func (s *script) again(from *call, times int) *call { return s.add("again", from, times) }
+func (s *script) repeatWhileZero(from *call, times int) *call { return s.add("again", from, times) }
 
-// always repeats what was added from a call on, so many times.
-func (s *script) always(from *call, times int) *call { return s.add("always", from, times) }
+// repeat repeats what was added from a call on, so many times.
+func (s *script) repeat(from *call, times int) *call { return s.add("always", from, times) }
 
-// wants says what the call has to return. Unless that may be "ok", it is the
+// expect says what the call has to return. Unless that may be "ok", it is the
 // attack.
-func (c *call) wants(name, want string) *call { c.name, c.want = name, want; return c }
+func (c *call) expect(name, want string) *call { c.name, c.want = name, want; return c }
 
-// must says that the attack cannot be carried out unless the call succeeds.
-func (c *call) must(name string) *call { return c.wants(name, "ok") }
+// mustSucceed says that the attack cannot be carried out unless the call succeeds.
+func (c *call) mustSucceed(name string) *call { return c.expect(name, "ok") }
 
-// refused says that the attack is this call, which has to be refused. The
+// mustBeRefused says that the attack is this call, which has to be refused. The
 // errors in also are refusals too, which elsewhere speak of a mistake in the
 // script.
-func (c *call) refused(name string, also ...string) *call {
-	return c.wants(name, strings.Join(append(also, "refused"), " "))
+func (c *call) mustBeRefused(name string, also ...string) *call {
+	return c.expect(name, strings.Join(append(also, "refused"), " "))
 }
 
 // arguments are those of the call that carries out the script. The command is
@@ -133,7 +133,7 @@ func (s *script) image() []byte {
 	}
 	image := append(le32(first), s.data...)
 	for _, c := range s.calls {
-		image = append(image, le32(uint32(machine.Numbers()[c.function]), c.result, uint32(machine.OpSize+len(c.operands)*machine.OperandSize), 0)...)
+		image = append(image, le32(uint32(machine.FunctionNumbers()[c.function]), c.result, uint32(machine.OpSize+len(c.operands)*machine.OperandSize), 0)...)
 		for _, o := range c.operands {
 			kind, value := machine.Immediate, uint64(0)
 			switch o := o.(type) {
@@ -197,14 +197,14 @@ func (r report) u32(at uint32) uint32 { return binary.LittleEndian.Uint32(r[at-m
 
 func (r report) span(s span) []byte { return r[s.at-machine.ReportBase:][:s.n] }
 
-// returned is what a call returned the last time.
-func (r report) returned(c *call) uint32 { return r.u32(c.result) }
+// resultOf is what a call returned the last time.
+func (r report) resultOf(c *call) uint32 { return r.u32(c.result) }
 
 // errno is returned as an error number.
-func (r report) errno(c *call) wasi.Errno { return wasi.Errno(min(r.returned(c), math.MaxUint16)) }
+func (r report) errno(c *call) wasi.Errno { return wasi.Errno(min(r.resultOf(c), math.MaxUint16)) }
 
-// times is how often a call was made.
-func (r report) times(c *call) int { return int(r.u32(c.result + 4)) }
+// callCount is how often a call was made.
+func (r report) callCount(c *call) int { return int(r.u32(c.result + 4)) }
 
 // check looks whether all that was to be done was done, and all that was to be
 // refused was. It returns the numbers of the refusals.
@@ -219,15 +219,15 @@ func (r report) compare(s *script, exact bool) (refusals []wasi.Errno, err error
 		attack := !slices.Contains(names, "ok")
 		switch {
 		case len(names) == 0:
-		case r.times(c) == 0:
-			untried = cmp.Or(untried, notTried("the guest did not get as far as: %s", c.name))
+		case r.callCount(c) == 0:
+			untried = cmp.Or(untried, newUntried("the guest did not get as far as: %s", c.name))
 		case e == 0 && attack:
 			wrong = errors.Join(wrong, fmt.Errorf("it worked: %s", c.name))
 		case e == 0:
 		case exact && !slices.Contains(names, "refused") && !slices.Contains(names, e.String()):
 			wrong = errors.Join(wrong, fmt.Errorf("%s: %s, want %s", c.name, e, c.want))
 		case !slices.Contains(names, e.String()) && (!attack || slices.Contains(notRefusals, e)):
-			untried = cmp.Or(untried, notTried("%s: %s", c.name, e))
+			untried = cmp.Or(untried, newUntried("%s: %s", c.name, e))
 		case attack && !slices.Contains(refusals, e):
 			refusals = append(refusals, e)
 		}
@@ -238,8 +238,8 @@ func (r report) compare(s *script, exact bool) (refusals []wasi.Errno, err error
 	return refusals, untried
 }
 
-// errnos is a list of error numbers for people.
-func errnos(list []wasi.Errno) string {
+// joinErrnos is a list of error numbers for people.
+func joinErrnos(list []wasi.Errno) string {
 	var names []string
 	for _, e := range list {
 		names = append(names, e.String())

@@ -35,9 +35,9 @@ var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail, 
 
 // Attack is one attempt of a guest to do what it must not.
 type Attack struct {
-	Name  string // letters, digits and dashes
-	Area  Area
-	Tries string // one sentence
+	Name        string // letters, digits and dashes
+	Area        Area
+	Description string // one sentence
 
 	// Kind is that of the modules that carry it out.
 	Kind Kind
@@ -53,18 +53,18 @@ type Attack struct {
 
 // The kinds for which attacks are tried.
 var (
-	native   = []Kind{machine.Native}
-	command  = []Kind{machine.Command}
-	plugin   = []Kind{machine.Plugin}
-	reactors = []Kind{machine.Native, machine.Plugin} // what is initialised, and heard while it runs
-	foreign  = []Kind{machine.Command, machine.Plugin}
+	native    = []Kind{machine.Native}
+	command   = []Kind{machine.Command}
+	plugin    = []Kind{machine.Plugin}
+	reactors  = []Kind{machine.Native, machine.Plugin} // what is initialised, and heard while it runs
+	nonNative = []Kind{machine.Command, machine.Plugin}
 )
 
-// of is an attack that is tried for these kinds only.
-func (a Attack) of(kinds []Kind) Attack { a.kinds = kinds; return a }
+// forKinds is an attack that is tried for these kinds only.
+func (a Attack) forKinds(kinds []Kind) Attack { a.kinds = kinds; return a }
 
-// dir is the name of its directory.
-func (a Attack) dir() string { return a.Name + "-" + a.Kind.String() }
+// dirName is the name of its directory.
+func (a Attack) dirName() string { return a.Name + "-" + a.Kind.String() }
 
 // Attacks lists every attack, area by area, and for each kind of module after the other.
 func Attacks() []Attack {
@@ -194,13 +194,13 @@ func carryOut(ctx context.Context, target Target, a Attack, opts Options) Result
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Patience, errPatience)
 	defer cancel()
-	t, err := newTrial(ctx, target, a.Kind, filepath.Join(opts.Dir, a.dir()))
+	t, err := newTrial(ctx, target, a.Kind, filepath.Join(opts.Dir, a.dirName()))
 	r := Result{Attack: a}
 	if err != nil {
-		err = notTried("%v", err)
+		err = newUntried("%v", err)
 	} else {
 		r.Mechanism, err = a.run(t)
-		err = errors.Join(err, t.after())
+		err = errors.Join(err, t.checkUnchanged())
 		r.Detail = t.detail
 	}
 	r.Pass = err == nil
@@ -213,9 +213,9 @@ func carryOut(ctx context.Context, target Target, a Attack, opts Options) Result
 
 var errPatience = errors.New("it had to be stopped from outside")
 
-// untried is why an attack could not be carried out.
-type untried struct{ why string }
+// untriedError is why an attack could not be carried out.
+type untriedError struct{ why string }
 
-func (e *untried) Error() string { return "could not be tried: " + e.why }
+func (e *untriedError) Error() string { return "could not be tried: " + e.why }
 
-func notTried(format string, args ...any) error { return &untried{fmt.Sprintf(format, args...)} }
+func newUntried(format string, args ...any) error { return &untriedError{fmt.Sprintf(format, args...)} }

@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	area := stage.NewArea(tb.TempDir(), tb.Errorf)
-	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area}), Home: tb.TempDir(), Layers: tb.TempDir(), Caches: jail.CacheNames})
+	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area}), Home: tb.TempDir(), LayersDir: tb.TempDir(), Caches: jail.CacheNames})
 	out, err := egress.New(egress.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j, HTTP: out}}, tb.TempDir()+"/compiled")
-	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.Staging
+	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Set{Exec: j, HTTP: out}}, tb.TempDir()+"/compiled")
+	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.WhyNotStaged
 	tb.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			tb.Errorf("close the jail: %v", err)
@@ -93,7 +93,7 @@ func TestARunThatIsInterruptedHasNoResults(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted := errors.New("interrupted")
 	ended := 0
-	_, err := Run(ctx, obliging, Options{Dir: scratchDir(t), Ended: func(Result) {
+	_, err := Run(ctx, obligingTarget, Options{Dir: scratchDir(t), Ended: func(Result) {
 		if ended++; ended == 3 {
 			cancel(interrupted)
 		}
@@ -122,7 +122,7 @@ func TestAHostAtFaultIsAFailure(t *testing.T) {
 }
 
 func TestAFailureNamesNoMechanism(t *testing.T) {
-	if r := one(t, obliging, Attacks()[0], DefaultPatience); r.Pass || r.Mechanism != "" || r.Detail == "" {
+	if r := one(t, obligingTarget, Attacks()[0], DefaultPatience); r.Pass || r.Mechanism != "" || r.Detail == "" {
 		t.Errorf("%+v", r)
 	}
 }

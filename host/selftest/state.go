@@ -15,13 +15,13 @@ import (
 // leftOver is an attack of two calls of the same module: what one leaves must
 // not be seen by the next.
 type leftOver struct {
-	name, tries string
-	leave       func(*script) *call // the last call shows that it is there
-	left        func(uint32) bool
-	look        func(*script) *call // the last call shows what the next one sees
-	crash       bool                // the first ends with a trap
-	kinds       []Kind              // nil is all
-	by          string
+	name, description string
+	leave             func(*script) *call // the last call shows that it is there
+	isLeft            func(uint32) bool
+	read              func(*script) *call // the last call shows what the next one sees
+	crash             bool                // the first ends with a trap
+	kinds             []Kind              // nil is all
+	by                string
 }
 
 func (a leftOver) run(t *trial) (string, error) {
@@ -30,31 +30,31 @@ func (a leftOver) run(t *trial) (string, error) {
 	if a.crash {
 		first.add("trap")
 	}
-	seen := a.look(second)
+	seen := a.read(second)
 	if a.crash {
-		o, err := t.script(Guest{}, first)
+		o, err := t.runScript(Guest{}, first)
 		if err != nil {
 			return "", err
 		}
 		if e := o.Result.Err; e == nil || e.Code != tool.CodeTrap || !strings.Contains(e.Message, "unreachable") {
-			return "", notTried("the first call did not crash")
+			return "", newUntried("the first call did not crash")
 		}
 	} else {
-		r, err := t.report(Guest{}, first)
+		r, err := t.runReport(Guest{}, first)
 		if err != nil {
 			return "", err
 		}
-		if r.times(left) != 1 || !a.left(r.returned(left)) {
-			return "", notTried("the first call did not leave anything")
+		if r.callCount(left) != 1 || !a.isLeft(r.resultOf(left)) {
+			return "", newUntried("the first call did not leave anything")
 		}
 	}
-	r, err := t.report(Guest{}, second)
+	r, err := t.runReport(Guest{}, second)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(seen) != 1:
-		return "", notTried("the second call did not look")
-	case a.left(r.returned(seen)):
+	case r.callCount(seen) != 1:
+		return "", newUntried("the second call did not look")
+	case a.isLeft(r.resultOf(seen)):
 		return "", errors.New("the second call sees what the first has left")
 	}
 	return "instance: " + a.by, nil
@@ -68,92 +68,92 @@ func stateAttacks() []Attack {
 	load := func(s *script) *call { return s.add("load", machine.StateAt) }
 	var out []Attack
 	for _, a := range []leftOver{
-		{name: "memory-left", tries: "Find in the memory what the call before has left.", left: isMark, look: load, by: fresh,
+		{name: "memory-left", description: "Find in the memory what the call before has left.", isLeft: isMark, read: load, by: fresh,
 			leave: func(s *script) *call { s.add("store", machine.StateAt, mark); return load(s) }},
-		{name: "global-left", tries: "Find in a global what the call before has left.", left: isMark, by: fresh,
+		{name: "global-left", description: "Find in a global what the call before has left.", isLeft: isMark, by: fresh,
 			leave: func(s *script) *call { s.add("state.set", mark); return s.add("state.get") },
-			look:  func(s *script) *call { return s.add("state.get") }},
-		{name: "table-left", tries: "Find a table as large as the call before has made it.", by: fresh,
-			left:  func(v uint32) bool { return v == 1001 },
-			leave: func(s *script) *call { s.add("table.grow", 1000); return s.add("table.size") },
-			look:  func(s *script) *call { return s.add("table.size") }},
-		{name: "memory-size-left", tries: "Find the memory as large as the call before has made it, with what was there.", by: fresh,
-			left:  func(v uint32) bool { return v != machine.Pages },
-			leave: func(s *script) *call { s.add("memory.grow", 10); return s.add("memory.size") },
-			look:  func(s *script) *call { return s.add("memory.size") }},
-		{name: "grown-memory-left", tries: "Find in memory that is added what the call before has left there.", left: isMark, by: "added memory is zero",
+			read:  func(s *script) *call { return s.add("state.get") }},
+		{name: "table-left", description: "Find a table as large as the call before has made it.", by: fresh,
+			isLeft: func(v uint32) bool { return v == 1001 },
+			leave:  func(s *script) *call { s.add("table.grow", 1000); return s.add("table.size") },
+			read:   func(s *script) *call { return s.add("table.size") }},
+		{name: "memory-size-left", description: "Find the memory as large as the call before has made it, with what was there.", by: fresh,
+			isLeft: func(v uint32) bool { return v != machine.Pages },
+			leave:  func(s *script) *call { s.add("memory.grow", 10); return s.add("memory.size") },
+			read:   func(s *script) *call { return s.add("memory.size") }},
+		{name: "grown-memory-left", description: "Find in memory that is added what the call before has left there.", isLeft: isMark, by: "added memory is zero",
 			leave: func(s *script) *call {
 				s.add("memory.grow", 10)
 				s.add("store", machine.Pages*page, mark)
 				return s.add("load", machine.Pages*page)
 			},
-			look: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machine.Pages*page) }},
-		{name: "variable-left", tries: "Find a variable that the call before has set.", left: func(v uint32) bool { return v != 0 }, kinds: plugin, by: fresh,
+			read: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machine.Pages*page) }},
+		{name: "variable-left", description: "Find a variable that the call before has set.", isLeft: func(v uint32) bool { return v != 0 }, kinds: plugin, by: fresh,
 			leave: func(s *script) *call {
 				s.add("extism.var_set", s.block("name"), s.block("value"))
 				return s.add("extism.var_get", s.block("name"))
 			},
-			look: func(s *script) *call { return s.add("extism.var_get", s.block("name")) }},
-		{name: "block-left", tries: "Find in a new block what the call before has left in one.", left: isMark, kinds: plugin, by: "blocks are zero",
+			read: func(s *script) *call { return s.add("extism.var_get", s.block("name")) }},
+		{name: "block-left", description: "Find in a new block what the call before has left in one.", isLeft: isMark, kinds: plugin, by: "blocks are zero",
 			leave: func(s *script) *call {
 				block := s.alloc(64 << 10)
 				s.add("extism.store_u64", block, uint64(mark))
 				return s.add("extism.load_u64", block)
 			},
-			look: func(s *script) *call { return s.add("extism.load_u64", s.alloc(64<<10)) }},
-		{name: "crash-left", tries: "Find in the memory what a call has left that crashed.", left: isMark, look: load, crash: true, by: fresh,
+			read: func(s *script) *call { return s.add("extism.load_u64", s.alloc(64<<10)) }},
+		{name: "crash-left", description: "Find in the memory what a call has left that crashed.", isLeft: isMark, read: load, crash: true, by: fresh,
 			leave: func(s *script) *call { return s.add("store", machine.StateAt, mark) }},
 	} {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: a.kinds, run: a.run})
+		out = append(out, Attack{Name: a.name, Description: a.description, kinds: a.kinds, run: a.run})
 	}
 	return append(append(out,
-		Attack{Name: "descriptor-left", Tries: "Read from a file that the call before has left open.", run: descriptorLeft},
-		Attack{Name: "file-left", Tries: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
-		Attack{Name: "running-call", kinds: reactors, Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
-		Attack{Name: "descriptors-inherited", Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
-		Attack{Name: "environment", Tries: "Read the environment and the arguments of the host.", run: environment},
-		Attack{Name: "standard-input", Tries: "Read what is typed or piped to the host.", run: standardInput},
-		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("code 3", func(s *script) { s.add("proc_exit", 3) }, nil)},
-		Attack{Name: "exit-while-initializing", kinds: reactors, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
-			&machine.Options{Initialize: func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }})},
-		Attack{Name: "crash", Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
+		Attack{Name: "descriptor-left", Description: "Read from a file that the call before has left open.", run: descriptorLeft},
+		Attack{Name: "file-left", Description: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
+		Attack{Name: "running-call", kinds: reactors, Description: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
+		Attack{Name: "descriptors-inherited", Description: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
+		Attack{Name: "environment", Description: "Read the environment and the arguments of the host.", run: environment},
+		Attack{Name: "standard-input", Description: "Read what is typed or piped to the host.", run: standardInput},
+		Attack{Name: "exit", Description: "End the host by ending itself.", run: exitAttack("code 3", func(s *script) { s.add("proc_exit", 3) }, nil)},
+		Attack{Name: "exit-while-initializing", kinds: reactors, Description: "End the host before the tool is called.", run: exitAttack("exit code", nil,
+			&machine.Options{Initialize: func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.ImportIndex("proc_exit"))) }})},
+		Attack{Name: "crash", Description: "Take the host along by crashing.", run: exitAttack("unreachable", func(s *script) { s.add("trap") }, nil)},
 	), append(storeAttacks(), processAttacks()...)...)
 }
 
 func descriptorLeft(t *trial) (string, error) {
-	first, second := &script{}, callsWASI()
-	f := first.open(first.at(t.guest("ws/inside")), 0, mayRead, 0)
-	f.must("open a file")
+	first, second := &script{}, newHarmlessScript()
+	f := first.open(first.place(t.guestPath("ws/inside")), 0, rightsRead, 0)
+	f.mustSucceed("open a file")
 	fd := first.add("load", uint32(f.fd))
 	read, _ := first.read(f.fd, 4)
-	read.must("read from the file")
-	r, _, err := t.checked(t.mounted(true), first)
+	read.mustSucceed("read from the file")
+	r, _, err := t.runChecked(t.workspaceGuest(true), first)
 	if err != nil {
 		return "", err
 	}
-	read, _ = second.read(r.returned(fd), 48)
-	read.refused("read from the descriptor", "EBADF")
-	second.add("fd_filestat_get", r.returned(fd), second.room(64).at).refused("look at the descriptor", "EBADF")
-	return t.refused(t.mounted(true), second, "instance: descriptors of its own")
+	read, _ = second.read(r.resultOf(fd), 48)
+	read.mustBeRefused("read from the descriptor", "EBADF")
+	second.add("fd_filestat_get", r.resultOf(fd), second.reserve(64).at).mustBeRefused("look at the descriptor", "EBADF")
+	return t.runRefused(t.workspaceGuest(true), second, "instance: descriptors of its own")
 }
 
 func fileLeft(t *trial) (string, error) {
-	if err := t.look("ws"); err != nil {
-		return "", notTried("%v", err)
+	if err := t.noteState("ws"); err != nil {
+		return "", newUntried("%v", err)
 	}
-	first, second := &script{}, callsWASI()
-	f := first.open(first.at(t.guest("ws/left")), oCreate, mayRead|mayWrite, 0)
-	f.must("create a file")
-	first.put(f.fd, t.canary).must("write to the file")
-	if _, _, err := t.checked(t.mounted(true), first); err != nil {
+	first, second := &script{}, newHarmlessScript()
+	f := first.open(first.place(t.guestPath("ws/left")), oCreate, rightsRead|rightsWrite, 0)
+	f.mustSucceed("create a file")
+	first.writeText(f.fd, t.canary).mustSucceed("write to the file")
+	if _, _, err := t.runChecked(t.workspaceGuest(true), first); err != nil {
 		return "", err
 	}
-	if content, readErr := os.ReadFile(t.host("ws/left")); readErr != nil || string(content) != t.canary {
-		return "", notTried("the file is not there")
+	if content, readErr := os.ReadFile(t.hostPath("ws/left")); readErr != nil || string(content) != t.canary {
+		return "", newUntried("the file is not there")
 	}
-	second.steal(second.at(t.guest("ws/left")), "open the file")
-	second.stat(second.at(t.guest("ws/left")), followLinks).refused("look for the file")
-	return t.refused(Guest{}, second, "files: every call sees its own mounts")
+	second.steal(second.place(t.guestPath("ws/left")), "open the file")
+	second.stat(second.place(t.guestPath("ws/left")), followLinks).mustBeRefused("look for the file")
+	return t.runRefused(Guest{}, second, "files: every call sees its own mounts")
 }
 
 func runningCall(t *trial) (string, error) {
@@ -164,16 +164,16 @@ func runningCall(t *trial) (string, error) {
 	seen := second.add("load", machine.StateAt)
 	var found uint32
 	r, err := t.reportWhile(Guest{}, first, func() error {
-		r, err := t.report(Guest{}, second)
+		r, err := t.runReport(Guest{}, second)
 		if err == nil {
-			found = r.returned(seen)
+			found = r.resultOf(seen)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
 		return "", err
-	case r.returned(kept) != mark:
+	case r.resultOf(kept) != mark:
 		return "", fmt.Errorf("another call has changed the memory")
 	case found == mark:
 		return "", errors.New("another call sees the memory")
@@ -182,23 +182,23 @@ func runningCall(t *trial) (string, error) {
 }
 
 func descriptorsInherited(t *trial) (string, error) {
-	s := callsWASI()
-	for fd := root + 1; fd < 64; fd++ {
+	s := newHarmlessScript()
+	for fd := rootFD + 1; fd < 64; fd++ {
 		into := s.words(machine.BufferBase, 64)
-		s.add("fd_read", fd, into.at, 1, s.words(0).at).refused(fmt.Sprintf("read from %d", fd), "EBADF")
+		s.add("fd_read", fd, into.at, 1, s.words(0).at).mustBeRefused(fmt.Sprintf("read from %d", fd), "EBADF")
 	}
 	if t.kind != machine.Command { // which has one more for the directory that is its own
-		s.add("fd_prestat_get", root+1, s.words(0, 0).at).refused("a second directory of the host", "EBADF")
+		s.add("fd_prestat_get", rootFD+1, s.words(0, 0).at).mustBeRefused("a second directory of the host", "EBADF")
 	}
-	return t.refused(Guest{}, s, "instance: descriptors of its own")
+	return t.runRefused(Guest{}, s, "instance: descriptors of its own")
 }
 
 // environment reads the lists of a process. A command finds its name and its directory
 // there, and all others nothing.
 func environment(t *trial) (string, error) {
 	s := &script{}
-	lists := s.process()
-	r, _, err := t.checked(Guest{}, s)
+	lists := s.readProcess()
+	r, _, err := t.runChecked(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
@@ -209,7 +209,7 @@ func environment(t *trial) (string, error) {
 	}
 	switch {
 	case len(os.Environ()) == 0:
-		return "", notTried("the host has no environment")
+		return "", newUntried("the host has no environment")
 	case env+args != want:
 		return "", fmt.Errorf("it sees %q and %q", env, args)
 	}
@@ -218,15 +218,15 @@ func environment(t *trial) (string, error) {
 
 func standardInput(t *trial) (string, error) {
 	s := &script{}
-	into, n := s.room(64), s.room(4)
+	into, n := s.reserve(64), s.reserve(4)
 	list := s.words(into.at, into.n)
 	read := s.add("fd_read", 0, list.at, 1, n.at)
-	r, err := t.report(Guest{}, s)
+	r, err := t.runReport(Guest{}, s)
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(read) != 1 || r.errno(read) == wasi.ENOSYS:
-		return "", notTried("the guest did not read")
+	case r.callCount(read) != 1 || r.errno(read) == wasi.ENOSYS:
+		return "", newUntried("the guest did not read")
 	case r.errno(read) == 0 && r.u32(n.at) > 0:
 		return "", fmt.Errorf("it reads %d bytes", r.u32(n.at))
 	}
@@ -236,22 +236,22 @@ func standardInput(t *trial) (string, error) {
 	return "instance: standard input is empty", nil
 }
 
-// ends is a guest that ends badly, after which another one runs.
-func ends(says string, do func(*script), own *machine.Options) func(*trial) (string, error) {
+// exitAttack is a guest that ends badly, after which another one runs.
+func exitAttack(says string, do func(*script), own *machine.Options) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
 		if do != nil {
 			do(s)
 		}
-		o, err := t.script(Guest{own: own}, s)
+		o, err := t.runScript(Guest{machineOptions: own}, s)
 		if err != nil {
 			return "", err
 		}
-		by, err := stopped(o, says, tool.CodeTrap, tool.CodeFailed)
+		by, err := stoppedBy(o, says, tool.CodeTrap, tool.CodeFailed)
 		if err != nil {
 			return "", err
 		}
-		if _, _, err := t.checked(Guest{}, callsWASI()); err != nil {
+		if _, _, err := t.runChecked(Guest{}, newHarmlessScript()); err != nil {
 			return "", fmt.Errorf("no other guest runs afterwards: %w", err)
 		}
 		return by, nil

@@ -16,15 +16,15 @@ const (
 	kvQuota = 1
 )
 
-// keep is a call of kv.set, and its result.
-func (s *script) keep(key string, value span) (*call, span) {
-	k, result := s.text(key), s.room(24)
+// storeSet is a call of kv.set, and its result.
+func (s *script) storeSet(key string, value span) (*call, span) {
+	k, result := s.text(key), s.reserve(24)
 	return s.add("kv.set", k.at, k.n, value.at, value.n, 0, uint64(0), result.at), result
 }
 
-// kept is a call of kv.get, and its result.
-func (s *script) kept(key string) (*call, span) {
-	k, result := s.text(key), s.room(24)
+// storeGet is a call of kv.get, and its result.
+func (s *script) storeGet(key string) (*call, span) {
+	k, result := s.text(key), s.reserve(24)
 	return s.add("kv.get", k.at, k.n, result.at), result
 }
 
@@ -32,43 +32,43 @@ func storeAttacks() []Attack {
 	// It does as much as the plain one, and has other bytes.
 	another := &machine.Options{Data: []w.Segment{{Offset: machine.BufferBase, Bytes: []byte("another")}}}
 	return []Attack{
-		{Name: "store-of-another", kinds: native, Tries: "Find what a module of the same name keeps in this session.",
-			run: storeSeen("kv: a store for each module", func(g *Guest) { g.own = another })},
-		{Name: "store-of-another-session", kinds: native, Tries: "Find what the same module keeps in another session.",
-			run: storeSeen("kv: stores for each session", func(g *Guest) { g.Session += " another" })},
-		{Name: "store-flood", kinds: native, Tries: "Keep more than a store may hold.", run: storeFlood},
+		{Name: "store-of-another", kinds: native, Description: "Find what a module of the same name keeps in this session.",
+			run: storeAttack("kv: a store for each module", func(g *Guest) { g.machineOptions = another })},
+		{Name: "store-of-another-session", kinds: native, Description: "Find what the same module keeps in another session.",
+			run: storeAttack("kv: stores for each session", func(g *Guest) { g.Session += " another" })},
+		{Name: "store-flood", kinds: native, Description: "Keep more than a store may hold.", run: storeFlood},
 	}
 }
 
-// storeSeen has one guest keep something, sees that it is kept, and has another one look
+// storeAttack has one guest keep something, sees that it is kept, and has another one look
 // for it.
-func storeSeen(by string, other func(*Guest)) func(*trial) (string, error) {
+func storeAttack(by string, other func(*Guest)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
-		g := Guest{Keeps: true, Session: t.host("session")}
+		g := Guest{WantsStore: true, Session: t.hostPath("session")}
 		first := &script{}
-		_, result := first.keep("key", first.text("value"))
-		r, err := t.report(g, first)
+		_, result := first.storeSet("key", first.text("value"))
+		r, err := t.runReport(g, first)
 		if err != nil {
 			return "", err
 		}
 		if b := r.span(result); b[0] != 0 {
-			return "", notTried("kv.set says %x", b)
+			return "", newUntried("kv.set says %x", b)
 		}
 		look := func(g Guest) (bool, error) {
 			s := &script{}
-			c, result := s.kept("key")
-			r, err := t.report(g, s)
+			c, result := s.storeGet("key")
+			r, err := t.runReport(g, s)
 			if err != nil {
 				return false, err
 			}
 			b := r.span(result)
-			if r.times(c) != 1 || b[0] != 0 {
-				return false, notTried("kv.get says %x", b)
+			if r.callCount(c) != 1 || b[0] != 0 {
+				return false, newUntried("kv.get says %x", b)
 			}
 			return b[kvError] == 1, nil
 		}
 		if found, err := look(g); err != nil || !found {
-			return "", errors.Join(err, notTried("what is kept is not there"))
+			return "", errors.Join(err, newUntried("what is kept is not there"))
 		}
 		other(&g)
 		found, err := look(g)
@@ -84,9 +84,9 @@ func storeFlood(t *trial) (string, error) {
 	value := span{machine.BufferBase, policy.MaxStoreValueBytes}
 	var last span
 	for i := range 6 {
-		_, last = s.keep(fmt.Sprint("key", i), value)
+		_, last = s.storeSet(fmt.Sprint("key", i), value)
 	}
-	r, err := t.report(Guest{Keeps: true}, s)
+	r, err := t.runReport(Guest{WantsStore: true}, s)
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func storeFlood(t *trial) (string, error) {
 	case b[0] == 0:
 		return "", errors.New("it worked: kv.set")
 	case b[kvError] != kvQuota:
-		return "", notTried("kv.set says %x", b)
+		return "", newUntried("kv.set says %x", b)
 	}
 	return "kv: the limit of a store", nil
 }
@@ -103,7 +103,7 @@ func storeFlood(t *trial) (string, error) {
 // one.
 func addedStore(t *trial) (string, error) {
 	s := &script{}
-	set, setResult := s.keep("key", s.text("value"))
-	get, getResult := s.kept("key")
-	return "kv: it was given no store", t.deniedAll(Guest{Keeps: true, Added: &tool.Allowance{}}, s, denial{set, setResult, kvError}, denial{get, getResult, kvError})
+	set, setResult := s.storeSet("key", s.text("value"))
+	get, getResult := s.storeGet("key")
+	return "kv: it was given no store", t.runDenied(Guest{WantsStore: true, Allowance: &tool.Allowance{}}, s, denial{set, setResult, kvError}, denial{get, getResult, kvError})
 }

@@ -33,75 +33,75 @@ type Target interface {
 // Guest is a module, its call, and what that is granted. The zero values grant
 // nothing, and limit what the program limits when nobody says otherwise.
 type Guest struct {
-	Kind   Kind
-	Code   []byte
-	own    *machine.Options // a machine that is not the plain one of its kind, if there is no code
-	Args   json.RawMessage
-	Cwd    string
-	Files  tool.Files     // what the tool asks for
-	Mounts []policy.Mount // what it then sees
-	// Added says that the tool is one that a person has added, and what it was given;
+	Kind           Kind
+	Code           []byte
+	machineOptions *machine.Options // a machine that is not the plain one of its kind, if there is no code
+	Args           json.RawMessage
+	Cwd            string
+	Files          tool.Files     // what the tool asks for
+	Mounts         []policy.Mount // what it then sees
+	// Allowance says that the tool is one that a person has added, and what it was given;
 	// Mounts are what others are shown. Nil: it is not.
-	Added  *tool.Allowance
-	Masked []string
-	// Hidden is a path that a policy hides; empty: there is none. Histories says that a rule
+	Allowance *tool.Allowance
+	Masked    []string
+	// HiddenPath is a path that a policy hides; empty: there is none. Histories says that a rule
 	// lets commands read the history of repositories.
-	Hidden    string
-	Histories bool
-	Limits    policy.Limits
+	HiddenPath   string
+	ReadsHistory bool
+	Limits       policy.Limits
 	// Hosts are whom it may reach, each as in network.ParseRule. None: it asks for no
 	// network.
 	Hosts []string
-	// Secret says that it was granted the secret of selftest.
-	Secret bool
-	// Keeps says that the tool asks for a store. Guests with the same Session are calls of
+	// HasSecret says that it was granted the secret of selftest.
+	HasSecret bool
+	// WantsStore says that the tool asks for a store. Guests with the same Session are calls of
 	// one session, whose policy is that of its first; empty: of none that others are in.
-	Keeps   bool
-	Session string
+	WantsStore bool
+	Session    string
 	// Command is the one that is approved; the tool asks to run its argument
 	// "command". Empty: it asks for none.
 	Command string
-	// Asked has the command run on a stage. It is told of each question about it,
+	// Answer has the command run on a stage. It is told of each question about it,
 	// and answers that. Nil: it is not staged, and every question is answered yes.
-	Asked func(policy.Question) bool
-	// Denied are patterns of paths that a rule for every tool denies.
-	Denied []string
-	// Together is the memory that all guests with the same number may have
+	Answer func(policy.Question) bool
+	// DeniedPaths are patterns of paths that a rule for every tool denies.
+	DeniedPaths []string
+	// SharedMemoryBytes is the memory that all guests with the same number may have
 	// together. 0 is the default.
-	Together uint64
-	// Compiled is a directory for compiled code that no other guest uses: the
+	SharedMemoryBytes uint64
+	// CacheDir is a directory for compiled code that no other guest uses: the
 	// guest is loaded from there even if the target has it in memory. Empty is
 	// the target's own.
-	Compiled string
-	// Said is told what the guest says, while it waits. May be nil.
-	Said func(tool.Progress)
+	CacheDir string
+	// OnProgress is told what the guest says, while it waits. May be nil.
+	OnProgress func(tool.Progress)
 }
 
 // Outcome is what became of a guest.
 type Outcome struct {
-	Result tool.Result
-	Said   Said
+	Result     tool.Result
+	Transcript Transcript
 	// Err says that the host was at fault.
 	Err error
 }
 
-// Said is what a guest said while it ran.
-type Said struct {
+// Transcript is what a guest said while it ran.
+type Transcript struct {
 	Messages, Reports int
 	Bytes             int    // of all messages
 	Text              string // the beginning of it all
 }
 
-const maxSaid = 256 << 10
+const maxTranscript = 256 << 10
 
-func (s *Said) add(p tool.Progress) {
+func (s *Transcript) add(p tool.Progress) {
 	s.Bytes += len(p.Message)
 	if p.Level == "" {
 		s.Reports++
 	} else {
 		s.Messages++
 	}
-	if room := maxSaid - len(s.Text); room > 0 && p.Message != "" {
+	if room := maxTranscript - len(s.Text); room > 0 && p.Message != "" {
 		s.Text += p.Message[:min(room, len(p.Message))] + "\n"
 	}
 }
@@ -122,15 +122,15 @@ type Sandbox struct {
 	sessions map[string]*dispatch.Dispatcher // by Guest.Session
 	boxes    map[uint64]*sandbox.Sandbox     // by Guest.Together
 
-	probing   sync.Once
-	probed    probes // of the jail
-	notProbed error
+	probeOnce   sync.Once
+	probeResult probes // of the jail
+	probeErr    error
 }
 
 // NewSandbox returns a target that makes its sandboxes with these options, and
 // keeps compiled code in a directory, which the caller removes.
 func NewSandbox(opts sandbox.Options, cache string) *Sandbox {
-	opts.CacheDir, opts.Services.Secrets = cache, keeper{}
+	opts.CacheDir, opts.Services.Secrets = cache, secretService{}
 	return &Sandbox{opts: opts, boxes: map[uint64]*sandbox.Sandbox{}}
 }
 
@@ -172,11 +172,11 @@ const (
 	secretValue = "the-value-of-a-secret-that-no-guest-sees"
 )
 
-// keeper is the service that has that secret only.
-type keeper struct{}
+// secretService is the service that has that secret only.
+type secretService struct{}
 
 // Placeholders implements effect.Secrets.
-func (keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
+func (secretService) Placeholders(granted []tool.Secret) effect.Placeholders {
 	return secret.NewTable(granted, func(context.Context, string) (secret.Record, error) {
 		return secret.Record{Info: secret.Info{Name: secretName}, Value: secret.NewValue(secretValue)}, nil
 	})
@@ -196,24 +196,24 @@ func (g Guest) catalog() (*tool.Catalog, *network.Network, error) {
 		}
 		reach, spec.Capabilities.Network = append(reach, rule), tool.NetworkHTTP
 	}
-	spec.Capabilities.Store = g.Keeps
-	if g.Secret {
+	spec.Capabilities.Store = g.WantsStore
+	if g.HasSecret {
 		spec.Capabilities.Secrets = []tool.Secret{{Name: secretName}}
 	}
 	if g.Command != "" {
 		spec.Parameters = json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)
 		spec.Capabilities.Exec = "command"
 	}
-	mod := tool.ModuleOf(toolName, tool.OriginFile, toolName+".wasm", g.Code)
+	mod := tool.NewModule(toolName, tool.OriginFile, toolName+".wasm", g.Code)
 	catalog, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: {
 		ABI: abis[g.Kind], Name: toolName, Tools: []tool.Spec{spec},
 	}})
 	if err != nil {
 		return nil, nil, err
 	}
-	if g.Added != nil {
+	if g.Allowance != nil {
 		entry, _ := catalog.Find(toolName)
-		mod.Origin, entry.Allowed, entry.Capabilities = tool.OriginAdded, g.Added, spec.Capabilities.Under(*g.Added)
+		mod.Origin, entry.Allowed, entry.Capabilities = tool.OriginAdded, g.Allowance, spec.Capabilities.Restrict(*g.Allowance)
 	}
 	return catalog, network.New(reach), nil
 }
@@ -224,20 +224,20 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	if err != nil {
 		return Outcome{Err: err}
 	}
-	box := s.box(g.Together)
-	if g.Compiled != "" {
+	box := s.box(g.SharedMemoryBytes)
+	if g.CacheDir != "" {
 		own := s.opts
-		own.CacheDir = g.Compiled
+		own.CacheDir = g.CacheDir
 		box = sandbox.New(own)
 		defer box.Close()
 	}
-	r := &recorder{said: g.Said}
+	r := &recorder{onProgress: g.OnProgress}
 	var rules []policy.Rule
 	if g.Command == "" {
 		// Not asked about, or what the guest says would be told when it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
-	for _, pattern := range g.Denied {
+	for _, pattern := range g.DeniedPaths {
 		c, err := match.NewCondition(match.Path, tool.PatchPath, pattern, false)
 		if err != nil {
 			return Outcome{Err: err}
@@ -245,16 +245,16 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		rules = append(rules, policy.Rule{Effect: policy.Deny, Tool: policy.AnyTool, Where: []match.Condition{c}, Source: policy.SourceAdmin})
 	}
 	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: reach}
-	if g.Hidden != "" {
-		opts.Layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{Hidden: []policy.Line{{Value: g.Hidden}}}}}
+	if g.HiddenPath != "" {
+		opts.Layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{Hidden: []policy.Setting{{Value: g.HiddenPath}}}}}
 	}
-	if g.Histories {
-		opts.Rules = append(opts.Rules, policy.Rule{Effect: policy.Allow, Tool: toolName, History: g.Cwd, Source: policy.SourceFlag})
+	if g.ReadsHistory {
+		opts.Rules = append(opts.Rules, policy.Rule{Effect: policy.Allow, Tool: toolName, HistoryDir: g.Cwd, Source: policy.SourceFlag})
 	}
-	if g.Asked != nil {
-		opts.Tier, opts.Staging = s.Tier, s.Staging
+	if g.Answer != nil {
+		opts.Tier, opts.WhyNotStaged = s.Tier, s.Staging
 	}
-	d := s.session(g.Session, dispatch.Options{Catalog: catalog, Approver: approver{g.Asked}, Runner: box, Log: r, Policy: policy.New(opts)})
+	d := s.session(g.Session, dispatch.Options{Catalog: catalog, Approver: approver{g.Answer}, Runner: box, Log: r, Policy: policy.New(opts)})
 	if g.Cwd == "" {
 		g.Cwd = filepath.VolumeName(s.opts.CacheDir) + string(filepath.Separator)
 	}
@@ -264,7 +264,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	result, err := d.Call(ctx, call)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Outcome{Result: result, Said: r.heard, Err: err}
+	return Outcome{Result: result, Transcript: r.transcript, Err: err}
 }
 
 // session returns a new session, or that with a name, for a tool.
@@ -288,23 +288,23 @@ func (s *Sandbox) session(name string, opts dispatch.Options) *dispatch.Dispatch
 
 // approver approves what is asked for, as that is what the attack is to have, unless
 // the attack answers.
-type approver struct{ asked func(policy.Question) bool }
+type approver struct{ answer func(policy.Question) bool }
 
 // Approve implements dispatch.Approver.
 func (a approver) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	return func() (policy.Answer, error) {
-		allow := a.asked == nil || a.asked(q)
+		allow := a.answer == nil || a.answer(q)
 		return policy.Answer{Question: q.ID, Allow: allow, Scope: policy.ScopeOnce, By: "selftest"}, nil
 	}
 }
 
 // recorder is a log that numbers what it is given, and listens.
 type recorder struct {
-	said func(tool.Progress)
+	onProgress func(tool.Progress)
 
-	mu    sync.Mutex
-	seq   uint64
-	heard Said
+	mu         sync.Mutex
+	seq        uint64
+	transcript Transcript
 }
 
 // Append implements dispatch.Recorder.
@@ -326,9 +326,9 @@ func (r *recorder) Emit(d session.Draft) {
 		return
 	}
 	r.mu.Lock()
-	r.heard.add(p)
+	r.transcript.add(p)
 	r.mu.Unlock()
-	if r.said != nil {
-		r.said(p)
+	if r.onProgress != nil {
+		r.onProgress(p)
 	}
 }

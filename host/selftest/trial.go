@@ -26,9 +26,9 @@ type trial struct {
 	kind   Kind   // of the guests
 	detail string // of the result
 
-	before  map[string]string // what the host looked like
-	changes []string          // directories in which the guest may change things
-	pipe    int               // the end of a FIFO in the workspace that a program outside reads
+	before         map[string]string // what the host looked like
+	allowedChanges []string          // directories in which the guest may change things
+	pipe           int               // the end of a FIFO in the workspace that a program outside reads
 }
 
 func newTrial(ctx context.Context, target Target, kind Kind, dir string) (*trial, error) {
@@ -37,24 +37,24 @@ func newTrial(ctx context.Context, target Target, kind Kind, dir string) (*trial
 		return nil, err
 	}
 	t := &trial{scratch: s, ctx: ctx, target: target, kind: kind}
-	return t, t.look()
+	return t, t.noteState()
 }
 
-// look notes what the host looks like. An attack that plants something, or may
+// noteState notes what the host looks like. An attack that plants something, or may
 // change something, calls it again, with the directories for that.
-func (t *trial) look(changes ...string) (err error) {
-	t.changes = changes
+func (t *trial) noteState(changes ...string) (err error) {
+	t.allowedChanges = changes
 	t.before, err = t.state(changes...)
 	return err
 }
 
-// after compares the host with what it looked like.
-func (t *trial) after() error {
-	after, err := t.state(t.changes...)
+// checkUnchanged compares the host with what it looked like.
+func (t *trial) checkUnchanged() error {
+	after, err := t.state(t.allowedChanges...)
 	if err != nil {
 		return fmt.Errorf("look at the host: %w", err)
 	}
-	return changes(t.before, after)
+	return diffStates(t.before, after)
 }
 
 // grace is how long a target may take to notice that its context has ended.
@@ -62,11 +62,11 @@ const grace = 2 * time.Second
 
 // run runs a guest. Whatever it was after, it must not have put the host at
 // fault, have been stopped only by us, or say the canary.
-func (t *trial) run(g Guest) (Outcome, error) { return t.runUntil(t.ctx, g) }
+func (t *trial) run(g Guest) (Outcome, error) { return t.runContext(t.ctx, g) }
 
-// runUntil is run with a context that the attack may end.
-func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
-	g = t.ready(g)
+// runContext is run with a context that the attack may end.
+func (t *trial) runContext(ctx context.Context, g Guest) (Outcome, error) {
+	g = t.withModule(g)
 	ended := make(chan Outcome, 1)
 	go func() { ended <- t.target.Run(ctx, g) }()
 	var o Outcome
@@ -97,7 +97,7 @@ func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
 // leaked reports whether the canary, or the value of a secret, is anywhere in what a
 // guest says.
 func (t *trial) leaked(o Outcome) bool {
-	all := string(o.Result.Output) + o.Said.Text
+	all := string(o.Result.Output) + o.Transcript.Text
 	if e := o.Result.Err; e != nil {
 		all += e.Message + e.Stdout + e.Stderr
 	}
@@ -106,28 +106,28 @@ func (t *trial) leaked(o Outcome) bool {
 	})
 }
 
-// script has the machine carry out a script, with what g grants.
-func (t *trial) script(g Guest, s *script) (Outcome, error) {
-	return t.run(g.doing(s))
+// runScript has the machine carry out a script, with what g grants.
+func (t *trial) runScript(g Guest, s *script) (Outcome, error) {
+	return t.run(g.withScript(s))
 }
 
-// doing is the guest with a script.
-func (g Guest) doing(s *script) Guest {
+// withScript is the guest with a script.
+func (g Guest) withScript(s *script) Guest {
 	g.Args = s.arguments(g.Command)
 	return g
 }
 
-// ready is a guest of the kind that is tried, which is the machine if it has no code.
-func (t *trial) ready(g Guest) Guest {
+// withModule is a guest of the kind that is tried, which is the machine if it has no code.
+func (t *trial) withModule(g Guest) Guest {
 	g.Kind = t.kind
 	switch {
 	case g.Code != nil:
-	case g.own != nil:
-		own := *g.own
+	case g.machineOptions != nil:
+		own := *g.machineOptions
 		own.Kind = t.kind
 		g.Code = machine.Module(own)
 	default:
-		g.Code = machine.Code(t.kind)
+		g.Code = machine.PlainModule(t.kind)
 	}
 	if g.Args == nil {
 		g.Args = []byte("{}")
@@ -135,21 +135,21 @@ func (t *trial) ready(g Guest) Guest {
 	return g
 }
 
-// report has the machine carry out a script to its end.
-func (t *trial) report(g Guest, s *script) (report, error) {
-	o, err := t.script(g, s)
+// runReport has the machine carry out a script to its end.
+func (t *trial) runReport(g Guest, s *script) (report, error) {
+	o, err := t.runScript(g, s)
 	if err != nil {
 		return nil, err
 	}
 	if o.Result.Err != nil {
-		return nil, notTried("the guest ended early: %s: %s", o.Result.Err.Code, o.Result.Err.Message)
+		return nil, newUntried("the guest ended early: %s: %s", o.Result.Err.Code, o.Result.Err.Message)
 	}
 	return readReport(o.Result.Output)
 }
 
-// checked is report, with the refusals of the script, see [report.check].
-func (t *trial) checked(g Guest, s *script) (report, []wasi.Errno, error) {
-	r, err := t.report(g, s)
+// runChecked is report, with the refusals of the script, see [report.check].
+func (t *trial) runChecked(g Guest, s *script) (report, []wasi.Errno, error) {
+	r, err := t.runReport(g, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,20 +157,20 @@ func (t *trial) checked(g Guest, s *script) (report, []wasi.Errno, error) {
 	return r, refusals, err
 }
 
-// refused is how an attack ends whose script holds what has to be refused.
-func (t *trial) refused(g Guest, s *script, by string) (string, error) {
-	_, refusals, err := t.checked(g, s)
-	return fmt.Sprintf("%s (%s)", by, errnos(refusals)), err
+// runRefused is how an attack ends whose script holds what has to be refused.
+func (t *trial) runRefused(g Guest, s *script, by string) (string, error) {
+	_, refusals, err := t.runChecked(g, s)
+	return fmt.Sprintf("%s (%s)", by, joinErrnos(refusals)), err
 }
 
-// toTheEnd has the machine carry out a script in which a call is made so often.
-func (t *trial) toTheEnd(g Guest, s *script, c *call, times int) (Outcome, error) {
-	o, err := t.script(g, s)
+// runToEnd has the machine carry out a script in which a call is made so often.
+func (t *trial) runToEnd(g Guest, s *script, c *call, times int) (Outcome, error) {
+	o, err := t.runScript(g, s)
 	if err != nil {
 		return o, err
 	}
-	if r, err := readReport(o.Result.Output); err != nil || r.times(c) != times {
-		return o, notTried("the guest did not get to the end")
+	if r, err := readReport(o.Result.Output); err != nil || r.callCount(c) != times {
+		return o, newUntried("the guest did not get to the end")
 	}
 	return o, nil
 }
@@ -179,24 +179,24 @@ func (t *trial) toTheEnd(g Guest, s *script, c *call, times int) (Outcome, error
 // has come so far, while it waits.
 func (t *trial) reportWhile(g Guest, s *script, do func() error) (report, error) {
 	var once sync.Once
-	done := notTried("the first guest did not run")
-	g.Said = func(tool.Progress) { once.Do(func() { done = do() }) }
-	r, err := t.report(g, s)
+	done := newUntried("the first guest did not run")
+	g.OnProgress = func(tool.Progress) { once.Do(func() { done = do() }) }
+	r, err := t.runReport(g, s)
 	return r, errors.Join(err, done)
 }
 
-// mounted is a grant for the workspace.
-func (t *trial) mounted(write bool) Guest {
-	g := Guest{Files: tool.FilesRead, Mounts: []policy.Mount{{Host: t.host("ws"), Write: write}}}
+// workspaceGuest is a grant for the workspace.
+func (t *trial) workspaceGuest(write bool) Guest {
+	g := Guest{Files: tool.FilesRead, Mounts: []policy.Mount{{Host: t.hostPath("ws"), Write: write}}}
 	if write {
 		g.Files = tool.FilesWrite
 	}
 	return g
 }
 
-// stopped says what ended a call, and fails unless that was one of the codes,
+// stoppedBy says what ended a call, and fails unless that was one of the codes,
 // in words that hold says.
-func stopped(o Outcome, says string, codes ...tool.Code) (string, error) {
+func stoppedBy(o Outcome, says string, codes ...tool.Code) (string, error) {
 	e := o.Result.Err
 	if e == nil {
 		return "", errors.New("it worked: the guest went on to the end")
@@ -204,12 +204,12 @@ func stopped(o Outcome, says string, codes ...tool.Code) (string, error) {
 	for _, c := range codes {
 		if e.Code == c {
 			if !strings.Contains(e.Message+"; "+e.Hint.String(), says) {
-				return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)
+				return "", newUntried("something else stopped it: %s: %s", e.Code, e.Message)
 			}
 			return mechanism(e), nil
 		}
 	}
-	return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)
+	return "", newUntried("something else stopped it: %s: %s", e.Code, e.Message)
 }
 
 // mechanism is what stopped a call, in a few words.

@@ -4,15 +4,15 @@ import "github.com/stockade-dev/stockade/host/sandbox/abi"
 
 // Constants of WASI preview 1.
 const (
-	root = 3 // the descriptor under which a guest finds its files
+	rootFD = 3 // the descriptor under which a guest finds its files
 
 	followLinks = 1 // of a lookup
 
 	oCreate, oDirectory, oExclusive, oTruncate = 1, 2, 4, 8 // of path_open
 
-	mayRead, mayWrite, mayList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // rights; to write is to resize, too
+	rightsRead, rightsWrite, rightsList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // rights; to write is to resize, too
 
-	mayUse = 1<<27 - 1<<9 | mayList // of a directory: all that can be done with what is below
+	rightsAll = 1<<27 - 1<<9 | rightsList // of a directory: all that can be done with what is below
 
 	fdAppend = 1
 
@@ -26,63 +26,63 @@ type place struct {
 	name span
 }
 
-// at is the place of a name relative to the root.
-func (s *script) at(name string) place { return place{root, s.text(name)} }
+// place is the place of a name relative to the root.
+func (s *script) place(name string) place { return place{rootFD, s.text(name)} }
 
 func (p place) operands() []any { return []any{p.dir, p.name.at, p.name.n} }
 
-// opened is a file that a script opens.
-type opened struct {
+// openFile is a file that a script opens.
+type openFile struct {
 	*call
 	fd cell
 }
 
 // open opens a place.
-func (s *script) open(p place, oflags, rights, fdflags int) opened {
+func (s *script) open(p place, oflags, rights, fdflags int) openFile {
 	fd := s.words(0xffff_fff0) // no descriptor, until there is one
-	return opened{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oflags, rights, 0, fdflags, fd.at), cell(fd.at)}
+	return openFile{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oflags, rights, 0, fdflags, fd.at), cell(fd.at)}
 }
 
 // openDir opens a directory with the right to do anything there, so that it is
 // not for want of rights that something below it is refused.
-func (s *script) openDir(p place) opened {
+func (s *script) openDir(p place) openFile {
 	fd := s.words(0xffff_fff0)
-	return opened{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oDirectory, mayUse, mayUse|mayRead|mayWrite, 0, fd.at), cell(fd.at)}
+	return openFile{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oDirectory, rightsAll, rightsAll|rightsRead|rightsWrite, 0, fd.at), cell(fd.at)}
 }
 
 // read reads up to n bytes into the report.
 func (s *script) read(fd any, n int) (*call, span) {
-	into := s.room(n)
-	list, read := s.words(into.at, into.n), s.room(4)
+	into := s.reserve(n)
+	list, read := s.words(into.at, into.n), s.reserve(4)
 	return s.add("fd_read", fd, list.at, 1, read.at), into
 }
 
-// put writes a text.
-func (s *script) put(fd any, text string) *call {
+// writeText writes a text.
+func (s *script) writeText(fd any, text string) *call {
 	t := s.text(text)
 	list, written := s.words(t.at, t.n), s.words(0)
 	return s.add("fd_write", fd, list.at, 1, written.at)
 }
 
-// callsWASI is a script that attacks nothing.
-func callsWASI() *script {
+// newHarmlessScript is a script that attacks nothing.
+func newHarmlessScript() *script {
 	s := &script{}
-	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	s.add("clock_time_get", 0, 1, s.reserve(8).at).mustSucceed("the guest calls WASI")
 	return s
 }
 
 // steal is the attack of opening something and reading it.
 func (s *script) steal(p place, what string) {
-	f := s.open(p, 0, mayRead, 0)
-	f.refused(what)
+	f := s.open(p, 0, rightsRead, 0)
+	f.mustBeRefused(what)
 	s.read(f.fd, 48)
 }
 
 // overwrite is the attack of opening something for writing, and writing.
 func (s *script) overwrite(p place, oflags int, what string) {
-	f := s.open(p, oflags, mayRead|mayWrite, 0)
-	f.refused(what)
-	s.put(f.fd, "overwritten")
+	f := s.open(p, oflags, rightsRead|rightsWrite, 0)
+	f.mustBeRefused(what)
+	s.writeText(f.fd, "overwritten")
 }
 
 func (s *script) mkdir(p place) *call  { return s.add("path_create_directory", p.operands()...) }
@@ -103,12 +103,12 @@ func (s *script) symlink(target string, to place) *call {
 }
 
 func (s *script) readlink(p place) (*call, span) {
-	into := s.room(512)
-	return s.add("path_readlink", p.dir, p.name.at, p.name.n, into.at, into.n, s.room(4).at), into
+	into := s.reserve(512)
+	return s.add("path_readlink", p.dir, p.name.at, p.name.n, into.at, into.n, s.reserve(4).at), into
 }
 
 func (s *script) stat(p place, follow int) *call {
-	return s.add("path_filestat_get", p.dir, follow, p.name.at, p.name.n, s.room(64).at)
+	return s.add("path_filestat_get", p.dir, follow, p.name.at, p.name.n, s.reserve(64).at)
 }
 
 func (s *script) utimes(p place) *call {

@@ -38,16 +38,16 @@ type Decision struct {
 	Source string `json:"source"`
 	Origin string `json:"origin,omitempty"` // where the rule is written
 	Reason string `json:"reason"`
-	// Unasked is the reason for which a person would have been asked, if the call ran on a
+	// SkippedQuestion is the reason for which a person would have been asked, if the call ran on a
 	// stage and changed nothing there. The other fields are the decision after that.
-	Unasked string `json:"unasked,omitempty"`
-	// Change is what would allow a call that was denied, as data.
-	Change tool.Hint    `json:"change,omitempty"`
-	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks
-	Scope  policy.Scope `json:"scope,omitempty"`
-	By     string       `json:"by,omitempty"`
-	// Question is the ID of what was asked, in hexadecimal, if something was.
-	Question string `json:"question,omitempty"`
+	SkippedQuestion string `json:"unasked,omitempty"`
+	// AllowHint is what would allow a call that was denied, as data.
+	AllowHint  tool.Hint    `json:"change,omitempty"`
+	Answer     *bool        `json:"answer,omitempty"` // what a person said, where policy asks
+	Scope      policy.Scope `json:"scope,omitempty"`
+	AnsweredBy string       `json:"by,omitempty"`
+	// QuestionID is the ID of what was asked, in hexadecimal, if something was.
+	QuestionID string `json:"question,omitempty"`
 	// Tier is how far the process would be confined; nil where the tool starts none.
 	Tier *policy.Tier `json:"tier,omitempty"`
 	// Histories are the git directories of repositories, if the decision is about their
@@ -72,11 +72,11 @@ type Intent struct {
 	Network    []string     `json:"network,omitempty"` // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
 	// Changes is what becomes of what its process changes in files; empty where it
 	// starts none. Only of staged ones is there an event call.changes.
-	Changes     policy.Changes `json:"changes,omitempty"`
-	Rehearsal   bool           `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
-	TimeoutMS   int64          `json:"timeout_ms"`
-	MemoryBytes uint64         `json:"memory_limit_bytes"`
-	Fuel        uint64         `json:"fuel_limit"`
+	Changes     policy.ChangesMode `json:"changes,omitempty"`
+	Rehearsal   bool               `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
+	TimeoutMS   int64              `json:"timeout_ms"`
+	MemoryBytes uint64             `json:"memory_limit_bytes"`
+	Fuel        uint64             `json:"fuel_limit"`
 }
 
 // Changes is the body of call.changes: what a call is about to change.
@@ -102,45 +102,45 @@ type Change struct {
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
-	// NoImage says why the store has no image of the content before, by which the
+	// NoPreimage says why the store has no image of the content before, by which the
 	// change could be undone, where there was one.
-	NoImage NoImage `json:"no_image,omitempty"`
+	NoPreimage NoPreimage `json:"no_image,omitempty"`
 }
 
-// NoImage is why a content is not kept.
-type NoImage string
+// NoPreimage is why a content is not kept.
+type NoPreimage string
 
 // The reasons.
 const (
-	NoImageSecret     NoImage = "secret"     // the file looks like a secret, or holds a known one
-	NoImageLarge      NoImage = "large"      // it has more than MaxImageBytes
-	NoImageMany       NoImage = "many"       // what the call changes has more than MaxImagesBytes, or is too much to be read
-	NoImageUnreadable NoImage = "unreadable" // nobody may read it
+	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds a known one
+	NoPreimageLarge      NoPreimage = "large"      // it has more than MaxImageBytes
+	NoPreimageMany       NoPreimage = "many"       // what the call changes has more than MaxImagesBytes, or is too much to be read
+	NoPreimageUnreadable NoPreimage = "unreadable" // nobody may read it
 )
 
 // Version is a file before or after a change.
 type Version struct {
-	Bytes  int64  `json:"bytes"`
-	Mode   string `json:"mode"`
-	SHA256 string `json:"sha256,omitempty"` // of a regular file of at most 16 MiB
-	Target string `json:"target,omitempty"` // of a symbolic link
-	Twin   string `json:"twin,omitempty"`   // another name of the same file
+	Bytes    int64  `json:"bytes"`
+	Mode     string `json:"mode"`
+	SHA256   string `json:"sha256,omitempty"` // of a regular file of at most 16 MiB
+	Target   string `json:"target,omitempty"` // of a symbolic link
+	HardLink string `json:"twin,omitempty"`   // another name of the same file
 }
 
-// Kept is the body of call.kept: what a call that has succeeded has changed in the store
+// ToolStoreChanges is the body of call.kept: what a call that has succeeded has changed in the store
 // of its module.
-type Kept struct {
+type ToolStoreChanges struct {
 	Tool   string `json:"tool"`
 	Module string `json:"module"` // its name
 	// Owner is whose store that is: "builtin:NAME", "signer:SIGNER#NAME" or "sha256:DIGEST".
-	Owner   string      `json:"owner"`
-	Set     []KeptEntry `json:"set,omitempty"`
-	Deleted []string    `json:"deleted,omitempty"`
+	Owner   string           `json:"owner"`
+	Set     []ToolStoreEntry `json:"set,omitempty"`
+	Deleted []string         `json:"deleted,omitempty"`
 }
 
-// KeptEntry is one of Kept. Text is the value if it is one, else Base64 is; an empty
+// ToolStoreEntry is one of Kept. Text is the value if it is one, else Base64 is; an empty
 // value has neither.
-type KeptEntry struct {
+type ToolStoreEntry struct {
 	Key       string `json:"key"`
 	Text      string `json:"text,omitempty"`
 	Base64    string `json:"base64,omitempty"`

@@ -14,11 +14,11 @@ type PastCall struct {
 	Decision *Decision // nil: nothing was decided
 }
 
-// Calls reads how a session began, and its calls in their order. What its log does
+// ReadCalls reads how a session began, and its calls in their order. What its log does
 // not say of a call, because it never ran or a body was deleted, is what it was in
 // all likelihood: a call in a turn is the model's, another one a person's, and its
 // directory is that in which the session began.
-func Calls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ error) {
+func ReadCalls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ error) {
 	byID := map[string]*PastCall{}
 	for e, err := range events {
 		if err != nil {

@@ -37,7 +37,7 @@ func TestCallsOfASession(t *testing.T) {
 	proposed(1, "deleted", "ls")
 	events[len(events)-1].Body = nil
 
-	began, calls, err := session.Calls(func(yield func(session.Event, error) bool) {
+	began, calls, err := session.ReadCalls(func(yield func(session.Event, error) bool) {
 		for e := range slices.Values(events) {
 			if !yield(e, nil) {
 				return

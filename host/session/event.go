@@ -19,17 +19,17 @@ type Type string
 
 // The stored types, in the order in which a turn brings them.
 const (
-	TypeSessionStarted Type = "session.started"
-	TypeTurnStarted    Type = "turn.started"
-	TypeMessage        Type = "message"       // a canonical message but the two below
-	TypeToolCall       Type = "tool_call"     // a canonical message: the caller asks for a call
-	TypeDecision       Type = "call.decision" // what policy says of it, and who answered if it asked
-	TypeCallIntended   Type = "call.intended" // durable before the call has any effect
-	TypeCallChanges    Type = "call.changes"  // durable before the changes of the call are made
-	TypeCallKept       Type = "call.kept"     // what the call keeps; stands right before its result
-	TypeToolResult     Type = "tool_result"   // a canonical message: what came of the call
-	TypeStepEnded      Type = "step.ended"
-	TypeTurnEnded      Type = "turn.ended"
+	TypeSessionStarted   Type = "session.started"
+	TypeTurnStarted      Type = "turn.started"
+	TypeMessage          Type = "message"       // a canonical message but the two below
+	TypeToolCall         Type = "tool_call"     // a canonical message: the caller asks for a call
+	TypeDecision         Type = "call.decision" // what policy says of it, and who answered if it asked
+	TypeCallIntended     Type = "call.intended" // durable before the call has any effect
+	TypeCallChanges      Type = "call.changes"  // durable before the changes of the call are made
+	TypeToolStoreChanges Type = "call.kept"     // what the call keeps; stands right before its result
+	TypeToolResult       Type = "tool_result"   // a canonical message: what came of the call
+	TypeStepEnded        Type = "step.ended"
+	TypeTurnEnded        Type = "turn.ended"
 )
 
 // The types that are shown and never stored.
@@ -83,15 +83,15 @@ type Draft struct {
 	Step    int
 	Call    string
 	Body    json.RawMessage
-	// Images are contents of files of which the body has the SHA-256. They are no
-	// part of the event: the store keeps them while it has room, see [Store.Image].
-	Images [][]byte
+	// Preimages are contents of files of which the body has the SHA-256. They are no
+	// part of the event: the store keeps them while it has room, see [Store.Preimage].
+	Preimages [][]byte
 }
 
 // What the images of a draft may have, in bytes.
 const (
-	MaxImageBytes  = 16 << 20 // each
-	MaxImagesBytes = 64 << 20 // together
+	MaxPreimageBytes  = 16 << 20 // each
+	MaxPreimagesBytes = 64 << 20 // together
 )
 
 // NewDraft is a draft whose body is of the Go type that belongs to the event's type.
@@ -191,22 +191,22 @@ func NewID(now time.Time) string {
 // ValidID reports whether id has the form that [NewID] gives.
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
 
-// WithoutImages is the event with the images of its message left out, and what a provider
+// ForDisplay is the event with the images of its message left out, and what a provider
 // has kept with it: what people and programs get to see of it. The log has them.
-func (e Event) WithoutImages() Event {
-	m, ok := e.parted()
+func (e Event) ForDisplay() Event {
+	m, ok := e.messageWithParts()
 	if !ok {
 		return e
 	}
-	if body, err := json.Marshal(m.Shown()); err == nil {
+	if body, err := json.Marshal(m.ForDisplay()); err == nil {
 		e.Body = body
 	}
 	return e
 }
 
-// parted is the message of the event if it has parts. Most have none, which is found out
+// messageWithParts is the message of the event if it has parts. Most have none, which is found out
 // without reading them.
-func (e Event) parted() (llm.Message, bool) {
+func (e Event) messageWithParts() (llm.Message, bool) {
 	if !bytes.Contains(e.Body, []byte(`"parts":[`)) {
 		return llm.Message{}, false
 	}

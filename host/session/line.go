@@ -32,5 +32,5 @@ func (e Event) Line() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return visible.JSON(out.Bytes()), nil
+	return visible.EscapeJSON(out.Bytes()), nil
 }

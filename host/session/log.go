@@ -21,7 +21,7 @@ type Log struct {
 	now   func() time.Time
 
 	mu        sync.Mutex
-	first     []Draft // what is recorded before all else, and with it
+	preamble  []Draft // what is recorded before all else, and with it
 	observers map[int]func(Event)
 	nextID    int
 
@@ -30,9 +30,9 @@ type Log struct {
 	lastPart Draft // the delta that was redacted last
 }
 
-// Redact makes everything that is recorded and shown from now on pass through
+// SetRedactor makes everything that is recorded and shown from now on pass through
 // r. It is called before the log is used.
-func (l *Log) Redact(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
+func (l *Log) SetRedactor(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
 // NewLog returns the log of the session with that id, which may be new.
 func NewLog(store Store, id string, now func() time.Time) *Log {
@@ -47,7 +47,7 @@ func (l *Log) ID() string { return l.id }
 func (l *Log) Begin(drafts ...Draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.first = l.ready(drafts)
+	l.preamble = l.ready(drafts)
 }
 
 // Append makes the drafts part of the session. When it returns they are
@@ -57,15 +57,15 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	l.mu.Lock() // over the store too: observers see the events in the order of the log
 	defer l.mu.Unlock()
 	l.endDeltas()
-	begun := len(l.first)
+	begun := len(l.preamble)
 	if begun > 0 {
-		drafts = slices.Concat(l.first, drafts)
+		drafts = slices.Concat(l.preamble, drafts)
 	}
 	events, err := l.store.Append(ctx, drafts...)
 	if err != nil {
 		return nil, err
 	}
-	l.first = nil
+	l.preamble = nil
 	l.show(events...)
 	return events[begun:], nil
 }
@@ -84,7 +84,7 @@ func (l *Log) ready(drafts []Draft) []Draft {
 // redact takes secrets out of an event. The summary of a call whose arguments hold
 // one is made anew: it cuts them, and a piece of a secret is not known for one.
 func (l *Log) redact(d Draft) json.RawMessage {
-	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).parted()
+	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).messageWithParts()
 	if !parted {
 		return l.redactBody(d.Type, d.Body)
 	}
@@ -114,7 +114,7 @@ func (l *Log) redactBody(typ Type, was json.RawMessage) json.RawMessage {
 	if typ != TypeToolCall || bytes.Equal(body, was) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
 		return body
 	}
-	call.Function.Sent = nil // its text is not always JSON, in which a secret is found however it is written
+	call.Function.Original = nil // its text is not always JSON, in which a secret is found however it is written
 	anew, err := json.Marshal(llm.CallMessage(call))
 	if err != nil {
 		return body // not reached: it was JSON
@@ -131,10 +131,10 @@ func (l *Log) redactParts(parts []llm.Part) []llm.Part {
 	for i := range parts {
 		p := &parts[i]
 		if clean := l.redactor.Text(p.Text); clean != p.Text {
-			p.Text, p.Kept = clean, nil
+			p.Text, p.ProviderData = clean, nil
 		}
-		if p.Kept != nil && !bytes.Equal(l.redactor.JSON(p.Kept.Data), p.Kept.Data) {
-			p.Kept = nil
+		if p.ProviderData != nil && !bytes.Equal(l.redactor.JSON(p.ProviderData.Data), p.ProviderData.Data) {
+			p.ProviderData = nil
 		}
 	}
 	return parts

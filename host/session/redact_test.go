@@ -42,7 +42,7 @@ func (k *keeping) Append(_ context.Context, drafts ...session.Draft) ([]session.
 func TestALogRecordsAndShowsNoSecret(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)
-	log.Redact(covers("hunter2"))
+	log.SetRedactor(covers("hunter2"))
 	var shown []string
 	log.Observe(func(e session.Event) { shown = append(shown, string(e.Type)+" "+string(e.Body)) })
 
@@ -83,14 +83,14 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		"no JSON":               `key ` + long,
 	} {
 		call := llm.NewCall("c", "t", args)
-		call.Function.Sent = &llm.FunctionData{Name: "t", Arguments: strings.Replace(args, "abcd", `a\\u0062cd`, 1)} // twice in JSON
+		call.Function.Original = &llm.FunctionData{Name: "t", Arguments: strings.Replace(args, "abcd", `a\\u0062cd`, 1)} // twice in JSON
 		body, err := json.Marshal(llm.CallMessage(call))
 		if err != nil {
 			t.Fatal(err)
 		}
 		store := &keeping{}
 		log := session.NewLog(store, "s", time.Now)
-		log.Redact(covers(long))
+		log.SetRedactor(covers(long))
 		var shown string
 		log.Observe(func(e session.Event) { shown += string(e.Body) })
 		if _, err := log.Append(t.Context(), session.Draft{Type: session.TypeToolCall, Call: "c", Body: body}); err != nil {
@@ -110,12 +110,14 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 // TestReasoningLosesSecrets, and what a provider has kept of it then.
 func TestReasoningLosesSecrets(t *testing.T) {
 	log := session.NewLog(&keeping{}, "s", time.Now)
-	log.Redact(covers("hunter2"))
-	kept := func(data string) *llm.Kept { return &llm.Kept{Provider: "p", Model: "m", Data: json.RawMessage(data)} }
+	log.SetRedactor(covers("hunter2"))
+	kept := func(data string) *llm.ProviderData {
+		return &llm.ProviderData{Provider: "p", Model: "m", Data: json.RawMessage(data)}
+	}
 	m := llm.CallMessage(llm.NewCall("a", "t", `{"key":"hunter2"}`))
 	m.Parts = []llm.Part{
-		{Type: llm.ReasoningPart, Text: "it is hunter2", Kept: kept(`"signed"`)}, {Type: llm.ReasoningPart, Text: "what now", Kept: kept(`"fine"`)},
-		{Type: llm.CallPart, Kept: kept(`{"x":"hunter2"}`)},
+		{Type: llm.ReasoningPart, Text: "it is hunter2", ProviderData: kept(`"signed"`)}, {Type: llm.ReasoningPart, Text: "what now", ProviderData: kept(`"fine"`)},
+		{Type: llm.CallPart, ProviderData: kept(`{"x":"hunter2"}`)},
 	}
 	events, err := log.Append(t.Context(), session.NewDraft(session.TypeToolCall, 1, 1, "a", m))
 	if err != nil {
@@ -129,7 +131,7 @@ func TestReasoningLosesSecrets(t *testing.T) {
 			t.Errorf("%s in the log: %v, want %v: %s", text, !want, want, body)
 		}
 	}
-	if seen := string(events[0].WithoutImages().Body); strings.Contains(seen, "kept") || !strings.Contains(seen, "what now") || strings.Contains(seen, `"type":"call"`) {
+	if seen := string(events[0].ForDisplay().Body); strings.Contains(seen, "kept") || !strings.Contains(seen, "what now") || strings.Contains(seen, `"type":"call"`) {
 		t.Errorf("people see %s", seen)
 	}
 }
@@ -139,7 +141,7 @@ func TestReasoningLosesSecrets(t *testing.T) {
 func TestImagesStayAsTheyAre(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)
-	log.Redact(covers("hunter2"))
+	log.SetRedactor(covers("hunter2"))
 	image := llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte("\x86\xe9\xed\x7a\xbd\x86\xe9\xed")} // in base64 it begins with hunter2
 	for _, typ := range []session.Type{session.TypeMessage, session.TypeToolResult} {
 		m := llm.Message{Kind: llm.User, Content: "it is hunter2", Data: json.RawMessage(`{"output":"hunter2"}`), Parts: []llm.Part{image}}
@@ -155,7 +157,7 @@ func TestImagesStayAsTheyAre(t *testing.T) {
 		if !ok || len(got.Parts) != 1 || string(got.Parts[0].Data) != string(image.Data) {
 			t.Errorf("the image is %+v", got.Parts)
 		}
-		if seen := events[0].WithoutImages(); strings.Contains(string(seen.Body), "hunter2") || !strings.Contains(string(seen.Body), `"parts":[{"type":"image","mime":"image/png"}]`) {
+		if seen := events[0].ForDisplay(); strings.Contains(string(seen.Body), "hunter2") || !strings.Contains(string(seen.Body), `"parts":[{"type":"image","mime":"image/png"}]`) {
 			t.Errorf("without it the event is %s", seen.Body)
 		}
 	}

@@ -18,23 +18,23 @@ var (
 	ErrNoSession = errors.New("no such session")
 	// ErrAmbiguous is returned for the beginning of an id that several sessions share.
 	ErrAmbiguous = errors.New("several sessions begin so")
-	// ErrNoImage is returned for a content that was not given to the store, was
+	// ErrNoPreimage is returned for a content that was not given to the store, was
 	// deleted, or has made room for newer ones.
-	ErrNoImage = errors.New("the content is not kept")
+	ErrNoPreimage = errors.New("the content is not kept")
 	// ErrNewer is returned by a store that a newer version of the program has written.
 	ErrNewer = errors.New("the store was written by a newer version of stockade")
 )
 
 // Info sums a session up.
 type Info struct {
-	ID      string
-	Started time.Time
-	Last    time.Time
-	Events  int
-	Turns   int
-	Calls   int
-	Title   string // first line of the first prompt; empty when there is none
-	Open    int    // calls that were intended and have no result
+	ID        string
+	Started   time.Time
+	Last      time.Time
+	Events    int
+	Turns     int
+	Calls     int
+	Title     string // first line of the first prompt; empty when there is none
+	OpenCalls int    // calls that were intended and have no result
 	// Workspace is the directory in which it began; empty when its first body
 	// does not say, or has been deleted.
 	Workspace string
@@ -68,10 +68,10 @@ type Store interface {
 	Resolve(ctx context.Context, prefix string) (string, error)
 	// OpenCalls lists the calls without a result.
 	OpenCalls(ctx context.Context) ([]OpenCall, error)
-	// Image returns the content with that SHA-256 which came with an event of the
+	// Preimage returns the content with that SHA-256 which came with an event of the
 	// session. The oldest images of all sessions make room for new ones. ErrNoImage;
 	// any other error says that what is kept cannot be used.
-	Image(ctx context.Context, session string, sum [32]byte) ([]byte, error)
+	Preimage(ctx context.Context, session string, sum [32]byte) ([]byte, error)
 	// DeleteBodies removes the bodies, salts and images of a session for good. The
 	// headers stay, and the chain still verifies.
 	DeleteBodies(ctx context.Context, session string) error
@@ -83,18 +83,18 @@ type Report struct {
 	Events  uint64 // verified
 	Deleted uint64 // of these, events whose body has been deleted
 	Head    [32]byte
-	// Open are the calls without a result: they still run, a crash ended them, or
+	// OpenCalls are the calls without a result: they still run, a crash ended them, or
 	// the events behind them were removed.
-	Open []OpenCall
+	OpenCalls []OpenCall
 }
 
 // ChainError says where a chain is broken.
 type ChainError struct {
-	Seq  uint64 // of the first event that is not as it was written
-	What string
+	Seq     uint64 // of the first event that is not as it was written
+	Problem string
 }
 
-func (e *ChainError) Error() string { return fmt.Sprintf("event %d: %s", e.Seq, e.What) }
+func (e *ChainError) Error() string { return fmt.Sprintf("event %d: %s", e.Seq, e.Problem) }
 
 // VerifyStore checks every event of a store and both links of each. The
 // error is a *ChainError when an event was changed, moved, added or removed.
@@ -111,9 +111,9 @@ func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
 }
 
 func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
-	c := chain{whole: whole, sessions: map[string]inChain{}}
+	c := chain{wholeStore: whole, sessions: map[string]sessionHead{}}
 	open := map[[2]string]Event{} // intents, by session and call
-	defer func() { r.Open = openCalls(open) }()
+	defer func() { r.OpenCalls = openCalls(open) }()
 	for e, err := range events {
 		if err == nil {
 			err = c.check(e)
@@ -136,13 +136,13 @@ func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 	return r, nil
 }
 
-// Checked yields the events of a session from its first, and checks the order, the hash and
+// VerifyEach yields the events of a session from its first, and checks the order, the hash and
 // the body of each. One that is not as it was written is a *ChainError, which ends the
 // sequence. Events that are missing from the end cannot be noticed. A check takes some
 // microseconds for an event, less than to read it.
-func Checked(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
+func VerifyEach(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		c := chain{sessions: map[string]inChain{}}
+		c := chain{sessions: map[string]sessionHead{}}
 		for e, err := range events {
 			if err == nil {
 				err = c.check(e)
@@ -156,39 +156,39 @@ func Checked(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 
 // chain is the state of the check of a chain.
 type chain struct {
-	whole    bool // the chain is that of a store, not of some of its sessions
-	seq      uint64
-	prev     [32]byte
-	sessions map[string]inChain
+	wholeStore bool // the chain is that of a store, not of some of its sessions
+	seq        uint64
+	prev       [32]byte
+	sessions   map[string]sessionHead
 }
 
-// inChain is the last event of a session: its hash, and whether its body is there.
-type inChain struct {
-	hash [32]byte
-	body bool
+// sessionHead is the last event of a session: its hash, and whether its body is there.
+type sessionHead struct {
+	hash    [32]byte
+	hasBody bool
 }
 
 // check returns a *ChainError if the next event is not as it was written.
 func (c *chain) check(e Event) error {
 	last := c.sessions[e.Session]
 	switch {
-	case c.whole && e.Seq != c.seq+1:
+	case c.wholeStore && e.Seq != c.seq+1:
 		return &ChainError{c.seq + 1, fmt.Sprintf("is missing: event %d follows event %d", e.Seq, c.seq)}
 	case e.Seq <= c.seq:
 		return &ChainError{e.Seq, "is out of order"}
-	case c.whole && e.Prev != c.prev:
+	case c.wholeStore && e.Prev != c.prev:
 		return &ChainError{e.Seq, "does not follow the event before it"}
 	case e.SessionPrev != last.hash:
 		return &ChainError{e.Seq, "does not follow the event before it in its session"}
 	case e.ComputeHash() != e.Hash:
 		return &ChainError{e.Seq, "was changed after it was written"}
-	case e.Body == nil && last.body: // the bodies of a session are removed together
+	case e.Body == nil && last.hasBody: // the bodies of a session are removed together
 		return &ChainError{e.Seq, "has lost its body, and an event before it has not"}
 	case e.Body != nil && (len(e.Salt) != SaltBytes || BodyDigest(e.Salt, e.Body) != e.Digest):
 		return &ChainError{e.Seq, "has a body that is not the one that was written"}
 	}
 	c.seq, c.prev = e.Seq, e.Hash
-	c.sessions[e.Session] = inChain{e.Hash, e.Body != nil}
+	c.sessions[e.Session] = sessionHead{e.Hash, e.Body != nil}
 	return nil
 }
 

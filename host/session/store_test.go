@@ -167,7 +167,7 @@ func TestVerifyFinds(t *testing.T) {
 			// A reader of the session meets the broken event as an error.
 			tampered, got := test.tamper(only(fresh(), "b")), 0
 			err = nil
-			for _, failed := range session.Checked(sequence(tampered)) {
+			for _, failed := range session.VerifyEach(sequence(tampered)) {
 				if err = failed; err == nil {
 					got++
 				}
@@ -200,7 +200,7 @@ func TestVerifyPassesErrorsOn(t *testing.T) {
 func TestTheBeginningIsRecordedWithWhatComesFirst(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)
-	log.Redact(covers("hunter2"))
+	log.SetRedactor(covers("hunter2"))
 	var shown []string
 	log.Observe(func(e session.Event) { shown = append(shown, string(e.Type)) })
 	log.Begin(session.Draft{Type: session.TypeSessionStarted, Body: json.RawMessage(`{"workspace":"hunter2"}`)})

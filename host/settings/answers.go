@@ -19,12 +19,12 @@ type Answer struct {
 	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
 	Added   time.Time `toml:"added"`
 	// What the rule was made for; when any of it changes it answers nothing.
-	Module       string    `toml:"module"` // as in [policy.Binding]
-	ABI          string    `toml:"abi,omitempty"`
-	Description  string    `toml:"description_sha256,omitempty"`
-	Schema       string    `toml:"schema_sha256,omitempty"`
-	Capabilities string    `toml:"capabilities_sha256,omitempty"`
-	Said         tool.Said `toml:"said"`
+	Module       string         `toml:"module"` // as in [policy.Binding]
+	ABI          string         `toml:"abi,omitempty"`
+	Description  string         `toml:"description_sha256,omitempty"`
+	Schema       string         `toml:"schema_sha256,omitempty"`
+	Capabilities string         `toml:"capabilities_sha256,omitempty"`
+	Texts        tool.SpecTexts `toml:"said"`
 }
 
 // ID is a short name for the answer, by which it can be removed. It depends on
@@ -34,8 +34,8 @@ func (a Answer) ID() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-func (d Dirs) answers() kept[Answer] {
-	return kept[Answer]{
+func (d Dirs) answers() entryFile[Answer] {
+	return entryFile[Answer]{
 		path: d.AnswersFile(), table: "allow",
 		check: func(a Answer) bool { return a.Rule != "" && a.Module != "" }, needs: "rule and module",
 		head: `# What was answered with "always" or "project" at a prompt. "stockade policy show"
@@ -71,19 +71,19 @@ func (a Answer) AllowRule() (policy.Rule, error) {
 		return r, err
 	}
 	r.Project, r.Source = a.Project, policy.SourceUser
-	r.Bound = policy.Binding{
+	r.Binding = policy.Binding{
 		Module: a.Module, ABI: a.ABI, Capabilities: cmp.Or(a.Capabilities, unknownDigest),
 		Description: cmp.Or(a.Description, unknownDigest), Schema: cmp.Or(a.Schema, unknownDigest),
-		Said: a.Said,
+		Texts: a.Texts,
 	}
 	if a.Module == string(tool.OriginBuiltin) {
-		r.Bound.ABI = cmp.Or(a.ABI, unknownDigest)
+		r.Binding.ABI = cmp.Or(a.ABI, unknownDigest)
 	}
 	return r, nil
 }
 
-// Remembered makes rules of the answers that were kept.
-func (d Dirs) Remembered() ([]policy.Rule, error) {
+// RememberedRules makes rules of the answers that were kept.
+func (d Dirs) RememberedRules() ([]policy.Rule, error) {
 	answers, err := d.Answers()
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func (d Dirs) Remember(r policy.Rule, redact func(string) string) error {
 	}
 	return d.add(Answer{
 		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
-		Module: r.Bound.Module, ABI: r.Bound.ABI,
-		Description: r.Bound.Description, Schema: r.Bound.Schema, Capabilities: r.Bound.Capabilities,
-		Said: r.Bound.Said,
+		Module: r.Binding.Module, ABI: r.Binding.ABI,
+		Description: r.Binding.Description, Schema: r.Binding.Schema, Capabilities: r.Binding.Capabilities,
+		Texts: r.Binding.Texts,
 	})
 }

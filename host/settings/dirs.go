@@ -74,13 +74,13 @@ func AccountHome() string {
 	return u.HomeDir
 }
 
-// outside refuses folders that a variable has put into the workspace: whatever
+// checkOutside refuses folders that a variable has put into the workspace: whatever
 // sets variables for those who enter a repository (direnv, a Makefile, the
 // settings of an editor) comes with it, and would bring configuration, answers
 // and compiled code of its own. The usual places below the home directory of the
 // account are nobody's choice; they can be in a workspace, and are masked there.
 // See RATIONALE, "Why may no variable put our folders into the workspace?"
-func (d Dirs) outside(work string, home func() string) error {
+func (d Dirs) checkOutside(work string, home func() string) error {
 	if home == nil {
 		home = AccountHome
 	}
@@ -150,7 +150,7 @@ func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
 		d.AgentTOML(), d.policyTOML(), d.AnswersFile(), d.trustFile(), d.Sessions(), d.Sessions() + "-wal", d.Sessions() + "-shm", d.Sessions() + "-settled",
-		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(), d.History(),
+		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(), d.PromptHistory(),
 	}
 }
 
@@ -201,17 +201,17 @@ func (d Dirs) SecretsKey() string { return filepath.Join(d.State, "secrets.key")
 // KeyringNames lists the secrets in the keyring of the system.
 func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json") }
 
-// History is the file of the prompts that were typed.
-func (d Dirs) History() string { return filepath.Join(d.State, "history") }
+// PromptHistory is the file of the prompts that were typed.
+func (d Dirs) PromptHistory() string { return filepath.Join(d.State, "history") }
 
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }
 
-// Histories is the folder of what was found in the histories of repositories.
-func (d Dirs) Histories() string { return filepath.Join(d.State, "histories") }
+// GitHistories is the folder of what was found in the histories of repositories.
+func (d Dirs) GitHistories() string { return filepath.Join(d.State, "histories") }
 
-// Layers is the folder of what commands have written to caches of the user's.
-func (d Dirs) Layers() string { return filepath.Join(d.Cache, "layers") }
+// CacheLayers is the folder of what commands have written to caches of the user's.
+func (d Dirs) CacheLayers() string { return filepath.Join(d.Cache, "layers") }
 
 // Compiled is the folder of native code.
 func (d Dirs) Compiled() string { return filepath.Join(d.Cache, "compiled") }

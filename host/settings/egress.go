@@ -19,7 +19,7 @@ func (s *Settings) Egress(administrator policyfile.Place, env func(string) strin
 		return egress.Options{}, err
 	}
 	opts.Proxy, opts.ProxyResolves = s.Config.Network.Proxy, s.Config.Network.ProxyResolves
-	opts.ProxyFrom, opts.Unread = s.Config.Source("network.proxy"), UnreadProxy(env)
+	opts.ProxyFrom, opts.IgnoredProxyVariable = s.Config.Source("network.proxy"), UnreadProxy(env)
 	for _, name := range s.Config.Network.CAFiles {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			name = filepath.Join(env("HOME"), rest)
@@ -53,7 +53,7 @@ func RouteOptions(administrator policyfile.Place, route policy.Route) (egress.Op
 		opts.Proxy = route.Proxy.URL
 	}
 	for _, file := range route.CAFiles {
-		pem, err := administrator.At(file.Value).Bytes()
+		pem, err := administrator.WithPath(file.Value).Bytes()
 		if err != nil {
 			return opts, mistake("nothing reaches the network until an administrator has mended it", "certificate authorities of the %s: %v", file.From, err)
 		}

@@ -19,9 +19,9 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// kept is a file of entries that this program keeps, mode 0600. It is replaced as
+// entryFile is a file of entries that this program keeps, mode 0600. It is replaced as
 // a whole, so that a crash leaves the old one or the new one.
-type kept[E any] struct {
+type entryFile[E any] struct {
 	path  string
 	table string // of TOML, which each entry is one of
 	head  string // what the file begins with
@@ -32,8 +32,8 @@ type kept[E any] struct {
 // load reads the entries, if nobody else could have written them; a file that is
 // not there holds none. Anything unknown in it is an error: what it was meant to
 // say must not be guessed.
-func (k kept[E]) load() ([]E, error) {
-	data, err := policyfile.Own(k.path).Bytes()
+func (k entryFile[E]) load() ([]E, error) {
+	data, err := policyfile.User(k.path).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -47,8 +47,8 @@ func (k kept[E]) load() ([]E, error) {
 	return entries, nil
 }
 
-func (k kept[E]) parse(data []byte) ([]E, error) {
-	src, err := keys.Source(k.path, data)
+func (k entryFile[E]) parse(data []byte) ([]E, error) {
+	src, err := keys.CheckSource(k.path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +83,12 @@ const lockTimeout = 10 * time.Second
 // as it is. Nobody else, in this process or in others, changes it meanwhile: who
 // reads it to replace it must not bring back what another has taken away. What
 // could not be read back is not written.
-func (k kept[E]) change(f func([]E) []E) error {
-	return locked(k.path, func() error { return k.replace(f) })
+func (k entryFile[E]) change(f func([]E) []E) error {
+	return withLock(k.path, func() error { return k.replace(f) })
 }
 
-// locked runs f while nobody else changes a file, whose folder is made.
-func locked(path string, f func() error) error {
+// withLock runs f while nobody else changes a file, whose folder is made.
+func withLock(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func locked(path string, f func() error) error {
 	return f()
 }
 
-func (k kept[E]) replace(f func([]E) []E) error {
+func (k entryFile[E]) replace(f func([]E) []E) error {
 	entries, err := k.load()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (k kept[E]) replace(f func([]E) []E) error {
 }
 
 // remove takes entries out and returns them.
-func (k kept[E]) remove(which func(E) bool) (removed []E, err error) {
+func (k entryFile[E]) remove(which func(E) bool) (removed []E, err error) {
 	err = k.change(func(entries []E) []E {
 		left := []E{}
 		for _, e := range entries {

@@ -20,15 +20,15 @@ func (s *Settings) loadLayers(o Options) error {
 	if admin == (policyfile.Place{}) {
 		admin = policyfile.Administrator()
 	}
-	s.Layers = s.own()
+	s.Layers = s.settingsLayers()
 	for _, l := range []struct {
 		place  policyfile.Place
 		source policy.Source
 		hint   string
 	}{
 		{admin, policy.SourceAdmin, "nothing runs until an administrator has mended it"},
-		{policyfile.Own(s.Dirs.policyTOML()), policy.SourceUser, "mend the file, or move it away; `stockade policy check FILE` tells when it is good"},
-		{policyfile.Place{Path: ProjectPolicy(s.Work), Owner: policyfile.Anybody}, policy.SourceProject, "mend the file, or move it away"},
+		{policyfile.User(s.Dirs.policyTOML()), policy.SourceUser, "mend the file, or move it away; `stockade policy check FILE` tells when it is good"},
+		{policyfile.Place{Path: ProjectPolicy(s.Workspace), Owner: policyfile.Anybody}, policy.SourceProject, "mend the file, or move it away"},
 	} {
 		layer, warnings, err := l.place.Read(l.source)
 		switch {
@@ -69,7 +69,7 @@ func (s *Settings) loadLayers(o Options) error {
 			s.Layers = append(s.Layers, layer)
 		}
 	}
-	s.Ceiling = policy.Meet(s.Layers)
+	s.Ceiling = policy.Combine(s.Layers)
 	if err := s.bindRoute(); err != nil {
 		return err
 	}
@@ -77,27 +77,27 @@ func (s *Settings) loadLayers(o Options) error {
 	return nil
 }
 
-// own is the layer of the settings: the switches, what is off by its name, and the least tier of a process.
-func (s *Settings) own() []policy.Layer {
+// settingsLayers is the layer of the settings: the switches, what is off by its name, and the least tier of a process.
+func (s *Settings) settingsLayers() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
 	for _, w := range []struct {
 		key string
 		on  bool
-	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}, {policy.KeepingKey, s.Config.Tools.Store}} {
+	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}, {policy.StoreSwitchKey, s.Config.Tools.Store}} {
 		if !w.on {
-			from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(w.key)}
-			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: w.key, From: from})
+			from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(w.key)}
+			layer.Ceiling.DisabledCapabilities = append(layer.Ceiling.DisabledCapabilities, policy.Setting{Value: w.key, From: from})
 		}
 	}
 	for _, name := range s.Config.Tools.Off {
-		from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(policy.OffKey)}
-		layer.Ceiling.Without = append(layer.Ceiling.Without, policy.Line{Value: name, From: from})
+		from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(policy.OffKey)}
+		layer.Ceiling.DisabledNames = append(layer.Ceiling.DisabledNames, policy.Setting{Value: name, From: from})
 	}
 	if least := s.Config.Bash.MinTier; least > 0 {
-		from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(policy.MinTierKey)}
-		layer.Ceiling.MinTier = &policy.Most{Value: int64(least), From: from}
+		from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(policy.MinTierKey)}
+		layer.Ceiling.MinTier = &policy.Limit{Value: int64(least), From: from}
 	}
-	if layer.Ceiling.Off == nil && layer.Ceiling.Without == nil && layer.Ceiling.MinTier == nil {
+	if layer.Ceiling.DisabledCapabilities == nil && layer.Ceiling.DisabledNames == nil && layer.Ceiling.MinTier == nil {
 		return nil
 	}
 	return []policy.Layer{layer}

@@ -32,7 +32,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m := &machine{t: t, root: root, env: map[string]string{"HOME": filepath.Join(root, "home")}}
 	m.Options = Options{
-		Env: func(name string) string { return m.env[name] }, Work: filepath.Join(root, "work"),
+		Env: func(name string) string { return m.env[name] }, Workspace: filepath.Join(root, "work"),
 		Warn:          func(text, _ string) { m.said = append(m.said, text) },
 		Administrator: policyfile.Place{Path: filepath.Join(root, "etc/policy.toml"), Root: filepath.Join(root, "etc"), Owner: os.Getuid()},
 		AccountHome:   func() string { return filepath.Join(root, "home") },
@@ -88,8 +88,8 @@ func TestMistakesStopEverythingAndSayWhatToDo(t *testing.T) {
 			m.write("work/agent.toml", "mounts = ['/']")
 			m.write("home/.local/state/stockade/trust.toml", "always = true")
 		}, `trust.toml: unknown key "always"`, "remove it to be asked again"},
-		"a folder in the workspace": {func(m *machine) { m.env["XDG_CONFIG_HOME"] = filepath.Join(m.Work, "x") }, "XDG_CONFIG_HOME puts a folder of stockade into the workspace", "echo $XDG_CONFIG_HOME"},
-		"a home in the workspace":   {func(m *machine) { m.env["HOME"] = m.Work }, "HOME puts a folder of stockade into the workspace", "echo $HOME"},
+		"a folder in the workspace": {func(m *machine) { m.env["XDG_CONFIG_HOME"] = filepath.Join(m.Workspace, "x") }, "XDG_CONFIG_HOME puts a folder of stockade into the workspace", "echo $XDG_CONFIG_HOME"},
+		"a home in the workspace":   {func(m *machine) { m.env["HOME"] = m.Workspace }, "HOME puts a folder of stockade into the workspace", "echo $HOME"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
@@ -101,7 +101,7 @@ func TestMistakesStopEverythingAndSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
-	_, err := Load(t.Context(), Options{Env: func(string) string { return "" }, Work: t.TempDir()})
+	_, err := Load(t.Context(), Options{Env: func(string) string { return "" }, Workspace: t.TempDir()})
 	if e, ok := errors.AsType[*NoPlaceError](err); !ok || e.Variable != "XDG_CONFIG_HOME" {
 		t.Errorf("without a home: %v", err)
 	}
@@ -109,9 +109,9 @@ func TestMistakesStopEverythingAndSayWhatToDo(t *testing.T) {
 
 func TestTheHomeOfTheAccountMayBeTheWorkspace(t *testing.T) {
 	m := newMachine(t)
-	m.Work = filepath.Join(m.root, "home")
+	m.Workspace = filepath.Join(m.root, "home")
 	s := m.load()
-	for _, dir := range []string{s.Dirs.Config, s.Dirs.AgentTOML(), ProjectPolicy(m.Work)} {
+	for _, dir := range []string{s.Dirs.Config, s.Dirs.AgentTOML(), ProjectPolicy(m.Workspace)} {
 		if !strings.Contains(strings.Join(s.Masked(), "\n"), dir) {
 			t.Errorf("%s is shown to guests", dir)
 		}
@@ -208,15 +208,15 @@ func TestAPersonIsAskedOnceAboutOneContent(t *testing.T) {
 		t.Helper()
 		asked = nil
 		s := m.load()
-		if len(asked) != questions || (len(s.Config.Mounts) > 0) != trusted || (len(s.Waiting) == 0) != trusted || len(m.said) != warnings {
-			t.Errorf("%s: asked %v, %v is mounted, %v waits, said %q", name, asked, s.Config.Mounts, s.Waiting, m.said)
+		if len(asked) != questions || (len(s.Config.Mounts) > 0) != trusted || (len(s.UntrustedWarnings) == 0) != trusted || len(m.said) != warnings {
+			t.Errorf("%s: asked %v, %v is mounted, %v waits, said %q", name, asked, s.Config.Mounts, s.UntrustedWarnings, m.said)
 		}
 	}
 	m.write("work/agent.toml", "mounts = ['/data']\n")
 	step("nobody can be asked", 0, false, 1)
-	m.KnownUntrusted = true
+	m.SkipTrustWarning = true
 	step("the command is about it", 0, false, 0)
-	m.KnownUntrusted, m.Ask = false, ask
+	m.SkipTrustWarning, m.Ask = false, ask
 	step("a no", 1, false, 1)
 	answer = true
 	step("a yes", 1, true, 0)
@@ -226,7 +226,7 @@ func TestAPersonIsAskedOnceAboutOneContent(t *testing.T) {
 	step("another content", 0, false, 1)
 	m.Ask = ask
 	step("it is asked again", 1, true, 0)
-	if len(asked) != 1 || asked[0].Path != ProjectFile(m.Work) {
+	if len(asked) != 1 || asked[0].Path != ProjectFile(m.Workspace) {
 		t.Errorf("what was trusted is not told: %v", asked)
 	}
 	m.write("work/agent.toml", "max_tool_turns = 1\n")
@@ -240,7 +240,7 @@ func TestAPersonIsAskedOnceAboutOneContent(t *testing.T) {
 	if _, err := Load(t.Context(), m.Options); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
-	if was, err := (Dirs{State: filepath.Join(m.root, "home/.local/state/stockade")}).Trusted(ProjectFile(m.Work)); err != nil || len(was.Asks) != 1 || was.Asks[0].Value != `["/data"]` {
+	if was, err := (Dirs{State: filepath.Join(m.root, "home/.local/state/stockade")}).FindTrust(ProjectFile(m.Workspace)); err != nil || len(was.Asks) != 1 || was.Asks[0].Value != `["/data"]` {
 		t.Errorf("a question without an answer changed what is trusted: %v, %v", was, err)
 	}
 }

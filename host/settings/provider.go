@@ -53,7 +53,7 @@ func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules [
 
 // provider is one profile, and the names of those that it falls back on.
 func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, []string, error) {
-	of, err := s.Config.Answering(name)
+	of, err := s.Config.ResolveProfile(name)
 	if err != nil {
 		return nil, nil, mistake("`stockade model list` shows the profiles", "%v", err)
 	}
@@ -63,8 +63,8 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 	}
 	p := &door.Provider{Name: of.Provider, Profile: name, Attempts: of.MaxAttempts, Rules: rules}
 	p.Client.Model, p.Client.StallTimeout, p.Client.BaseURL = of.Name, of.StallTimeout, of.BaseURL
-	p.Client.ContextTokens, p.Client.Reasoning = of.ContextTokens, of.Reasoning
-	server := serverOf{name: name, kind: kind, of: of}
+	p.Client.ContextTokens, p.Client.ReasoningEffort = of.ContextTokens, of.Reasoning
+	server := serverOf{name: name, kind: kind, profile: of}
 	if name == config.ModelProfile {
 		if variable, ok := strings.CutPrefix(s.Config.Source("model.base_url"), "environment "); ok {
 			server.variable = variable
@@ -90,7 +90,7 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 // serverOf is a server, and what says where it is.
 type serverOf struct {
 	kind     door.ProviderKind
-	of       config.Profile
+	profile  config.Profile
 	name     string // of the profile
 	variable string // of the environment that names it; empty: none does
 	address  string
@@ -104,27 +104,27 @@ func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from s
 			usual, from = keys.Env(name), name
 		}
 	}
-	named := cmp.Or(to.of.APIKeyEnv, to.of.Key)
+	named := cmp.Or(to.profile.APIKeyEnv, to.profile.Key)
 	switch {
 	case to.kind.Address == "":
 		return "", "", nil
 	case named != "":
-	case to.name != config.ModelProfile && to.variable == "" && to.of.BaseURL != "" && !sameServer(to.of.BaseURL, to.kind.Address):
+	case to.name != config.ModelProfile && to.variable == "" && to.profile.BaseURL != "" && !sameServer(to.profile.BaseURL, to.kind.Address):
 		return "", config.ProfileKey(to.name, "api_key_env") + " or " + config.ProfileKey(to.name, "key"), nil
 	default:
 		return usual, from, nil
 	}
-	if to.of.Key != "" {
-		from = "the secret " + to.of.Key
-	} else if key, from = keys.Env(to.of.APIKeyEnv), to.of.APIKeyEnv; key == "" {
+	if to.profile.Key != "" {
+		from = "the secret " + to.profile.Key
+	} else if key, from = keys.Env(to.profile.APIKeyEnv), to.profile.APIKeyEnv; key == "" {
 		return "", from, nil
 	}
 	if to.variable != "" && !slices.Contains(to.kind.KeyVariables, from) {
 		return "", "", mistake(fmt.Sprintf("set model.base_url in %s, or unset %s", s.Dirs.AgentTOML(), to.variable),
 			"the server is named by %s in the environment, and such a server gets no key but that of %s; %s names %s",
-			to.variable, strings.Join(to.kind.KeyVariables, " or "), map[bool]string{true: "model.key", false: "model.api_key_env"}[to.of.Key != ""], named)
+			to.variable, strings.Join(to.kind.KeyVariables, " or "), map[bool]string{true: "model.key", false: "model.api_key_env"}[to.profile.Key != ""], named)
 	}
-	if to.of.Key != "" {
+	if to.profile.Key != "" {
 		key, err = s.secretFor(ctx, to, keys.Secrets)
 	}
 	return key, from, err
@@ -132,7 +132,7 @@ func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from s
 
 // secretFor is the value of a secret that may go to a server.
 func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.Vault) (string, error) {
-	name := to.of.Key
+	name := to.profile.Key
 	record, err := secrets.Get(ctx, name)
 	if errors.Is(err, secret.ErrNotFound) {
 		return "", mistake("keep it: stockade secret set "+name, "the key for %s is the secret %s, and there is none of that name", to.address, name)
@@ -173,9 +173,9 @@ func isThisMachine(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// nameServer sets the address of [model] from the variable in which the programs of
+// setServerAddress sets the address of [model] from the variable in which the programs of
 // its provider look for one, if nothing else says it.
-func (s *Settings) nameServer(env func(string) string) error {
+func (s *Settings) setServerAddress(env func(string) string) error {
 	if s.Config.Source("model.base_url") != "default" {
 		return nil
 	}

@@ -89,7 +89,7 @@ func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 			m.Flags = c.flags
 			s := m.load()
 			known := new(redact.Redactor)
-			vault := secret.NewVault(secret.NewKeyring(filepath.Join(m.root, "names")), secret.NewFile(secret.FileOptions{Path: filepath.Join(m.root, "sealed"), Key: filepath.Join(m.root, "sealed.key")}), known)
+			vault := secret.NewVault(secret.NewKeyring(filepath.Join(m.root, "names")), secret.NewFile(secret.FileOptions{Path: filepath.Join(m.root, "sealed"), KeyPath: filepath.Join(m.root, "sealed.key")}), known)
 			if strings.Contains(c.user, "key = '") {
 				keep(t, vault, secret.Record{Info: secret.Info{Name: "BOUND", Hosts: []string{"bound.example"}}, Value: secret.NewValue("of-bound")})
 				keep(t, vault, secret.Record{Info: secret.Info{Name: "VAULT"}, Value: secret.NewValue("of-vault")})
@@ -108,7 +108,7 @@ func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 
 func keep(t *testing.T, v *secret.Vault, r secret.Record) {
 	t.Helper()
-	store, _, err := v.Pick(t.Context(), "file")
+	store, _, err := v.ChooseStore(t.Context(), "file")
 	if err == nil {
 		err = v.Set(t.Context(), store, r)
 	}
@@ -146,7 +146,7 @@ func TestWhatAProfileFallsBackOn(t *testing.T) {
 		"[profiles.b]\nprovider = 'xai'\nkey = 'NONE'\n[profiles.c]\nprovider = 'xai'\nmodel = 'grok'\nfallback = ['a']\ncontext_tokens = 7\n[prices.gr]\ninput = 1\noutput = 2\n")
 	m.env["XAI_API_KEY"] = "xai"
 	s := m.load()
-	vault := secret.NewVault(secret.NewKeyring(filepath.Join(m.root, "names")), secret.NewFile(secret.FileOptions{Path: filepath.Join(m.root, "sealed"), Key: filepath.Join(m.root, "sealed.key")}), new(redact.Redactor))
+	vault := secret.NewVault(secret.NewKeyring(filepath.Join(m.root, "names")), secret.NewFile(secret.FileOptions{Path: filepath.Join(m.root, "sealed"), KeyPath: filepath.Join(m.root, "sealed.key")}), new(redact.Redactor))
 	p, err := s.Provider(t.Context(), "", Keys{Env: m.Env, Secrets: vault}, nil)
 	if err != nil {
 		t.Fatal(err)

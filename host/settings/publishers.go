@@ -17,8 +17,8 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 		place policyfile.Place
 		hint  string
 	}{
-		{administrator.Beside("trust.toml"), "nothing is added until an administrator has mended it"},
-		{policyfile.Own(s.Dirs.TrustTOML()), "mend the file, or move it away"},
+		{administrator.Sibling("trust.toml"), "nothing is added until an administrator has mended it"},
+		{policyfile.User(s.Dirs.TrustTOML()), "mend the file, or move it away"},
 	} {
 		data, err := p.place.Bytes()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 
 // publishers reads the user's own trust.toml; nil if there is none.
 func (d Dirs) publishers() ([]byte, error) {
-	data, err := policyfile.Own(d.TrustTOML()).Bytes()
+	data, err := policyfile.User(d.TrustTOML()).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -50,7 +50,7 @@ func (d Dirs) publishers() ([]byte, error) {
 
 // ChangePublishers replaces the user's own trust.toml by what f makes of it.
 func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
-	return locked(d.TrustTOML(), func() error {
+	return withLock(d.TrustTOML(), func() error {
 		data, err := d.publishers()
 		if err == nil {
 			data, err = f(data)

@@ -31,8 +31,8 @@ import (
 
 // Options say where settings come from. Env and Work are needed.
 type Options struct {
-	Env  func(string) string
-	Work string // the workspace: absolute, without symbolic links
+	Env       func(string) string
+	Workspace string // the workspace: absolute, without symbolic links
 	// Flags are set over every file and variable; those without a value are not.
 	Flags []Flag
 	Deny  []string // rules of --deny
@@ -43,8 +43,8 @@ type Options struct {
 	// Warn is told what a person should know, and what to do about it, which can
 	// be empty. Nil: nobody is told.
 	Warn func(text, hint string)
-	// KnownUntrusted: there is no warning of what waits for trust.
-	KnownUntrusted bool
+	// SkipTrustWarning: there is no warning of what waits for trust.
+	SkipTrustWarning bool
 	// Administrator is where the administrator's policy is. Nothing that a user of
 	// the program can set changes it. The zero Place is the system's.
 	Administrator policyfile.Place
@@ -58,13 +58,13 @@ type Flag struct{ Name, Key, Value string }
 
 // Settings are what holds in a run. Copies share what they hold.
 type Settings struct {
-	Config  config.Config
-	Waiting []config.Warning // what the workspace's file is not trusted to set
-	Layers  []policy.Layer
-	Ceiling policy.Ceiling // of all layers
-	Dirs    Dirs
-	Work    string
-	Warn    func(text, hint string) // as in Options
+	Config            config.Config
+	UntrustedWarnings []config.Warning // what the workspace's file is not trusted to set
+	Layers            []policy.Layer
+	Ceiling           policy.Ceiling // of all layers
+	Dirs              Dirs
+	Workspace         string
+	Warn              func(text, hint string) // as in Options
 }
 
 // Error is a mistake in what is set, or why it must not be believed, and what to
@@ -83,19 +83,19 @@ func mistake(hint, format string, args ...any) error {
 // Load reads everything and merges it. Errors of what is set are *Error values;
 // where nothing can be set there is a *NoPlaceError.
 func Load(ctx context.Context, o Options) (*Settings, error) {
-	s := &Settings{Work: o.Work, Warn: o.Warn}
+	s := &Settings{Workspace: o.Workspace, Warn: o.Warn}
 	var err error
 	if s.Dirs, err = FindDirs(o.Env); err != nil {
 		return nil, err
 	}
-	if err := s.Dirs.outside(o.Work, o.AccountHome); err != nil {
+	if err := s.Dirs.checkOutside(o.Workspace, o.AccountHome); err != nil {
 		return nil, err
 	}
 	user, err := orNone(loadOwn(s.Dirs.AgentTOML()))
 	if err != nil {
 		return nil, err
 	}
-	project, err := orNone(config.Load(ProjectFile(o.Work), config.Project))
+	project, err := orNone(config.Load(ProjectFile(o.Workspace), config.Project))
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 			return nil, err
 		}
 	}
-	if err := s.nameServer(o.Env); err != nil {
+	if err := s.setServerAddress(o.Env); err != nil {
 		return nil, err
 	}
 	if err := s.Config.Check(); err != nil {
@@ -157,7 +157,7 @@ func (s *Settings) setFlag(f Flag) error {
 // loadOwn is [config.Load] for the user's file. What it may set, a project's may
 // not, so who could have written it matters.
 func loadOwn(path string) (*config.File, error) {
-	data, err := policyfile.Own(path).Bytes()
+	data, err := policyfile.User(path).Bytes()
 	if err != nil {
 		return nil, err
 	}
@@ -177,12 +177,12 @@ func orNone(f *config.File, err error) (*config.File, error) {
 // merge lays the files and the environment over each other. A person is asked
 // about a project's file that wants more than it may.
 func (s *Settings) merge(ctx context.Context, o Options, user, project *config.File) error {
-	if len(project.Asks()) > 0 {
+	if len(project.TrustRequests()) > 0 {
 		var err error
 		if _, _, err := config.Merge(user, project, o.Env); err != nil { // before anybody is asked
 			return mistake("", "%v", err)
 		}
-		if project.Trusted, err = s.trusts(ctx, o, project); err != nil {
+		if project.Trusted, err = s.ensureTrust(ctx, o, project); err != nil {
 			return err
 		}
 	}
@@ -193,9 +193,9 @@ func (s *Settings) merge(ctx context.Context, o Options, user, project *config.F
 	s.Config = cfg
 	for _, w := range warnings {
 		if w.Untrusted {
-			s.Waiting = append(s.Waiting, w)
+			s.UntrustedWarnings = append(s.UntrustedWarnings, w)
 		}
-		if !w.Untrusted || !o.KnownUntrusted {
+		if !w.Untrusted || !o.SkipTrustWarning {
 			s.warn("", "%s", w)
 		}
 	}
@@ -215,4 +215,4 @@ func ProjectFile(work string) string { return filepath.Join(work, "agent.toml") 
 func ProjectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
 
 // Masked is what no guest sees.
-func (s *Settings) Masked() []string { return append(s.Dirs.masked(), ProjectPolicy(s.Work)) }
+func (s *Settings) Masked() []string { return append(s.Dirs.masked(), ProjectPolicy(s.Workspace)) }

@@ -115,7 +115,7 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 			quoted(mounts), quoted(allow), url))
 
 		opts := Options{
-			Work: path("work"), Env: func(name string) string { return map[string]string{"HOME": path("home")}[name] },
+			Workspace: path("work"), Env: func(name string) string { return map[string]string{"HOME": path("home")}[name] },
 			Administrator: policyfile.Place{Path: path("etc/policy.toml"), Root: path("etc"), Owner: os.Getuid()},
 		}
 		dirs, err := FindDirs(opts.Env)
@@ -162,7 +162,7 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		left := s.Ceiling.Narrows(network.New(rules))
+		left := s.Ceiling.RestrictNetwork(network.New(rules))
 		for _, host := range hosts {
 			ok := left.Decide(host, 443, network.HTTPS).Err() == nil
 			if ok && !(admin.host(host) && user.host(host) && slices.Contains(allow, host)) {

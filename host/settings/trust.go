@@ -12,25 +12,25 @@ import (
 
 // Trust is a person's yes to a project file: to one content at one place.
 type Trust struct {
-	Path   string       `toml:"path" json:"path"`     // absolute
-	SHA256 string       `toml:"sha256" json:"sha256"` // of the content, in hex
-	Added  time.Time    `toml:"added" json:"added"`
-	Asks   []config.Ask `toml:"asks" json:"asks"` // what was shown, so that a change of it can be
+	Path   string                `toml:"path" json:"path"`     // absolute
+	SHA256 string                `toml:"sha256" json:"sha256"` // of the content, in hex
+	Added  time.Time             `toml:"added" json:"added"`
+	Asks   []config.TrustRequest `toml:"asks" json:"asks"` // what was shown, so that a change of it can be
 }
 
 // Covers reports whether the yes was to this content. A program that finds more
 // in it than was shown (a later version may) has to ask again, so what it asks
 // for is compared, too.
 func (t Trust) Covers(f *config.File) bool {
-	return t.SHA256 != "" && t.SHA256 == f.SHA256 && slices.Equal(t.Asks, f.Asks())
+	return t.SHA256 != "" && t.SHA256 == f.SHA256 && slices.Equal(t.Asks, f.TrustRequests())
 }
 
 // Changes says in words what a file asks for that is not what was trusted, a line
 // for each. It is empty if that is the same, and the rest of the file changed.
-func (t Trust) Changes(now []config.Ask) []string {
+func (t Trust) Changes(now []config.TrustRequest) []string {
 	var out []string
-	value := func(asks []config.Ask, key string) (string, bool) {
-		i := slices.IndexFunc(asks, func(a config.Ask) bool { return a.Key == key })
+	value := func(asks []config.TrustRequest, key string) (string, bool) {
+		i := slices.IndexFunc(asks, func(a config.TrustRequest) bool { return a.Key == key })
 		if i < 0 {
 			return "", false
 		}
@@ -57,8 +57,8 @@ func (t Trust) Changes(now []config.Ask) []string {
 	return out
 }
 
-func (d Dirs) trusts() kept[Trust] {
-	return kept[Trust]{
+func (d Dirs) trusts() entryFile[Trust] {
+	return entryFile[Trust]{
 		path: d.trustFile(), table: "trust",
 		check: func(t Trust) bool {
 			sum, err := hex.DecodeString(t.SHA256)
@@ -75,9 +75,9 @@ func (d Dirs) trusts() kept[Trust] {
 // Trusts reads what was trusted, if nobody else could have written it.
 func (d Dirs) Trusts() ([]Trust, error) { return d.trusts().load() }
 
-// Trusted is the trust in the file at a place, or the zero Trust, which covers
+// FindTrust is the trust in the file at a place, or the zero Trust, which covers
 // nothing.
-func (d Dirs) Trusted(place string) (Trust, error) {
+func (d Dirs) FindTrust(place string) (Trust, error) {
 	trusts, err := d.Trusts()
 	if i := slices.IndexFunc(trusts, func(t Trust) bool { return t.Path == place }); i >= 0 {
 		return trusts[i], err
@@ -88,10 +88,10 @@ func (d Dirs) Trusted(place string) (Trust, error) {
 // Trust keeps a yes to a file as it is. What was trusted at the same place
 // before is not any more.
 func (d Dirs) Trust(f *config.File) error {
-	return d.keep(Trust{Path: f.Path, SHA256: f.SHA256, Added: time.Now().UTC().Truncate(time.Second), Asks: f.Asks()})
+	return d.addTrust(Trust{Path: f.Path, SHA256: f.SHA256, Added: time.Now().UTC().Truncate(time.Second), Asks: f.TrustRequests()})
 }
 
-func (d Dirs) keep(t Trust) error {
+func (d Dirs) addTrust(t Trust) error {
 	return d.trusts().change(func(trusts []Trust) []Trust {
 		return append(slices.DeleteFunc(trusts, func(old Trust) bool { return old.Path == t.Path }), t)
 	})
@@ -114,10 +114,10 @@ func FilePlace(name string) (string, error) {
 	return filepath.Join(Resolve(filepath.Dir(abs)), filepath.Base(abs)), nil
 }
 
-// trusts reports whether a person has trusted the workspace's file as it is, or
+// ensureTrust reports whether a person has trusted the workspace's file as it is, or
 // does so now.
-func (s *Settings) trusts(ctx context.Context, o Options, project *config.File) (bool, error) {
-	was, err := s.Dirs.Trusted(project.Path)
+func (s *Settings) ensureTrust(ctx context.Context, o Options, project *config.File) (bool, error) {
+	was, err := s.Dirs.FindTrust(project.Path)
 	if err != nil || was.Covers(project) {
 		return err == nil, err
 	}

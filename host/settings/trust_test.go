@@ -28,7 +28,7 @@ func project(t *testing.T, path, src string) *config.File {
 
 // trustIn is a yes to a file.
 func trustIn(f *config.File) Trust {
-	return Trust{Path: f.Path, SHA256: f.SHA256, Added: added, Asks: f.Asks()}
+	return Trust{Path: f.Path, SHA256: f.SHA256, Added: added, Asks: f.TrustRequests()}
 }
 
 // "Approve once, exploit forever": trust in a folder outlived what was in it.
@@ -71,7 +71,7 @@ func TestChangesAreSaidInWords(t *testing.T) {
 		`mounts was: ["/data"]`, "mounts is no longer asked for",
 		`model.base_url was: "https://a.example"`, `model.base_url is: "https://b.example"`,
 	}
-	if diff := cmp.Diff(want, trust.Changes(now.Asks())); diff != "" {
+	if diff := cmp.Diff(want, trust.Changes(now.TrustRequests())); diff != "" {
 		t.Error(diff)
 	}
 	if got := trust.Changes(trust.Asks); got != nil {
@@ -86,7 +86,7 @@ func TestTrustComesBackAsItWasGiven(t *testing.T) {
 	for i, prompt := range []string{"", "one line", "two\nlines", "\t\x1b[2K\u202e\r", `"""'''\`, "é😀", "[[trust]]\npath = '/evil'"} {
 		f := project(t, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), "system_prompt = "+keys.Format(prompt)+"\nmounts = ['/data:ro']\n")
 		trust := trustIn(f)
-		if err := d.keep(trust); err != nil {
+		if err := d.addTrust(trust); err != nil {
 			t.Fatalf("%q: %v", prompt, err)
 		}
 		want = append(want, trust)
@@ -110,7 +110,7 @@ func TestTrustComesBackAsItWasGiven(t *testing.T) {
 	// At one place one content is trusted.
 	again := want[0]
 	again.SHA256 = strings.Repeat("0", 64)
-	if err := d.keep(again); err != nil {
+	if err := d.addTrust(again); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(append(want[1:], again), must(d.Trusts())); diff != "" {
@@ -157,7 +157,7 @@ func TestTrustThatIsNotUnderstoodIsRefusedAndKept(t *testing.T) {
 			if got, err := d.Trusts(); err == nil || got != nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, %v", got, err)
 			}
-			if err := d.keep(Trust{Path: "/b/agent.toml", SHA256: sum, Added: added}); err == nil {
+			if err := d.addTrust(Trust{Path: "/b/agent.toml", SHA256: sum, Added: added}); err == nil {
 				t.Error("trust was added")
 			}
 			if _, err := d.Distrust("/a/agent.toml"); err == nil {

@@ -10,7 +10,7 @@ import (
 
 // Quote makes one word for a POSIX shell. A text that holds what does not show,
 // or shows as something else, becomes $'...' in plain ASCII, which bash and zsh
-// take; [Posix] tells which it is. No word can hold a NUL: ok is false then.
+// take; [IsPOSIX] tells which it is. No word can hold a NUL: ok is false then.
 func Quote(s string) (word string, ok bool) {
 	switch {
 	case strings.Contains(s, "\x00"):
@@ -18,20 +18,20 @@ func Quote(s string) (word string, ok bool) {
 	case s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "":
 		return s, true
 	case strings.ContainsFunc(s, obscure):
-		return "$'" + Escaped(s) + "'", true
+		return "$'" + EscapeANSIC(s) + "'", true
 	}
-	return "'" + Single(s) + "'", true
+	return "'" + EscapeSingle(s) + "'", true
 }
 
-// Posix reports whether a text that holds words of [Quote] is for any shell.
-func Posix(text string) bool { return !strings.Contains(text, "$'") }
+// IsPOSIX reports whether a text that holds words of [Quote] is for any shell.
+func IsPOSIX(text string) bool { return !strings.Contains(text, "$'") }
 
-// Single is a text between single quotes.
-func Single(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }
+// EscapeSingle is a text between single quotes.
+func EscapeSingle(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }
 
-// Escaped is a text between $' and '. It writes bytes and no characters: what a
+// EscapeANSIC is a text between $' and '. It writes bytes and no characters: what a
 // shell makes of those depends on its locale.
-func Escaped(s string) string {
+func EscapeANSIC(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -21,7 +21,7 @@ func TestAShellReadsWhatWasQuoted(t *testing.T) {
 			t.Errorf("%q has no word", text)
 		}
 		shell := bash
-		if Posix(word) {
+		if IsPOSIX(word) {
 			shell = "sh"
 		}
 		for i := range len(word) {

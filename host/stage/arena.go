@@ -33,8 +33,8 @@ const (
 	errReplaced = syscall.EAGAIN // somebody has put something else in the place
 )
 
-// take returns a slot with unknown content.
-func (a *arena) take() (int64, error) {
+// allocSlot returns a slot with unknown content.
+func (a *arena) allocSlot() (int64, error) {
 	if a.dropped {
 		return 0, os.ErrClosed
 	}
@@ -48,7 +48,7 @@ func (a *arena) take() (int64, error) {
 		return 0, errNoRoom
 	}
 	switch {
-	case a.file == nil && end <= a.memory && a.budget.memory.take(blockBytes):
+	case a.file == nil && end <= a.memory && a.budget.memory.reserve(blockBytes):
 		a.mem = append(a.mem, make([]byte, blockBytes)...)
 	case a.file == nil:
 		if err := a.spill(); err != nil {
@@ -56,7 +56,7 @@ func (a *arena) take() (int64, error) {
 		}
 		fallthrough
 	default:
-		if !a.budget.disk.take(blockBytes) {
+		if !a.budget.disk.reserve(blockBytes) {
 			return 0, errNoRoom
 		}
 	}
@@ -67,7 +67,7 @@ func (a *arena) take() (int64, error) {
 // spill goes on in a file.
 func (a *arena) spill() error {
 	size := int64(len(a.mem))
-	if a.create == nil || !a.budget.disk.take(size) {
+	if a.create == nil || !a.budget.disk.reserve(size) {
 		return errNoRoom
 	}
 	file, err := a.create()
@@ -77,16 +77,16 @@ func (a *arena) spill() error {
 		}
 	}
 	if err != nil {
-		a.budget.disk.take(-size)
+		a.budget.disk.reserve(-size)
 		return err
 	}
-	a.budget.memory.take(-size)
+	a.budget.memory.reserve(-size)
 	a.file, a.mem = file, nil
 	return nil
 }
 
-// give takes a slot back.
-func (a *arena) give(slot int64) {
+// freeSlot takes a slot back.
+func (a *arena) freeSlot(slot int64) {
 	if !a.dropped {
 		a.free = append(a.free, slot)
 	}
@@ -129,10 +129,10 @@ func (a *arena) drop() error {
 	size := int64(len(a.mem))
 	a.mem, a.free = nil, nil
 	if a.file == nil {
-		a.budget.memory.take(-size)
+		a.budget.memory.reserve(-size)
 		return nil
 	}
-	a.budget.disk.take(-a.next * blockBytes)
+	a.budget.disk.reserve(-a.next * blockBytes)
 	err := a.file.Close()
 	a.file = nil
 	return err

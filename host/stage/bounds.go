@@ -27,16 +27,16 @@ const (
 // by one step for many. Tests have fewer.
 var maxCollected = 60_000
 
-// fits reports whether a name can be given to n, or to something new if n is
+// reserveName reports whether a name can be given to n, or to something new if n is
 // nil, and takes what that needs.
-func (tree *Tree) fits(dir *Node, name string, n *Node) error {
+func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	if len(name) > maxName {
 		return syscall.ENAMETOOLONG
 	}
 	levels, long := 1, len(tree.host)+1+len(name)
 	if n != nil {
-		levels += n.tall
-		long += n.long
+		levels += n.levelsBelow
+		long += n.bytesBelow
 	}
 	for ; dir.parent != nil; dir = dir.parent {
 		levels++
@@ -53,7 +53,7 @@ func (tree *Tree) fits(dir *Node, name string, n *Node) error {
 		return nil
 	}
 	s := tree.set
-	if s.treeBytes+cost > maxTreeBytes || !s.budget.memory.take(cost) {
+	if s.treeBytes+cost > maxTreeBytes || !s.budget.memory.reserve(cost) {
 		return errNoRoom
 	}
 	s.treeBytes += cost
@@ -63,16 +63,16 @@ func (tree *Tree) fits(dir *Node, name string, n *Node) error {
 	return nil
 }
 
-// reach notes what is below a directory at most: how many levels, and how long
+// updateBelow notes what is below a directory at most: how many levels, and how long
 // a name. It may be less by now, which costs a call that makes deep trees and
 // removes them again a few levels.
-func (n *Node) reach(child *Node) {
+func (n *Node) updateBelow(child *Node) {
 	for up := n; up != nil; child, up = up, up.parent {
-		tall, long := child.tall+1, child.long+1+len(child.name)
-		if up.tall >= tall && up.long >= long {
+		tall, long := child.levelsBelow+1, child.bytesBelow+1+len(child.name)
+		if up.levelsBelow >= tall && up.bytesBelow >= long {
 			return
 		}
-		up.tall, up.long = max(up.tall, tall), max(up.long, long)
+		up.levelsBelow, up.bytesBelow = max(up.levelsBelow, tall), max(up.bytesBelow, long)
 	}
 }
 
@@ -99,8 +99,8 @@ type pool struct {
 	used  atomic.Int64
 }
 
-// take takes n, or nothing. A negative n gives back.
-func (p *pool) take(n int64) bool {
+// reserve takes n, or nothing. A negative n gives back.
+func (p *pool) reserve(n int64) bool {
 	for {
 		have := p.used.Load()
 		if n > p.limit-have {

@@ -66,7 +66,7 @@ func TestTheNamesOfChangesAreBounded(t *testing.T) {
 	if err := s.Commit(t.Context()); !errors.Is(err, errTooMuch) {
 		t.Error(err)
 	}
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestAChangeSetIsBounded(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAChangeSetIsBounded(t *testing.T) {
 		}
 		g, s := w.open(nil)
 		change(g)
-		s.before = func(op, path string) error { return fmt.Errorf("it was begun: %s %s", op, path) }
+		s.stepHook = func(op, path string) error { return fmt.Errorf("it was begun: %s %s", op, path) }
 		if changes, err := s.Changes(t.Context()); !errors.Is(err, errTooMuch) {
 			t.Errorf("%s: %d changes, %v", name, len(changes), err)
 		}

@@ -20,17 +20,17 @@ import (
 
 // change is a [tool.Change] with its nodes.
 type change struct {
-	kind tool.ChangeKind
-	tree *Tree
-	n    *Node // as it is afterwards; nil if gone
-	was  *Node // what the host has in that place, or had where n comes from
+	kind     tool.ChangeKind
+	tree     *Tree
+	n        *Node // as it is afterwards; nil if gone
+	original *Node // what the host has in that place, or had where n comes from
 
 	path  string // in the tree: of n, or of was if that is gone
 	depth int    // of path
 }
 
-// setOf is changes in no order.
-func setOf(all []change) map[change]bool {
+// changeSet is changes in no order.
+func changeSet(all []change) map[change]bool {
 	out := make(map[change]bool, len(all))
 	for _, c := range all {
 		out[c] = true
@@ -52,7 +52,7 @@ var errTooMuch = errors.New("these are too many changes for one call; divide the
 
 func (s *lister) add(c change) error {
 	s.pathBytes += len(c.path)
-	if c.n != nil && c.n.data != nil && c.remade() {
+	if c.n != nil && c.n.data != nil && c.isNewOnHost() {
 		s.newBytes += c.n.data.size
 	}
 	switch {
@@ -68,14 +68,14 @@ func (s *lister) add(c change) error {
 	return nil
 }
 
-// gone adds what the host has and what is not there any more.
-func (s *lister) gone(kind tool.ChangeKind, tree *Tree, was *Node) error {
-	return s.add(change{kind: kind, tree: tree, was: was, path: was.origin.path()})
+// addRemoved adds what the host has and what is not there any more.
+func (s *lister) addRemoved(kind tool.ChangeKind, tree *Tree, was *Node) error {
+	return s.add(change{kind: kind, tree: tree, original: was, path: was.origin.path()})
 }
 
-// tree finds the changes of a tree, in no particular order except that a
+// addTree finds the changes of a tree, in no particular order except that a
 // directory comes before what is in it.
-func (s *lister) tree(tree *Tree) error {
+func (s *lister) addTree(tree *Tree) error {
 	replaced := map[*Node]bool{}
 	var visit func(dir *Node, prefix string) error
 	visit = func(dir *Node, prefix string) error {
@@ -84,7 +84,7 @@ func (s *lister) tree(tree *Tree) error {
 				return err
 			}
 			path := prefix + n.name
-			was := dir.away[n.name]
+			was := dir.displaced[n.name]
 			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
 				was = nil
 			}
@@ -101,11 +101,11 @@ func (s *lister) tree(tree *Tree) error {
 			switch {
 			case kind == "":
 			case was == nil && n.origin != nil:
-				err = s.add(change{kind: kind, tree: tree, n: n, was: n, path: path})
+				err = s.add(change{kind: kind, tree: tree, n: n, original: n, path: path})
 			default:
-				err = s.add(change{kind: kind, tree: tree, n: n, was: was, path: path})
+				err = s.add(change{kind: kind, tree: tree, n: n, original: was, path: path})
 				if err == nil && n.origin != nil {
-					err = s.gone(tool.Removed, tree, n)
+					err = s.addRemoved(tool.Removed, tree, n)
 				}
 			}
 			if err == nil && len(n.children) > 0 {
@@ -118,14 +118,14 @@ func (s *lister) tree(tree *Tree) error {
 		return nil
 	}
 	if tree.top.times.given() {
-		if err := s.add(change{kind: tool.Times, tree: tree, n: tree.top, was: tree.top, path: "."}); err != nil {
+		if err := s.add(change{kind: tool.TimesChanged, tree: tree, n: tree.top, original: tree.top, path: "."}); err != nil {
 			return err
 		}
 	}
 	if err := visit(tree.top, ""); err != nil {
 		return err
 	}
-	for n := range tree.away {
+	for n := range tree.displaced {
 		kind := tool.Removed
 		switch {
 		case !n.gone || replaced[n]:
@@ -133,7 +133,7 @@ func (s *lister) tree(tree *Tree) error {
 		case n.origin.info.IsDir():
 			kind = tool.DirectoryRemoved
 		}
-		if err := s.gone(kind, tree, n); err != nil {
+		if err := s.addRemoved(kind, tree, n); err != nil {
 			return err
 		}
 	}
@@ -145,19 +145,19 @@ func (s *lister) tree(tree *Tree) error {
 func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
-		equal, err := same(s.ctx, tree.before(was), tree.after(n))
+		equal, err := sameContent(s.ctx, tree.hostVersion(was), tree.stagedVersion(n))
 		switch {
 		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
 		case n.times.given():
-			return tool.Times, nil
+			return tool.TimesChanged, nil
 		}
 		return "", nil
 	case n.origin == nil && n.mode.IsDir():
 		return tool.DirectoryCreated, nil
 	case n.origin == nil:
 		return tool.Created, nil
-	case !n.home():
+	case !n.atOrigin():
 		return tool.Renamed, nil
 	}
 	if n.data != nil {
@@ -166,18 +166,18 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 		}
 	}
 	if n.upper != nil {
-		if n.upper.twin != nil {
+		if n.upper.hardLink != nil {
 			return tool.Modified, nil // it is one file with another now
 		}
-		if equal, err := same(s.ctx, tree.before(n), tree.after(n)); err != nil || !equal {
+		if equal, err := sameContent(s.ctx, tree.hostVersion(n), tree.stagedVersion(n)); err != nil || !equal {
 			return tool.Modified, err
 		}
 	}
-	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
+	if n.modeSet && n.mode.Perm() != n.origin.info.Mode().Perm() {
 		return tool.ModeChanged, nil // or it was away and came back with a mode
 	}
 	if n.times.given() {
-		return tool.Times, nil
+		return tool.TimesChanged, nil
 	}
 	return "", nil
 }
@@ -192,14 +192,14 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	if s.Ended() {
 		return nil, nil
 	}
-	if s.failed != nil {
-		return nil, s.failed
+	if s.failure != nil {
+		return nil, s.failure
 	}
 	all, err := s.changes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
-	s.told = setOf(all)
+	s.lastListed = changeSet(all)
 	heads := map[string]bool{}
 	for _, c := range all {
 		if c.n != nil && c.tree.layer != nil && strings.HasSuffix(c.path, "HEAD") {
@@ -212,14 +212,14 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 		if c.tree.layer != nil { // a guest has been refused
 			shown.InRepository = inRepository(heads, shown.Path, c.n != nil && c.n.mode.Type() == fs.ModeSymlink)
 		}
-		if c.was != nil {
-			shown.Before = c.tree.before(c.was)
+		if c.original != nil {
+			shown.Before = c.tree.hostVersion(c.original)
 		}
 		if c.n != nil {
-			shown.After = c.after()
+			shown.After = c.afterVersion()
 		}
 		if c.kind == tool.Renamed {
-			shown.From = c.tree.hostPath(c.was.origin.path())
+			shown.From = c.tree.hostPath(c.original.origin.path())
 		}
 		out = append(out, shown)
 	}
@@ -233,7 +233,7 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 // something: of one that is there, or that has one of these heads. moves says that
 // what is below its name comes with it.
 func inRepository(heads map[string]bool, path string, moves bool) bool {
-	return slices.ContainsFunc(paths.Repository(paths.Guest(path), moves), func(dir string) bool {
+	return slices.ContainsFunc(paths.PossibleRepositories(paths.Guest(path), moves), func(dir string) bool {
 		head := filepath.Join(dir, "HEAD")
 		if heads[head] {
 			return true
@@ -243,26 +243,26 @@ func inRepository(heads map[string]bool, path string, moves bool) bool {
 	})
 }
 
-// after is what a commit makes.
-func (c *change) after() *tool.Version {
-	v := c.tree.after(c.n)
-	if c.remade() || c.n.chmod {
+// afterVersion is what a commit makes.
+func (c *change) afterVersion() *tool.Version {
+	v := c.tree.stagedVersion(c.n)
+	if c.isNewOnHost() || c.n.modeSet {
 		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}
-	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.attributes()) {
+	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.onlyAttributes()) {
 		mtim := time.Unix(0, t.mtim)
 		v.ModTime = &mtim
 	}
 	return v
 }
 
-// remade reports whether the node comes on the host as something new. One that
+// isNewOnHost reports whether the node comes on the host as something new. One that
 // was written with what it had does not.
-func (c *change) remade() bool { return c.n.fresh() && !c.attributes() }
+func (c *change) isNewOnHost() bool { return c.n.fresh() && !c.onlyAttributes() }
 
-// attributes reports whether nothing else changes of what the host has.
-func (c *change) attributes() bool {
-	return (c.kind == tool.Times || c.kind == tool.ModeChanged) && c.n == c.was
+// onlyAttributes reports whether nothing else changes of what the host has.
+func (c *change) onlyAttributes() bool {
+	return (c.kind == tool.TimesChanged || c.kind == tool.ModeChanged) && c.n == c.original
 }
 
 func (s *Set) changes(ctx context.Context) ([]change, error) {
@@ -271,7 +271,7 @@ func (s *Set) changes(ctx context.Context) ([]change, error) {
 		all.most = maxCollected
 	}
 	for _, tree := range s.trees {
-		switch err := all.tree(tree); {
+		switch err := all.addTree(tree); {
 		case err == nil:
 		case ctx.Err() != nil || errors.Is(err, errTooMuch):
 			return nil, err

@@ -19,10 +19,10 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Now is the clock that stamps files: what is changed from now on has no earlier
+// FileClockNow is the clock that stamps files: what is changed from now on has no earlier
 // time of change. It waits until that is later than what this process has changed
-// itself, see [Wrote].
-func Now() time.Time {
+// itself, see [NoteWrite].
+func FileClockNow() time.Time {
 	for {
 		var ts unix.Timespec
 		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts)
@@ -36,20 +36,20 @@ func Now() time.Time {
 // lastWrite is when this process last told of a change of its own.
 var lastWrite atomic.Int64
 
-// Wrote tells [Now] that this process has changed files that a command may find,
+// NoteWrite tells [FileClockNow] that this process has changed files that a command may find,
 // as the end of a commit does. Some file systems stamp by a finer clock, with which
 // the coarse one catches up after some milliseconds.
-func Wrote() { lastWrite.Store(time.Now().UnixNano()) }
+func NoteWrite() { lastWrite.Store(time.Now().UnixNano()) }
 
-// near reports whether names can be exchanged between two directories. The kernel
+// canRenameBetween reports whether names can be exchanged between two directories. The kernel
 // compares what is mounted there before it looks for the names.
-func near(a, b string) bool {
+func canRenameBetween(a, b string) bool {
 	const none = "/.stockade-none"
 	return unix.Renameat2(unix.AT_FDCWD, a+none, unix.AT_FDCWD, b+none, unix.RENAME_NOREPLACE) == unix.ENOENT
 }
 
-// likeHost gives a directory the mode of another and, where we are root, its owner.
-func likeHost(dir string, other os.FileInfo) error {
+// copyOwnerAndMode gives a directory the mode of another and, where we are root, its owner.
+func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	if os.Geteuid() == 0 {
 		st := other.Sys().(*syscall.Stat_t)
 		if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
@@ -65,14 +65,14 @@ func sameOwner(a, b os.FileInfo) bool {
 	return x.Uid == y.Uid && x.Gid == y.Gid
 }
 
-// mine reports whether a file belongs to us, and we are not root.
-func mine(fi os.FileInfo) bool {
+// ownedByNonRoot reports whether a file belongs to us, and we are not root.
+func ownedByNonRoot(fi os.FileInfo) bool {
 	uid := os.Geteuid()
 	return uid != 0 && fi.Sys().(*syscall.Stat_t).Uid == uint32(uid)
 }
 
 // Collect makes changes of the set of what an overlay has written to a layer since
-// a time that [Now] has told: the set must be new. Nothing may have the overlay
+// a time that [FileClockNow] has told: the set must be new. Nothing may have the overlay
 // mounted any more. What the host had changed in the meantime of the same files is
 // [policy.ErrChanged]. The set has the layer then, whatever is returned.
 //
@@ -92,8 +92,8 @@ func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error 
 		return err
 	}
 	tree.layer = layer
-	if st, err := os.Lstat(layer.Upper); err == nil && locked(st) {
-		if err := os.Chmod(layer.Upper, st.Mode().Perm()|ownRights); err != nil {
+	if st, err := os.Lstat(layer.Upper); err == nil && lacksOwnerRights(st) {
+		if err := os.Chmod(layer.Upper, st.Mode().Perm()|ownerRights); err != nil {
 			return fmt.Errorf("stage: %w", err)
 		}
 	}
@@ -101,9 +101,9 @@ func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error 
 	if err != nil {
 		return fmt.Errorf("stage: open %s: %w", layer.Upper, err)
 	}
-	c := &collector{ctx: ctx, tree: tree, layer: layer, since: since.UnixNano(), cur: tree.Cursor(), twins: map[uint64]*Node{}}
+	c := &collector{ctx: ctx, tree: tree, layer: layer, since: since.UnixNano(), cur: tree.Cursor(), byInode: map[uint64]*Node{}}
 	defer c.cur.Close()
-	if err := c.directory(tree.top, top, "", false); err != nil {
+	if err := c.collectDir(tree.top, top, "", false); err != nil {
 		return fmt.Errorf("stage %s: %w", layer.Host, err)
 	}
 	return nil
@@ -111,14 +111,14 @@ func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error 
 
 // collector is one run of [Set.Collect].
 type collector struct {
-	ctx   context.Context
-	tree  *Tree
-	layer *Layer
-	since int64
-	cur   *Cursor
-	twins map[uint64]*Node // files that have several names, by inode
-	names int
-	depth int
+	ctx     context.Context
+	tree    *Tree
+	layer   *Layer
+	since   int64
+	cur     *Cursor
+	byInode map[uint64]*Node // files that have several names, by inode
+	names   int
+	depth   int
 }
 
 // clash is of what somebody else has changed while the command ran.
@@ -126,37 +126,37 @@ func (c *collector) clash(rel, how string) error {
 	return fmt.Errorf("%s: %w: %s", c.tree.hostPath(rel), policy.ErrChanged, how)
 }
 
-// old refuses what was changed since the command began.
-func (c *collector) old(n *Node, live os.FileInfo) error {
+// refuseChanged refuses what was changed since the command began.
+func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
 	if beneath.StatOf(live).Ctim >= c.since {
 		return c.clash(n.Path(), "while the command ran")
 	}
 	return nil
 }
 
-// found is an entry of a directory of the upper layer, with what is below it.
-type found struct {
+// upperEntry is an entry of a directory of the upper layer, with what is below it.
+type upperEntry struct {
 	name string
 	st   unix.Stat_t
 	n    *Node // what the host has there, nil if nothing
 	live os.FileInfo
 }
 
-// directory takes over what a directory of the upper layer has, and closes it.
-func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error {
+// collectDir takes over what a directory of the upper layer has, and closes it.
+func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error {
 	f := os.NewFile(uintptr(fd), rel)
 	defer f.Close()
 	if c.depth++; c.depth > maxDepth {
 		return unix.ENAMETOOLONG
 	}
 	defer func() { c.depth-- }()
-	var dirs []found
+	var dirs []upperEntry
 	kept := map[string]bool{}
 	for {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
-			e := found{name: name}
-			if err := c.look(dir, fd, &e); err != nil {
+			e := upperEntry{name: name}
+			if err := c.lookUp(dir, fd, &e); err != nil {
 				return err
 			}
 			if opaque {
@@ -166,7 +166,7 @@ func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error 
 				dirs = append(dirs, e) // the cursor stays in this one until then
 				continue
 			}
-			if err := c.file(dir, fd, path.Join(rel, name), e); err != nil {
+			if err := c.collectFile(dir, fd, path.Join(rel, name), e); err != nil {
 				return err
 			}
 		}
@@ -178,12 +178,12 @@ func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error 
 		}
 	}
 	if opaque && dir.origin != nil {
-		if err := c.hidden(dir, kept); err != nil {
+		if err := c.removeHidden(dir, kept); err != nil {
 			return err
 		}
 	}
 	for _, e := range dirs {
-		if err := c.subdirectory(dir, fd, path.Join(rel, e.name), e, opaque); err != nil {
+		if err := c.collectSubdir(dir, fd, path.Join(rel, e.name), e, opaque); err != nil {
 			return err
 		}
 	}
@@ -197,8 +197,8 @@ func (c *collector) count() error {
 	return c.ctx.Err()
 }
 
-// look finds out what an entry is, and what the host has of that name.
-func (c *collector) look(dir *Node, fd int, e *found) (err error) {
+// lookUp finds out what an entry is, and what the host has of that name.
+func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	if err := c.count(); err != nil {
 		return err
 	}
@@ -212,8 +212,8 @@ func (c *collector) look(dir *Node, fd int, e *found) (err error) {
 	return err
 }
 
-// file takes over what is no directory.
-func (c *collector) file(dir *Node, fd int, rel string, e found) error {
+// collectFile takes over what is no directory.
+func (c *collector) collectFile(dir *Node, fd int, rel string, e upperEntry) error {
 	st := &e.st
 	kind := st.Mode & unix.S_IFMT
 	u := &upper{layer: c.layer, rel: rel, times: stamps{atim: st.Atim.Nano(), mtim: st.Mtim.Nano(), setAtim: true, setMtim: true}}
@@ -221,7 +221,7 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 	switch kind {
 	case unix.S_IFCHR:
 		if st.Rdev == 0 {
-			return c.removed(e.n, e.live)
+			return c.collectRemoved(e.n, e.live)
 		}
 		fallthrough
 	default:
@@ -239,7 +239,7 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 				return err
 			}
 			if was == target {
-				return c.sameLink(e.n, e.live, u)
+				return c.collectSameLink(e.n, e.live, u)
 			}
 		}
 	case unix.S_IFREG:
@@ -247,22 +247,22 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 			return c.leaveOut(fd, e)
 		}
 		u.size = st.Size
-		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
+		if err := c.grantAccess(fd, e.name, st, u, 0o400); err != nil {
 			return err
 		}
-		if err := c.attributes(dir, fd, rel, &e, 0o400); err != nil {
+		if err := c.restoreAttributes(dir, fd, rel, &e, 0o400); err != nil {
 			return err
 		}
 		mode = fs.FileMode(st.Mode & 0o777)
 		if e.n != nil && e.n.mode.IsRegular() {
-			return c.written(e.n, e.live, mode, u, st)
+			return c.collectModified(e.n, e.live, mode, u, st)
 		}
 	}
-	if err := c.removed(e.n, e.live); err != nil {
+	if err := c.collectRemoved(e.n, e.live); err != nil {
 		return err
 	}
 	if e.n == nil {
-		if err := c.vanished(dir, fd, e.name, rel); err != nil {
+		if err := c.refuseVanished(dir, fd, e.name, rel); err != nil {
 			return err
 		}
 	}
@@ -270,75 +270,75 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 	if err != nil || kind != unix.S_IFREG {
 		return err
 	}
-	c.pair(n, st)
+	c.noteHardLink(n, st)
 	if dir.origin == nil { // it comes with that
 		return stripXattrs(fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name))
 	}
 	return nil
 }
 
-// pair notes that a file has several names.
-func (c *collector) pair(n *Node, st *unix.Stat_t) {
+// noteHardLink notes that a file has several names.
+func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 	if st.Nlink < 2 {
 		return
 	}
-	if other := c.twins[st.Ino]; other != nil {
-		n.upper.twin, other.upper.twin = other, n
+	if other := c.byInode[st.Ino]; other != nil {
+		n.upper.hardLink, other.upper.hardLink = other, n
 	}
-	c.twins[st.Ino] = n
+	c.byInode[st.Ino] = n
 }
 
-// access lets us look into something, and takes away its set-id bits.
-func (c *collector) access(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
+// grantAccess lets us look into something, and takes away its set-id bits.
+func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
 	want := st.Mode & 0o777
-	u.access = want&need != need
+	u.tempMode = want&need != need
 	if want |= need; want == st.Mode&0o7777 {
 		return nil
 	}
 	return unix.Fchmodat(fd, name, want, 0)
 }
 
-// written is of a file that the host has, too. Whether it differs is looked at
+// collectModified is of a file that the host has, too. Whether it differs is looked at
 // by [Set.Changes].
-func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *upper, st *unix.Stat_t) error {
-	if err := c.old(n, live); err != nil {
+func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode, u *upper, st *unix.Stat_t) error {
+	if err := c.refuseChanged(n, live); err != nil {
 		return err
 	}
-	n.hold()
+	n.pin()
 	n.origin.info = live
-	n.upper, n.mode, n.chmod = u, mode, mode != live.Mode().Perm()
+	n.upper, n.mode, n.modeSet = u, mode, mode != live.Mode().Perm()
 	if u.times.mtim != beneath.StatOf(live).Mtim {
 		n.times = &u.times
 	}
-	c.pair(n, st)
+	c.noteHardLink(n, st)
 	return nil
 }
 
-// sameLink is of a symbolic link that leads where that of the host does.
-func (c *collector) sameLink(n *Node, live os.FileInfo, u *upper) error {
+// collectSameLink is of a symbolic link that leads where that of the host does.
+func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
 	if u.times.mtim == beneath.StatOf(live).Mtim {
 		return nil
 	}
-	if err := c.old(n, live); err != nil {
+	if err := c.refuseChanged(n, live); err != nil {
 		return err
 	}
-	n.hold()
+	n.pin()
 	n.origin.info, n.times = live, &u.times
 	return nil
 }
 
-// removed is of what the host has and what is not there any more.
-func (c *collector) removed(n *Node, live os.FileInfo) error {
+// collectRemoved is of what the host has and what is not there any more.
+func (c *collector) collectRemoved(n *Node, live os.FileInfo) error {
 	if n == nil {
 		return nil
 	}
-	if err := c.old(n, live); err != nil {
+	if err := c.refuseChanged(n, live); err != nil {
 		return err
 	}
-	n.hold()
+	n.pin()
 	n.origin.info = live
 	if n.mode.IsDir() {
-		if err := c.hidden(n, nil); err != nil {
+		if err := c.removeHidden(n, nil); err != nil {
 			return err
 		}
 	}
@@ -346,8 +346,8 @@ func (c *collector) removed(n *Node, live os.FileInfo) error {
 	return nil
 }
 
-// hidden is of a directory of which only some names are there any more.
-func (c *collector) hidden(dir *Node, kept map[string]bool) error {
+// removeHidden is of a directory of which only some names are there any more.
+func (c *collector) removeHidden(dir *Node, kept map[string]bool) error {
 	if c.depth++; c.depth > maxDepth {
 		return unix.ENAMETOOLONG
 	}
@@ -357,7 +357,7 @@ func (c *collector) hidden(dir *Node, kept map[string]bool) error {
 		return err
 	}
 	defer list.Close()
-	var dirs []found
+	var dirs []upperEntry
 	for {
 		names, err := list.Readdirnames(1024)
 		for _, name := range names {
@@ -374,9 +374,9 @@ func (c *collector) hidden(dir *Node, kept map[string]bool) error {
 			case err != nil:
 				return err
 			case n.mode.IsDir():
-				dirs = append(dirs, found{n: n, live: live})
+				dirs = append(dirs, upperEntry{n: n, live: live})
 			default:
-				if err := c.removed(n, live); err != nil {
+				if err := c.collectRemoved(n, live); err != nil {
 					return err
 				}
 			}
@@ -389,27 +389,27 @@ func (c *collector) hidden(dir *Node, kept map[string]bool) error {
 		}
 	}
 	for _, e := range dirs {
-		if err := c.removed(e.n, e.live); err != nil {
+		if err := c.collectRemoved(e.n, e.live); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// subdirectory takes over a directory with what is in it. hidden says that nothing
+// collectSubdir takes over a directory with what is in it. hidden says that nothing
 // shows of the one that the host has.
-func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden bool) error {
+func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, hidden bool) error {
 	merged := e.n != nil && e.n.mode.IsDir()
 	if !merged {
-		if err := c.removed(e.n, e.live); err != nil {
+		if err := c.collectRemoved(e.n, e.live); err != nil {
 			return err
 		}
 	}
 	u := &upper{layer: c.layer, rel: rel}
-	if err := c.access(fd, e.name, &e.st, u, 0o700); err != nil {
+	if err := c.grantAccess(fd, e.name, &e.st, u, 0o700); err != nil {
 		return err
 	}
-	if err := c.attributes(dir, fd, rel, &e, 0o700); err != nil {
+	if err := c.restoreAttributes(dir, fd, rel, &e, 0o700); err != nil {
 		return err
 	}
 	sub, err := unix.Openat(fd, e.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -420,10 +420,10 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 	perm := fs.FileMode(e.st.Mode & 0o777)
 	n := e.n
 	if merged {
-		n.hold()
+		n.pin()
 		n.origin.info = e.live
 		if perm != e.live.Mode().Perm() {
-			n.mode, n.chmod = n.mode&^fs.ModePerm|perm, true
+			n.mode, n.modeSet = n.mode&^fs.ModePerm|perm, true
 		}
 		// That something was done in it has changed its time, too; an older one was set.
 		if mtim := e.st.Mtim.Nano(); mtim < c.since && mtim != beneath.StatOf(e.live).Mtim {
@@ -438,29 +438,29 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 			return err
 		}
 	}
-	return c.directory(n, sub, rel, opaque && merged)
+	return c.collectDir(n, sub, rel, opaque && merged)
 }
 
 // create puts a node where the host has nothing.
 func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (*Node, error) {
-	if err := c.tree.fits(dir, name, nil); err != nil {
+	if err := c.tree.reserveName(dir, name, nil); err != nil {
 		return nil, err
 	}
-	c.tree.made++
-	n := &Node{mode: mode, own: mode, serial: c.tree.made, cost: int64(nodeBytes + len(name)), upper: u}
-	dir.hold()
+	c.tree.lastSerial++
+	n := &Node{mode: mode, createMode: mode, serial: c.tree.lastSerial, cost: int64(nodeBytes + len(name)), upper: u}
+	dir.pin()
 	dir.attach(name, n)
-	n.keep = true
+	n.pinned = true
 	return n, nil
 }
 
-// vanished refuses a file that was copied from one that the host has removed
+// refuseVanished refuses a file that was copied from one that the host has removed
 // since.
-func (c *collector) vanished(dir *Node, fd int, name, rel string) error {
+func (c *collector) refuseVanished(dir *Node, fd int, name, rel string) error {
 	if dir.origin == nil {
 		return nil
 	}
-	live, err := c.cur.Look(dir)
+	live, err := c.cur.StatOrigin(dir)
 	if err != nil || beneath.StatOf(live).Ctim < c.since {
 		return err
 	}
@@ -479,9 +479,9 @@ func readlink(dir int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// settle makes what is in the upper layer of a node ready to be renamed to the
+// prepareForRename makes what is in the upper layer of a node ready to be renamed to the
 // host, and waits for the disk.
-func (u *upper) settle(wait bool) error {
+func (u *upper) prepareForRename(wait bool) error {
 	fd, err := unix.Open(u.path(), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP && u.target != "" {
 		return nil

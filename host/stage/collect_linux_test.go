@@ -41,8 +41,8 @@ func newOverlay(w *world) *overlay {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	Wrote() // what the host has was made just now
-	return &overlay{w, l, area, Now()}
+	NoteWrite() // what the host has was made just now
+	return &overlay{w, l, area, FileClockNow()}
 }
 
 // at is the name of something in the upper directory, with those above it, which
@@ -91,7 +91,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 		t.Fatal(err)
 	}
 	o := newOverlay(w)
-	o.near = o.near && !far
+	o.canRename = o.canRename && !far
 	o.write("f.txt", "overwritten")
 	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // of what was copied
 	o.write("new", "new")
@@ -148,7 +148,7 @@ func modesOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	}
 	chmod(w.Path("ws"), "ro/ro", 0o500, "ro", 0o500, "rogone/ro", 0o500, "rogone", 0o555, "by/way", 0o100, "by", 0o100, "dark", 0, "darker", 0o200, "times", 0, "opens", 0)
 	o := newOverlay(w)
-	o.near = o.near && !far
+	o.canRename = o.canRename && !far
 	o.write("shut/x", "overwritten")
 	o.write("shut/new", "new")
 	o.whiteout("shut/gone")
@@ -193,7 +193,7 @@ func TestModesThatKeepTheirOwnerOut(t *testing.T) {
 		read()
 		// One that has failed leaves everything to be looked at as before.
 		errTest := errors.New("disk full")
-		s.before = func(op, _ string) error {
+		s.stepHook = func(op, _ string) error {
 			if op == "note the mode of" {
 				return errTest
 			}
@@ -203,7 +203,7 @@ func TestModesThatKeepTheirOwnerOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		read()
-		s.before = nil
+		s.stepHook = nil
 		if err := s.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestModesThatKeepTheirOwnerOut(t *testing.T) {
 func TestWhatAnOverlayHasChanged(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		o, s := everythingOnTop(t, far)
-		before := o.Settled()
+		before := o.StateButDirTimes()
 		changes, err := s.Changes(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestWhatAnOverlayHasChanged(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("changes (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff(before, o.Settled()); diff != "" {
+		if diff := cmp.Diff(before, o.StateButDirTimes()); diff != "" {
 			t.Errorf("to look has changed something:\n%s", diff)
 		}
 		if err := s.Commit(t.Context()); err != nil {
@@ -313,8 +313,8 @@ func wholeEverywhere(t *testing.T, onTop func(*testing.T, bool) (*overlay, *Set)
 		errTest := errors.New("disk full")
 		for fail, failed := 0, true; failed; fail++ {
 			o, s := onTop(t, far)
-			before, n := o.Settled(), 0
-			s.before = func(op, path string) error {
+			before, n := o.StateButDirTimes(), 0
+			s.stepHook = func(op, path string) error {
 				if n++; op != "tidy up" && n == fail+1 {
 					return errTest
 				}
@@ -332,7 +332,7 @@ func wholeEverywhere(t *testing.T, onTop func(*testing.T, bool) (*overlay, *Set)
 			if !errors.Is(err, errTest) || left == nil || len(left.Left) > 0 {
 				t.Fatalf("step %d: %v", fail, err)
 			}
-			if diff := cmp.Diff(before, o.Settled()); diff != "" {
+			if diff := cmp.Diff(before, o.StateButDirTimes()); diff != "" {
 				t.Fatalf("step %d, %s: (-before +after):\n%s", fail, left.Op, diff)
 			}
 		}
@@ -423,7 +423,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 				} else {
 					c.host(o.world)
 				}
-				before := o.Settled()
+				before := o.StateButDirTimes()
 				err := s.Commit(context.Background())
 				switch {
 				case c.harmless && err != nil:
@@ -432,7 +432,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 				case !errors.Is(err, policy.ErrChanged):
 					t.Errorf("the commit says %v", err)
 				default:
-					if diff := cmp.Diff(before, o.Settled()); diff != "" {
+					if diff := cmp.Diff(before, o.StateButDirTimes()); diff != "" {
 						t.Errorf("it has changed something (-before +after):\n%s", diff)
 					}
 				}
@@ -456,7 +456,7 @@ func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
 	} {
 		for _, far := range []bool{false, true} {
 			o, s := everythingOnTop(t, far)
-			s.before = func(op, path string) error {
+			s.stepHook = func(op, path string) error {
 				if op == c.op && path == o.Path("ws/"+c.at) {
 					if op == "check" {
 						o.Rename("ws/od", "ws/was")
@@ -557,7 +557,7 @@ func TestForgedLayers(t *testing.T) {
 			w.File("ws/od/x", "content of od/x")
 			w.File("ws/od/y", "content of od/y")
 			o := newOverlay(w)
-			o.near = o.near && !far
+			o.canRename = o.canRename && !far
 			outside := w.Outside()
 			maps.DeleteFunc(outside, func(name, _ string) bool { return strings.HasPrefix(name, "stages") })
 			c.forge(o)

@@ -7,17 +7,17 @@ import (
 	"os"
 )
 
-// Wrote has nobody to tell here.
-func Wrote() {}
+// NoteWrite has nobody to tell here.
+func NoteWrite() {}
 
-func near(string, string) bool { return false }
+func canRenameBetween(string, string) bool { return false }
 
 func sameOwner(a, b os.FileInfo) bool { return false }
 
-func mine(os.FileInfo) bool { return false }
+func ownedByNonRoot(os.FileInfo) bool { return false }
 
-func likeHost(dir string, other os.FileInfo) error { return os.Chmod(dir, other.Mode().Perm()) }
+func copyOwnerAndMode(dir string, other os.FileInfo) error { return os.Chmod(dir, other.Mode().Perm()) }
 
-func (u *upper) settle(bool) error { return errors.ErrUnsupported }
+func (u *upper) prepareForRename(bool) error { return errors.ErrUnsupported }
 
 func (l *Layer) sync() error { return errors.ErrUnsupported }

@@ -53,40 +53,40 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	case s.Ended():
 		return ErrDropped
 	}
-	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moved: map[*Node]spot{}, cursors: map[*Tree]*Cursor{}, journal: journal{set: s}}
+	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, sources: map[*Node]location{}, movedTo: map[*Node]location{}, cursors: map[*Tree]*Cursor{}, journal: journal{set: s}}
 	defer c.close()
 	err = c.run()
 	_ = c.journal.end() // not where it panics
 	if err != nil {
 		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
-			Wrote()
+			NoteWrite()
 			_ = s.drop()
 		}
 		return err
 	}
 	s.done = true
-	Wrote()
+	NoteWrite()
 	_ = s.drop() // nothing in it is needed any more
 	return nil
 }
 
 // commit is one attempt.
 type commit struct {
-	ctx  context.Context
-	s    *Set
-	all  []change
-	dirs map[*Node]*handle // directories, of the host and prepared
-	held map[*Node]spot    // what was prepared or moved aside
+	ctx     context.Context
+	s       *Set
+	all     []change
+	dirs    map[*Node]*handle  // directories, of the host and prepared
+	sources map[*Node]location // what was prepared or moved aside
 
-	op, path string         // what is being done, for the error
-	undo     []*step        // what was done, in order
-	made     []*step        // what was prepared
-	gone     []loss         // what is to be removed in the end
-	moved    map[*Node]spot // where directories are that are not where they were
-	closings []closing      // the deepest first
-	journal  journal
-	cursors  map[*Tree]*Cursor
+	op, path      string             // what is being done, for the error
+	doneSteps     []*step            // what was done, in order
+	preparedSteps []*step            // what was prepared
+	removals      []removal          // what is to be removed in the end
+	movedTo       map[*Node]location // where directories are that are not where they were
+	finalModes    []finalMode        // the deepest first
+	journal       journal
+	cursors       map[*Tree]*Cursor
 }
 
 func (c *commit) close() {
@@ -101,30 +101,30 @@ func (c *commit) close() {
 // begin says what is done next. It is where tests let things go wrong.
 func (c *commit) begin(op, path string) error {
 	c.op, c.path = op, path
-	if c.s.before != nil {
-		return c.s.before(op, path)
+	if c.s.stepHook != nil {
+		return c.s.stepHook(op, path)
 	}
 	return nil
 }
 
 // beginAt is begin with a node, and says where that is.
-func (c *commit) beginAt(op string, tree *Tree, n *Node) (spot, error) {
+func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
-		return spot{}, err
+		return location{}, err
 	}
 	h, err := c.dir(tree, n.parent)
-	return spot{h, n.name}, err
+	return location{h, n.name}, err
 }
 
 func (c *commit) run() error {
-	if c.s.failed != nil {
-		return c.s.failed
+	if c.s.failure != nil {
+		return c.s.failure
 	}
 	var err error
 	if c.all, err = c.s.changes(c.ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	if c.s.told != nil && !maps.Equal(c.s.told, setOf(c.all)) {
+	if c.s.lastListed != nil && !maps.Equal(c.s.lastListed, changeSet(c.all)) {
 		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {
@@ -132,15 +132,15 @@ func (c *commit) run() error {
 	}
 	for _, phase := range []func() error{c.unlock, c.prepare, c.verify, c.apply, c.recheck, c.noteModes} {
 		if err := phase(); err != nil {
-			return c.failed(err)
+			return c.rollBack(err)
 		}
 	}
-	if err := c.journal.write(line{Done: true}); err != nil {
-		return c.failed(err)
+	if err := c.journal.write(journalLine{Done: true}); err != nil {
+		return c.rollBack(err)
 	}
 	return c.tidy()
 }
 
-func (c *commit) changed(path, how string) error {
+func (c *commit) changedError(path, how string) error {
 	return fmt.Errorf("commit: %s: %w: %s", path, policy.ErrChanged, how)
 }

@@ -103,11 +103,11 @@ func TestACommitIsRefused(t *testing.T) {
 			if !errors.Is(err, policy.ErrChanged) {
 				t.Errorf("commit: %v", err)
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 			if err := s.Drop(); err != nil {
 				t.Error(err)
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 		})
 	}
 }
@@ -117,14 +117,14 @@ func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)
 	g.write("ws/f.txt", "INSIDE")
-	if got := w.Shown(s.Changes(t.Context())); len(got) != 1 {
+	if got := w.FormatChanges(s.Changes(t.Context())); len(got) != 1 {
 		t.Errorf("the changes are %q", got)
 	}
 	w.File("ws/f.txt", "INSIDE")
 	if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
 		t.Errorf("commit: %v", err)
 	}
-	if got := w.Shown(s.Changes(t.Context())); len(got) != 0 {
+	if got := w.FormatChanges(s.Changes(t.Context())); len(got) != 0 {
 		t.Errorf("the changes are %q now", got)
 	}
 	if err := s.Commit(t.Context()); err != nil {
@@ -175,10 +175,10 @@ func failEverywhere(t *testing.T, inSteps bool) {
 		w := newFull(t)
 		g, s := w.open(nil)
 		everything(g)
-		before := w.Settled()
+		before := w.StateButDirTimes()
 		n := 0
-		s.inSteps = inSteps
-		s.before = func(op, path string) error {
+		s.noExchange = inSteps
+		s.stepHook = func(op, path string) error {
 			if op == "tidy up" { // from there on there is no way back
 				return nil
 			}
@@ -202,10 +202,10 @@ func failEverywhere(t *testing.T, inSteps bool) {
 		if !errors.Is(err, errTest) || !errors.As(err, &failed) || len(failed.Left) > 0 {
 			t.Fatalf("step %d: %v", fail, err)
 		}
-		if diff := cmp.Diff(before, w.Settled()); diff != "" {
+		if diff := cmp.Diff(before, w.StateButDirTimes()); diff != "" {
 			t.Fatalf("step %d, %s: the host was changed (-before +after):\n%s", fail, failed.Op, diff)
 		}
-		s.before = nil
+		s.stepHook = nil
 		if fail%7 == 0 {
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatalf("commit after %d: %v", fail, err)
@@ -239,7 +239,7 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 			everything(g)
 			outside := w.Outside()
 			n := 0
-			s.before = func(string, string) error {
+			s.stepHook = func(string, string) error {
 				if n++; n == at+1 {
 					tc.host(w)
 				}
@@ -271,10 +271,10 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 		w := newFull(t)
 		g, s := w.open(nil)
 		everything(g)
-		before := w.Settled()
+		before := w.StateButDirTimes()
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
-		s.before = func(now, _ string) error {
+		s.stepHook = func(now, _ string) error {
 			if now == op {
 				cancel()
 			}
@@ -284,7 +284,7 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 			return nil
 		}
 		err := s.Commit(ctx)
-		same := cmp.Equal(before, w.Settled())
+		same := cmp.Equal(before, w.StateButDirTimes())
 		switch {
 		case steps == 0:
 			t.Errorf("%s: there is no such step", op)

@@ -7,14 +7,14 @@ import (
 
 // content is a staged file: blocks that were changed, over an original.
 type content struct {
-	a      *arena
-	size   int64
-	below  int64           // so many bytes of the original still count; zero without one
-	blocks map[int64]int64 // the number of a block in the file: its slot
+	a         *arena
+	size      int64
+	baseBytes int64           // so many bytes of the original still count; zero without one
+	blocks    map[int64]int64 // the number of a block in the file: its slot
 }
 
 func newContent(a *arena, size int64) *content {
-	return &content{a: a, size: size, below: size, blocks: map[int64]int64{}}
+	return &content{a: a, size: size, baseBytes: size, blocks: map[int64]int64{}}
 }
 
 // run is how many bytes from off on lie in one piece, n at most, and in which
@@ -50,7 +50,7 @@ func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 			if err := c.a.read(piece, slot, off%blockBytes); err != nil {
 				return done, err
 			}
-		} else if err := c.original(base, piece, off); err != nil {
+		} else if err := c.readBase(base, piece, off); err != nil {
 			return done, err
 		}
 		done += int(n)
@@ -59,9 +59,9 @@ func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, err
 }
 
-// original reads what was not changed.
-func (c *content) original(base io.ReaderAt, p []byte, off int64) error {
-	have := int(min(max(c.below-off, 0), int64(len(p))))
+// readBase reads what was not changed.
+func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
+	have := int(min(max(c.baseBytes-off, 0), int64(len(p))))
 	clear(p[have:])
 	if have == 0 {
 		return nil
@@ -118,18 +118,18 @@ func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	if _, ok := c.blocks[b]; ok {
 		return nil
 	}
-	slot, err := c.a.take()
+	slot, err := c.a.allocSlot()
 	if err != nil {
 		return err
 	}
 	if start := b * blockBytes; from > start || to < start+blockBytes {
 		var block [blockBytes]byte
-		err := c.original(base, block[:], start)
+		err := c.readBase(base, block[:], start)
 		if err == nil {
 			err = c.a.write(block[:], slot, 0)
 		}
 		if err != nil {
-			c.a.give(slot)
+			c.a.freeSlot(slot)
 			return err
 		}
 	}
@@ -152,12 +152,12 @@ func (c *content) truncate(size int64) error {
 		} else {
 			for b, slot := range c.blocks {
 				if b >= whole {
-					c.a.give(slot)
+					c.a.freeSlot(slot)
 					delete(c.blocks, b)
 				}
 			}
 		}
-		c.below = min(c.below, size)
+		c.baseBytes = min(c.baseBytes, size)
 	}
 	c.size = size
 	return nil
@@ -166,18 +166,18 @@ func (c *content) truncate(size int64) error {
 // free gives back every block.
 func (c *content) free() {
 	for _, slot := range c.blocks {
-		c.a.give(slot)
+		c.a.freeSlot(slot)
 	}
 	clear(c.blocks)
 }
 
-// over is content together with the original that it lies over.
-type over struct {
+// contentReader is content together with the original that it lies over.
+type contentReader struct {
 	c    *content
 	base *os.File // nil without one
 }
 
-func (o over) ReadAt(p []byte, off int64) (int, error) {
+func (o contentReader) ReadAt(p []byte, off int64) (int, error) {
 	if o.c == nil {
 		return o.base.ReadAt(p, off)
 	}

@@ -20,16 +20,16 @@ func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 			return err
 		}
 		defer from.Close()
-		return beneath.CopyStart(c.ctx, to, from, n.upper.size)
+		return beneath.CopyPrefix(c.ctx, to, from, n.upper.size)
 	}
-	r, err := tree.after(n).Open()
+	r, err := tree.stagedVersion(n).Open()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	base := r.(*versionReader).base
-	if keep := min(n.data.below, n.data.size); base != nil && keep > 0 {
-		if err := beneath.CopyStart(c.ctx, to, base, keep); err != nil {
+	if keep := min(n.data.baseBytes, n.data.size); base != nil && keep > 0 {
+		if err := beneath.CopyPrefix(c.ctx, to, base, keep); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,7 @@ func TestACommitHasFewFilesOpen(t *testing.T) {
 		g.write(fmt.Sprint("ws/", i, "/x"), "x")
 	}
 	before, most := open(), 0
-	s.before = func(string, string) error { most = max(most, open()-before); return nil }
+	s.stepHook = func(string, string) error { most = max(most, open()-before); return nil }
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

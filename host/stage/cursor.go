@@ -32,9 +32,9 @@ func (c *Cursor) set(n *Node, r beneath.Root) {
 	c.at, c.root = n, r
 }
 
-// to opens the directory of the host that a node was made from. Each one on the
+// moveTo opens the directory of the host that a node was made from. Each one on the
 // way must be what it was.
-func (c *Cursor) to(dir *Node) error {
+func (c *Cursor) moveTo(dir *Node) error {
 	switch {
 	case c.at == dir:
 		return nil
@@ -42,7 +42,7 @@ func (c *Cursor) to(dir *Node) error {
 		c.Close()
 		return nil
 	}
-	if err := c.to(dir.origin.dir); err != nil {
+	if err := c.moveTo(dir.origin.dir); err != nil {
 		return err
 	}
 	root, fi, err := beneath.OpenDir(c.root, dir.origin.name)
@@ -66,17 +66,17 @@ func (c *Cursor) to(dir *Node) error {
 // origin now. Nothing is [fs.ErrNotExist].
 func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	n, known := dir.children[name]
-	if !known && (dir.origin == nil || dir.away[name] != nil) {
+	if !known && (dir.origin == nil || dir.displaced[name] != nil) {
 		return nil, nil, syscall.ENOENT
 	}
 	if known && n.origin == nil {
 		return n, nil, nil
 	}
-	if known && !n.home() {
-		fi, err := c.Look(n)
+	if known && !n.atOrigin() {
+		fi, err := c.StatOrigin(n)
 		return n, fi, err
 	}
-	switch err := c.to(dir); {
+	switch err := c.moveTo(dir); {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, errReplaced // the directory is gone, and not the name in it
@@ -86,31 +86,31 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	fi, err := c.root.Lstat(name)
 	switch {
 	case err == nil && known && beneath.SameFile(fi, n.origin.info):
-		if !n.keep {
+		if !n.pinned {
 			n.origin.info, n.mode = fi, fi.Mode()
 		}
 		return n, fi, nil
-	case known && (n.dirty() || n.keep && n.mode.IsDir() || n.opens > 0 && n.write):
+	case known && (n.dirty() || n.pinned && n.mode.IsDir() || n.opens > 0 && n.openedToWrite):
 		return n, n.origin.info, nil // the host has something else there, and the commit will tell
 	case err != nil:
 		return nil, nil, err
 	}
-	n = &Node{parent: dir, name: name, mode: fi.Mode(), origin: &origin{dir: dir, name: name, info: fi}, stale: known && n.lost()}
+	n = &Node{parent: dir, name: name, mode: fi.Mode(), origin: &origin{dir: dir, name: name, info: fi}, stale: known && n.wasRead()}
 	if fi.IsDir() || known {
 		dir.attach(name, n)
 	}
 	return n, fi, nil
 }
 
-// Look asks the host about the origin of a node.
-func (c *Cursor) Look(n *Node) (os.FileInfo, error) {
+// StatOrigin asks the host about the origin of a node.
+func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	switch {
 	case n.origin == nil:
 		return nil, nil
 	case n == c.tree.top:
 		return c.tree.root.Stat(".")
 	}
-	if err := c.to(n.origin.dir); err != nil {
+	if err := c.moveTo(n.origin.dir); err != nil {
 		return nil, err
 	}
 	fi, err := c.root.Lstat(n.origin.name)
@@ -127,7 +127,7 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 	if dir == nil {
 		dir = c.tree.top
 	}
-	if err := c.to(dir); err != nil {
+	if err := c.moveTo(dir); err != nil {
 		return nil, nil, err
 	}
 	file, err := c.root.OpenFile(name, os.O_RDONLY|beneath.Nonblock, 0)
@@ -139,7 +139,7 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 		err = errReplaced
 	}
 	if err == nil {
-		err = c.root.AdmitFile(file, fi)
+		err = c.root.RefuseKernelFile(file, fi)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -150,7 +150,7 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 
 // Readlink reads a symbolic link, which is always the host's.
 func (c *Cursor) Readlink(n *Node) (string, error) {
-	if err := c.to(n.origin.dir); err != nil {
+	if err := c.moveTo(n.origin.dir); err != nil {
 		return "", err
 	}
 	fi, err := c.root.Lstat(n.origin.name)
@@ -165,7 +165,7 @@ func (c *Cursor) Readlink(n *Node) (string, error) {
 
 // list opens a directory of the host to be listed.
 func (c *Cursor) list(n *Node) (*os.File, os.FileInfo, error) {
-	if err := c.to(n); err != nil {
+	if err := c.moveTo(n); err != nil {
 		return nil, nil, err
 	}
 	dir, err := c.root.Open(".")

@@ -9,8 +9,8 @@ import (
 )
 
 // leaveOut removes a file from the upper layer, so that it is not kept.
-func (c *collector) leaveOut(fd int, e found) error {
-	if err := c.removed(e.n, e.live); err != nil {
+func (c *collector) leaveOut(fd int, e upperEntry) error {
+	if err := c.collectRemoved(e.n, e.live); err != nil {
 		return err
 	}
 	return unix.Unlinkat(fd, e.name, 0)

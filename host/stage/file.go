@@ -33,13 +33,13 @@ func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 		if f.base, info.Live, err = tree.openOrigin(n, change, access != os.O_RDONLY || flag&os.O_TRUNC != 0); err != nil {
 			return nil, Info{}, err
 		}
-		if !n.keep {
+		if !n.pinned {
 			n.origin.info = info.Live
 		}
 	}
-	n.hold()
-	n.read = n.read || access != os.O_WRONLY
-	n.write = n.write || access != os.O_RDONLY
+	n.pin()
+	n.openedToRead = n.openedToRead || access != os.O_WRONLY
+	n.openedToWrite = n.openedToWrite || access != os.O_RDONLY
 	n.opens++
 	if flag&os.O_TRUNC != 0 && info.Size() > 0 {
 		if err := f.Truncate(0); err != nil {
@@ -61,10 +61,10 @@ func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo
 		return nil, nil, err
 	}
 	if change {
-		err = beneath.OneName(file, fi)
+		err = beneath.RefuseHardLinks(file, fi)
 	}
 	if err == nil && write {
-		err = beneath.MayWrite(cur.root, n.origin.name)
+		err = beneath.CheckWritable(cur.root, n.origin.name)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -96,17 +96,17 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if f.ended() {
 		return 0, os.ErrClosed
 	}
-	return over{f.n.data, f.base}.ReadAt(p, off)
+	return contentReader{f.n.data, f.base}.ReadAt(p, off)
 }
 
-// change is called before the content changes.
-func (f *File) change() error {
+// beginChange is called before the content changes.
+func (f *File) beginChange() error {
 	live, err := f.live()
 	if err != nil {
 		return err
 	}
 	if f.n.data == nil {
-		if f.n.seen, err = f.n.digest(f.base, live); err != nil {
+		if f.n.oldDigest, err = f.n.digest(f.base, live); err != nil {
 			return err
 		}
 		f.n.data = newContent(f.tree.set.arena, live.Size())
@@ -117,7 +117,7 @@ func (f *File) change() error {
 
 // WriteAt implements [io.WriterAt].
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.change(); err != nil {
+	if err := f.beginChange(); err != nil {
 		return 0, err
 	}
 	return f.n.data.writeAt(f.base, p, off)
@@ -125,7 +125,7 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 
 // Truncate changes the size.
 func (f *File) Truncate(size int64) error {
-	if err := f.change(); err != nil {
+	if err := f.beginChange(); err != nil {
 		return err
 	}
 	return f.n.data.truncate(size)
@@ -134,7 +134,7 @@ func (f *File) Truncate(size int64) error {
 // SetTimes sets the times, see [Tree.SetTimes]. info is what Stat has said.
 func (f *File) SetTimes(info Info, atim, mtim int64) error {
 	if f.base != nil {
-		if err := beneath.OneName(f.base, info.Live); err != nil {
+		if err := beneath.RefuseHardLinks(f.base, info.Live); err != nil {
 			return err
 		}
 	}

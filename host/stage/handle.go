@@ -20,39 +20,39 @@ type handle struct {
 	root beneath.Root // nil if it was closed
 	path string
 	// Of one that was prepared: where, and what it is.
-	up   spot
+	up   location
 	info os.FileInfo
 }
 
-// spot is a name in a directory.
-type spot struct {
+// location is a name in a directory.
+type location struct {
 	dir  *handle
 	name string
 }
 
-func (p spot) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
+func (p location) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
 
 // lstat is what has the name now.
-func (p spot) lstat() (os.FileInfo, error) {
+func (p location) lstat() (os.FileInfo, error) {
 	return p.dir.root.Lstat(p.name)
 }
 
-// now is the name that a directory has now.
-func (h *handle) now() string {
+// currentPath is the name that a directory has now.
+func (h *handle) currentPath() string {
 	if h.node == nil {
 		return h.path
 	}
-	return h.c.now(h.tree, h.node)
+	return h.c.currentPath(h.tree, h.node)
 }
 
-func (c *commit) now(tree *Tree, n *Node) string {
-	if at, ok := c.moved[n]; ok {
-		return filepath.Join(at.dir.now(), at.name)
+func (c *commit) currentPath(tree *Tree, n *Node) string {
+	if at, ok := c.movedTo[n]; ok {
+		return filepath.Join(at.dir.currentPath(), at.name)
 	}
 	if n.origin.dir == nil {
 		return tree.host
 	}
-	return filepath.Join(c.now(tree, n.origin.dir), n.origin.name)
+	return filepath.Join(c.currentPath(tree, n.origin.dir), n.origin.name)
 }
 
 func (h *handle) close() {
@@ -73,9 +73,9 @@ func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 		return nil, nil, err
 	}
 	defer done()
-	if h.node.upper != nil || h.node.chmod {
+	if h.node.upper != nil || h.node.modeSet {
 		// It may have a mode with which nothing in it can be removed.
-		if err := markOf(h.info, false).chmod(spot{&handle{root: up}, h.up.name}, ownRights); err != nil {
+		if err := identityOf(h.info, false).chmod(location{&handle{root: up}, h.up.name}, ownerRights); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 		return nil, nil, err
 	}
 	if !beneath.SameFile(fi, h.info) {
-		return nil, nil, errors.Join(errAnother, r.Close())
+		return nil, nil, errors.Join(errNameReused, r.Close())
 	}
 	return r, func() { _ = r.Close() }, nil
 }
@@ -94,15 +94,15 @@ func (h *handle) sync() error {
 	if runtime.GOOS == "windows" {
 		return nil // there is no such thing
 	}
-	err := h.with((*os.File).Sync)
+	err := h.withFile((*os.File).Sync)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil // there is no way to, in one that may not be listed
 	}
 	return err
 }
 
-// with calls do with the directory itself.
-func (h *handle) with(do func(*os.File) error) error {
+// withFile calls do with the directory itself.
+func (h *handle) withFile(do func(*os.File) error) error {
 	file, err := h.root.Open(".")
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	cur := tree.Cursor()
 	cur.strict = true
 	defer cur.Close()
-	if err := cur.to(n); err != nil {
-		return nil, c.changed(path, reason(err))
+	if err := cur.moveTo(n); err != nil {
+		return nil, c.changedError(path, reason(err))
 	}
 	root, err := cur.root.OpenRoot(".")
 	if err != nil {

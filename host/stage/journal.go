@@ -28,21 +28,21 @@ type journal struct {
 	file *os.File
 }
 
-// line is a step as it is written.
-type line struct {
-	Done     bool        `json:"done,omitempty"`
-	Back     int         `json:"back,omitempty"` // which step was put back, counted from 1
-	Op       operation   `json:"op,omitempty"`
-	FromDir  rawName     `json:"from_dir,omitempty"`
-	From     rawName     `json:"from,omitempty"`
-	ToDir    rawName     `json:"to_dir,omitempty"`
-	To       rawName     `json:"to,omitempty"`
-	Comes    mark        `json:"comes"`
-	Goes     mark        `json:"goes"`
-	Mode     fs.FileMode `json:"mode,omitempty"`
-	Accessed int64       `json:"accessed,omitempty"`
-	Modified int64       `json:"modified,omitempty"`
-	Lost     bool        `json:"lost,omitempty"`
+// journalLine is a step as it is written.
+type journalLine struct {
+	Done         bool        `json:"done,omitempty"`
+	Back         int         `json:"back,omitempty"` // which step was put back, counted from 1
+	Op           operation   `json:"op,omitempty"`
+	FromDir      rawName     `json:"from_dir,omitempty"`
+	From         rawName     `json:"from,omitempty"`
+	ToDir        rawName     `json:"to_dir,omitempty"`
+	To           rawName     `json:"to,omitempty"`
+	ToIdentity   identity    `json:"comes"`
+	FromIdentity identity    `json:"goes"`
+	Mode         fs.FileMode `json:"mode,omitempty"`
+	Accessed     int64       `json:"accessed,omitempty"`
+	Modified     int64       `json:"modified,omitempty"`
+	RemoveAtEnd  bool        `json:"lost,omitempty"`
 }
 
 // rawName is a name that need not be text. In a line it is written as in Go's
@@ -64,14 +64,14 @@ func (n *rawName) UnmarshalText(text []byte) error {
 
 // note says what is about to be done.
 func (j *journal) note(s *step) error {
-	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: rawName(s.to.dir.now()), To: rawName(s.to.name)}
+	l := journalLine{Op: s.op, ToIdentity: s.toIdentity, FromIdentity: s.fromIdentity, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, RemoveAtEnd: s.removeAtEnd, ToDir: rawName(s.to.dir.currentPath()), To: rawName(s.to.name)}
 	if s.from.dir != nil {
-		l.FromDir, l.From = rawName(s.from.dir.now()), rawName(s.from.name)
+		l.FromDir, l.From = rawName(s.from.dir.currentPath()), rawName(s.from.name)
 	}
 	return j.write(l)
 }
 
-func (j *journal) write(l line) error {
+func (j *journal) write(l journalLine) error {
 	if j.set.root == nil {
 		return nil // in memory only
 	}
@@ -113,7 +113,7 @@ func finish(name string, before func() error) (left []string, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	var all []line
+	var all []journalLine
 	over := map[int]bool{} // what was put back before
 	size := int64(0)
 	for lines := bufio.NewReader(file); ; {
@@ -126,7 +126,7 @@ func finish(name string, before func() error) (left []string, err error) {
 			break
 		}
 		size += int64(len(text))
-		var l line
+		var l journalLine
 		if err == nil {
 			err = json.Unmarshal(text, &l)
 		}
@@ -173,54 +173,54 @@ func finish(name string, before func() error) (left []string, err error) {
 
 // finish puts back a step, unless it was not done or was put back already. If the
 // commit is done it removes what was replaced.
-func (l line) finish(done bool) error {
-	s := &step{op: l.Op, comes: l.Comes, goes: l.Goes, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, lost: l.Lost}
+func (l journalLine) finish(done bool) error {
+	s := &step{op: l.Op, toIdentity: l.ToIdentity, fromIdentity: l.FromIdentity, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, removeAtEnd: l.RemoveAtEnd}
 	var err error
-	if s.to, err = openSpot(string(l.ToDir), string(l.To)); err == nil {
+	if s.to, err = openLocation(string(l.ToDir), string(l.To)); err == nil {
 		defer s.to.dir.close()
 	}
 	if err == nil && l.FromDir != "" {
-		if s.from, err = openSpot(string(l.FromDir), string(l.From)); err == nil {
+		if s.from, err = openLocation(string(l.FromDir), string(l.From)); err == nil {
 			defer s.from.dir.close()
 		}
 	}
-	moves := s.op == renamed || s.op == exchanged
+	moves := s.op == opRename || s.op == opExchange
 	switch {
-	case err != nil && (done || s.op == made):
+	case err != nil && (done || s.op == opMake):
 		// With its directory it is gone.
 	case err != nil:
 		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(string(l.FromDir), string(l.From)), filepath.Join(string(l.ToDir), string(l.To)), err)
-	case done && s.lost:
-		at, m := s.to, s.comes
-		if s.op == exchanged {
-			at, m = s.from, s.goes
+	case done && s.removeAtEnd:
+		at, m := s.to, s.toIdentity
+		if s.op == opExchange {
+			at, m = s.from, s.fromIdentity
 		}
-		err := m.at(at)
+		err := m.checkAt(at)
 		if err == nil {
-			err = removeBelow(at)
+			err = removeTree(at)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", at, err)
 		}
-	case done && s.op == closed:
-		if err := s.comes.chmod(s.to, s.mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	case done && s.op == opFinalMode:
+		if err := s.toIdentity.chmod(s.to, s.mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("give its mode to %s: %w", s.to, err)
 		}
-	case done, moves && s.comes.at(s.from) == nil:
+	case done, moves && s.toIdentity.checkAt(s.from) == nil:
 	default:
-		if err := s.back(); err != nil {
+		if err := s.undo(); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
 	return nil
 }
 
-// openSpot opens a directory by a name in which there are no links.
-func openSpot(dir, name string) (spot, error) {
-	at := spot{&handle{path: dir}, name}
+// openLocation opens a directory by a name in which there are no links.
+func openLocation(dir, name string) (location, error) {
+	at := location{&handle{path: dir}, name}
 	real, err := filepath.EvalSymlinks(dir)
 	if err == nil && real != dir {
-		err = errAnother
+		err = errNameReused
 	}
 	if err == nil {
 		at.dir.root, _, err = beneath.Open(dir)

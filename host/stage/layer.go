@@ -15,10 +15,10 @@ type Layer struct {
 	Host        string // absolute, without links
 	Upper, Work string
 
-	area *Area
-	dir  string      // that has both
-	as   os.FileInfo // what Host was like when the layer was made
-	near bool        // what is in Upper can be renamed to Host
+	area      *Area
+	dir       string      // that has both
+	hostInfo  os.FileInfo // what Host was like when the layer was made
+	canRename bool        // what is in Upper can be renamed to Host
 
 	upper, trash *handle // of a commit
 }
@@ -38,14 +38,14 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Layer{Host: host, Upper: filepath.Join(dir, upperName), Work: filepath.Join(dir, "work"), area: a, dir: dir, as: st, near: near(dir, host)}
+	l := &Layer{Host: host, Upper: filepath.Join(dir, upperName), Work: filepath.Join(dir, "work"), area: a, dir: dir, hostInfo: st, canRename: canRenameBetween(dir, host)}
 	for _, name := range []string{l.Upper, l.Work, filepath.Join(dir, trashName)} {
 		if err == nil {
 			err = os.Mkdir(name, 0o700)
 		}
 	}
 	if err == nil {
-		err = likeHost(l.Upper, st)
+		err = copyOwnerAndMode(l.Upper, st)
 	}
 	if err != nil {
 		l.Drop()
@@ -58,7 +58,7 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 // layer was made, with the mode that it had.
 func (l *Layer) Current() bool {
 	st, err := os.Stat(l.Host)
-	return err == nil && st.Mode() == l.as.Mode() && sameOwner(st, l.as)
+	return err == nil && st.Mode() == l.hostInfo.Mode() && sameOwner(st, l.hostInfo)
 }
 
 // The names in the directory of a layer.
@@ -75,15 +75,15 @@ func (l *Layer) Drop() {
 
 // upper is what an overlay has of a node.
 type upper struct {
-	layer  *Layer
-	rel    string // in Upper
-	size   int64  // of a regular file
-	target string // of a symbolic link
-	twin   *Node  // of a file, another that it is, too
-	// access says that we could not have looked into it, and that it has a mode
+	layer    *Layer
+	rel      string // in Upper
+	size     int64  // of a regular file
+	target   string // of a symbolic link
+	hardLink *Node  // of a file, another that it is, too
+	// tempMode says that we could not have looked into it, and that it has a mode
 	// with which we can. Its own is that of the node.
-	access bool
-	times  stamps
+	tempMode bool
+	times    stamps
 }
 
 // path is where it is.
@@ -122,7 +122,7 @@ func (l *Layer) close() {
 // trash is where what is removed from a tree goes; nil if it stays beside until
 // the end of the commit.
 func (c *commit) trash(tree *Tree) *handle {
-	if l := tree.layer; l != nil && l.near && l.open() == nil {
+	if l := tree.layer; l != nil && l.canRename && l.open() == nil {
 		return l.trash
 	}
 	return nil

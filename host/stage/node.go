@@ -21,28 +21,28 @@ type Node struct {
 	mode   fs.FileMode
 	origin *origin // nil if it was made here
 	gone   bool    // removed, or replaced by another
-	keep   bool    // the host's changes make no other node of it
+	pinned bool    // the host's changes make no other node of it
 
 	// Of a directory: what is known to be in it, and what the host has in it
 	// and is not here any longer, by the name that the host has for it.
-	children, away map[string]*Node
+	children, displaced map[string]*Node
 
-	tall, long int   // levels and bytes of names that are below it at most
-	cost       int64 // what it takes of maxTreeBytes
+	levelsBelow, bytesBelow int   // levels and bytes of names that are below it at most
+	cost                    int64 // what it takes of maxTreeBytes
 
 	data  *content // of a file; nil is what the host has
 	upper *upper   // what an overlay has of it; nil if it was not changed there
 	opens int      // handles of a file
 
-	own    fs.FileMode // what it was made with, if it was made here
-	serial uint64      // of what was made here
-	times  *stamps     // nil is what the host has
-	chmod  bool        // mode was taken over from a file that this one replaced
-	like   os.FileInfo // and the owner, unless nil
-	stale  bool        // another was read that the host had here before
-	read   bool        // it was opened to be read
-	write  bool        // it was opened to be written
-	seen   *digest     // the content when it was first changed; nil if that was not looked at
+	createMode    fs.FileMode // what it was made with, if it was made here
+	serial        uint64      // of what was made here
+	times         *stamps     // nil is what the host has
+	modeSet       bool        // mode was taken over from a file that this one replaced
+	ownerFrom     os.FileInfo // and the owner, unless nil
+	stale         bool        // another was read that the host had here before
+	openedToRead  bool        // it was opened to be read
+	openedToWrite bool        // it was opened to be written
+	oldDigest     *digest     // the content when it was first changed; nil if that was not looked at
 }
 
 // origin is where the host has something. It does not change when the node is
@@ -52,7 +52,7 @@ type origin struct {
 	name string
 	info os.FileInfo // as it was when it was first opened or changed
 
-	undone bool // a commit has touched it, and put it back
+	rolledBack bool // a commit has touched it, and put it back
 }
 
 // stamps are the times of a node, in nanoseconds.
@@ -146,7 +146,7 @@ func (n *Node) Same(other *Node) bool {
 func (n *Node) Added() iter.Seq2[string, *Node] {
 	return func(yield func(string, *Node) bool) {
 		for name, c := range n.children {
-			if !c.home() && !yield(name, c) {
+			if !c.atOrigin() && !yield(name, c) {
 				return
 			}
 		}
@@ -159,8 +159,8 @@ func (n *Node) Shows(name string) (other *Node, _ bool) {
 	c := n.children[name]
 	switch {
 	case c == nil:
-		return nil, n.away[name] == nil
-	case c.home():
+		return nil, n.displaced[name] == nil
+	case c.atOrigin():
 		return nil, true
 	}
 	return c, true
@@ -170,33 +170,33 @@ func (n *Node) Shows(name string) (other *Node, _ bool) {
 // where there is nothing now.
 func (n *Node) vanished(name string) bool {
 	c := n.children[name]
-	return c != nil && c.lost()
+	return c != nil && c.wasRead()
 }
 
-// home reports whether the node is where the host has it.
-func (n *Node) home() bool {
+// atOrigin reports whether the node is where the host has it.
+func (n *Node) atOrigin() bool {
 	o := n.origin
 	return o != nil && !n.gone && n.parent == o.dir && n.name == o.name
 }
 
 // dirty reports whether the node itself differs from what the host has there.
 func (n *Node) dirty() bool {
-	return n.origin == nil || n.data != nil || n.times != nil || n.chmod || !n.home()
+	return n.origin == nil || n.data != nil || n.times != nil || n.modeSet || !n.atOrigin()
 }
 
-// hold keeps the node and all above it.
-func (n *Node) hold() {
-	for ; n != nil && !n.keep; n = n.parent {
-		n.keep = true
+// pin keeps the node and all above it.
+func (n *Node) pin() {
+	for ; n != nil && !n.pinned; n = n.parent {
+		n.pinned = true
 		if n.parent != nil {
 			n.parent.attach(n.name, n)
 		}
 	}
 }
 
-// lost reports whether what was read from a node that is not there any more may
+// wasRead reports whether what was read from a node that is not there any more may
 // be written.
-func (n *Node) lost() bool { return n.stale || n.keep && n.read && n.mode.IsRegular() }
+func (n *Node) wasRead() bool { return n.stale || n.pinned && n.openedToRead && n.mode.IsRegular() }
 
 // attach puts a node under a name.
 func (n *Node) attach(name string, child *Node) {
@@ -205,7 +205,7 @@ func (n *Node) attach(name string, child *Node) {
 	}
 	child.parent, child.name = n, name
 	n.children[name] = child
-	n.reach(child)
+	n.updateBelow(child)
 }
 
 // within reports whether n is dir or below it.
@@ -258,7 +258,7 @@ func (n *Node) stamp(live os.FileInfo) *stamps {
 // another. The mode belongs to that place: by way of it, a guest could make
 // anything a program, or take a secret to where everybody reads.
 func (n *Node) restoreMode() {
-	n.mode, n.like, n.chmod = n.own, nil, false
+	n.mode, n.ownerFrom, n.modeSet = n.createMode, nil, false
 	if n.origin != nil {
 		n.mode = n.origin.info.Mode()
 	}

@@ -22,18 +22,18 @@ func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper
 // prepare writes everything that is new beside the place where it belongs.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
-		if ch.n == nil || !ch.remade() || ch.n.parent.origin == nil {
+		if ch.n == nil || !ch.isNewOnHost() || ch.n.parent.origin == nil {
 			continue // what is in a new directory comes with that
 		}
 		h, err := c.dir(ch.tree, ch.n.parent)
 		if err != nil {
 			return err
 		}
-		if l := ch.tree.layer; l != nil && l.near {
-			err = c.hold(ch.tree, ch.n)
+		if l := ch.tree.layer; l != nil && l.canRename {
+			err = c.prepareInLayer(ch.tree, ch.n)
 		} else {
-			at := spot{h, tempName()}
-			if err = c.journal.note(&step{op: made, to: at}); err == nil {
+			at := location{h, tempName()}
+			if err = c.journal.note(&step{op: opMake, to: at}); err == nil {
 				err = c.build(ch.tree, ch.n, at)
 			}
 		}
@@ -42,7 +42,7 @@ func (c *commit) prepare() error {
 		}
 	}
 	for _, tree := range c.s.trees {
-		if l := tree.layer; l != nil && l.near && len(c.held) > maxFsync {
+		if l := tree.layer; l != nil && l.canRename && len(c.sources) > maxFsync {
 			if err := l.sync(); err != nil {
 				return err
 			}
@@ -54,8 +54,8 @@ func (c *commit) prepare() error {
 // maxFsync is how many files are synchronized one by one: more are as a whole.
 const maxFsync = 64
 
-// hold takes a node where an overlay has it, with all that is in it.
-func (c *commit) hold(tree *Tree, n *Node) error {
+// prepareInLayer takes a node where an overlay has it, with all that is in it.
+func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 	if err := c.begin("prepare", tree.hostPath(n.Path())); err != nil {
 		return err
 	}
@@ -63,30 +63,30 @@ func (c *commit) hold(tree *Tree, n *Node) error {
 	if err := l.open(); err != nil {
 		return err
 	}
-	c.held[n] = spot{l.upper, n.upper.rel}
-	if err := shut(n, true); err != nil {
+	c.sources[n] = location{l.upper, n.upper.rel}
+	if err := setRealModes(n, true); err != nil {
 		return err
 	}
-	return n.upper.settle(len(c.all) <= maxFsync)
+	return n.upper.prepareForRename(len(c.all) <= maxFsync)
 }
 
-// shut gives what is in a new directory the modes that were changed to look into it,
+// setRealModes gives what is in a new directory the modes that were changed to look into it,
 // or changes them again.
-func shut(dir *Node, yes bool) error {
+func setRealModes(dir *Node, yes bool) error {
 	for _, n := range dir.children {
 		u, mode, open := n.upper, n.mode.Perm(), fs.FileMode(0o400)
 		if n.mode.IsDir() {
-			open = ownRights
+			open = ownerRights
 		}
-		if u != nil && u.access && !yes {
+		if u != nil && u.tempMode && !yes {
 			if err := os.Chmod(u.path(), mode|open); err != nil {
 				return err
 			}
 		}
-		if err := shut(n, yes); err != nil {
+		if err := setRealModes(n, yes); err != nil {
 			return err
 		}
-		if u != nil && u.access && yes {
+		if u != nil && u.tempMode && yes {
 			if err := os.Chmod(u.path(), mode); err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func shut(dir *Node, yes bool) error {
 }
 
 // build makes a file, or a directory with all that is new in it.
-func (c *commit) build(tree *Tree, n *Node, at spot) error {
+func (c *commit) build(tree *Tree, n *Node, at location) error {
 	path := tree.hostPath(n.Path())
 	if err := c.begin("prepare", path); err != nil {
 		return err
@@ -108,19 +108,19 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 		if err := c.buildLink(n, at); err != nil {
 			return err
 		}
-		c.held[n] = at
+		c.sources[n] = at
 		return nil
 	}
 	if !n.mode.IsDir() {
 		if err := c.buildFile(tree, n, at); err != nil {
 			return err
 		}
-		c.held[n] = at
+		c.sources[n] = at
 		return nil
 	}
 	mode := n.mode.Perm()
-	if n.upper != nil || n.chmod {
-		mode = ownRights // its own when it is full, whatever the umask is
+	if n.upper != nil || n.modeSet {
+		mode = ownerRights // its own when it is full, whatever the umask is
 	}
 	if err := at.dir.root.Mkdir(at.name, mode); err != nil {
 		return err
@@ -129,8 +129,8 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 	if err != nil {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
-	c.makes(at, fi)
-	c.held[n], c.moved[n] = at, at
+	c.recordMade(at, fi)
+	c.sources[n], c.movedTo[n] = at, at
 	h := &handle{c: c, node: n, tree: tree, root: root, path: at.String(), up: at, info: fi}
 	later := n.times.given()
 	for _, child := range n.children {
@@ -145,22 +145,22 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 		if !child.fresh() {
 			continue
 		}
-		if err := c.build(tree, child, spot{h, name}); err != nil {
+		if err := c.build(tree, child, location{h, name}); err != nil {
 			return err
 		}
 	}
-	if err := h.sync(); err != nil || n.upper == nil && !n.chmod {
+	if err := h.sync(); err != nil || n.upper == nil && !n.modeSet {
 		return err
 	}
 	mode = n.mode.Perm()
-	if n.upper != nil && n.upper.access && n.parent.origin != nil {
-		mode |= ownRights // until it is in its place
+	if n.upper != nil && n.upper.tempMode && n.parent.origin != nil {
+		mode |= ownerRights // until it is in its place
 	}
-	return h.with(func(dir *os.File) error { return beneath.Chmod(dir, mode) })
+	return h.withFile(func(dir *os.File) error { return beneath.Chmod(dir, mode) })
 }
 
 // buildLink makes a symbolic link.
-func (c *commit) buildLink(n *Node, at spot) error {
+func (c *commit) buildLink(n *Node, at location) error {
 	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func (c *commit) buildLink(n *Node, at spot) error {
 	}
 	fi, err := at.lstat()
 	if err == nil {
-		c.makes(at, fi)
+		c.recordMade(at, fi)
 	}
 	return err
 }
 
 // buildFile makes a file. Nobody else can read it before it has the mode of the
 // one that it replaces, so it begins with none.
-func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
+func (c *commit) buildFile(tree *Tree, n *Node, at location) (err error) {
 	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -186,22 +186,22 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 	if err != nil {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
-	made := c.makes(at, fi)
+	made := c.recordMade(at, fi)
 	if err := c.copy(tree, n, file); err != nil {
 		return err
 	}
-	like := n.like
+	like := n.ownerFrom
 	if like == nil && n.origin != nil && n.upper == nil {
 		like = n.origin.info
 	}
 	if like != nil {
-		beneath.KeepOwner(file, like)
+		beneath.CopyOwner(file, like)
 	}
 	switch {
 	case n.upper != nil:
-		keepAttributes(file, n.upper.path())
+		copyAttributes(file, n.upper.path())
 	case n.origin != nil:
-		keepAttributes(file, tree.hostPath(n.origin.path()))
+		copyAttributes(file, tree.hostPath(n.origin.path()))
 	}
 	if err := file.Chmod(n.mode.Perm()); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 		return err
 	}
 	if fi, err = file.Stat(); err == nil {
-		*made = markOf(fi, true)
+		*made = identityOf(fi, true)
 	}
 	return err
 }

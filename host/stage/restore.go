@@ -49,7 +49,7 @@ func (tree *Tree) Put(dir *Node, name string, over *Node, perm fs.FileMode, data
 		return err
 	}
 	if over != nil {
-		n.like = over.Origin()
+		n.ownerFrom = over.Origin()
 	}
 	f := &File{tree: tree, n: n}
 	if _, err := f.WriteAt(data, 0); err != nil {
@@ -74,8 +74,8 @@ func (tree *Tree) SetMode(n *Node, perm fs.FileMode) error {
 	if n.stale {
 		return errReplaced
 	}
-	n.hold()
+	n.pin()
 	n.mode = n.mode.Type() | perm.Perm()
-	n.chmod = true
+	n.modeSet = true
 	return nil
 }

@@ -51,8 +51,8 @@ func TestWhatIsPutInATree(t *testing.T) {
 		_, same := find("same")
 		must(tree.SetMode(same, 0o606))
 
-		before, steps := w.Settled(), 0
-		s.before = func(op, _ string) error {
+		before, steps := w.StateButDirTimes(), 0
+		s.stepHook = func(op, _ string) error {
 			if steps++; steps > step && op != "tidy up" {
 				return errTest
 			}
@@ -60,7 +60,7 @@ func TestWhatIsPutInATree(t *testing.T) {
 		}
 		err = s.Commit(t.Context())
 		if errors.Is(err, errTest) {
-			if diff := cmp.Diff(before, w.Settled()); diff != "" {
+			if diff := cmp.Diff(before, w.StateButDirTimes()); diff != "" {
 				t.Errorf("at step %d:\n%s", step, diff)
 			}
 			continue

@@ -42,24 +42,24 @@ type Set struct {
 	arena  *arena
 	budget *Budget
 
-	before  func(op, path string) error // of a test, before each step of a commit
-	inSteps bool                        // of a test: as if exchange were not there
+	stepHook   func(op, path string) error // of a test, before each step of a commit
+	noExchange bool                        // of a test: as if exchange were not there
 
-	trees     []*Tree
-	layers    []*Layer // of overlays
-	skipped   []string // that they have, and are not for the host
-	unkept    []string // files whose attributes or ACLs a command has set, see Unkept
-	failed    error    // of what they have
-	treeBytes int64    // of maxTreeBytes
+	trees             []*Tree
+	layers            []*Layer // of overlays
+	skipped           []string // that they have, and are not for the host
+	droppedAttributes []string // files whose attributes or ACLs a command has set, see Unkept
+	failure           error    // of what they have
+	treeBytes         int64    // of maxTreeBytes
 
-	ends    []func(keep bool) // the callbacks of Then
-	unasked bool
+	cacheCallbacks []func(keep bool) // the callbacks of Then
+	sawUnapproved  bool
 
-	over atomic.Bool
-	mu   sync.Mutex      // one of Changes, Commit and Drop at a time
-	err  error           // of Commit
-	told map[change]bool // what Changes has said last; nil if it was not called
-	done bool            // by a commit that succeeded
+	ended      atomic.Bool
+	mu         sync.Mutex      // one of Changes, Commit and Drop at a time
+	err        error           // of Commit
+	lastListed map[change]bool // what Changes has said last; nil if it was not called
+	done       bool            // by a commit that succeeded
 }
 
 const (
@@ -157,19 +157,19 @@ func (s *Set) file() (*os.File, error) {
 // reach it.
 func (s *Set) Dir() string { return s.dir }
 
-// Failed is what was given to Fail.
-func (s *Set) Failed() error { return s.failed }
+// Failure is what was given to Fail.
+func (s *Set) Failure() error { return s.failure }
 
 // Skipped are the sockets, FIFOs and devices that an overlay has, which no commit
 // makes.
 func (s *Set) Skipped() []string { return s.skipped }
 
-// Unkept lists the files and directories of an overlay whose extended attributes or ACLs were
+// DroppedAttributes lists the files and directories of an overlay whose extended attributes or ACLs were
 // set. No commit keeps these settings, because nothing would show them.
-func (s *Set) Unkept() []string { return s.unkept }
+func (s *Set) DroppedAttributes() []string { return s.droppedAttributes }
 
 // Ended reports whether nothing can be done with the trees any more.
-func (s *Set) Ended() bool { return s.over.Load() }
+func (s *Set) Ended() bool { return s.ended.Load() }
 
 // Drop frees everything and leaves the host's files as they are. It may be
 // called at any time when the call has ended, more than once, and after Commit.
@@ -180,11 +180,11 @@ func (s *Set) Drop() error {
 }
 
 func (s *Set) drop() error {
-	if s.over.Swap(true) {
+	if s.ended.Swap(true) {
 		return nil
 	}
 	s.endCaches(false)
-	errs := []error{s.arena.drop(), s.leave()}
+	errs := []error{s.arena.drop(), s.releaseTrees()}
 	if s.root != nil {
 		errs = append(errs, s.root.Close())
 	}
@@ -199,53 +199,53 @@ func (s *Set) drop() error {
 func (s *Set) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = err
+	s.failure = err
 }
 
-// Then calls end once it is known whether to keep what a process has written to caches: with
+// OnCacheDecision calls end once it is known whether to keep what a process has written to caches: with
 // true by Keep, or else with false by Drop. unasked says that the process has seen what others
 // without approval have built.
-func (s *Set) Then(end func(keep bool), unasked bool) {
+func (s *Set) OnCacheDecision(end func(keep bool), unasked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends, s.unasked = append(s.ends, end), s.unasked || unasked
+	s.cacheCallbacks, s.sawUnapproved = append(s.cacheCallbacks, end), s.sawUnapproved || unasked
 }
 
-// Keep keeps what processes have written to caches, see [Set.Then].
-func (s *Set) Keep() {
+// KeepCaches keeps what processes have written to caches, see [Set.OnCacheDecision].
+func (s *Set) KeepCaches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endCaches(true)
 }
 
 func (s *Set) endCaches(keep bool) {
-	for _, end := range s.ends {
+	for _, end := range s.cacheCallbacks {
 		end(keep)
 	}
-	s.ends = nil
+	s.cacheCallbacks = nil
 }
 
-// Unasked reports whether a process has seen what others without approval have built.
-func (s *Set) Unasked() bool { return s.unasked }
+// SawUnapproved reports whether a process has seen what others without approval have built.
+func (s *Set) SawUnapproved() bool { return s.sawUnapproved }
 
 // Forget makes the set empty.
 func (s *Set) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.leave()
+	_ = s.releaseTrees()
 }
 
-// leave lets go of all trees.
-func (s *Set) leave() (err error) {
-	s.budget.memory.take(-s.treeBytes)
+// releaseTrees lets go of all trees.
+func (s *Set) releaseTrees() (err error) {
+	s.budget.memory.reserve(-s.treeBytes)
 	for _, l := range s.layers {
 		l.Drop()
 	}
 	for _, tree := range s.trees {
 		err = errors.Join(err, tree.root.Close())
-		tree.top, tree.away = nil, nil
+		tree.top, tree.displaced = nil, nil
 	}
-	s.treeBytes, s.layers, s.trees, s.skipped, s.unkept = 0, nil, nil, nil, nil
+	s.treeBytes, s.layers, s.trees, s.skipped, s.droppedAttributes = 0, nil, nil, nil, nil
 	return err
 }
 
@@ -258,7 +258,7 @@ const maxDigest = 4 << 20
 
 // digest is that of the original, if that was read and is not too large.
 func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
-	if !n.read || fi.Size() > maxDigest {
+	if !n.openedToRead || fi.Size() > maxDigest {
 		return nil, nil
 	}
 	sum, err := digestOf(file)

@@ -54,15 +54,15 @@ func TestChanges(t *testing.T) {
 			g, s := w.open(nil)
 			before := w.State()
 			tc.do(g)
-			if diff := cmp.Diff(tc.want, w.Shown(s.Changes(t.Context()))); diff != "" {
+			if diff := cmp.Diff(tc.want, w.FormatChanges(s.Changes(t.Context()))); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if len(tc.want) == 0 {
-				w.Unchanged(before)
+				w.CheckUnchanged(before)
 			}
 			after := w.State()
 			if err := s.Commit(t.Context()); err != nil {
@@ -71,7 +71,7 @@ func TestChanges(t *testing.T) {
 			if err := s.Drop(); err != nil {
 				t.Errorf("drop after commit: %v", err)
 			}
-			w.Unchanged(after)
+			w.CheckUnchanged(after)
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
 			}
 			g, s := w.open(nil)
 			do(g)
-			if got := w.Shown(s.Changes(t.Context())); !strings.Contains(strings.Join(got, "\n"), `modified run "same" "same"`) {
+			if got := w.FormatChanges(s.Changes(t.Context())); !strings.Contains(strings.Join(got, "\n"), `modified run "same" "same"`) {
 				t.Errorf("the changes are %q", got)
 			}
 			if err := s.Commit(t.Context()); err != nil {

@@ -7,25 +7,25 @@ import (
 	"github.com/stockade-dev/stockade/host/beneath"
 )
 
-// loss is what is to be removed: where it is, and what it was.
-type loss struct {
-	spot
+// removal is what is to be removed: where it is, and what it was.
+type removal struct {
+	location
 	n *Node
 }
 
 // remove removes it, with what is in it, unless somebody who still has it open has
 // changed it.
-func (p loss) remove() error {
+func (p removal) remove() error {
 	fi, err := p.lstat()
 	if err != nil {
 		return err
 	}
-	if how := differs(fi, p.n.origin.info, false); how != "" {
+	if how := difference(fi, p.n.origin.info, false); how != "" {
 		return errors.New("changed meanwhile: " + how)
 	}
 	if fi.IsDir() {
-		if locked(fi) {
-			if err := markOf(fi, false).chmod(p.spot, ownRights); err != nil {
+		if lacksOwnerRights(fi) {
+			if err := identityOf(fi, false).chmod(p.location, ownerRights); err != nil {
 				return err
 			}
 		}
@@ -35,11 +35,11 @@ func (p loss) remove() error {
 		}
 		h := &handle{root: root, path: p.String()}
 		defer h.close()
-		for name, was := range p.n.away {
-			if !carried(was) {
+		for name, was := range p.n.displaced {
+			if !goesWithParent(was) {
 				continue
 			}
-			if err := (loss{spot{h, name}, was}).remove(); err != nil {
+			if err := (removal{location{h, name}, was}).remove(); err != nil {
 				return err
 			}
 		}
@@ -63,21 +63,21 @@ func (c *commit) tidy() error {
 			note("the synchronization of "+h.path, h.sync())
 		}
 	}
-	for _, p := range c.gone {
+	for _, p := range c.removals {
 		_ = c.begin("tidy up", p.String())
 		note(p.String(), p.remove())
 	}
 	for n, h := range c.dirs {
 		if t := n.times; !n.gone && t.given() {
-			note("the times of "+h.path, h.with(func(dir *os.File) error {
+			note("the times of "+h.path, h.withFile(func(dir *os.File) error {
 				atim, mtim := t.explicit()
 				return beneath.SetTimes(dir, atim, mtim)
 			}))
 		}
 	}
-	for _, cl := range c.closings {
+	for _, cl := range c.finalModes {
 		_ = c.begin("tidy up", cl.path)
-		note("the mode of "+cl.path, cl.mark().chmod(cl.at, cl.mode))
+		note("the mode of "+cl.path, cl.identity().chmod(cl.at, cl.mode))
 	}
 	if out.Err != nil {
 		return out

@@ -16,13 +16,13 @@ import (
 // Tree is a directory of the host with what is staged in it. It is used from
 // one goroutine at a time.
 type Tree struct {
-	set   *Set
-	host  string
-	root  beneath.Root // of its own: it outlives that of the caller
-	top   *Node
-	layer *Layer // of an overlay on it; nil if it is changed by way of the tree
-	made  uint64
-	away  map[*Node]struct{} // what the host has and was moved or removed
+	set        *Set
+	host       string
+	root       beneath.Root // of its own: it outlives that of the caller
+	top        *Node
+	layer      *Layer // of an overlay on it; nil if it is changed by way of the tree
+	lastSerial uint64
+	displaced  map[*Node]struct{} // what the host has and was moved or removed
 }
 
 // Add makes a directory of the host one whose changes are staged. root is open
@@ -43,11 +43,11 @@ func (s *Set) Add(root beneath.Root, host string, info os.FileInfo) (*Tree, erro
 		return nil, fmt.Errorf("stage %s: %w", host, err)
 	}
 	tree := &Tree{
-		set:  s,
-		host: host,
-		root: root,
-		top:  &Node{name: ".", mode: info.Mode(), origin: &origin{name: ".", info: info}, keep: true},
-		away: map[*Node]struct{}{},
+		set:       s,
+		host:      host,
+		root:      root,
+		top:       &Node{name: ".", mode: info.Mode(), origin: &origin{name: ".", info: info}, pinned: true},
+		displaced: map[*Node]struct{}{},
 	}
 	s.trees = append(s.trees, tree)
 	return tree, nil
@@ -67,20 +67,20 @@ func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error
 	if dir.vanished(name) {
 		return nil, errReplaced
 	}
-	if err := tree.fits(dir, name, nil); err != nil {
+	if err := tree.reserveName(dir, name, nil); err != nil {
 		return nil, err
 	}
 	now := time.Now().UnixNano()
-	tree.made++
+	tree.lastSerial++
 	mode &^= tree.set.umask
-	n := &Node{mode: mode, own: mode, serial: tree.made, cost: int64(nodeBytes + len(name)), times: &stamps{atim: now, mtim: now, ctim: now}}
+	n := &Node{mode: mode, createMode: mode, serial: tree.lastSerial, cost: int64(nodeBytes + len(name)), times: &stamps{atim: now, mtim: now, ctim: now}}
 	if mode.IsRegular() {
 		n.data = newContent(tree.set.arena, 0)
 	}
-	dir.hold()
+	dir.pin()
 	tree.touch(dir)
 	dir.attach(name, n)
-	n.keep = true
+	n.pinned = true
 	return n, nil
 }
 
@@ -90,13 +90,13 @@ func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error
 // that until it leaves the place.
 func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
 	if over != nil && over.mode.IsDir() {
-		if err := tree.empty(over); err != nil {
+		if err := tree.checkEmpty(over); err != nil {
 			return err
 		}
 	}
 	replaces := over != nil && over.mode.IsRegular() && n.mode.IsRegular()
 	if replaces {
-		if err := tree.oneName(n); err != nil {
+		if err := tree.refuseHardLinks(n); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
 	case n.parent.device() != dir.device():
 		return syscall.EXDEV
 	}
-	if err := tree.fits(dir, name, n); err != nil {
+	if err := tree.reserveName(dir, name, n); err != nil {
 		return err
 	}
 	if n.mode.IsRegular() {
@@ -116,17 +116,17 @@ func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
 	}
 	if replaces {
 		if n.mode.Perm() != over.mode.Perm() {
-			n.chmod = true
+			n.modeSet = true
 		}
 		n.mode = over.mode.Perm()
-		n.like = over.like
-		if n.like == nil && over.origin != nil {
-			n.like = over.origin.info
+		n.ownerFrom = over.ownerFrom
+		if n.ownerFrom == nil && over.origin != nil {
+			n.ownerFrom = over.origin.info
 		}
-		n.chmod = n.chmod || n.like != nil
+		n.modeSet = n.modeSet || n.ownerFrom != nil
 	}
 	if over != nil {
-		if err := tree.note(over); err != nil {
+		if err := tree.rememberContent(over); err != nil {
 			return err
 		}
 		tree.remove(over)
@@ -141,11 +141,11 @@ func (tree *Tree) Remove(n *Node) error {
 		return errReplaced
 	}
 	if n.mode.IsDir() {
-		if err := tree.empty(n); err != nil {
+		if err := tree.checkEmpty(n); err != nil {
 			return err
 		}
 	}
-	if err := tree.note(n); err != nil {
+	if err := tree.rememberContent(n); err != nil {
 		return err
 	}
 	tree.remove(n)
@@ -156,10 +156,10 @@ func (tree *Tree) Remove(n *Node) error {
 // [beneath.OmitTime] leaves one as it is. live is what the host says about the
 // origin now.
 func (tree *Tree) SetTimes(n *Node, live os.FileInfo, atim, mtim int64) error {
-	if err := tree.oneName(n); err != nil {
+	if err := tree.refuseHardLinks(n); err != nil {
 		return err
 	}
-	n.hold()
+	n.pin()
 	n.setTimes(live, atim, mtim)
 	return nil
 }
@@ -176,14 +176,14 @@ func (tree *Tree) Readlink(n *Node) (string, error) {
 // what is listed there as far as [Node.Shows] it, and [Node.Added].
 func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 	if n.origin == nil {
-		n.hold()
+		n.pin()
 		return nil, nil, nil
 	}
 	cur := tree.Cursor()
 	defer cur.Close()
 	dir, fi, err := cur.list(n)
 	if err == nil {
-		n.hold()
+		n.pin()
 	}
 	return dir, fi, err
 }
@@ -192,7 +192,7 @@ func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 func (tree *Tree) OpenRoot(n *Node) (beneath.Root, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
-	if err := cur.to(n); err != nil {
+	if err := cur.moveTo(n); err != nil {
 		return nil, err
 	}
 	return cur.root.OpenRoot(".")
@@ -205,8 +205,8 @@ func (tree *Tree) open(n *Node) (*os.File, os.FileInfo, error) {
 	return cur.open(n)
 }
 
-// oneName refuses a file that has several hard links.
-func (tree *Tree) oneName(n *Node) error {
+// refuseHardLinks refuses a file that has several hard links.
+func (tree *Tree) refuseHardLinks(n *Node) error {
 	if n.origin == nil || !n.mode.IsRegular() {
 		return nil
 	}
@@ -215,26 +215,26 @@ func (tree *Tree) oneName(n *Node) error {
 		return err
 	}
 	defer file.Close()
-	return beneath.OneName(file, fi)
+	return beneath.RefuseHardLinks(file, fi)
 }
 
-// note remembers the content of a file that was read and is about to be lost.
-func (tree *Tree) note(n *Node) error {
-	if !n.read || n.origin == nil || n.data != nil || n.seen != nil {
+// rememberContent remembers the content of a file that was read and is about to be lost.
+func (tree *Tree) rememberContent(n *Node) error {
+	if !n.openedToRead || n.origin == nil || n.data != nil || n.oldDigest != nil {
 		return nil
 	}
 	file, fi, err := tree.open(n)
 	if err != nil {
 		return nil // the commit will find that it is not what it was
 	}
-	n.seen, err = n.digest(file, fi)
+	n.oldDigest, err = n.digest(file, fi)
 	return errors.Join(err, file.Close())
 }
 
-// empty is ENOTEMPTY if a directory has something in it.
-func (tree *Tree) empty(n *Node) error {
+// checkEmpty is ENOTEMPTY if a directory has something in it.
+func (tree *Tree) checkEmpty(n *Node) error {
 	for _, c := range n.children {
-		if !c.home() {
+		if !c.atOrigin() {
 			return syscall.ENOTEMPTY
 		}
 	}
@@ -251,7 +251,7 @@ func (tree *Tree) empty(n *Node) error {
 	for {
 		names, err := dir.Readdirnames(64)
 		for _, name := range names {
-			if n.away[name] == nil {
+			if n.displaced[name] == nil {
 				return syscall.ENOTEMPTY
 			}
 		}
@@ -274,18 +274,18 @@ func (n *Node) device() uint64 {
 
 // move puts a node under another name, where there is nothing.
 func (tree *Tree) move(n, dir *Node, name string) {
-	n.hold()
-	dir.hold()
+	n.pin()
+	dir.pin()
 	tree.touch(n.parent)
 	tree.touch(dir)
 	delete(n.parent.children, n.name)
 	dir.attach(name, n)
-	tree.settle(n)
+	tree.updateDisplaced(n)
 }
 
 // remove takes a node away for good.
 func (tree *Tree) remove(n *Node) {
-	n.hold()
+	n.pin()
 	tree.touch(n.parent)
 	tree.unlink(n)
 }
@@ -294,30 +294,30 @@ func (tree *Tree) remove(n *Node) {
 func (tree *Tree) unlink(n *Node) {
 	delete(n.parent.children, n.name)
 	n.gone, n.parent = true, nil
-	tree.settle(n)
+	tree.updateDisplaced(n)
 	if n.opens == 0 && n.data != nil {
 		n.data.free()
 	}
 	if n.origin == nil {
 		tree.set.treeBytes -= n.cost
-		tree.set.budget.memory.take(-n.cost)
+		tree.set.budget.memory.reserve(-n.cost)
 	}
 }
 
-// settle notes whether a node is where the host has it.
-func (tree *Tree) settle(n *Node) {
+// updateDisplaced notes whether a node is where the host has it.
+func (tree *Tree) updateDisplaced(n *Node) {
 	o := n.origin
 	switch {
 	case o == nil:
-	case n.home():
-		delete(tree.away, n)
-		delete(o.dir.away, o.name)
+	case n.atOrigin():
+		delete(tree.displaced, n)
+		delete(o.dir.displaced, o.name)
 	default:
-		tree.away[n] = struct{}{}
-		if o.dir.away == nil {
-			o.dir.away = map[string]*Node{}
+		tree.displaced[n] = struct{}{}
+		if o.dir.displaced == nil {
+			o.dir.displaced = map[string]*Node{}
 		}
-		o.dir.away[o.name] = n
+		o.dir.displaced[o.name] = n
 	}
 }
 
@@ -327,7 +327,7 @@ func (tree *Tree) touch(dir *Node) {
 	if dir.times == nil {
 		cur := tree.Cursor()
 		defer cur.Close()
-		live, _ = cur.Look(dir)
+		live, _ = cur.StatOrigin(dir)
 	}
 	dir.touch(live)
 }

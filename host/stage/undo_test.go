@@ -41,13 +41,13 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 			w.File("ws/m", "moved")
 			w.Dir("ws/d1")
 			g, s := w.open(nil)
-			s.inSteps = inSteps
+			s.noExchange = inSteps
 			g.write("ws/a", "new")
 			g.write("ws/f.txt", "written")
 			g.rename("ws/m", "ws/d1/m")
 			g.write("ws/d1/z", "last")
 			before := w.Content("ws/f.txt")
-			s.before = func(op, path string) error {
+			s.stepHook = func(op, path string) error {
 				if op == "put in place" && strings.HasSuffix(path, "d1/z") {
 					tc.host(w)
 					return errTest
@@ -90,7 +90,7 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close()
-	s.before = func(op, _ string) error {
+	s.stepHook = func(op, _ string) error {
 		if op == "check" {
 			_, err := open.WriteString("the editor")
 			return err
@@ -119,11 +119,11 @@ func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 		}
 	}
 	g, s := w.open(nil)
-	s.inSteps = true
+	s.noExchange = true
 	g.rename("ws/f.txt", "ws/run")
 	g.write("ws/d/z", "last")
 	var parked []string
-	s.before = func(op, path string) error {
+	s.stepHook = func(op, path string) error {
 		switch {
 		case op == "put in place" && strings.HasSuffix(path, "run"):
 			parked = w.temps("ws")
@@ -184,7 +184,7 @@ func TestAMoveIsOneStep(t *testing.T) {
 	g.write("ws/e/new", "x")
 	g.write("ws/a", "x")
 	g.write("ws/z", "x")
-	s.before = func(op, _ string) error {
+	s.stepHook = func(op, _ string) error {
 		_, d := os.Stat(w.Path("ws/d"))
 		_, e := os.Stat(w.Path("ws/e"))
 		if d != nil && e != nil {
@@ -215,7 +215,7 @@ func TestAKilledCommitIsFinished(t *testing.T) {
 			w.Dir("stages")
 			g, s := w.openDir(&Options{Dir: w.Path("stages")}, "ws")
 			everything(g)
-			s.inSteps = inSteps
+			s.noExchange = inSteps
 			return w, s
 		})
 	}
@@ -229,7 +229,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 	for kill := 0; ; kill++ {
 		w, s := staged()
 		steps, at, dir := 0, "", s.Dir()
-		s.before = func(op, path string) error {
+		s.stepHook = func(op, path string) error {
 			if steps++; steps > kill {
 				at = op + " " + path
 				panic(killed{})
@@ -237,7 +237,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 			return nil
 		}
 		settled := func() map[string]string {
-			state := w.Settled()
+			state := w.StateButDirTimes()
 			// What the process has kept for itself goes with it.
 			maps.DeleteFunc(state, func(p, _ string) bool { return strings.HasPrefix(p, "stages/") })
 			return state

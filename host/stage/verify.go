@@ -19,8 +19,8 @@ func (c *commit) verify() error {
 		if err := c.ctx.Err(); err != nil {
 			return fmt.Errorf("commit: %w", err)
 		}
-		if ch.was != nil {
-			if err := c.verifyWas(ch, ch.was); err != nil {
+		if ch.original != nil {
+			if err := c.verifyOriginal(ch, ch.original); err != nil {
 				return err
 			}
 		}
@@ -29,7 +29,7 @@ func (c *commit) verify() error {
 				return err
 			}
 		}
-		if ch.n != nil && !ch.n.home() && ch.n.parent.origin != nil {
+		if ch.n != nil && !ch.n.atOrigin() && ch.n.parent.origin != nil {
 			if err := c.verifyPlace(ch); err != nil {
 				return err
 			}
@@ -38,8 +38,8 @@ func (c *commit) verify() error {
 	return nil
 }
 
-// verifyWas looks at what the host has.
-func (c *commit) verifyWas(ch *change, n *Node) error {
+// verifyOriginal looks at what the host has.
+func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	tree, o := ch.tree, n.origin
 	path := tree.hostPath(o.path())
 	if o.dir == nil {
@@ -48,15 +48,15 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	}
 	fi, err := c.lstat(tree, n)
 	if err != nil {
-		return c.unseen(path, err)
+		return c.lookupError(path, err)
 	}
-	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
-	how := differs(fi, o.info, identityOnly)
-	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && beneath.StatOf(fi).Ctim != beneath.StatOf(o.info).Ctim {
+	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.TimesChanged
+	how := difference(fi, o.info, identityOnly)
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.rolledBack && beneath.StatOf(fi).Ctim != beneath.StatOf(o.info).Ctim {
 		how = "the time of its last change"
 	}
 	if how != "" {
-		return c.changed(path, how)
+		return c.changedError(path, how)
 	}
 	switch {
 	case ch.kind == tool.DirectoryRemoved:
@@ -65,24 +65,24 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		return nil
 	}
 	one := ch.n == n && n.upper == nil // so it must have one name, and is opened
-	if n.seen == nil && (!one || ch.kind != tool.Modified && ch.kind != tool.Times) {
+	if n.oldDigest == nil && (!one || ch.kind != tool.Modified && ch.kind != tool.TimesChanged) {
 		return nil
 	}
 	file, now, err := tree.open(n)
 	if err != nil {
-		return c.unseen(path, err)
+		return c.lookupError(path, err)
 	}
 	defer file.Close()
-	if one && beneath.OneName(file, now) != nil {
-		return c.changed(path, "it has several hard links")
+	if one && beneath.RefuseHardLinks(file, now) != nil {
+		return c.changedError(path, "it has several hard links")
 	}
-	if n.seen != nil {
+	if n.oldDigest != nil {
 		sum, err := digestOf(file)
 		if err != nil {
 			return err
 		}
-		if sum != *n.seen {
-			return c.changed(path, "its content")
+		if sum != *n.oldDigest {
+			return c.changedError(path, "its content")
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 // lstat looks at what the host has of a node. What goes with its directory needs
 // no handle of that.
 func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
-	if !carried(n) {
+	if !goesWithParent(n) {
 		h, err := c.dir(tree, n.origin.dir)
 		if err != nil {
 			return nil, err
@@ -104,14 +104,14 @@ func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 		cur.strict = true
 		c.cursors[tree] = cur
 	}
-	if err := cur.to(n.origin.dir); err != nil {
+	if err := cur.moveTo(n.origin.dir); err != nil {
 		return nil, err
 	}
 	return cur.root.Lstat(n.origin.name)
 }
 
-// differs says how a file is not what it was.
-func differs(fi, was os.FileInfo, identityOnly bool) string {
+// difference says how a file is not what it was.
+func difference(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
 	case !beneath.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
@@ -129,11 +129,11 @@ func differs(fi, was os.FileInfo, identityOnly bool) string {
 	return ""
 }
 
-// unseen is the error of something that could not be looked at: somebody else has
+// lookupError is the error of something that could not be looked at: somebody else has
 // taken it away, or it has another reason.
-func (c *commit) unseen(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) || errors.Is(err, errAnother) {
-		return c.changed(path, reason(err))
+func (c *commit) lookupError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) || errors.Is(err, errNameReused) {
+		return c.changedError(path, reason(err))
 	}
 	return fmt.Errorf("commit: %s: %w", path, err)
 }
@@ -155,14 +155,14 @@ func (c *commit) verifyPlace(ch *change) error {
 		return err
 	}
 	fi, err := h.root.Lstat(ch.n.name)
-	was := ch.n.parent.away[ch.n.name]
+	was := ch.n.parent.displaced[ch.n.name]
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // what was there is looked at for itself
 	case err != nil:
 		return err
 	case was == nil || !beneath.SameFile(fi, was.origin.info):
-		return c.changed(ch.tree.hostPath(ch.n.Path()), "something is there now")
+		return c.changedError(ch.tree.hostPath(ch.n.Path()), "something is there now")
 	}
 	return nil
 }
@@ -174,24 +174,24 @@ func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 		return err
 	}
 	var names []string
-	if err := h.with(func(dir *os.File) error {
+	if err := h.withFile(func(dir *os.File) error {
 		names, err = dir.Readdirnames(-1)
 		return err
 	}); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if n.away[name] == nil && !c.ours(h, name) {
-			return c.changed(path, "it is not empty any more")
+		if n.displaced[name] == nil && !c.isPrepared(h, name) {
+			return c.changedError(path, "it is not empty any more")
 		}
 	}
 	return nil
 }
 
-// ours reports whether a name is one that this commit has made.
-func (c *commit) ours(h *handle, name string) bool {
-	for _, p := range c.held {
-		if p == (spot{h, name}) {
+// isPrepared reports whether a name is one that this commit has made.
+func (c *commit) isPrepared(h *handle, name string) bool {
+	for _, p := range c.sources {
+		if p == (location{h, name}) {
 			return true
 		}
 	}
@@ -216,10 +216,10 @@ func (c *commit) recheck() error {
 		}
 		now, err := lstatInside(h.tree.root, n)
 		if err != nil {
-			return c.unseen(path, err)
+			return c.lookupError(path, err)
 		}
 		if !beneath.SameFile(fi, now) {
-			return c.changed(path, "it was moved")
+			return c.changedError(path, "it was moved")
 		}
 	}
 	return nil

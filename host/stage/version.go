@@ -13,21 +13,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// before is a node as the host has it.
-func (tree *Tree) before(n *Node) *tool.Version {
+// hostVersion is a node as the host has it.
+func (tree *Tree) hostVersion(n *Node) *tool.Version {
 	fi := n.origin.info
 	v := tree.version(n, nil, fi.Mode(), fi.Size())
 	if fi.Mode().Type() == fs.ModeSymlink {
 		v.Target, _ = tree.Readlink(n)
 	}
 	if st := beneath.StatOf(fi); fi.Mode().IsRegular() && st.Nlink > 1 {
-		v.Names = st.Nlink
+		v.LinkCount = st.Nlink
 	}
 	return v
 }
 
-// after is a node as it is in the tree.
-func (tree *Tree) after(n *Node) *tool.Version {
+// stagedVersion is a node as it is in the tree.
+func (tree *Tree) stagedVersion(n *Node) *tool.Version {
 	if n.upper == nil {
 		return tree.version(n, n.data, n.mode, Info{n, n.Origin()}.Size())
 	}
@@ -41,8 +41,8 @@ func (tree *Tree) after(n *Node) *tool.Version {
 		}
 		return u.open()
 	}}
-	if u.twin != nil {
-		v.Twin = tree.hostPath(u.twin.Path())
+	if u.hardLink != nil {
+		v.HardLink = tree.hostPath(u.hardLink.Path())
 	}
 	return v
 }
@@ -67,7 +67,7 @@ func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) 
 				return nil, fmt.Errorf("open %s: %s", tree.hostPath(n.origin.path()), reason(err))
 			}
 		}
-		return &versionReader{io.NewSectionReader(over{data, base}, 0, size), base}, nil
+		return &versionReader{io.NewSectionReader(contentReader{data, base}, 0, size), base}, nil
 	}}
 }
 
@@ -84,8 +84,8 @@ func (r *versionReader) Close() error {
 	return r.base.Close()
 }
 
-// same reports whether two versions have the same content.
-func same(ctx context.Context, a, b *tool.Version) (bool, error) {
+// sameContent reports whether two versions have the same content.
+func sameContent(ctx context.Context, a, b *tool.Version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil
 	}
@@ -129,10 +129,10 @@ func (tree *Tree) sameBlocks(ctx context.Context, n *Node) (bool, error) {
 	if c.size != n.origin.info.Size() {
 		return false, nil
 	}
-	if c.below < c.size {
-		return same(ctx, tree.before(n), tree.after(n))
+	if c.baseBytes < c.size {
+		return sameContent(ctx, tree.hostVersion(n), tree.stagedVersion(n))
 	}
-	r, err := tree.before(n).Open()
+	r, err := tree.hostVersion(n).Open()
 	if err != nil {
 		return false, err
 	}

@@ -34,7 +34,7 @@ func tracked(name string) bool {
 // xattrsOf reads the tracked attributes of a file. copied reports whether the overlay has
 // copied the file from the host. Links in path are followed, but not its last name.
 func xattrsOf(path string) (all xattrs, copied bool, err error) {
-	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
+	list, err := readXattr(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
 	if err != nil {
 		return nil, false, err
 	}
@@ -43,7 +43,7 @@ func xattrsOf(path string) (all xattrs, copied bool, err error) {
 		if !tracked(name) {
 			continue
 		}
-		value, err := grown(func(buf []byte) (int, error) { return unix.Lgetxattr(path, name, buf) })
+		value, err := readXattr(func(buf []byte) (int, error) { return unix.Lgetxattr(path, name, buf) })
 		if err != nil {
 			return nil, false, fmt.Errorf("attribute %s: %w", name, err)
 		}
@@ -55,8 +55,8 @@ func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	return all, copied, nil
 }
 
-// grown calls read with a buffer that is large enough for data of unknown length.
-func grown(read func(buf []byte) (int, error)) ([]byte, error) {
+// readXattr calls read with a buffer that is large enough for data of unknown length.
+func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 	buf := make([]byte, 256)
 	n, err := read(buf)
 	if err == unix.ERANGE {
@@ -69,9 +69,9 @@ func grown(read func(buf []byte) (int, error)) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// says returns the part of an attribute's value that no mode shows: of an access ACL, the
+// valueBeyondMode returns the part of an attribute's value that no mode shows: of an access ACL, the
 // entries of named users and groups and of the owning group.
-func says(name string, value []byte) string {
+func valueBeyondMode(name string, value []byte) string {
 	if name != accessACL {
 		return string(value)
 	}
@@ -100,11 +100,11 @@ func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	return out
 }
 
-// attributes undoes what a command has done to the extended attributes and ACLs of a file in
+// restoreAttributes undoes what a command has done to the extended attributes and ACLs of a file in
 // the upper layer: no change would show it, so no commit keeps it. A file that replaces
 // another one gets the attributes of that one. dir is its directory, fd that directory in the
 // upper layer, and need the mode bits that were added to look into it.
-func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uint32) error {
+func (c *collector) restoreAttributes(dir *Node, fd int, rel string, e *upperEntry, need uint32) error {
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name)
 	now, copied, err := xattrsOf(at)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 	for name := range names {
 		is, has := now[name]
 		was, had := want[name]
-		if has == had && says(name, is) == says(name, was) {
+		if has == had && valueBeyondMode(name, is) == valueBeyondMode(name, was) {
 			continue
 		}
 		differs, set = true, set || has || copied
@@ -134,7 +134,7 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 			// The group bits of the mode were the mask of the ACL.
 			mode = mode&^0o070 | mode&0o070&(uint32(binary.LittleEndian.Uint16(owning[2:]))<<3)
 		}
-		err := writable(at, func() error {
+		err := withWriteBit(at, func() error {
 			if had {
 				return unix.Lsetxattr(at, name, was, 0)
 			}
@@ -148,7 +148,7 @@ func (c *collector) attributes(dir *Node, fd int, rel string, e *found, need uin
 		return nil
 	}
 	if set {
-		c.tree.set.unkept = append(c.tree.set.unkept, c.tree.hostPath(rel))
+		c.tree.set.droppedAttributes = append(c.tree.set.droppedAttributes, c.tree.hostPath(rel))
 	}
 	e.st.Mode = e.st.Mode&^0o777 | mode
 	return unix.Fchmodat(fd, e.name, mode|need, 0)
@@ -168,15 +168,15 @@ func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	}
 	want := xattrs{}
 	for _, name := range []string{accessACL, defaultACL} {
-		if value, has := now[name]; has && says(name, value) == says(name, inherits) {
+		if value, has := now[name]; has && valueBeyondMode(name, value) == valueBeyondMode(name, inherits) {
 			want[name] = value
 		}
 	}
 	return want, nil
 }
 
-// writable calls op, and again with write permission for the owner if the mode forbids it.
-func writable(path string, op func() error) error {
+// withWriteBit calls op, and again with write permission for the owner if the mode forbids it.
+func withWriteBit(path string, op func() error) error {
 	err := op()
 	if err != unix.EACCES {
 		return err
@@ -188,9 +188,9 @@ func writable(path string, op func() error) error {
 	return errors.Join(unix.Chmod(path, st.Mode&0o777|0o200), op(), unix.Chmod(path, st.Mode&0o777))
 }
 
-// keepAttributes gives a new file the attributes of the one at a path, as far as
+// copyAttributes gives a new file the attributes of the one at a path, as far as
 // the host permits.
-func keepAttributes(to *os.File, from string) {
+func copyAttributes(to *os.File, from string) {
 	of, _, _ := xattrsOf(from)
 	for name, value := range of {
 		_ = unix.Fsetxattr(int(to.Fd()), name, value, 0)
@@ -210,10 +210,10 @@ const (
 
 // stripXattrs removes the overlay's own attributes.
 func stripXattrs(path string) error {
-	list, err := grown(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
+	list, err := readXattr(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
 	for name := range strings.SplitSeq(string(list), "\x00") {
 		if err == nil && strings.HasPrefix(name, overlayXattr) {
-			err = writable(path, func() error { return unix.Lremovexattr(path, name) })
+			err = withWriteBit(path, func() error { return unix.Lremovexattr(path, name) })
 		}
 	}
 	return err

@@ -47,7 +47,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		set(w.Path("ws/narrowed"), accessACL, acl(7, 6))
 		set(w.Path("ws/team"), defaultACL, acl(7, 6))
 		o := newOverlay(w)
-		o.near = o.near && !far
+		o.canRename = o.canRename && !far
 		o.write("has", "after")
 		set(o.at("has"), originXattr, nil)
 		set(o.at("has"), "user.mine", []byte("forged"))
@@ -81,7 +81,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		if c := changes[slices.IndexFunc(changes, func(c tool.Change) bool { return c.Path == w.Path("ws/made") })]; c.After.Mode.Perm() != 0o200 {
 			t.Errorf("far %t: the mode of a new file is shown as %v", far, c.After.Mode)
 		}
-		told := s.Unkept()
+		told := s.DroppedAttributes()
 		o.must(s.Commit(t.Context()))
 		other := xattrs(nil)
 		if far { // it is made anew, and has what its directory gives
@@ -94,7 +94,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		} {
 			got, _, err := xattrsOf(w.Path("ws/" + name))
 			if err != nil || !maps.EqualFunc(got, want, func(a, b []byte) bool {
-				return says(accessACL, a) == says(accessACL, b) && (entriesOf(a, aclUser) != nil || string(a) == string(b))
+				return valueBeyondMode(accessACL, a) == valueBeyondMode(accessACL, b) && (entriesOf(a, aclUser) != nil || string(a) == string(b))
 			}) {
 				t.Errorf("far %t: %s has %q, %v", far, name, got, err)
 			}

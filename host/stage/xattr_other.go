@@ -4,5 +4,5 @@ package stage
 
 import "os"
 
-// keepAttributes does nothing: here is no overlay, and no attribute beside the mode is known.
-func keepAttributes(*os.File, string) {}
+// copyAttributes does nothing: here is no overlay, and no attribute beside the mode is known.
+func copyAttributes(*os.File, string) {}

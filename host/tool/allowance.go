@@ -18,8 +18,8 @@ func (a Allowance) Equal(b Allowance) bool {
 	return a.Exec == b.Exec && a.Store == b.Store && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
 }
 
-// Nothing reports whether it is nothing but computing.
-func (a Allowance) Nothing() bool { return a.Equal(Allowance{}) }
+// IsZero reports whether it is nothing but computing.
+func (a Allowance) IsZero() bool { return a.Equal(Allowance{}) }
 
 // With is what either of two allowances lets a tool have, each thing once, sorted.
 func (a Allowance) With(b Allowance) Allowance {
@@ -45,8 +45,8 @@ func (a Allowance) Without(b Allowance) Allowance {
 	}
 }
 
-// Under is what is left of what a tool asks for under an allowance.
-func (c Capabilities) Under(a Allowance) Capabilities {
+// Restrict is what is left of what a tool asks for under an allowance.
+func (c Capabilities) Restrict(a Allowance) Capabilities {
 	switch {
 	case len(a.Write) > 0:
 	case len(a.Read) > 0 && c.Files != FilesNone:

@@ -11,11 +11,11 @@ func TestAllowanceArithmetic(t *testing.T) {
 		"commands are taken back, too": {a.Without(Allowance{Exec: true}), Allowance{Read: []string{"/b", "/a"}, Hosts: []string{"x.example"}, Store: true}},
 		"and so is a store":            {a.Without(Allowance{Store: true}), Allowance{Read: []string{"/b", "/a"}, Hosts: []string{"x.example"}, Exec: true}},
 	} {
-		if !c.got.Equal(c.want) || c.got.Nothing() {
+		if !c.got.Equal(c.want) || c.got.IsZero() {
 			t.Errorf("%s: %+v, not %+v", what, c.got, c.want)
 		}
 	}
-	if !a.Without(a).Nothing() || !(Allowance{}).With(Allowance{}).Nothing() {
+	if !a.Without(a).IsZero() || !(Allowance{}).With(Allowance{}).IsZero() {
 		t.Error("something is left of nothing")
 	}
 	if a.Read[0] != "/b" {

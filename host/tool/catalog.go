@@ -35,21 +35,21 @@ type Module struct {
 	// Signer is whose signature over the bytes was verified, and Namespace the
 	// name under which that signer publishes. Empty: nobody's was.
 	Signer, Namespace string
-	// ByAdministrator reports whether it is the administrator who knows the signer, and
+	// AdminKnowsSigner reports whether it is the administrator who knows the signer, and
 	// not only the user, who may call anybody by any name.
-	ByAdministrator bool
-	Large           bool // a person has asked for it to be compiled although it, or one of its functions, is large
+	AdminKnowsSigner bool
+	AllowLarge       bool // a person has asked for it to be compiled although it, or one of its functions, is large
 	// Config is what the manifest says that the module may ask for by name.
 	Config map[string]string
 	// Read returns the bytes. Whoever uses them checks them against Digest first.
 	Read func() ([]byte, error)
 }
 
-// Inner is the module's own name of a tool that is offered under this one.
-func (m *Module) Inner(offered string) string { return strings.TrimPrefix(offered, m.Prefix) }
+// UnprefixedName is the module's own name of a tool that is offered under this one.
+func (m *Module) UnprefixedName(offered string) string { return strings.TrimPrefix(offered, m.Prefix) }
 
-// ModuleOf is the module with these bytes, which must not change any more.
-func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
+// NewModule is the module with these bytes, which must not change any more.
+func NewModule(name string, origin Origin, path string, code []byte) *Module {
 	return &Module{
 		Name: name, Digest: SHA256(code), Bytes: int64(len(code)), Origin: origin, Path: path,
 		Read: func() ([]byte, error) { return code, nil },
@@ -68,8 +68,8 @@ type Entry struct {
 	// Allowed is what the person lets a tool have that was added. Nil: whatever
 	// tools are shown, as built-in ones are.
 	Allowed *Allowance
-	// Asks is all that it asks for, of which Capabilities are a part.
-	Asks Capabilities
+	// Requested is all that it asks for, of which Capabilities are a part.
+	Requested Capabilities
 }
 
 // aliases are names that other systems gave to the same tools.
@@ -93,8 +93,8 @@ type Catalog struct {
 // NewEntry is a tool of a module that has all that it asks for. Its schema, which
 // was checked with the manifest, is compiled when it is needed.
 func NewEntry(spec Spec, mod *Module, abi string) *Entry {
-	e := &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: abi, Asks: spec.Capabilities}
-	e.Capabilities = e.Asks.Configured(mod.Config)
+	e := &Entry{Spec: spec, Schema: lazySchema(spec.Parameters), Module: mod, ABI: abi, Requested: spec.Capabilities}
+	e.Capabilities = e.Requested.WithConfig(mod.Config)
 	return e
 }
 
@@ -142,16 +142,16 @@ func (c *Catalog) Find(name string) (*Entry, bool) {
 	return e, ok
 }
 
-var around = sync.OnceValue(func() *regexp.Regexp {
+var decoratedName = sync.OnceValue(func() *regexp.Regexp {
 	const token, edge = `(?:<\|[a-z_]{1,32}\|>)`, "[ \t\r\n\"'`]{0,8}"
 	return regexp.MustCompile("^" + edge + token + `*(?:(?:functions?|tools?|default_api)[.:])?([A-Za-z0-9_-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` +
 		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
 })
 
-// Bare returns the name of a tool without what models add to it: blanks, quotes, brackets, a
+// BareName returns the name of a tool without what models add to it: blanks, quotes, brackets, a
 // namespace, the number of the call, and tokens of their formats. Empty: the rest is no name.
-func Bare(name string) string {
-	return around().ReplaceAllString(around().FindString(name), "$1")
+func BareName(name string) string {
+	return decoratedName().ReplaceAllString(decoratedName().FindString(name), "$1")
 }
 
 // Names lists the tools in alphabetical order.

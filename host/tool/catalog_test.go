@@ -234,16 +234,16 @@ func TestForeignNamesGetAHintToOurs(t *testing.T) {
 		{"without an end", strings.Repeat("read", 1000), "", ""},
 	} {
 		for catalog, want := range map[*Catalog]string{all: c.all, few: c.few} {
-			if got, _ := catalog.Foreign(c.name); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			if got, _ := catalog.EquivalentOf(c.name); !strings.HasPrefix(got, want) || want == "" && got != "" {
 				t.Errorf("%s: of %d tools: got %q, want %q", c.what, len(catalog.names), got, want)
 			}
 		}
 	}
-	for name, s := range foreign() {
+	for name, s := range foreignTools() {
 		if _, ok := all.Find(name); ok {
 			t.Errorf("%s is found anyway", name)
 		}
-		if how, tools := all.Foreign(name); how != s.how || len(tools) != len(strings.Fields(s.tools)) {
+		if how, tools := all.EquivalentOf(name); how != s.how || len(tools) != len(strings.Fields(s.tools)) {
 			t.Errorf("%s is not answered by its row", name)
 		}
 	}
@@ -260,7 +260,7 @@ func TestANameIsTakenOutOfWhatIsAroundIt(t *testing.T) {
 		"grep<|channel|>file_read": "", "grep<|channel|": "", "grep<channel>": "", "grep{}": "", "x.grep": "", "functions/grep": "", "multi_tool_use.grep": "",
 		"gr\u0435p": "", "\u00a0grep": "", "grep\u200b": "", "\u202egrep": "", "gre\u212a": "", "\x00grep": "", "\x1b[mgrep": "", "\uff47rep": "", strings.Repeat(" ", 1<<20) + "x": "",
 	} {
-		if got := Bare(name); got != want {
+		if got := BareName(name); got != want {
 			t.Errorf("%.40q is %q, want %q", name, got, want)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	DirectoryCreated ChangeKind = "directory created"
 	DirectoryRemoved ChangeKind = "directory removed"
 	ModeChanged      ChangeKind = "mode"  // and maybe the times
-	Times            ChangeKind = "times" // only those
+	TimesChanged     ChangeKind = "times" // only those
 )
 
 // Change is what a call does to one file or directory.
@@ -45,11 +45,11 @@ type Version struct {
 	ModTime *time.Time
 	// Target is where a symbolic link leads.
 	Target string
-	// Names is how many names the file has on the host, if it has several; those that
+	// LinkCount is how many names the file has on the host, if it has several; those that
 	// the change is not about keep what it was.
-	Names uint64
-	// Twin is another name of the same file, if it has several; absolute.
-	Twin string
+	LinkCount uint64
+	// HardLink is another name of the same file, if it has several; absolute.
+	HardLink string
 	// Encoding is the one that the call has named for text that is no UTF-8; can be empty.
 	Encoding string
 	// Open returns the content of a regular file, while what it belongs to has

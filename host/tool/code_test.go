@@ -12,7 +12,7 @@ func TestAuthorsAreToldTheCodesOfTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, told, _ := strings.Cut(string(page), "stays in the text")
-	for _, code := range ofHost {
+	for _, code := range hostCodes {
 		if !strings.Contains(told, "`"+string(code)+"`") {
 			t.Errorf("wit/README.md does not say that %s is the host's", code)
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Configured is what a module is configured with: the values, by the name of the module,
+// EffectiveConfig is what a module is configured with: the values, by the name of the module,
 // in the place of its own. Those are of built-in modules, and of names that they declare.
-func (m *Module) Configured(values map[string]map[string]string) map[string]string {
+func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string]string {
 	own := values[m.Name]
 	if m.Origin != OriginBuiltin || len(own) == 0 {
 		return m.Config
@@ -24,9 +24,9 @@ func (m *Module) Configured(values map[string]map[string]string) map[string]stri
 	return config
 }
 
-// Configured is what of the capabilities is asked for where the module is configured
+// WithConfig is what of the capabilities is asked for where the module is configured
 // so: the secrets of which that is said, and the hosts of URLs that are configured.
-func (c Capabilities) Configured(config map[string]string) Capabilities {
+func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 	if len(c.HostsOf) > 0 {
 		c.Hosts = slices.Clone(c.Hosts)
 		for _, name := range c.HostsOf {
@@ -68,8 +68,8 @@ func hostOf(text string) string {
 	return host
 }
 
-// checkConfigured finds what depends on a name that the module does not declare.
-func (c Capabilities) checkConfigured(config map[string]string) error {
+// checkConfigNames finds what depends on a name that the module does not declare.
+func (c Capabilities) checkConfigNames(config map[string]string) error {
 	names := slices.Clone(c.HostsOf)
 	for _, s := range c.Secrets {
 		if s.When != "" {
@@ -88,14 +88,14 @@ func (c Capabilities) checkConfigured(config map[string]string) error {
 	return nil
 }
 
-// Configured is the catalog in which built-in tools ask for what they do where their
+// WithConfig is the catalog in which built-in tools ask for what they do where their
 // modules are configured with these values, by the name of the module.
-func (c *Catalog) Configured(values map[string]map[string]string) *Catalog {
+func (c *Catalog) WithConfig(values map[string]map[string]string) *Catalog {
 	out := &Catalog{entries: maps.Clone(c.entries), names: c.names}
 	for name, e := range c.entries {
-		if len(values[e.Module.Name]) > 0 && e.Module.Origin == OriginBuiltin && (len(e.Asks.HostsOf) > 0 || len(e.Asks.Secrets) > 0) {
+		if len(values[e.Module.Name]) > 0 && e.Module.Origin == OriginBuiltin && (len(e.Requested.HostsOf) > 0 || len(e.Requested.Secrets) > 0) {
 			configured := *e
-			configured.Capabilities = e.Asks.Configured(e.Module.Configured(values))
+			configured.Capabilities = e.Requested.WithConfig(e.Module.EffectiveConfig(values))
 			out.entries[name] = &configured
 		}
 	}

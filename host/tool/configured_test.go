@@ -38,7 +38,7 @@ func TestWhatIsAskedForDependsOnWhatIsConfigured(t *testing.T) {
 		"another module":                 {OriginBuiltin, map[string]map[string]string{"other": {"engine": "paid"}}, "network=http hosts=plain.example secret=ALWAYS"},
 	} {
 		before := parsed(c.origin)
-		after := before.Configured(c.values).Configured(c.values) // as often as somebody likes
+		after := before.WithConfig(c.values).WithConfig(c.values) // as often as somebody likes
 		e, _ := after.Find("find")
 		if got := e.Capabilities.String(); got != c.want {
 			t.Errorf("%s: it asks for %q, want %q", name, got, c.want)

@@ -28,7 +28,7 @@ type Content struct {
 	// numbers of lines. They mean the content that the model had been shown when it
 	// made the call, and not what another call of the same step has made of it: the
 	// host translates them by what the results of those calls say in their field
-	// "replaced", see [Replaced], and refuses the call where that does not tell.
+	// "replaced", see [LineEdit], and refuses the call where that does not tell.
 	Lines bool `json:"lines,omitempty"`
 }
 
@@ -39,20 +39,20 @@ const (
 	LineEnd   = "line_end"
 )
 
-// Replaced says what an edit has done to the lines of a file: Old lines from First on,
+// LineEdit says what an edit has done to the lines of a file: Old lines from First on,
 // counted from 1, are New lines now. As JSON it is [First, Old, New].
-type Replaced [3]int
+type LineEdit [3]int
 
 // Valid reports whether there is one, of numbers that a file can have.
-func (r *Replaced) Valid() bool {
+func (r *LineEdit) Valid() bool {
 	const most = 1 << 30
 	return r != nil && r[0] > 0 && r[1] >= 0 && r[2] >= 0 && max(r[0], r[1], r[2]) < most
 }
 
-// Move makes numbers of lines from before the edit those of after it: lines from, up to
+// ShiftLines makes numbers of lines from before the edit those of after it: lines from, up to
 // and with to, or without to the place in front of from. It reports whether they are
 // still there: not if the edit was about some of them, or between them.
-func (r Replaced) Move(from, to *int) bool {
+func (r LineEdit) ShiftLines(from, to *int) bool {
 	first, behind := r[0], r[0]+r[1] // of what was there
 	switch {
 	case *from >= behind:
@@ -99,7 +99,7 @@ func (c *Content) Argument() string {
 // tool looks at or changes, and of those that a patch makes. It fails where the
 // arguments do not tell, and the tool has something to say about them.
 func (c *Content) Files(args json.RawMessage) (there, made []string, err error) {
-	text, err := argument(args, c.Path+c.Patch)
+	text, err := stringArgument(args, c.Path+c.Patch)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,8 +120,8 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 	return there, made, err
 }
 
-// argument returns the value of an argument that must be a text.
-func argument(args json.RawMessage, name string) (text string, err error) {
+// stringArgument returns the value of an argument that must be a text.
+func stringArgument(args json.RawMessage, name string) (text string, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(args, &all); err != nil {
 		return "", err
@@ -136,7 +136,7 @@ func argument(args json.RawMessage, name string) (text string, err error) {
 // it gives none. The question about the changes shows text in this encoding.
 func (c *Content) Encoding(args json.RawMessage) (name string) {
 	if c != nil {
-		name, _ = argument(args, "encoding")
+		name, _ = stringArgument(args, "encoding")
 	}
 	return name
 }
@@ -147,7 +147,7 @@ func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	if c == nil || c.Patch == "" {
 		return nil
 	}
-	text, _ := argument(args, c.Patch)
+	text, _ := stringArgument(args, c.Patch)
 	files, _ := patch.Parse(text)
 	modes := map[string]bool{}
 	for _, f := range files {

@@ -74,7 +74,7 @@ type Capabilities struct {
 	// most 32. None, with a network: those that the person names.
 	Hosts []string `json:"hosts,omitempty"`
 	// HostsOf names what of Manifest.Config holds URLs: their hosts are among those that
-	// it wants to reach, see [Capabilities.Configured].
+	// it wants to reach, see [Capabilities.WithConfig].
 	HostsOf []string `json:"hosts_of,omitempty"`
 	// Store: it wants to keep things beyond a call, for later calls of the tools of its
 	// module in the same session.
@@ -176,7 +176,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 			return m, fmt.Errorf("manifest: two tools are named %q", spec.Name)
 		}
 		seen[spec.Name] = true
-		if err := spec.Capabilities.checkConfigured(m.Config); err != nil {
+		if err := spec.Capabilities.checkConfigNames(m.Config); err != nil {
 			return m, fmt.Errorf("manifest: tool %d: %s: %w", i, spec.Name, err)
 		}
 	}

@@ -49,7 +49,7 @@ func (d *Doc) check() error {
 		if err := checkDocText(line); err != nil {
 			return fmt.Errorf("errors: %w", err)
 		}
-		if code := ownCode(line); code == "" || code+": " == line {
+		if code := leadingCode(line); code == "" || code+": " == line {
 			return fmt.Errorf("errors: %.80q is not \"CODE: TEXT\", with a code of 3 to 40 capitals, digits or '_'", line)
 		}
 	}

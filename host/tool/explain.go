@@ -13,20 +13,20 @@ import (
 // words that a model can act on. It never repeats a long value.
 
 func (f *fault) String() string {
-	text := f.words(f.at.place())
+	text := f.words(f.at.describe())
 	for i, a := range f.alternatives {
-		text += fmt.Sprintf("; %d: %.300s", i+1, a.words(a.at.place()))
+		text += fmt.Sprintf("; %d: %.300s", i+1, a.words(a.at.describe()))
 	}
 	return text
 }
 
-func wrongType(n *node, value any, at *spot) *fault {
+func wrongType(n *node, value any, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s; it wants %s", where, valueWords(value), typeWords(n.types))
 	}}
 }
 
-func wrongChoice(c *choice, value any, at *spot) *fault {
+func wrongChoice(c *choice, value any, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		var texts []string
 		for _, want := range c.values {
@@ -37,7 +37,7 @@ func wrongChoice(c *choice, value any, at *spot) *fault {
 		hint := ""
 		if text, ok := value.(string); ok {
 			if hint = nearest.Hint(text, texts); hint == "" {
-				if own := ownWord(text, texts); own != "" {
+				if own := translateWord(text, texts); own != "" {
 					hint = fmt.Sprintf(" (did you mean %q?)", own)
 				}
 			}
@@ -62,7 +62,7 @@ func (c *choice) String() string {
 	return "one of " + strings.Join(words, ", ")
 }
 
-func noMatch(p *pattern, text string, at *spot) *fault {
+func noMatch(p *pattern, text string, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s; it wants text that matches the regular expression %.200q", where, valueWords(text), p.source)
 	}}
@@ -72,13 +72,13 @@ var boundWords = map[string]string{
 	"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than", "multipleOf": "a multiple of",
 }
 
-func outOfBounds(b bound, value any, at *spot) *fault {
+func outOfBounds(b bound, value any, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %v; it wants %s %v", where, value, boundWords[b.keyword], b.limit)
 	}}
 }
 
-func outside(i interval, n int, what string, at *spot) *fault {
+func countFault(i interval, n int, what string, at *argPath) *fault {
 	words, limit := "at least", i.least
 	switch {
 	case n > i.most:
@@ -91,28 +91,28 @@ func outside(i interval, n int, what string, at *spot) *fault {
 	}}
 }
 
-func twice(first, second int, at *spot) *fault {
+func duplicateItem(first, second int, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s has the same item at %d and at %d; each may be there once", where, first, second)
 	}}
 }
 
-func excluded(value any, at *spot) *fault {
+func excludedValue(value any, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s, which its schema excludes", where, valueWords(value))
 	}}
 }
 
-func noAlternative(value any, at *spot, faults []*fault) *fault {
+func noAlternative(value any, at *argPath, faults []*fault) *fault {
 	return &fault{at: at, alternatives: faults, words: func(where string) string {
 		return fmt.Sprintf("%s is %s, which fits no alternative of its schema", where, valueWords(value))
 	}}
 }
 
-func missing(n *node, name string, at *spot) *fault {
-	return &fault{at: at.property(name), names: true, words: func(where string) string {
+func missingName(n *node, name string, at *argPath) *fault {
+	return &fault{at: at.property(name), wrongName: true, words: func(where string) string {
 		want := ""
-		switch sub := n.named[name]; {
+		switch sub := n.props[name]; {
 		case sub == nil:
 		case len(sub.choices) > 0:
 			want = "; it wants " + sub.choices[0].String()
@@ -123,22 +123,22 @@ func missing(n *node, name string, at *spot) *fault {
 	}}
 }
 
-// unknown is the fault of names that are none here, in their order. It tells the first
+// unknownNames is the fault of names that are none here, in their order. It tells the first
 // few of them: who has one wrong has others wrong.
-func unknown(n *node, wrong []string, at *spot) *fault {
-	return &fault{at: at.property(wrong[0]), names: true, words: func(where string) string {
-		if len(n.named) == 0 {
+func unknownNames(n *node, wrong []string, at *argPath) *fault {
+	return &fault{at: at.property(wrong[0]), wrongName: true, words: func(where string) string {
+		if len(n.props) == 0 {
 			return "unknown " + where + "; there are no arguments here, send {}"
 		}
 		const most, mostWrong = 32, 4
-		names := sortedKeys(n.named)
+		names := sortedKeys(n.props)
 		list := strings.Join(names[:min(len(names), most)], ", ")
 		if len(names) > most {
 			list += ", ..."
 		}
-		said := where + meant(wrong[0], names)
+		said := where + didYouMean(wrong[0], names)
 		for _, name := range wrong[1:min(len(wrong), mostWrong)] {
-			said += ", " + at.property(name).place() + meant(name, names)
+			said += ", " + at.property(name).describe() + didYouMean(name, names)
 		}
 		if len(wrong) > mostWrong {
 			said += ", ..."
@@ -147,19 +147,19 @@ func unknown(n *node, wrong []string, at *spot) *fault {
 	}}
 }
 
-// meant says in brackets which of the names a wrong one most likely means.
-func meant(wrong string, names []string) string {
-	if own := ownArg(wrong, names); own != "" {
+// didYouMean says in brackets which of the names a wrong one most likely means.
+func didYouMean(wrong string, names []string) string {
+	if own := translateArg(wrong, names); own != "" {
 		return fmt.Sprintf(" (it is called %q here)", own)
 	}
 	return nearest.Hint(wrong, names)
 }
 
-// place names the spot: argument "a.b[1]".
-func (s *spot) place() string {
+// describe names the spot: argument "a.b[1]".
+func (s *argPath) describe() string {
 	const most = 200
-	var way []*spot
-	for ; s.up != nil; s = s.up {
+	var way []*argPath
+	for ; s.parent != nil; s = s.parent {
 		way = append(way, s)
 	}
 	if len(way) == 0 {
@@ -193,7 +193,7 @@ func typeWords(types []string) string {
 	return strings.Join(words, " or ")
 }
 
-func kindOf(value any) string {
+func jsonType(value any) string {
 	switch v := value.(type) {
 	case nil:
 		return "null"
@@ -221,7 +221,7 @@ func valueWords(value any) string {
 	case bool:
 		return fmt.Sprint(v)
 	case []any, map[string]any:
-		return typeArticles[kindOf(v)]
+		return typeArticles[jsonType(v)]
 	case string:
 		return "the string " + shortJSON(v)
 	}

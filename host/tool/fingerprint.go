@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Said is what a tool says of itself, as a person is shown it. It is not to be
+// SpecTexts is what a tool says of itself, as a person is shown it. It is not to be
 // trusted.
-type Said struct {
+type SpecTexts struct {
 	Description string `toml:"description" json:"description"`
 	Schema      string `toml:"schema" json:"schema"`     // JSON, its keys sorted; behind it how the tool is run, if that is said
 	AsksFor     string `toml:"asks_for" json:"asks_for"` // words that change when anything does
 }
 
-// Said is what a tool says of itself.
-func (s Spec) Said() Said {
+// Texts is what a tool says of itself.
+func (s Spec) Texts() SpecTexts {
 	schema := canonical(s.Parameters)
 	if s.Run != nil { // what becomes of the arguments
 		schema += " run " + string(Marshal(s.Run))
 	}
-	return Said{s.Description, schema, s.Capabilities.String()}
+	return SpecTexts{s.Description, schema, s.Capabilities.String()}
 }
 
 // Fingerprint is the SHA-256, in hex, of each thing that a tool, or all tools of a
@@ -35,7 +35,7 @@ type Fingerprint struct {
 }
 
 // Fingerprint is that of one tool.
-func (s Said) Fingerprint() Fingerprint {
+func (s SpecTexts) Fingerprint() Fingerprint {
 	return Fingerprint{hashText(s.Description), hashText(s.Schema), hashText(s.AsksFor)}
 }
 
@@ -44,7 +44,7 @@ func (s Said) Fingerprint() Fingerprint {
 func (m Manifest) Fingerprint() Fingerprint {
 	var lines [3][]string
 	for _, s := range m.Tools {
-		f := s.Said().Fingerprint()
+		f := s.Texts().Fingerprint()
 		for i, sum := range []string{f.Description, f.Schema, f.Needs} {
 			lines[i] = append(lines[i], s.Name+" "+sum+"\n")
 		}

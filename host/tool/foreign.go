@@ -6,44 +6,44 @@ import (
 	"sync"
 )
 
-// stand is what stands here for a tool of another system.
-type stand struct {
+// standIn is what stands here for a tool of another system.
+type standIn struct {
 	tools string // built-in ones, with blanks between them; empty: there is none
 	how   string // how they are called for that
 }
 
 // What is said of tools that many systems have.
 var (
-	standRead    = stand{"file_read", "use file_read with path, and with offset and limit for a part of a file"}
-	standWrite   = stand{"file_write", "use file_write with path and content, the whole of it"}
-	standEdit    = stand{"file_edit", "use file_edit with path, old_string (the text as it is in the file, once) and new_string; read the file first"}
-	standEdits   = stand{"file_edit file_write", "use file_edit for each change, with path, old_string (the text as it is in the file, once) and new_string, and file_write for a new file"}
-	standPatch   = stand{"apply_patch", "use apply_patch with patch, from *** Begin Patch to *** End Patch"}
-	standEditor  = stand{"file_read file_edit insert_lines file_write", "use file_read to view, file_edit with path, old_string and new_string to replace, insert_lines with path, line_start and new_content to insert, file_write to create"}
-	standInsert  = stand{"insert_lines", "use insert_lines with path, line_start and new_content; read the file first"}
-	standList    = stand{"ls", "use ls with path"}
-	standFind    = stand{"glob", "use glob with pattern, such as **/*.go"}
-	standGrep    = stand{"grep", "use grep with pattern (a regular expression), and with path and file_filter where to search"}
-	standCommand = stand{"bash", "use bash with command, and with timeout_seconds if it takes long"}
-	standWaits   = stand{"bash", "a command ends with its call: use bash with command, and with timeout_seconds if it takes long"}
-	standAnswer  = stand{"", "write it in your answer: the person reads that, and replies to it"}
-	standTasks   = stand{"add_task update_task list_tasks", "use add_task with content for each task, update_task with task_id and status (pending, in_progress or completed), and list_tasks"}
-	standFetch   = stand{"http_fetch", "use http_fetch with url"}
-	standWeb     = stand{"web_search", "use web_search with query, and http_fetch with the url of a result"}
-	standFile    = stand{"bash", "use bash with command, such as curl -O URL, and with network true"}
-	standGit     = stand{"git", "use git with operation (status, log, diff, show, blame or branches), and with path, revision or staged"}
-	standCommit  = stand{"bash", "use bash with command, such as git commit"}
-	standTime    = stand{"get_current_time", "use get_current_time"}
-	standPlace   = stand{"get_working_directory", "use get_working_directory"}
-	standSystem  = stand{"system_info", "use system_info"}
+	standRead    = standIn{"file_read", "use file_read with path, and with offset and limit for a part of a file"}
+	standWrite   = standIn{"file_write", "use file_write with path and content, the whole of it"}
+	standEdit    = standIn{"file_edit", "use file_edit with path, old_string (the text as it is in the file, once) and new_string; read the file first"}
+	standEdits   = standIn{"file_edit file_write", "use file_edit for each change, with path, old_string (the text as it is in the file, once) and new_string, and file_write for a new file"}
+	standPatch   = standIn{"apply_patch", "use apply_patch with patch, from *** Begin Patch to *** End Patch"}
+	standEditor  = standIn{"file_read file_edit insert_lines file_write", "use file_read to view, file_edit with path, old_string and new_string to replace, insert_lines with path, line_start and new_content to insert, file_write to create"}
+	standInsert  = standIn{"insert_lines", "use insert_lines with path, line_start and new_content; read the file first"}
+	standList    = standIn{"ls", "use ls with path"}
+	standFind    = standIn{"glob", "use glob with pattern, such as **/*.go"}
+	standGrep    = standIn{"grep", "use grep with pattern (a regular expression), and with path and file_filter where to search"}
+	standCommand = standIn{"bash", "use bash with command, and with timeout_seconds if it takes long"}
+	standWaits   = standIn{"bash", "a command ends with its call: use bash with command, and with timeout_seconds if it takes long"}
+	standAnswer  = standIn{"", "write it in your answer: the person reads that, and replies to it"}
+	standTasks   = standIn{"add_task update_task list_tasks", "use add_task with content for each task, update_task with task_id and status (pending, in_progress or completed), and list_tasks"}
+	standFetch   = standIn{"http_fetch", "use http_fetch with url"}
+	standWeb     = standIn{"web_search", "use web_search with query, and http_fetch with the url of a result"}
+	standFile    = standIn{"bash", "use bash with command, such as curl -O URL, and with network true"}
+	standGit     = standIn{"git", "use git with operation (status, log, diff, show, blame or branches), and with path, revision or staged"}
+	standCommit  = standIn{"bash", "use bash with command, such as git commit"}
+	standTime    = standIn{"get_current_time", "use get_current_time"}
+	standPlace   = standIn{"get_working_directory", "use get_working_directory"}
+	standSystem  = standIn{"system_info", "use system_info"}
 )
 
-// foreign are names under which models know the tools of other systems: of Claude
+// foreignTools are names under which models know the tools of other systems: of Claude
 // Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline,
 // Cursor, Copilot, goose and SWE-agent. Unlike aliases their arguments are others,
 // so that they are answered with a hint. Each is in small letters, without dashes.
-var foreign = sync.OnceValue(func() map[string]stand {
-	return foreignNames(map[string]stand{
+var foreignTools = sync.OnceValue(func() map[string]standIn {
+	return foreignNames(map[string]standIn{
 		"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
 		"write write_to_file create create_file save_file new_file":                                           standWrite,
 		"edit replace str_replace string_replace search_replace replace_in_file replace_file_content replace_string_in_file " +
@@ -72,8 +72,8 @@ var foreign = sync.OnceValue(func() map[string]stand {
 	})
 })
 
-func foreignNames(of map[string]stand) map[string]stand {
-	out := map[string]stand{}
+func foreignNames(of map[string]standIn) map[string]standIn {
+	out := map[string]standIn{}
 	for names, s := range of {
 		for name := range strings.FieldsSeq(names) {
 			out[name] = s
@@ -82,10 +82,10 @@ func foreignNames(of map[string]stand) map[string]stand {
 	return out
 }
 
-// Foreign says what stands here for a tool that the name means in another system,
+// EquivalentOf says what stands here for a tool that the name means in another system,
 // and how it is called; nothing where that is not known, or not in the catalog. The
 // tools are those that it names, of which some may not be offered.
-func (c *Catalog) Foreign(name string) (how string, tools []*Entry) {
+func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
 		return "", nil
 	}
@@ -96,7 +96,7 @@ func (c *Catalog) Foreign(name string) (how string, tools []*Entry) {
 		name = name[i+2:]
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
-	s, ok := foreign()[name]
+	s, ok := foreignTools()[name]
 	if !ok {
 		if e, ok := c.Find(name); ok && e.Module.Origin == OriginBuiltin {
 			return "use " + e.Name, []*Entry{e}
@@ -130,8 +130,8 @@ var foreignArgs = map[string]string{
 	"start_line": "offset line_start", "line_start": "offset", "line": "offset line_start", "insert_line": "line_start", "line_number": "line_start", "end_line": "line_end", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
 }
 
-// ownArg is the argument of a tool that a foreign name means, if it has that.
-func ownArg(name string, has []string) string {
+// translateArg is the argument of a tool that a foreign name means, if it has that.
+func translateArg(name string, has []string) string {
 	if len(name) > 64 {
 		return ""
 	}
@@ -150,8 +150,8 @@ var foreignWords = map[string]string{
 	"new": "pending", "open": "pending", "todo": "pending", "to_do": "pending", "not_started": "pending", "waiting": "pending",
 }
 
-// ownWord is the word of a list that a foreign one means, if it is there.
-func ownWord(word string, has []string) string {
+// translateWord is the word of a list that a foreign one means, if it is there.
+func translateWord(word string, has []string) string {
 	if len(word) > 64 {
 		return ""
 	}

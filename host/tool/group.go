@@ -12,9 +12,9 @@ const (
 	ListModule = "catalog"
 )
 
-// Undo is the name under which the log has what a person undoes. No model can call
+// UndoTool is the name under which the log has what a person undoes. No model can call
 // it: it is in no catalog.
-const Undo = "undo"
+const UndoTool = "undo"
 
 // Group is the tools of a module that was added, or of several of one name, by
 // which it is called.

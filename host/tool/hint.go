@@ -9,7 +9,7 @@ import (
 
 // Hint is what can be done about something: words, and among them, as data, what
 // only the person who runs the program can do with it. [Hint.String] puts it into
-// words for a model; who shows a hint to a person fills in, with [Hint.In], the
+// words for a model; who shows a hint to a person fills in, with [Hint.Render], the
 // commands and flags that this person has. Nobody else is told of those.
 type Hint []HintPart
 
@@ -34,7 +34,7 @@ const (
 	HintLarge     HintCode = "large_module" // to have a large module compiled
 	HintSetSecret HintCode = "set_secret"   // to set a secret; the key is its name
 	HintConfine   HintCode = "confine"      // to see what would confine processes further
-	HintGrant     HintCode = "grant"        // to give something to a tool that was added; the key is as of [Grant]
+	HintGrant     HintCode = "grant"        // to give something to a tool that was added; the key is as of [GrantHint]
 )
 
 // Advise makes a hint of words, in the form of fmt.Sprintf.
@@ -42,14 +42,14 @@ func Advise(format string, args ...any) Hint {
 	return Hint{{Words: fmt.Sprintf(format, args...)}}
 }
 
-// Do makes a hint of what a person can do.
-func Do(code HintCode, key string) Hint { return Hint{{Code: code, Key: key}} }
+// ActionHint makes a hint of what a person can do.
+func ActionHint(code HintCode, key string) Hint { return Hint{{Code: code, Key: key}} }
 
 // And returns the hint with others behind it.
 func (h Hint) And(more ...Hint) Hint { return slices.Concat(append([]Hint{h}, more...)...) }
 
-// In puts the hint into words; own has them for what a person can do.
-func (h Hint) In(own func(HintPart) string) string {
+// Render puts the hint into words; own has them for what a person can do.
+func (h Hint) Render(own func(HintPart) string) string {
 	var b strings.Builder
 	for _, p := range h {
 		if p.Code == "" {
@@ -62,9 +62,9 @@ func (h Hint) In(own func(HintPart) string) string {
 }
 
 // String is the hint as a model reads it, who has neither flags nor commands.
-func (h Hint) String() string { return h.In(HintPart.plain) }
+func (h Hint) String() string { return h.Render(HintPart.forModel) }
 
-func (p HintPart) plain() string {
+func (p HintPart) forModel() string {
 	switch p.Code {
 	case HintSettings:
 		return "the settings"

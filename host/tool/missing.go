@@ -16,7 +16,7 @@ func (e *Entry) Missing() []string {
 	if e.Allowed != nil {
 		allowed = *e.Allowed
 	}
-	asks, has := e.Asks, e.Asks.Under(allowed)
+	asks, has := e.Requested, e.Requested.Restrict(allowed)
 	var out []string
 	if asks.Files != has.Files {
 		if asks.Files == FilesRead {
@@ -48,15 +48,15 @@ func (e *Entry) Missing() []string {
 	return out
 }
 
-// Grant is the hint that a person can give things to a tool that was added, each as
+// GrantHint is the hint that a person can give things to a tool that was added, each as
 // in [Entry.Missing]. Its key is the name of the module and the things, with blanks
 // between them.
-func Grant(e *Entry, things ...string) Hint {
+func GrantHint(e *Entry, things ...string) Hint {
 	name := strings.TrimSuffix(e.Module.Prefix, "_")
 	if name == "" {
 		name = e.Module.Name
 	}
-	return Do(HintGrant, strings.Join(append([]string{name}, things...), " "))
+	return ActionHint(HintGrant, strings.Join(append([]string{name}, things...), " "))
 }
 
 // MissingHint says what the tool was not given, if anything, and how it is.
@@ -75,5 +75,5 @@ func (e *Entry) MissingHint() Hint {
 			words = append(words, word)
 		}
 	}
-	return Advise("%s asks for more than it was given (%s): ", e.Name, strings.Join(words, ", ")).And(Grant(e, missing...))
+	return Advise("%s asks for more than it was given (%s): ", e.Name, strings.Join(words, ", ")).And(GrantHint(e, missing...))
 }

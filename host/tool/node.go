@@ -26,13 +26,13 @@ const (
 // patterns are those of one manifest, of which each is compiled once. What they
 // take is counted together, because a manifest has room for thousands.
 type patterns struct {
-	compiled map[string]*lines.Pattern
-	source   int // what is left, in bytes
-	program  int // and in instructions: each takes some 200 bytes and as many nanoseconds
+	compiled    map[string]*lines.Pattern
+	sourceLeft  int // what is left, in bytes
+	programLeft int // and in instructions: each takes some 200 bytes and as many nanoseconds
 }
 
 func newPatterns() *patterns {
-	return &patterns{compiled: map[string]*lines.Pattern{}, source: 64 << 10, program: 100_000}
+	return &patterns{compiled: map[string]*lines.Pattern{}, sourceLeft: 64 << 10, programLeft: 100_000}
 }
 
 // A class of Unicode is 13 KB in three bytes, and a range that ignores case
@@ -50,17 +50,17 @@ func (p *patterns) compile(source string) (*lines.Pattern, error) {
 		return nil, fmt.Errorf("has %d bytes, more than the limit of %d", len(source), maxPatternBytes)
 	}
 	classes, folds := lines.Heavy(source)
-	if p.source -= len(source) + classBytes*classes + foldBytes*folds; p.source < 0 {
+	if p.sourceLeft -= len(source) + classBytes*classes + foldBytes*folds; p.sourceLeft < 0 {
 		return nil, errors.New("is too much: the patterns of one module are too large together; let the tools check some values themselves")
 	}
-	pattern, err := lines.Compile(source, max(1, min(maxProgram, p.program)))
+	pattern, err := lines.Compile(source, max(1, min(maxProgram, p.programLeft)))
 	if errors.Is(err, lines.ErrTooLarge) {
 		return nil, fmt.Errorf("%.80q is too large, by itself or with the module's other patterns; repeat less, or say minLength and maxLength", source)
 	}
 	if err != nil {
 		return nil, err
 	}
-	p.program -= int(pattern.Steps())
+	p.programLeft -= int(pattern.Steps())
 	p.compiled[source] = pattern
 	return pattern, nil
 }
@@ -82,15 +82,15 @@ type node struct {
 	all, any, one          []*node
 	not, when, then, other *node // other is "else"
 
-	prefix                   []*node // of the first items, one each
-	rest, contains, leftover *node   // leftover is "unevaluatedItems"
-	unique                   bool
+	prefix                           []*node // of the first items, one each
+	rest, contains, unevaluatedItems *node   // leftover is "unevaluatedItems"
+	unique                           bool
 
-	named                         map[string]*node
-	matching                      []matching
-	more, names, leftoverProperty *node // additionalProperties, propertyNames, unevaluatedProperties
-	required                      []string
-	dependent                     []dependent
+	props                                        map[string]*node
+	patternProps                                 []patternProp
+	additionalProps, propNames, unevaluatedProps *node // additionalProperties, propertyNames, unevaluatedProperties
+	required                                     []string
+	dependent                                    []dependent
 }
 
 // interval bounds a number of things, both ends included.
@@ -109,9 +109,9 @@ type bound struct {
 	limit   any
 }
 
-// inCase is the word of the node's list that a value is but for capitals; empty if it is
+// matchFold is the word of the node's list that a value is but for capitals; empty if it is
 // one already, or none, or could be several.
-func (n *node) inCase(value any) string {
+func (n *node) matchFold(value any) string {
 	text, ok := value.(string)
 	if n == nil || !ok || len(n.choices) != 1 || len(text) > n.choices[0].longest {
 		return ""
@@ -141,7 +141,7 @@ type pattern struct {
 	*lines.Pattern
 }
 
-type matching struct {
+type patternProp struct {
 	pattern
 	node *node
 }
@@ -161,8 +161,8 @@ type compiler struct {
 	patterns *patterns
 	depth    int
 
-	old       bool // before the draft of 2019
-	leftovers bool // some schema asks for what others have not looked at
+	before2019      bool // before the draft of 2019
+	tracksEvaluated bool // some schema asks for what others have not looked at
 }
 
 func (c *compiler) node(schema any) (*node, error) {
@@ -190,7 +190,7 @@ func (c *compiler) node(schema any) (*node, error) {
 	n := newNode()
 	c.nodes[id] = n
 	ref, ok := s["$ref"]
-	if ok && c.old { // before 2019 nothing counted beside it
+	if ok && c.before2019 { // before 2019 nothing counted beside it
 		return n, c.keyword(n, "$ref", ref)
 	}
 	_, tuple := s["items"].([]any)
@@ -218,42 +218,42 @@ func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	case "$ref":
 		n.ref, err = c.reference(v)
 	case "$defs", "definitions":
-		_, err = c.named(v)
+		_, err = c.nodeMap(v)
 	case "type":
-		n.types, err = types(v)
+		n.types, err = parseTypes(v)
 	case "enum":
-		err = n.choose(v)
+		err = n.addChoice(v)
 	case "const":
-		err = n.choose([]any{v})
+		err = n.addChoice([]any{v})
 	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
-		if kind := kindOf(v); kind != "integer" && kind != "number" {
+		if kind := jsonType(v); kind != "integer" && kind != "number" {
 			return errors.New("is not a number")
 		}
 		n.bounds = append(n.bounds, bound{k, v})
 	case "minLength":
-		n.length.least, err = whole(v)
+		n.length.least, err = parseCount(v)
 	case "maxLength":
-		n.length.most, err = whole(v)
+		n.length.most, err = parseCount(v)
 	case "minItems":
-		n.items.least, err = whole(v)
+		n.items.least, err = parseCount(v)
 	case "maxItems":
-		n.items.most, err = whole(v)
+		n.items.most, err = parseCount(v)
 	case "minProperties":
-		n.properties.least, err = whole(v)
+		n.properties.least, err = parseCount(v)
 	case "maxProperties":
-		n.properties.most, err = whole(v)
+		n.properties.most, err = parseCount(v)
 	case "minContains":
-		n.contained.least, err = whole(v)
+		n.contained.least, err = parseCount(v)
 	case "maxContains":
-		n.contained.most, err = whole(v)
+		n.contained.most, err = parseCount(v)
 	case "pattern":
 		n.pattern, err = c.pattern(v)
 	case "allOf":
-		n.all, err = c.list(v)
+		n.all, err = c.nodeList(v)
 	case "anyOf":
-		n.any, err = c.list(v)
+		n.any, err = c.nodeList(v)
 	case "oneOf":
-		n.one, err = c.list(v)
+		n.one, err = c.nodeList(v)
 	case "not":
 		n.not, err = c.node(v)
 	case "if":
@@ -263,10 +263,10 @@ func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	case "else":
 		n.other, err = c.node(v)
 	case "prefixItems":
-		n.prefix, err = c.list(v)
+		n.prefix, err = c.nodeList(v)
 	case "items":
 		if _, ok := v.([]any); ok { // one for each place, before 2020
-			n.prefix, err = c.list(v)
+			n.prefix, err = c.nodeList(v)
 		} else {
 			n.rest, err = c.node(v)
 		}
@@ -275,33 +275,33 @@ func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	case "contains":
 		n.contains, err = c.node(v)
 	case "unevaluatedItems":
-		c.leftovers = true
-		n.leftover, err = c.node(v)
+		c.tracksEvaluated = true
+		n.unevaluatedItems, err = c.node(v)
 	case "uniqueItems":
 		var ok bool
 		if n.unique, ok = v.(bool); !ok {
 			return errors.New("is not true or false")
 		}
 	case "properties":
-		n.named, err = c.named(v)
+		n.props, err = c.nodeMap(v)
 	case "patternProperties":
-		n.matching, err = c.matching(v)
+		n.patternProps, err = c.patternProps(v)
 	case "additionalProperties":
-		n.more, err = c.node(v)
+		n.additionalProps, err = c.node(v)
 	case "propertyNames":
-		n.names, err = c.node(v)
+		n.propNames, err = c.node(v)
 	case "unevaluatedProperties":
-		c.leftovers = true
-		n.leftoverProperty, err = c.node(v)
+		c.tracksEvaluated = true
+		n.unevaluatedProps, err = c.node(v)
 	case "required":
-		n.required, err = texts(v)
+		n.required, err = parseStrings(v)
 	case "dependentRequired", "dependentSchemas", "dependencies":
 		err = c.dependent(n, v)
 	}
 	return err
 }
 
-func (c *compiler) list(v any) ([]*node, error) {
+func (c *compiler) nodeList(v any) ([]*node, error) {
 	schemas, ok := v.([]any)
 	if !ok {
 		return nil, errors.New("is not a list of schemas")
@@ -316,7 +316,7 @@ func (c *compiler) list(v any) ([]*node, error) {
 	return nodes, nil
 }
 
-func (c *compiler) named(v any) (map[string]*node, error) {
+func (c *compiler) nodeMap(v any) (map[string]*node, error) {
 	schemas, ok := v.(map[string]any)
 	if !ok {
 		return nil, errors.New("is not an object of schemas")
@@ -340,18 +340,18 @@ func (c *compiler) pattern(v any) (*pattern, error) {
 	return &pattern{source, compiled}, err
 }
 
-func (c *compiler) matching(v any) ([]matching, error) {
-	nodes, err := c.named(v)
+func (c *compiler) patternProps(v any) ([]patternProp, error) {
+	nodes, err := c.nodeMap(v)
 	if err != nil {
 		return nil, err
 	}
-	var out []matching
+	var out []patternProp
 	for _, source := range sortedKeys(nodes) {
 		p, err := c.pattern(source)
 		if err != nil {
 			return nil, fmt.Errorf("%.80q: %w", source, err)
 		}
-		out = append(out, matching{*p, nodes[source]})
+		out = append(out, patternProp{*p, nodes[source]})
 	}
 	return out, nil
 }
@@ -365,7 +365,7 @@ func (c *compiler) dependent(n *node, v any) error {
 		d := dependent{name: name}
 		var err error
 		if _, ok := m[name].([]any); ok {
-			d.required, err = texts(m[name])
+			d.required, err = parseStrings(m[name])
 		} else {
 			d.node, err = c.node(m[name])
 		}
@@ -415,12 +415,12 @@ func (c *compiler) reference(v any) (*node, error) {
 	return nil, bad
 }
 
-// types reads the value of "type".
-func types(v any) ([]string, error) {
+// parseTypes reads the value of "type".
+func parseTypes(v any) ([]string, error) {
 	if name, ok := v.(string); ok {
 		v = []any{name}
 	}
-	names, err := texts(v)
+	names, err := parseStrings(v)
 	for _, name := range names {
 		if typeArticles[name] == "" {
 			return nil, fmt.Errorf("is %.40q; the types are array, boolean, integer, null, number, object and string", name)
@@ -429,8 +429,8 @@ func types(v any) ([]string, error) {
 	return names, err
 }
 
-// whole reads a number of things.
-func whole(v any) (int, error) {
+// parseCount reads a number of things.
+func parseCount(v any) (int, error) {
 	n, ok := v.(int64)
 	if !ok || n < 0 {
 		return 0, errors.New("is not a whole number from 0")
@@ -438,7 +438,7 @@ func whole(v any) (int, error) {
 	return int(min(n, math.MaxInt)), nil
 }
 
-func texts(v any) ([]string, error) {
+func parseStrings(v any) ([]string, error) {
 	list, ok := v.([]any)
 	out := make([]string, len(list))
 	for i, e := range list {
@@ -452,9 +452,9 @@ func texts(v any) ([]string, error) {
 	return out, nil
 }
 
-// choose reads a list of values. What they are as JSON is kept, so that looking
+// addChoice reads a list of values. What they are as JSON is kept, so that looking
 // for one does not take longer where there are many.
-func (n *node) choose(v any) error {
+func (n *node) addChoice(v any) error {
 	values, ok := v.([]any)
 	if !ok {
 		return errors.New("is not a list")
@@ -469,9 +469,9 @@ func (n *node) choose(v any) error {
 	return nil
 }
 
-// ends says whether checking a value against the schema comes to an end: no
+// checkEnds says whether checking a value against the schema comes to an end: no
 // schema may lead back to itself without going down into the value.
-func (n *node) ends(left map[*node]bool) error {
+func (n *node) checkEnds(left map[*node]bool) error {
 	if n == nil {
 		return nil
 	}
@@ -487,7 +487,7 @@ func (n *node) ends(left map[*node]bool) error {
 		next = append(next, d.node)
 	}
 	for _, sub := range next {
-		if err := sub.ends(left); err != nil {
+		if err := sub.checkEnds(left); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessa
 		return args
 	}
 	was, _, err := decode(args)
-	w, repaired := &walk{ctx: ctx, left: maxEffort, leftovers: c.leftovers}, any(map[string]any{})
+	w, repaired := &walk{ctx: ctx, effortLeft: maxEffort, tracksEvaluated: c.tracksEvaluated}, any(map[string]any{})
 	if was != nil && was != "" {
 		repaired = w.repair(c.root, was, 0)
 	}
@@ -45,18 +45,18 @@ func (w *walk) repair(n *node, value any, depth int) any {
 		value = w.repair(sub, value, depth+1)
 	}
 	if types := slices.DeleteFunc(slices.Clone(n.types), func(typ string) bool { return typ == "null" }); len(types) == 1 {
-		value = w.as(types[0], value)
+		value = w.convert(types[0], value)
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for name, e := range v {
-			sub := n.named[name]
-			if !w.spend(1) || e == nil && sub != nil && !slices.Contains(n.required, name) && w.check(sub, nil, &spot{}, depth, nil) != nil {
+			sub := n.props[name]
+			if !w.spend(1) || e == nil && sub != nil && !slices.Contains(n.required, name) && w.check(sub, nil, &argPath{}, depth, nil) != nil {
 				continue
 			}
-			if sub == nil && n.matching == nil {
-				sub = n.more
+			if sub == nil && n.patternProps == nil {
+				sub = n.additionalProps
 			}
 			out[name] = w.repair(sub, e, depth+1)
 		}
@@ -71,8 +71,8 @@ func (w *walk) repair(n *node, value any, depth int) any {
 	return value
 }
 
-// as returns a value in a type, or unchanged if that could change its meaning.
-func (w *walk) as(typ string, value any) any {
+// convert returns a value in a type, or unchanged if that could change its meaning.
+func (w *walk) convert(typ string, value any) any {
 	text, _ := value.(string)
 	if number, ok := value.(json.Number); ok {
 		text = number.String()

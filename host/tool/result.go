@@ -32,9 +32,9 @@ const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
-	CodeMoved        Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
+	CodeLinesMoved   Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
-	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
+	CodeFilesChanged Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
 	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
 	CodeNoSpace      Code = "NO_SPACE"         // there was no room for what the call changed; also a tool's, of what it writes itself
 	CodeFailed       Code = "TOOL_FAILED"      // the tool itself says that it failed
@@ -68,19 +68,19 @@ type Error struct {
 	Stderr   string
 	// A denial says which rule decided, which one would allow the call, and what
 	// else would.
-	Rule   string
-	Allow  string
-	Change Hint
+	Rule      string
+	Allow     string
+	AllowHint Hint
 	// Denial is the same as data, with the layer: see policy.Explanation.
 	Denial json.RawMessage
 }
 
 // Error is the message, and behind it what would allow a call that was denied.
 func (e *Error) Error() string {
-	if e.Change == nil {
+	if e.AllowHint == nil {
 		return e.Message
 	}
-	return e.Message + "; " + e.Change.String()
+	return e.Message + "; " + e.AllowHint.String()
 }
 
 // Usage is what a call cost.
@@ -116,13 +116,13 @@ type Result struct {
 	// were not read, or that the model goes round in a circle. Empty where there
 	// is nothing to add.
 	Note string
-	// Wrote is what a command wrote, where the result has what a terminal shows of it. It is
+	// RawOutput is what a command wrote, where the result has what a terminal shows of it. It is
 	// for the log.
-	Wrote string
-	// Times is how often the model has made this very call in this turn and come
+	RawOutput string
+	// Repeats is how often the model has made this very call in this turn and come
 	// to this very result, this time counted; 0 where nobody counts.
-	Times int
-	Usage Usage
+	Repeats int
+	Usage   Usage
 	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
@@ -232,19 +232,19 @@ func ForModel(envelope string, unsent []string) string {
 	if !strings.HasPrefix(envelope, `{"tool_success":`) {
 		return envelope
 	}
-	sent := only(json.RawMessage(envelope), func(key string, value json.RawMessage) json.RawMessage {
+	sent := filterFields(json.RawMessage(envelope), func(key string, value json.RawMessage) json.RawMessage {
 		switch {
 		case string(value) == `""`, string(value) == "null":
 			return nil
 		case key == "metadata":
-			return only(value, func(key string, value json.RawMessage) json.RawMessage {
+			return filterFields(value, func(key string, value json.RawMessage) json.RawMessage {
 				if key == "execution_time_ms" || key == "network" {
 					return value
 				}
 				return nil
 			})
 		case key == "result":
-			return only(value, func(key string, value json.RawMessage) json.RawMessage {
+			return filterFields(value, func(key string, value json.RawMessage) json.RawMessage {
 				if slices.Contains(unsent, key) {
 					return nil
 				}
@@ -256,9 +256,9 @@ func ForModel(envelope string, unsent []string) string {
 	return string(sent)
 }
 
-// only is an object with those of its fields for which keep returns a value, in their
+// filterFields is an object with those of its fields for which keep returns a value, in their
 // order; what is no object stays as it is.
-func only(object json.RawMessage, keep func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
+func filterFields(object json.RawMessage, keep func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
 	out := []byte("{")
 	whole := eachField(object, func(key string, value json.RawMessage) bool {
 		if value = keep(key, value); value == nil {

@@ -30,7 +30,7 @@ func TestEnvelopeIsAsDocumented(t *testing.T) {
 			Err: &Error{Message: "not run", Code: CodeLimitReached, Type: ValidationFailed}},
 		"denial": {Err: &Error{
 			Message: "bash was denied: it starts a process, and the answer was no (terminal)", Code: CodeDenied, Type: PermissionDenied,
-			Hint: Advise("do not try again in another way"), Rule: "risk high", Allow: "bash(command=make test)", Change: Advise("leave out ").And(Do(HintUndeny, "bash")),
+			Hint: Advise("do not try again in another way"), Rule: "risk high", Allow: "bash(command=make test)", AllowHint: Advise("leave out ").And(ActionHint(HintUndeny, "bash")),
 		}},
 		"timeout": {Usage: usage, Err: &Error{
 			Message: "Tool 'bash' timed out after 30s", Code: CodeTimeout, Stdout: "partial...\n", Stderr: "warning\n",
@@ -65,7 +65,7 @@ func TestEnvelopeIsJSONWhateverTheToolReturned(t *testing.T) {
 	for _, out := range []string{"", "{", "plain", "{} {}", "\xff\x00", `"` + "\xff" + `"`, deep, `{"a":1}`} {
 		for _, r := range []Result{
 			{Output: json.RawMessage(out)},
-			{Err: &Error{Message: out, Stdout: out, Stderr: out, Hint: Advise("%s", out), Change: Advise("%s", out), Rule: out, Allow: out}, LimitMessage: out},
+			{Err: &Error{Message: out, Stdout: out, Stderr: out, Hint: Advise("%s", out), AllowHint: Advise("%s", out), Rule: out, Allow: out}, LimitMessage: out},
 		} {
 			e := r.Envelope()
 			if !json.Valid(e) || bytes.ContainsRune(e, '\n') {

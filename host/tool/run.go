@@ -51,7 +51,7 @@ func (r *Run) check(schema *Schema) error {
 		return fmt.Errorf("%d arguments and %d variables, more than the limit of %d", len(r.Args), len(r.Env), maxRunTexts)
 	}
 	for _, arg := range r.Args {
-		if err := checkText(arg, schema); err != nil {
+		if err := checkTemplate(arg, schema); err != nil {
 			return fmt.Errorf("args: %w", err)
 		}
 	}
@@ -62,22 +62,22 @@ func (r *Run) check(schema *Schema) error {
 		case name == "PWD":
 			return errors.New("env: PWD is the working directory of the call, and nothing else")
 		}
-		if err := checkText(r.Env[name], schema); err != nil {
+		if err := checkTemplate(r.Env[name], schema); err != nil {
 			return fmt.Errorf("env: %s: %w", name, err)
 		}
 	}
-	if err := checkText(r.Stdin, schema); err != nil {
+	if err := checkTemplate(r.Stdin, schema); err != nil {
 		return fmt.Errorf("stdin: %w", err)
 	}
-	if err := checkText(r.Input, schema); err != nil {
+	if err := checkTemplate(r.Input, schema); err != nil {
 		return fmt.Errorf("input: %w", err)
 	}
 	return nil
 }
 
-// checkText holds a text against the parameters.
-func checkText(text string, schema *Schema) error {
-	pieces, err := parseText(text)
+// checkTemplate holds a text against the parameters.
+func checkTemplate(text string, schema *Schema) error {
+	pieces, err := parseTemplate(text)
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,14 @@ func checkText(text string, schema *Schema) error {
 	return nil
 }
 
-// Reads reports whether the argument of that name, or all of them, stand in a text.
-func (r *Run) Reads(name string) bool {
+// UsesArgument reports whether the argument of that name, or all of them, stand in a text.
+func (r *Run) UsesArgument(name string) bool {
 	texts := append([]string{r.Stdin, r.Input}, r.Args...)
 	for _, text := range r.Env {
 		texts = append(texts, text)
 	}
 	return slices.ContainsFunc(texts, func(text string) bool {
-		pieces, err := parseText(text)
+		pieces, err := parseTemplate(text)
 		return err == nil && slices.ContainsFunc(pieces, func(p piece) bool { return p.name == name || p.name == "args" })
 	})
 }
@@ -108,7 +108,7 @@ func (r *Run) Reads(name string) bool {
 // piece is a part of a text: the name of what stands there, or what it says itself.
 type piece struct{ name, text string }
 
-func parseText(text string) (pieces []piece, _ error) {
+func parseTemplate(text string) (pieces []piece, _ error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errors.New("it holds a NUL byte")
 	}
@@ -229,7 +229,7 @@ func valueText(v any) (string, bool) {
 
 // text is a text with what stands in it, and whether all of that is there.
 func (e *expansion) text(text string, most int) (string, bool, error) {
-	pieces, err := parseText(text)
+	pieces, err := parseTemplate(text)
 	if err != nil {
 		return "", false, err
 	}
@@ -276,7 +276,7 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 		option = false
 	}
 	for _, text := range texts {
-		pieces, err := parseText(text)
+		pieces, err := parseTemplate(text)
 		if err != nil {
 			return nil, err
 		}
@@ -301,10 +301,10 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 			leave()
 			continue
 		}
-		if err := add(s, begins(pieces)...); err != nil {
+		if err := add(s, leadingNames(pieces)...); err != nil {
 			return nil, err
 		}
-		if fixed(pieces) {
+		if isLiteral(pieces) {
 			ended = ended || s == "--"
 			option = len(s) > 1 && s[0] == '-' && !strings.Contains(s, "=") && !ended
 		}
@@ -316,8 +316,8 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 // each place.
 func (r *Run) Warnings() (out []string) {
 	for _, text := range r.Args {
-		pieces, err := parseText(text)
-		switch names := slices.DeleteFunc(begins(pieces), func(name string) bool { return name == "args" || name == "cwd" }); {
+		pieces, err := parseTemplate(text)
+		switch names := slices.DeleteFunc(leadingNames(pieces), func(name string) bool { return name == "args" || name == "cwd" }); {
 		case err != nil || text == "--":
 			return out
 		case len(names) > 0:
@@ -329,8 +329,8 @@ func (r *Run) Warnings() (out []string) {
 	return out
 }
 
-// begins names what stands at the beginning of a text before it says something itself.
-func begins(pieces []piece) (names []string) {
+// leadingNames names what stands at the beginning of a text before it says something itself.
+func leadingNames(pieces []piece) (names []string) {
 	for _, p := range pieces {
 		if p.name == "" {
 			break
@@ -340,8 +340,8 @@ func begins(pieces []piece) (names []string) {
 	return names
 }
 
-// fixed reports whether nothing stands in a text that comes from a call.
-func fixed(pieces []piece) bool {
+// isLiteral reports whether nothing stands in a text that comes from a call.
+func isLiteral(pieces []piece) bool {
 	for _, p := range pieces {
 		if p.name != "" {
 			return false

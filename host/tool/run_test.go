@@ -188,8 +188,8 @@ func FuzzRunExpand(f *testing.F) {
 		// Whoever reads the result knows which arguments are the description's own.
 		fixed := map[string]bool{}
 		for _, text := range r.Args {
-			if p, err := parseText(text); err == nil && !slices.ContainsFunc(p, func(p piece) bool { return p.name != "" }) {
-				fixed[own(p)] = true
+			if p, err := parseTemplate(text); err == nil && !slices.ContainsFunc(p, func(p piece) bool { return p.name != "" }) {
+				fixed[literalText(p)] = true
 			}
 		}
 		for i, a := range got.Args {
@@ -213,7 +213,7 @@ func FuzzRunExpand(f *testing.F) {
 	})
 }
 
-func own(pieces []piece) (s string) {
+func literalText(pieces []piece) (s string) {
 	for _, p := range pieces {
 		s += p.text
 	}

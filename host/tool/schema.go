@@ -31,8 +31,8 @@ type Schema struct {
 }
 
 type compiledSchema struct {
-	root      *node
-	leftovers bool
+	root            *node
+	tracksEvaluated bool
 }
 
 // CompileSchema prepares the JSON Schema of a tool's arguments, as drafts 7 and
@@ -48,10 +48,10 @@ func (p *patterns) schema(schema json.RawMessage) (*Schema, error) {
 	return &Schema{func() (*compiledSchema, error) { return c, err }}, err
 }
 
-// checkedSchema is a schema that has been compiled before, and is again when it
+// lazySchema is a schema that has been compiled before, and is again when it
 // is needed: most processes call few of their tools. If it is none after all no
 // arguments fit it.
-func checkedSchema(schema json.RawMessage) *Schema {
+func lazySchema(schema json.RawMessage) *Schema {
 	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema, newPatterns()) })}
 }
 
@@ -71,7 +71,7 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", Marshal(top["type"]))
 	}
 	draft, _ := top["$schema"].(string)
-	c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: p, old: strings.Contains(draft, "//json-schema.org/draft-0")}
+	c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: p, before2019: strings.Contains(draft, "//json-schema.org/draft-0")}
 	n, err := c.node(root)
 	if err != nil {
 		text := err.Error()
@@ -82,17 +82,17 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	}
 	left := map[*node]bool{}
 	for _, n := range c.nodes {
-		if err := n.ends(left); err != nil {
+		if err := n.checkEnds(left); err != nil {
 			return nil, err
 		}
 	}
-	return &compiledSchema{n, c.leftovers}, nil
+	return &compiledSchema{n, c.tracksEvaluated}, nil
 }
 
 // HasProperty reports whether the schema names the argument.
 func (s *Schema) HasProperty(name string) bool {
 	c, err := s.compiled()
-	return err == nil && c.root.named[name] != nil
+	return err == nil && c.root.props[name] != nil
 }
 
 // Properties names the arguments that the schema lists.
@@ -101,23 +101,23 @@ func (s *Schema) Properties() []string {
 	if err != nil {
 		return nil
 	}
-	return sortedKeys(c.root.named)
+	return sortedKeys(c.root.props)
 }
 
-// Open reports whether the schema leaves it open which arguments there are beside those
+// AllowsUnlisted reports whether the schema leaves it open which arguments there are beside those
 // that it lists.
-func (s *Schema) Open() bool {
+func (s *Schema) AllowsUnlisted() bool {
 	c, err := s.compiled()
-	return err != nil || c.root.more == nil || !c.root.more.never
+	return err != nil || c.root.additionalProps == nil || !c.root.additionalProps.never
 }
 
 // IsString reports whether the argument holds a string and nothing else.
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()
-	if err != nil || c.root.named[name] == nil {
+	if err != nil || c.root.props[name] == nil {
 		return false
 	}
-	return slices.Equal(c.root.named[name].types, []string{"string"})
+	return slices.Equal(c.root.props[name].types, []string{"string"})
 }
 
 // Check returns the arguments in canonical form (an object, compact, no
@@ -142,29 +142,29 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	}
 	obj, ok := all.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("arguments are %s; send a JSON object%w", valueWords(plain), ErrNames)
+		return nil, fmt.Errorf("arguments are %s; send a JSON object%w", valueWords(plain), ErrWrongNames)
 	}
 	for name, value := range obj {
-		if own := c.root.named[name].inCase(value); own != "" {
+		if own := c.root.props[name].matchFold(value); own != "" {
 			obj[name], plain.(map[string]any)[name] = own, own
 		}
 	}
-	w := &walk{ctx: ctx, left: maxEffort, leftovers: c.leftovers}
-	fault := w.check(c.root, plain, &spot{}, 0, nil)
+	w := &walk{ctx: ctx, effortLeft: maxEffort, tracksEvaluated: c.tracksEvaluated}
+	fault := w.check(c.root, plain, &argPath{}, 0, nil)
 	switch {
 	case w.err != nil:
 		return nil, w.err
-	case fault != nil && (fault.names || fault.alternatives != nil):
-		return nil, fmt.Errorf("%s%w", fault, ErrNames)
+	case fault != nil && (fault.wrongName || fault.alternatives != nil):
+		return nil, fmt.Errorf("%s%w", fault, ErrWrongNames)
 	case fault != nil:
 		return nil, errors.New(fault.String())
 	}
 	return Marshal(obj), nil
 }
 
-// ErrNames is wrapped by the error of [Schema.Check] where the caller does not know the
+// ErrWrongNames is wrapped by the error of [Schema.Check] where the caller does not know the
 // arguments: one is missing, or none of the tool's. It has no words of its own.
-var ErrNames = errors.New("")
+var ErrWrongNames = errors.New("")
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 

@@ -105,12 +105,12 @@ func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 		if !strings.HasPrefix(string(got), want) || err == nil && string(got) != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
-		if errors.Is(err, ErrNames) != strings.Contains(want, "is missing") {
+		if errors.Is(err, ErrWrongNames) != strings.Contains(want, "is missing") {
 			t.Errorf("%s: %v is about names, or it is not", in, err)
 		}
 	}
 	for _, in := range []string{`{}`, `{"path":"a","pth":"b"}`, `[]`} {
-		if _, err := compile(t, readSchema).Check(t.Context(), json.RawMessage(in)); !errors.Is(err, ErrNames) {
+		if _, err := compile(t, readSchema).Check(t.Context(), json.RawMessage(in)); !errors.Is(err, ErrWrongNames) {
 			t.Errorf("%s: got %v, which is not about names", in, err)
 		}
 	}

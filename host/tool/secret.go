@@ -32,7 +32,7 @@ type Secret struct {
 	// person named, or else Authorization.
 	Header string `json:"header,omitempty"`
 	// When is NAME=VALUE of Manifest.Config: the secret is asked for only where the
-	// module is configured so, see [Capabilities.Configured]. Empty: always.
+	// module is configured so, see [Capabilities.WithConfig]. Empty: always.
 	When string `json:"when,omitempty"`
 }
 

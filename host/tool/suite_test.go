@@ -57,7 +57,7 @@ func runSuite(t *testing.T, file string, old bool) (ran int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: newPatterns(), old: old}
+		c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: newPatterns(), before2019: old}
 		n, err := c.node(root)
 		if err != nil {
 			if !refused.MatchString(err.Error()) {
@@ -70,8 +70,8 @@ func runSuite(t *testing.T, file string, old bool) (ran int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &walk{ctx: t.Context(), left: maxEffort, leftovers: c.leftovers}
-			fault := w.check(n, value, &spot{}, 0, nil)
+			w := &walk{ctx: t.Context(), effortLeft: maxEffort, tracksEvaluated: c.tracksEvaluated}
+			fault := w.check(n, value, &argPath{}, 0, nil)
 			if ran++; w.err != nil || (fault == nil) != tt.Valid {
 				t.Errorf("%s: %s: %s: got %v, %v", filepath.Base(file), g.Description, tt.Description, fault, w.err)
 			}

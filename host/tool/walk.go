@@ -20,22 +20,22 @@ var errEffort = errors.New("arguments are too large to check against this schema
 
 // walk is one check of arguments.
 type walk struct {
-	ctx       context.Context
-	left      int
-	err       error // the walk is over without an answer
-	leftovers bool
+	ctx             context.Context
+	effortLeft      int
+	err             error // the walk is over without an answer
+	tracksEvaluated bool
 }
 
 // spend pays for n units, and reports whether the walk goes on.
 func (w *walk) spend(n int) bool {
 	const interval = 1 << 12 // between two looks at the context
-	before := w.left
-	w.left -= n
+	before := w.effortLeft
+	w.effortLeft -= n
 	switch {
 	case w.err != nil:
-	case w.left < 0:
+	case w.effortLeft < 0:
 		w.err = errEffort
-	case before/interval != w.left/interval:
+	case before/interval != w.effortLeft/interval:
 		w.err = w.ctx.Err()
 	}
 	return w.err == nil
@@ -44,66 +44,66 @@ func (w *walk) spend(n int) bool {
 // fault is what does not fit, and why in words. Nothing is put into words
 // before it is known that somebody reads them.
 type fault struct {
-	at           *spot
+	at           *argPath
 	words        func(where string) string
 	alternatives []*fault // the first of those that did not fit either
-	names        bool     // a name is missing, or nobody knows it
+	wrongName    bool     // a name is missing, or nobody knows it
 }
 
-// spot is a place in the arguments.
-type spot struct {
-	up    *spot // nil at the top
-	name  string
-	index int // of an item, or below 0
+// argPath is a place in the arguments.
+type argPath struct {
+	parent *argPath // nil at the top
+	name   string
+	index  int // of an item, or below 0
 }
 
-func (s *spot) item(i int) *spot           { return &spot{s, "", i} }
-func (s *spot) property(name string) *spot { return &spot{s, name, -1} }
+func (s *argPath) item(i int) *argPath           { return &argPath{s, "", i} }
+func (s *argPath) property(name string) *argPath { return &argPath{s, name, -1} }
 
-// looked is what of an array or object has been looked at by some schema that
+// evaluated is what of an array or object has been looked at by some schema that
 // held, for those who ask about the rest. It is nil where nobody does.
-type looked struct {
+type evaluated struct {
 	names map[string]bool
 	items map[int]bool
 }
 
-// lookedCost is what one entry takes.
-const lookedCost = 4
+// evaluatedCost is what one entry takes.
+const evaluatedCost = 4
 
-func (l *looked) name(name string) {
+func (l *evaluated) name(name string) {
 	if l != nil {
 		l.names[name] = true
 	}
 }
 
-func (l *looked) item(i int) {
+func (l *evaluated) item(i int) {
 	if l != nil {
 		l.items[i] = true
 	}
 }
 
-// over ends a walk that may not go on; nobody reads the fault.
-var over = &fault{words: func(string) string { return "" }}
+// overFault ends a walk that may not go on; nobody reads the fault.
+var overFault = &fault{words: func(string) string { return "" }}
 
 // check returns nil if the value fits the schema.
-func (w *walk) check(n *node, value any, at *spot, depth int, outer *looked) *fault {
+func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluated) *fault {
 	if depth > maxDepth {
-		w.left = 0
+		w.effortLeft = 0
 	}
 	if !w.spend(1 + len(n.all) + len(n.any) + len(n.one) + len(n.bounds)) {
-		return over
+		return overFault
 	}
 	if n.never {
 		return &fault{at: at, words: func(where string) string { return where + " is not allowed here" }}
 	}
-	var own *looked
-	if w.leftovers {
-		own = &looked{map[string]bool{}, map[int]bool{}}
+	var own *evaluated
+	if w.tracksEvaluated {
+		own = &evaluated{map[string]bool{}, map[int]bool{}}
 		switch value := value.(type) {
 		case []any:
-			w.spend(lookedCost * len(value))
+			w.spend(evaluatedCost * len(value))
 		case map[string]any:
-			w.spend(lookedCost * len(value))
+			w.spend(evaluatedCost * len(value))
 		}
 	}
 	if n.ref != nil {
@@ -133,12 +133,12 @@ func (w *walk) check(n *node, value any, at *spot, depth int, outer *looked) *fa
 	if f == nil {
 		f = w.inPlace(n, value, at, depth, own)
 	}
-	if f == nil && w.leftovers {
-		f = w.rest(n, value, at, depth, own)
+	if f == nil && w.tracksEvaluated {
+		f = w.checkUnevaluated(n, value, at, depth, own)
 	}
 	if f == nil && outer != nil {
-		if !w.spend(lookedCost * (len(own.names) + len(own.items))) {
-			return over
+		if !w.spend(evaluatedCost * (len(own.names) + len(own.items))) {
+			return overFault
 		}
 		for name := range own.names {
 			outer.name(name)
@@ -151,7 +151,7 @@ func (w *walk) check(n *node, value any, at *spot, depth int, outer *looked) *fa
 }
 
 // inPlace checks against the schemas that are about the same value.
-func (w *walk) inPlace(n *node, value any, at *spot, depth int, own *looked) *fault {
+func (w *walk) inPlace(n *node, value any, at *argPath, depth int, own *evaluated) *fault {
 	for _, sub := range n.all {
 		if f := w.check(sub, value, at, depth+1, own); f != nil {
 			return f
@@ -174,7 +174,7 @@ func (w *walk) inPlace(n *node, value any, at *spot, depth int, own *looked) *fa
 		}
 	}
 	if n.not != nil && w.check(n.not, value, at, depth+1, nil) == nil {
-		return excluded(value, at)
+		return excludedValue(value, at)
 	}
 	if n.when != nil {
 		then := n.then
@@ -190,7 +190,7 @@ func (w *walk) inPlace(n *node, value any, at *spot, depth int, own *looked) *fa
 
 // alternatives counts those that fit; each is tried, for what it looks at. Of
 // those that do not, the first few say why.
-func (w *walk) alternatives(nodes []*node, value any, at *spot, depth int, own *looked) (fits int, faults []*fault) {
+func (w *walk) alternatives(nodes []*node, value any, at *argPath, depth int, own *evaluated) (fits int, faults []*fault) {
 	const most = 4
 	for _, sub := range nodes {
 		f := w.check(sub, value, at, depth+1, own)
@@ -242,12 +242,12 @@ func (w *walk) matches(p *pattern, text string) bool {
 	return w.spend(1+(1+len(text))*int(p.Steps())/16) && p.MatchString(text)
 }
 
-func (w *walk) text(n *node, text string, at *spot) *fault {
+func (w *walk) text(n *node, text string, at *argPath) *fault {
 	if n.length.bounds() {
 		if !w.spend(len(text) / 64) {
-			return over
+			return overFault
 		}
-		if f := outside(n.length, utf8.RuneCountInString(text), "characters", at); f != nil {
+		if f := countFault(n.length, utf8.RuneCountInString(text), "characters", at); f != nil {
 			return f
 		}
 	}
@@ -257,7 +257,7 @@ func (w *walk) text(n *node, text string, at *spot) *fault {
 	return nil
 }
 
-func number(n *node, value any, at *spot) *fault {
+func number(n *node, value any, at *argPath) *fault {
 	for _, b := range n.bounds {
 		if !b.holds(value) {
 			return outOfBounds(b, value, at)
@@ -296,15 +296,15 @@ func (b bound) compares(order int) bool {
 	return order < 0
 }
 
-func (w *walk) array(n *node, values []any, at *spot, depth int, own *looked) *fault {
-	if f := outside(n.items, len(values), "items", at); f != nil {
+func (w *walk) array(n *node, values []any, at *argPath, depth int, own *evaluated) *fault {
+	if f := countFault(n.items, len(values), "items", at); f != nil {
 		return f
 	}
 	found := 0
 	for i, v := range values {
 		here := at.item(i)
 		if !w.spend(1) {
-			return over
+			return overFault
 		}
 		var sub *node
 		if i < len(n.prefix) {
@@ -324,7 +324,7 @@ func (w *walk) array(n *node, values []any, at *spot, depth int, own *looked) *f
 		}
 	}
 	if n.contains != nil {
-		if f := outside(n.contained, found, "items of the kind that its schema asks for", at); f != nil {
+		if f := countFault(n.contained, found, "items of the kind that its schema asks for", at); f != nil {
 			return f
 		}
 	}
@@ -334,47 +334,47 @@ func (w *walk) array(n *node, values []any, at *spot, depth int, own *looked) *f
 	return nil
 }
 
-func (w *walk) unique(values []any, at *spot) *fault {
+func (w *walk) unique(values []any, at *argPath) *fault {
 	if !w.spend(4*len(values)) || !w.weigh(values) {
-		return over
+		return overFault
 	}
 	seen := make(map[string]int, len(values))
 	for i, v := range values {
 		key := string(Marshal(v))
 		if first, ok := seen[key]; ok {
-			return twice(first, i, at)
+			return duplicateItem(first, i, at)
 		}
 		seen[key] = i
 	}
 	return nil
 }
 
-func (w *walk) object(n *node, values map[string]any, at *spot, depth int, own *looked) *fault {
+func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, own *evaluated) *fault {
 	if !w.spend(2*len(values) + len(n.required) + len(n.dependent)) {
-		return over
+		return overFault
 	}
-	if n.more != nil && n.more.never && n.matching == nil { // before what is missing: a mistyped name is both
+	if n.additionalProps != nil && n.additionalProps.never && n.patternProps == nil { // before what is missing: a mistyped name is both
 		var names []string
 		for name := range values {
-			if n.named[name] == nil {
+			if n.props[name] == nil {
 				names = append(names, name)
 			}
 		}
 		if names != nil {
 			slices.Sort(names)
-			return unknown(n, names, at)
+			return unknownNames(n, names, at)
 		}
 	}
 	for _, name := range n.required {
 		if _, ok := values[name]; !ok {
-			return missing(n, name, at)
+			return missingName(n, name, at)
 		}
 	}
-	if f := outside(n.properties, len(values), "properties", at); f != nil {
+	if f := countFault(n.properties, len(values), "properties", at); f != nil {
 		return f
 	}
 	if !w.spend(8 * len(values)) { // for the order, which makes the same error of the same arguments
-		return over
+		return overFault
 	}
 	for _, name := range sortedKeys(values) {
 		if f := w.property(n, name, values[name], at.property(name), depth, own); f != nil {
@@ -386,11 +386,11 @@ func (w *walk) object(n *node, values map[string]any, at *spot, depth int, own *
 			continue
 		}
 		if !w.spend(len(d.required)) {
-			return over
+			return overFault
 		}
 		for _, name := range d.required {
 			if _, ok := values[name]; !ok {
-				return missing(n, name, at)
+				return missingName(n, name, at)
 			}
 		}
 		if d.node != nil {
@@ -402,15 +402,15 @@ func (w *walk) object(n *node, values map[string]any, at *spot, depth int, own *
 	return nil
 }
 
-func (w *walk) property(n *node, name string, value any, here *spot, depth int, own *looked) *fault {
-	sub, known := n.named[name]
+func (w *walk) property(n *node, name string, value any, here *argPath, depth int, own *evaluated) *fault {
+	sub, known := n.props[name]
 	if known {
 		if f := w.check(sub, value, here, depth+1, nil); f != nil {
 			return f
 		}
 	}
-	for i := range n.matching {
-		m := &n.matching[i]
+	for i := range n.patternProps {
+		m := &n.patternProps[i]
 		if !w.matches(&m.pattern, name) {
 			continue
 		}
@@ -419,46 +419,46 @@ func (w *walk) property(n *node, name string, value any, here *spot, depth int, 
 			return f
 		}
 	}
-	if !known && n.more != nil {
+	if !known && n.additionalProps != nil {
 		known = true
-		if f := w.check(n.more, value, here, depth+1, nil); f != nil {
+		if f := w.check(n.additionalProps, value, here, depth+1, nil); f != nil {
 			return f
 		}
 	}
 	if known {
 		own.name(name)
 	}
-	if n.names != nil {
-		return w.check(n.names, name, here, depth+1, nil)
+	if n.propNames != nil {
+		return w.check(n.propNames, name, here, depth+1, nil)
 	}
 	return nil
 }
 
-// rest checks what no other schema has looked at.
-func (w *walk) rest(n *node, value any, at *spot, depth int, own *looked) *fault {
+// checkUnevaluated checks what no other schema has looked at.
+func (w *walk) checkUnevaluated(n *node, value any, at *argPath, depth int, own *evaluated) *fault {
 	switch values := value.(type) {
 	case []any:
-		if n.leftover == nil || !w.spend(len(values)) {
+		if n.unevaluatedItems == nil || !w.spend(len(values)) {
 			return nil
 		}
 		for i, v := range values {
 			if own.items[i] {
 				continue
 			}
-			if f := w.check(n.leftover, v, at.item(i), depth+1, nil); f != nil {
+			if f := w.check(n.unevaluatedItems, v, at.item(i), depth+1, nil); f != nil {
 				return f
 			}
 			own.item(i)
 		}
 	case map[string]any:
-		if n.leftoverProperty == nil || !w.spend(10*len(values)) {
+		if n.unevaluatedProps == nil || !w.spend(10*len(values)) {
 			return nil
 		}
 		for _, name := range sortedKeys(values) {
 			if own.names[name] {
 				continue
 			}
-			if f := w.check(n.leftoverProperty, values[name], at.property(name), depth+1, nil); f != nil {
+			if f := w.check(n.unevaluatedProps, values[name], at.property(name), depth+1, nil); f != nil {
 				return f
 			}
 			own.name(name)
@@ -475,6 +475,6 @@ func float(n any) float64 {
 }
 
 func hasType(types []string, value any) bool {
-	kind := kindOf(value)
+	kind := jsonType(value)
 	return slices.Contains(types, kind) || kind == "integer" && slices.Contains(types, "number")
 }

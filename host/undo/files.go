@@ -14,8 +14,8 @@ import (
 type File struct {
 	Path string `json:"path"` // as it is called in the end
 	From string `json:"from,omitempty"`
-	// How is what has become of it: created, changed, deleted, moved, or "came and went".
-	How string `json:"how"`
+	// Status is what has become of it: created, changed, deleted, moved, or "came and went".
+	Status string `json:"how"`
 	// Added and Removed are the lines of the diffs that the log has, added up.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
@@ -24,13 +24,13 @@ type File struct {
 	Undone string `json:"undone"`
 }
 
-// changed is a file while its changes are added up.
-type changed struct {
+// fileTally is a file while its changes are added up.
+type fileTally struct {
 	File
-	was, is bool // there before the first change, and after the last
-	moved   bool
-	undone  int // of the calls
-	last    *call
+	existedBefore, existsAfter bool // there before the first change, and after the last
+	moved                      bool
+	undoneCalls                int // of the calls
+	last                       *call
 }
 
 // Files lists what the calls of a session have changed, in the order in which they came
@@ -42,13 +42,13 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 	if err != nil {
 		return nil, 0, err
 	}
-	var all []*changed
-	byPath := map[string]*changed{}
+	var all []*fileTally
+	byPath := map[string]*fileTally{}
 	for _, c := range p.calls {
-		if c.end == unmade || c.undo {
+		if c.outcome == outcomeFailed || c.undo {
 			continue
 		}
-		if c.direct || c.gone {
+		if c.wroteDirectly || c.bodyDeleted {
 			unrecorded++
 		}
 		for _, changes := range c.changes {
@@ -56,28 +56,28 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 				unrecorded++
 			}
 			for _, change := range changes.Files {
-				all = take(all, byPath, c, change, p.undone[c.turn])
+				all = addChange(all, byPath, c, change, p.undone[c.turn])
 			}
 		}
 	}
 	files = make([]File, len(all))
 	for i, f := range all {
 		switch {
-		case !f.was && !f.is:
-			f.How = "came and went"
-		case !f.is:
-			f.How = "deleted"
-		case !f.was:
-			f.How = "created"
+		case !f.existedBefore && !f.existsAfter:
+			f.Status = "came and went"
+		case !f.existsAfter:
+			f.Status = "deleted"
+		case !f.existedBefore:
+			f.Status = "created"
 		case f.moved:
-			f.How = "moved"
+			f.Status = "moved"
 		default:
-			f.How = "changed"
+			f.Status = "changed"
 		}
-		if !f.was || !f.moved {
+		if !f.existedBefore || !f.moved {
 			f.From = ""
 		}
-		switch f.undone {
+		switch f.undoneCalls {
 		case 0:
 			f.Undone = "no"
 		case f.Calls:
@@ -90,12 +90,12 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 	return files, unrecorded, nil
 }
 
-// take adds one change of a call.
-func take(all []*changed, byPath map[string]*changed, c *call, change session.Change, undone bool) []*changed {
+// addChange adds one change of a call.
+func addChange(all []*fileTally, byPath map[string]*fileTally, c *call, change session.Change, undone bool) []*fileTally {
 	key := cmp.Or(change.From, change.Path)
 	f := byPath[key]
 	if f == nil {
-		f = &changed{was: change.Before != nil || !slices.Contains([]tool.ChangeKind{tool.Created, tool.DirectoryCreated}, change.Kind)}
+		f = &fileTally{existedBefore: change.Before != nil || !slices.Contains([]tool.ChangeKind{tool.Created, tool.DirectoryCreated}, change.Kind)}
 		f.From = key
 		all = append(all, f)
 	}
@@ -104,16 +104,16 @@ func take(all []*changed, byPath map[string]*changed, c *call, change session.Ch
 		f.moved = true
 	}
 	if other := byPath[change.Path]; other != nil && other != f {
-		other.is = false // this one takes its place
+		other.existsAfter = false // this one takes its place
 	}
 	byPath[change.Path], f.Path = f, change.Path
-	f.is = !slices.Contains([]tool.ChangeKind{tool.Removed, tool.DirectoryRemoved}, change.Kind)
+	f.existsAfter = !slices.Contains([]tool.ChangeKind{tool.Removed, tool.DirectoryRemoved}, change.Kind)
 	f.Added, f.Removed = f.Added+change.Added, f.Removed+change.Removed
 	if f.last != c { // a call can change it twice
 		f.last = c
 		f.Calls++
 		if undone {
-			f.undone++
+			f.undoneCalls++
 		}
 	}
 	return all

@@ -39,37 +39,37 @@ func TestTheFilesOfASession(t *testing.T) {
 		"each way": {log: func(w *world) {
 			w.record(1, call(created("/a"), modified("/b"), removed("/c"), renamed("/d", "/e")), nil)
 		}, want: []undo.File{
-			{Path: "/a", How: "created", Added: 2, Calls: 1, Undone: "no"}, {Path: "/b", How: "changed", Added: 1, Removed: 3, Calls: 1, Undone: "no"},
-			{Path: "/c", How: "deleted", Removed: 1, Calls: 1, Undone: "no"}, {Path: "/e", From: "/d", How: "moved", Calls: 1, Undone: "no"}}},
+			{Path: "/a", Status: "created", Added: 2, Calls: 1, Undone: "no"}, {Path: "/b", Status: "changed", Added: 1, Removed: 3, Calls: 1, Undone: "no"},
+			{Path: "/c", Status: "deleted", Removed: 1, Calls: 1, Undone: "no"}, {Path: "/e", From: "/d", Status: "moved", Calls: 1, Undone: "no"}}},
 		"several calls": {log: func(w *world) {
 			w.record(1, call(created("/a"), removed("/b"), created("/c")), nil)
 			w.record(1, call(modified("/a"), created("/b"), removed("/c")), nil)
 			w.record(2, call(renamed("/a", "/x")), nil)
 		}, want: []undo.File{
-			{Path: "/x", How: "created", Added: 3, Removed: 3, Calls: 3, Undone: "no"}, {Path: "/b", How: "changed", Added: 2, Removed: 1, Calls: 2, Undone: "no"},
-			{Path: "/c", How: "came and went", Added: 2, Removed: 1, Calls: 2, Undone: "no"}}},
+			{Path: "/x", Status: "created", Added: 3, Removed: 3, Calls: 3, Undone: "no"}, {Path: "/b", Status: "changed", Added: 2, Removed: 1, Calls: 2, Undone: "no"},
+			{Path: "/c", Status: "came and went", Added: 2, Removed: 1, Calls: 2, Undone: "no"}}},
 		"a file in the place of another": {log: func(w *world) {
 			w.record(1, call(modified("/a"), modified("/b")), nil)
 			w.record(1, call(renamed("/a", "/b")), nil)
 		}, want: []undo.File{
-			{Path: "/b", From: "/a", How: "moved", Added: 1, Removed: 3, Calls: 2, Undone: "no"}, {Path: "/b", How: "deleted", Added: 1, Removed: 3, Calls: 1, Undone: "no"}}},
+			{Path: "/b", From: "/a", Status: "moved", Added: 1, Removed: 3, Calls: 2, Undone: "no"}, {Path: "/b", Status: "deleted", Added: 1, Removed: 3, Calls: 1, Undone: "no"}}},
 		"what is undone": {log: func(w *world) {
 			w.record(1, call(modified("/a")), nil)
 			w.record(2, call(modified("/a"), created("/b")), nil)
-			w.recordAs(0, session.Intent{Tool: tool.Undo}, call(removed("/b")), nil, undid(2, false))
-		}, want: []undo.File{{Path: "/a", How: "changed", Added: 2, Removed: 6, Calls: 2, Undone: "partly"}, {Path: "/b", How: "created", Added: 2, Calls: 1, Undone: "yes"}}},
+			w.recordAs(0, session.Intent{Tool: tool.UndoTool}, call(removed("/b")), nil, undid(2, false))
+		}, want: []undo.File{{Path: "/a", Status: "changed", Added: 2, Removed: 6, Calls: 2, Undone: "partly"}, {Path: "/b", Status: "created", Added: 2, Calls: 1, Undone: "yes"}}},
 		"what was made again": {log: func(w *world) {
 			w.record(1, call(created("/b")), nil)
-			w.recordAs(0, session.Intent{Tool: tool.Undo}, call(removed("/b")), nil, undid(1, false))
-			w.recordAs(0, session.Intent{Tool: tool.Undo}, call(created("/b")), nil, undid(1, true))
-		}, want: []undo.File{{Path: "/b", How: "created", Added: 2, Calls: 1, Undone: "no"}}},
+			w.recordAs(0, session.Intent{Tool: tool.UndoTool}, call(removed("/b")), nil, undid(1, false))
+			w.recordAs(0, session.Intent{Tool: tool.UndoTool}, call(created("/b")), nil, undid(1, true))
+		}, want: []undo.File{{Path: "/b", Status: "created", Added: 2, Calls: 1, Undone: "no"}}},
 		"a call that has failed": {log: func(w *world) {
 			w.recordAs(1, session.Intent{Tool: "edit", Digest: "abc"}, call(created("/a")), nil, tool.Failed(tool.CodeNotKept, "", "no"))
 		}, want: []undo.File{}},
 		"what the log does not say": {log: func(w *world) {
 			w.recordAs(1, direct, nil, nil, tool.Result{Output: tool.Text("")})
 			w.record(1, session.Changes{Files: []session.Change{created("/a")}, More: 7}, nil)
-		}, want: []undo.File{{Path: "/a", How: "created", Added: 2, Calls: 1, Undone: "no"}}, unrecorded: 2},
+		}, want: []undo.File{{Path: "/a", Status: "created", Added: 2, Calls: 1, Undone: "no"}}, unrecorded: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

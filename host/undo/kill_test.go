@@ -53,10 +53,10 @@ func child(base string) error {
 	}
 	d := dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: policy.New(policy.Options{Mounts: []policy.Mount{{Host: filepath.Join(base, "ws"), Write: true}}}),
-		Log: session.NewLog(store, id, time.Now), Session: id, Undo: undo.New(store, id, area.Dir, nil, nil),
+		Log: session.NewLog(store, id, time.Now), SessionID: id, Undo: undo.New(store, id, area.Dir, nil, nil),
 	})
 	fmt.Println("ready")
-	r, err := d.Undo(ctx, tool.Call{ID: fmt.Sprint("undo_", os.Getpid()), Tool: tool.Undo, Args: []byte(`{}`), Cwd: filepath.Join(base, "ws")})
+	r, err := d.Undo(ctx, tool.Call{ID: fmt.Sprint("undo_", os.Getpid()), Tool: tool.UndoTool, Args: []byte(`{}`), Cwd: filepath.Join(base, "ws")})
 	if err == nil && r.Err != nil {
 		err = r.Err
 	}

@@ -27,28 +27,28 @@ import (
 type staging struct {
 	u      *Undoer
 	cwd    string
-	way    *way
+	plan   *plan
 	mounts []policy.Mount // the longest name first
 	masked []string
 	trees  map[string]*stage.Tree // by the mount
 	set    *stage.Set
 
-	conflicts []conflict
-	already   bool // all is as it was before the turn
-	stays     []string
+	conflicts     []conflict
+	alreadyUndone bool // all is as it was before the turn
+	keptDirs      []string
 }
 
 // conflict is a file that is not any more as the turn has left it.
 type conflict struct {
-	path, how, diff string
+	path, reason, diff string
 }
 
 // stage stages the way back. An error is that of what keeps it from being staged,
-// maybe a [refused]; that files have changed since is in the result.
-func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *way) (_ *staging, err error) {
-	s := &staging{u: u, cwd: cwd, way: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
+// maybe a [refusal]; that files have changed since is in the result.
+func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *plan) (_ *staging, err error) {
+	s := &staging{u: u, cwd: cwd, plan: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
-	if s.set, err = stage.New(&stage.Options{Dir: u.stages(), Budget: u.budget}); err != nil {
+	if s.set, err = stage.New(&stage.Options{Dir: u.stageDir(), Budget: u.budget}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -66,23 +66,23 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *w
 			return nil, err
 		}
 		if already {
-			how, err := s.differs(at, f.was, f)
+			how, err := s.describeDifference(at, f.before, f)
 			if err != nil {
 				return nil, err
 			}
 			already = how == ""
 		}
-		how, err := s.differs(at, f.now, f)
+		how, err := s.describeDifference(at, f.after, f)
 		if err != nil {
 			return nil, err
 		}
 		if how != "" {
-			s.conflicts = append(s.conflicts, conflict{f.path, how, s.since(ctx, at, f)})
+			s.conflicts = append(s.conflicts, conflict{f.path, how, s.diffSinceTurn(ctx, at, f)})
 		}
 	}
 	switch {
 	case already:
-		s.already, s.conflicts = true, nil
+		s.alreadyUndone, s.conflicts = true, nil
 		return s, nil
 	case len(s.conflicts) > 0:
 		return s, nil
@@ -98,19 +98,19 @@ func (s *staging) drop() {
 
 // place is where a file is, or would be.
 type place struct {
-	tree *stage.Tree
-	dir  *stage.Node // nil: it is not there, or something else
-	n    *stage.Node // nil: nothing
-	name string
-	gone bool   // the directory is not there
-	how  string // why there is no directory
+	tree     *stage.Tree
+	dir      *stage.Node // nil: it is not there, or something else
+	n        *stage.Node // nil: nothing
+	name     string
+	dirGone  bool   // the directory is not there
+	whyNoDir string // why there is no directory
 }
 
 // find looks for a file of the turn, in the mount that shows it under this name. No
 // link is followed.
 func (s *staging) find(f file) (place, error) {
 	no := func(format string, args ...any) (place, error) {
-		return place{}, s.way.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
+		return place{}, s.plan.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
 	}
 	if !filepath.IsAbs(f.path) || filepath.Clean(f.path) != f.path {
 		return no("is no name that a call has changed")
@@ -129,8 +129,8 @@ func (s *staging) find(f file) (place, error) {
 	case s.mounts[i].Host == f.path:
 		return no("is a directory that tools are shown, and not in one")
 	}
-	moves := !simple(f.was) || !simple(f.now)
-	for _, dir := range paths.Repository(paths.Guest(f.path), moves) {
+	moves := !isFileOrAbsent(f.before) || !isFileOrAbsent(f.after)
+	for _, dir := range paths.PossibleRepositories(paths.Guest(f.path), moves) {
 		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
 			return no("is %s: %s", paths.RepositorySpecial.What, paths.RepositorySpecial.Why)
 		}
@@ -148,11 +148,11 @@ func (s *staging) find(f file) (place, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		at.gone, at.how = true, "its directory is gone"
+		at.dirGone, at.whyNoDir = true, "its directory is gone"
 	case errors.Is(err, syscall.ENOTDIR):
-		at.how = "above it is a link or a file now, where a directory was"
+		at.whyNoDir = "above it is a link or a file now, where a directory was"
 	case errors.Is(err, syscall.EAGAIN):
-		at.how = "what is there is being changed"
+		at.whyNoDir = "what is there is being changed"
 	default:
 		return at, fmt.Errorf("look for %s: %w", f.path, err)
 	}
@@ -174,13 +174,13 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	return tree, err
 }
 
-// differs says how what is there is not a version of a file; empty if it is.
-func (s *staging) differs(at place, v *session.Version, f file) (string, error) {
+// describeDifference says how what is there is not a version of a file; empty if it is.
+func (s *staging) describeDifference(at place, v *session.Version, f file) (string, error) {
 	switch {
-	case v == nil && (at.gone || at.dir != nil && at.n == nil):
+	case v == nil && (at.dirGone || at.dir != nil && at.n == nil):
 		return "", nil
 	case at.dir == nil:
-		return at.how, nil
+		return at.whyNoDir, nil
 	case at.n == nil:
 		return "it is gone", nil
 	case v == nil:
@@ -196,7 +196,7 @@ func (s *staging) differs(at place, v *session.Version, f file) (string, error) 
 	}
 	switch at.n.Mode().Type() {
 	case fs.ModeDir:
-		if f.was == nil || f.now == nil {
+		if f.before == nil || f.after == nil {
 			return "", nil // its mode makes no difference
 		}
 		return mode(), nil
@@ -211,7 +211,7 @@ func (s *staging) differs(at place, v *session.Version, f file) (string, error) 
 		return "it is no file, directory or link", nil
 	}
 	if v.SHA256 == "" {
-		return "", s.way.refuse("%q has too many bytes to be compared with what was left", at.name)
+		return "", s.plan.refuse("%q has too many bytes to be compared with what was left", at.name)
 	}
 	size, sum, err := hash(at)
 	switch {
@@ -223,8 +223,8 @@ func (s *staging) differs(at place, v *session.Version, f file) (string, error) 
 	return mode(), nil
 }
 
-// simple reports whether a version is a regular file or nothing.
-func simple(v *session.Version) bool { return v == nil || regular(v) }
+// isFileOrAbsent reports whether a version is a regular file or nothing.
+func isFileOrAbsent(v *session.Version) bool { return v == nil || regular(v) }
 
 // hash reads what the host has of a regular file. A commit compares it once more.
 func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
@@ -253,19 +253,19 @@ func open(at place) (reader, int64, error) {
 	return reader{f}, info.Size(), nil
 }
 
-// since is the difference between what the turn has left and what is there now, if
+// diffSinceTurn is the difference between what the turn has left and what is there now, if
 // both are known and no secrets.
-func (s *staging) since(ctx context.Context, at place, f file) string {
-	if _, secret := paths.Read(paths.Guest(f.path)); secret {
+func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
+	if _, secret := paths.SpecialForRead(paths.Guest(f.path)); secret {
 		return ""
 	}
 	c := tool.Change{Path: f.path, Kind: tool.Modified}
-	if regular(f.now) {
-		left, err := s.u.content(ctx, f.now)
+	if regular(f.after) {
+		left, err := s.u.content(ctx, f.after)
 		if err != nil {
 			return ""
 		}
-		c.Before = &tool.Version{Size: f.now.Bytes, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(left)), nil }}
+		c.Before = &tool.Version{Size: f.after.Bytes, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(left)), nil }}
 	}
 	if at.n != nil && at.n.Mode().IsRegular() {
 		r, size, err := open(at)
@@ -275,15 +275,15 @@ func (s *staging) since(ctx context.Context, at place, f file) string {
 		defer r.Close()
 		c.After = &tool.Version{Size: size, Open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil }}
 	}
-	text, _, _ := diff.Of(c, s.cwd, s.u.known.Finds)
+	text, _, _ := diff.Unified(c, s.cwd, s.u.redact.Finds)
 	return text
 }
 
 // putBack stages the way back: first away with what the turn has made, from the
 // bottom up, then everything else, from the top down.
 func (s *staging) putBack(ctx context.Context) error {
-	for _, f := range slices.Backward(s.way.files) { // what is in a directory stands behind it
-		if f.now == nil || f.was != nil && typeOf(f.was) == typeOf(f.now) && typeOf(f.now) != fs.ModeSymlink {
+	for _, f := range slices.Backward(s.plan.files) { // what is in a directory stands behind it
+		if f.after == nil || f.before != nil && typeOf(f.before) == typeOf(f.after) && typeOf(f.after) != fs.ModeSymlink {
 			continue
 		}
 		at, err := s.find(f)
@@ -291,16 +291,16 @@ func (s *staging) putBack(ctx context.Context) error {
 			err = at.tree.Remove(at.n)
 		}
 		switch {
-		case errors.Is(err, syscall.ENOTEMPTY) && f.was == nil:
-			s.stays = append(s.stays, f.path)
+		case errors.Is(err, syscall.ENOTEMPTY) && f.before == nil:
+			s.keptDirs = append(s.keptDirs, f.path)
 		case errors.Is(err, syscall.ENOTEMPTY):
-			s.conflicts = append(s.conflicts, conflict{path: f.path, how: "it holds other files now"})
+			s.conflicts = append(s.conflicts, conflict{path: f.path, reason: "it holds other files now"})
 		case err != nil:
 			return fmt.Errorf("remove %s: %w", f.path, err)
 		}
 	}
-	for _, f := range s.way.files {
-		if f.was == nil {
+	for _, f := range s.plan.files {
+		if f.before == nil {
 			continue
 		}
 		at, err := s.find(f)
@@ -308,7 +308,7 @@ func (s *staging) putBack(ctx context.Context) error {
 		case err != nil:
 			return err
 		case at.dir == nil:
-			s.conflicts = append(s.conflicts, conflict{path: f.path, how: at.how})
+			s.conflicts = append(s.conflicts, conflict{path: f.path, reason: at.whyNoDir})
 			continue
 		}
 		if err := s.restore(ctx, f, at); err != nil {
@@ -320,8 +320,8 @@ func (s *staging) putBack(ctx context.Context) error {
 
 // restore stages what there was before the turn.
 func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
-	perm := permOf(f.was)
-	switch typeOf(f.was) {
+	perm := permOf(f.before)
+	switch typeOf(f.before) {
 	case fs.ModeDir:
 		n := at.n
 		if n == nil {
@@ -333,48 +333,48 @@ func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 			err = at.tree.SetMode(n, perm)
 		}
 	case fs.ModeSymlink:
-		err = at.tree.Symlink(at.dir, at.name, f.was.Target)
+		err = at.tree.Symlink(at.dir, at.name, f.before.Target)
 	case 0:
-		if at.n != nil && sameContent(f.was, f.now) {
+		if at.n != nil && sameContent(f.before, f.after) {
 			err = at.tree.SetMode(at.n, perm)
 			break
 		}
 		var content []byte
-		if content, err = s.u.content(ctx, f.was); err == nil {
+		if content, err = s.u.content(ctx, f.before); err == nil {
 			err = at.tree.Put(at.dir, at.name, at.n, perm, content)
 		}
 	default:
-		return s.way.refuse("%q was no file, directory or link", f.path)
+		return s.plan.refuse("%q was no file, directory or link", f.path)
 	}
 	switch {
-	case errors.Is(err, session.ErrNoImage):
-		return s.way.refuse("the content of %q before it is not kept: it was recorded by an older version, or has made room for newer ones", f.path)
+	case errors.Is(err, session.ErrNoPreimage):
+		return s.plan.refuse("the content of %q before it is not kept: it was recorded by an older version, or has made room for newer ones", f.path)
 	case err != nil:
 		return fmt.Errorf("put back %s: %w", f.path, err)
 	}
 	return nil
 }
 
-// maxDiffs is how many bytes of differences a refusal shows.
-const maxDiffs = 64 << 10
+// maxDiffBytes is how many bytes of differences a refusal shows.
+const maxDiffBytes = 64 << 10
 
-// changed is the result where files are not any more as the turn has left them.
-func (s *staging) changed() tool.Result {
+// conflictResult is the result where files are not any more as the turn has left them.
+func (s *staging) conflictResult() tool.Result {
 	var names []string
 	var diffs strings.Builder
 	for i, c := range s.conflicts {
 		if i < maxNamed {
-			names = append(names, fmt.Sprintf("%q (%s)", c.path, c.how))
+			names = append(names, fmt.Sprintf("%q (%s)", c.path, c.reason))
 		}
-		if diffs.Len()+len(c.diff) <= maxDiffs {
+		if diffs.Len()+len(c.diff) <= maxDiffBytes {
 			diffs.WriteString(c.diff)
 		}
 	}
 	if more := len(s.conflicts) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	r := failed(tool.CodeChanged, tool.ValidationFailed,
-		fmt.Sprintf("of turn %d these are not any more as they were left: %s", s.way.turn, strings.Join(names, ", ")),
+	r := failed(tool.CodeFilesChanged, tool.ValidationFailed,
+		fmt.Sprintf("of turn %d these are not any more as they were left: %s", s.plan.turn, strings.Join(names, ", ")),
 		"put back what has changed since, or keep it and change what you want by hand")
 	r.Err.Stdout = diffs.String()
 	return r

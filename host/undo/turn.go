@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// past is what the log says of the calls of a session.
-type past struct {
+// callLog is what the log says of the calls of a session.
+type callLog struct {
 	turns   int
 	prompts map[int]string
 	calls   []*call
@@ -27,29 +27,29 @@ type past struct {
 
 // call is one that has run.
 type call struct {
-	turn    int
-	summary string
-	undo    bool // one of this package's
-	of      int  // of an undo: the turn that is undone by it; 0: none, or no more
-	direct  bool // what it changed in files is recorded nowhere
-	changes []session.Changes
-	gone    bool // a body that says what it changed was deleted
-	end     end
+	turn          int
+	summary       string
+	undo          bool // one of this package's
+	undoneTurn    int  // of an undo: the turn that is undone by it; 0: none, or no more
+	wroteDirectly bool // what it changed in files is recorded nowhere
+	changes       []session.Changes
+	bodyDeleted   bool // a body that says what it changed was deleted
+	outcome       outcome
 }
 
-// end is how a call has ended.
-type end int
+// outcome is how a call has ended.
+type outcome int
 
 const (
-	unknown end = iota // it has no result, or one that says that it was interrupted
-	made               // its changes are made
-	unmade             // it has failed, and they are not
+	outcomeUnknown   outcome = iota // it has no result, or one that says that it was interrupted
+	outcomeCommitted                // its changes are made
+	outcomeFailed                   // it has failed, and they are not
 )
 
 // read reads the log and verifies its chain.
-func read(events iter.Seq2[session.Event, error]) (*past, error) {
-	p := &past{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
-	for e, err := range session.Checked(events) {
+func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
+	p := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
+	for e, err := range session.VerifyEach(events) {
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func read(events iter.Seq2[session.Event, error]) (*past, error) {
 	return p, nil
 }
 
-func (p *past) add(e session.Event) {
+func (p *callLog) add(e session.Event) {
 	p.turns = max(p.turns, e.Turn)
 	c := p.byID[e.Call]
 	switch e.Type {
@@ -79,33 +79,33 @@ func (p *past) add(e session.Event) {
 			p.calls = append(p.calls, c)
 		}
 		if json.Unmarshal(e.Body, &i) != nil {
-			c.gone = true
+			c.bodyDeleted = true
 			return
 		}
-		c.undo = i.Tool == tool.Undo && i.Digest == ""
-		c.direct = c.direct || i.Exec && !i.Rehearsal && i.Changes != policy.ChangesStaged && i.Changes != policy.ChangesNone
+		c.undo = i.Tool == tool.UndoTool && i.Digest == ""
+		c.wroteDirectly = c.wroteDirectly || i.Exec && !i.Rehearsal && i.Changes != policy.ChangesStaged && i.Changes != policy.ChangesNone
 	case session.TypeCallChanges:
 		var changes session.Changes
 		switch {
 		case c == nil:
 		case json.Unmarshal(e.Body, &changes) != nil:
-			c.gone = true
+			c.bodyDeleted = true
 		default:
 			for i := range changes.Files {
 				changes.Files[i].Diff = "" // of no use here, and 256 KiB for each call
 			}
 			c.changes = append(c.changes, changes)
-			c.direct = false // an older version did not say that it was staged
+			c.wroteDirectly = false // an older version did not say that it was staged
 		}
 	case session.TypeToolResult:
 		if c != nil {
-			p.ended(c, e)
+			p.noteResult(c, e)
 		}
 	}
 }
 
-// ended notes how a call has ended, and which turn is undone by it.
-func (p *past) ended(c *call, e session.Event) {
+// noteResult notes how a call has ended, and which turn is undone by it.
+func (p *callLog) noteResult(c *call, e session.Event) {
 	var data llm.ResultData
 	var envelope struct {
 		Success bool      `json:"tool_success"`
@@ -123,115 +123,115 @@ func (p *past) ended(c *call, e session.Event) {
 	case envelope.Success && c.undo && envelope.Result.Redo:
 		p.undone[envelope.Result.Turn] = false
 		if again := p.lastUndo(); again != nil {
-			again.of = 0
+			again.undoneTurn = 0
 		}
 	case envelope.Success:
-		if c.end = made; c.undo {
-			c.of = envelope.Result.Turn
-			p.undone[c.of] = true
+		if c.outcome = outcomeCommitted; c.undo {
+			c.undoneTurn = envelope.Result.Turn
+			p.undone[c.undoneTurn] = true
 		}
 	case envelope.Code != tool.CodeInterrupted && envelope.Code != tool.CodeHost:
-		c.end = unmade
+		c.outcome = outcomeFailed
 	}
 }
 
 // lastUndo is the last call by which a turn is undone; nil if there is none.
-func (p *past) lastUndo() *call {
+func (p *callLog) lastUndo() *call {
 	for _, c := range slices.Backward(p.calls) {
-		if c.of > 0 {
+		if c.undoneTurn > 0 {
 			return c
 		}
 	}
 	return nil
 }
 
-// way is the way back from a turn, or from the undoing of one.
-type way struct {
+// plan is the way back from a turn, or from the undoing of one.
+type plan struct {
 	turn   int
 	redo   bool
 	prompt string
 	files  []file // by path
-	// unsure says that a call was interrupted, so that its changes may be made or not.
-	unsure bool
+	// hasInterrupted says that a call was interrupted, so that its changes may be made or not.
+	hasInterrupted bool
 }
 
 // file is what is to become of one file, directory or link. nil is nothing.
 type file struct {
 	path    string
-	was     *session.Version // before the turn
-	now     *session.Version // as the turn has left it
-	noImage session.NoImage
+	before  *session.Version // before the turn
+	after   *session.Version // as the turn has left it
+	noImage session.NoPreimage
 }
 
-// refused says why there is no way back.
-type refused struct {
+// refusal says why there is no way back.
+type refusal struct {
 	turn int
 	redo bool
 	why  string
 }
 
-func (r *refused) Error() string {
+func (r *refusal) Error() string {
 	if r.redo {
 		return fmt.Sprintf("the changes of turn %d cannot be made again: %s", r.turn, r.why)
 	}
 	return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why)
 }
 
-func (w *way) refuse(format string, args ...any) *refused {
-	return &refused{w.turn, w.redo, fmt.Sprintf(format, args...)}
+func (w *plan) refuse(format string, args ...any) *refusal {
+	return &refusal{w.turn, w.redo, fmt.Sprintf(format, args...)}
 }
 
-// last is the way back from the last turn that has changed something and is not
+// planUndo is the way back from the last turn that has changed something and is not
 // undone; nil if there is none. The changes of calls that were interrupted count as made.
-func (p *past) last() (*way, error) {
+func (p *callLog) planUndo() (*plan, error) {
 	for turn := p.turns; turn > 0; turn-- {
 		if p.undone[turn] {
 			continue
 		}
-		if w, err := p.back(turn, true); w != nil || err != nil {
+		if w, err := p.planTurn(turn, true); w != nil || err != nil {
 			return w, err
 		}
 	}
 	return nil, nil
 }
 
-// back is the way back from one turn; nil if it has changed nothing. interrupted says
+// planTurn is the way back from one turn; nil if it has changed nothing. interrupted says
 // whether the changes of calls that were interrupted count as made.
-func (p *past) back(turn int, interrupted bool) (*way, error) {
+func (p *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
 	for _, c := range p.calls {
 		if c.turn == turn && !c.undo {
 			calls = append(calls, c)
 		}
 	}
-	w := &way{turn: turn, prompt: p.prompts[turn]}
-	return w.from(calls, interrupted)
+	w := &plan{turn: turn, prompt: p.prompts[turn]}
+	return w.collectFiles(calls, interrupted)
 }
 
-// again is the way back from the last undoing; nil if there is none.
-func (p *past) again() (*way, error) {
+// planRedo is the way back from the last undoing; nil if there is none.
+func (p *callLog) planRedo() (*plan, error) {
 	c := p.lastUndo()
 	if c == nil {
 		return nil, nil
 	}
-	w := &way{turn: c.of, redo: true, prompt: p.prompts[c.of]}
-	return w.from([]*call{c}, true)
+	w := &plan{turn: c.undoneTurn, redo: true, prompt: p.prompts[c.undoneTurn]}
+	return w.collectFiles([]*call{c}, true)
 }
 
-// from finds the files to which calls have done something; nil if there are none.
-func (w *way) from(calls []*call, interrupted bool) (*way, error) {
-	no := func(format string, args ...any) (*way, error) { return nil, w.refuse(format, args...) }
+// collectFiles finds the files to which calls have done something; nil if there are none.
+func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
+	no := func(format string, args ...any) (*plan, error) { return nil, w.refuse(format, args...) }
 	files := map[string]*file{}
 	for _, c := range calls {
 		switch {
-		case c.direct:
+		case c.wroteDirectly:
 			return no("%s changed files directly, and what it changed is not known", c.summary)
-		case c.gone:
+		case c.bodyDeleted:
 			return no("what it changed was deleted from the log")
-		case len(c.changes) == 0 || c.end == unmade:
+		case len(c.changes) == 0 || c.outcome == outcomeFailed:
 			continue
-		case c.end == unknown:
-			if w.unsure = true; !interrupted {
+		case c.outcome == outcomeUnknown:
+			if w.hasInterrupted = true; !interrupted {
 				continue
 			}
 		}
@@ -239,7 +239,7 @@ func (w *way) from(calls []*call, interrupted bool) (*way, error) {
 			if changes.More > 0 {
 				return no("a call has changed %d files, and the log names only the first %d", len(changes.Files)+changes.More, len(changes.Files))
 			}
-			steps, err := stepsOf(changes)
+			steps, err := filesOf(changes)
 			if err != nil {
 				return no("%v", err)
 			}
@@ -248,27 +248,27 @@ func (w *way) from(calls []*call, interrupted bool) (*way, error) {
 				switch {
 				case f == nil:
 					files[path] = s
-				case !same(f.now, s.was):
+				case !same(f.after, s.before):
 					return no("%q was changed by somebody else between two of its calls", path)
 				default:
-					f.now = s.now
+					f.after = s.after
 				}
 			}
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if f := files[path]; !same(f.was, f.now) {
+		if f := files[path]; !same(f.before, f.after) {
 			w.files = append(w.files, *f)
 		}
 	}
 	if len(w.files) == 0 {
 		return nil, nil
 	}
-	return w, w.keeps()
+	return w, w.checkContents()
 }
 
-// stepsOf is what the changes of one call do to each name.
-func stepsOf(changes session.Changes) (map[string]*file, error) {
+// filesOf is what the changes of one call do to each name.
+func filesOf(changes session.Changes) (map[string]*file, error) {
 	steps := map[string]*file{}
 	at := func(path string) *file {
 		if path = filename.Parse(path); steps[path] == nil {
@@ -278,7 +278,7 @@ func stepsOf(changes session.Changes) (map[string]*file, error) {
 	}
 	for _, c := range changes.Files {
 		switch {
-		case c.Kind == tool.Times:
+		case c.Kind == tool.TimesChanged:
 			continue
 		case c.Kind == tool.Renamed && c.Before != nil && strings.HasPrefix(c.Before.Mode, "d"):
 			return nil, fmt.Errorf("it has moved the directory %q to %q, with what is in it; move it back by hand", c.From, c.Path)
@@ -288,21 +288,21 @@ func stepsOf(changes session.Changes) (map[string]*file, error) {
 			if c.Kind == tool.Renamed {
 				from = at(c.From)
 			}
-			from.was, from.noImage = c.Before, c.NoImage
+			from.before, from.noImage = c.Before, c.NoPreimage
 		}
 		if c.After != nil {
-			at(c.Path).now = c.After
+			at(c.Path).after = c.After
 		}
 	}
 	return steps, nil
 }
 
-// keeps reports whether the contents of all files can be there.
-func (w *way) keeps() error {
+// checkContents reports whether the contents of all files can be there.
+func (w *plan) checkContents() error {
 	var all []string
 	for _, f := range w.files {
-		if f.noImage != "" && !sameContent(f.was, f.now) {
-			all = append(all, fmt.Sprintf("%q (%s)", f.path, noImage(f.noImage)))
+		if f.noImage != "" && !sameContent(f.before, f.after) {
+			all = append(all, fmt.Sprintf("%q (%s)", f.path, describeNoImage(f.noImage)))
 		}
 	}
 	if len(all) == 0 {
@@ -317,15 +317,15 @@ func (w *way) keeps() error {
 // maxNamed is how many files a message names.
 const maxNamed = 10
 
-func noImage(why session.NoImage) string {
+func describeNoImage(why session.NoPreimage) string {
 	switch why {
-	case session.NoImageSecret:
+	case session.NoPreimageSecret:
 		return "it looks like a secret, or holds one"
-	case session.NoImageLarge:
+	case session.NoPreimageLarge:
 		return "it has more than 16 MiB"
-	case session.NoImageMany:
+	case session.NoPreimageMany:
 		return "the call changes more than 64 MiB"
-	case session.NoImageUnreadable:
+	case session.NoPreimageUnreadable:
 		return "nobody may read it"
 	}
 	return string(why)

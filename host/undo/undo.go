@@ -21,11 +21,11 @@ import (
 
 // Undoer stages the way back from the turns of one session.
 type Undoer struct {
-	store   session.Store
-	session string
-	stages  func() string
-	budget  *stage.Budget
-	known   *redact.Redactor
+	store    session.Store
+	session  string
+	stageDir func() string
+	budget   *stage.Budget
+	redact   *redact.Redactor
 }
 
 // New returns the undoer of a session. stages is the directory for what is staged;
@@ -33,7 +33,7 @@ type Undoer struct {
 // Differences in files that hold a secret that is known are not shown; nil: none are
 // known. It is safe for concurrent use.
 func New(store session.Store, session string, stages func() string, budget *stage.Budget, known *redact.Redactor) *Undoer {
-	return &Undoer{store: store, session: session, stages: stages, budget: budget, known: known}
+	return &Undoer{store: store, session: session, stageDir: stages, budget: budget, redact: known}
 }
 
 // Output is the output of a call that undoes a turn.
@@ -43,8 +43,8 @@ type Output struct {
 	Prompt string `json:"prompt"`
 	// Files are put back; none if all of them were already.
 	Files []string `json:"files"`
-	// Stays are directories that the turn has made and that hold other files by now.
-	Stays []string `json:"stays,omitempty"`
+	// KeptDirs are directories that the turn has made and that hold other files by now.
+	KeptDirs []string `json:"stays,omitempty"`
 }
 
 // Args are the arguments of a call that undoes.
@@ -73,12 +73,12 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	find := past.last
+	find := past.planUndo
 	if args.Redo {
-		find = past.again
+		find = past.planRedo
 	}
 	w, err := find()
-	if no, ok := errors.AsType[*refused](err); ok {
+	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
 	switch {
@@ -89,10 +89,10 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	}
 	s, err := u.stage(ctx, grant, call.Cwd, w)
 	if err != nil {
-		return w.fault(err), nil, "", nil
+		return w.errorResult(err), nil, "", nil
 	}
-	if len(s.conflicts) > 0 && w.unsure { // the changes of a call that was interrupted are all made or all not
-		if w, err := past.back(w.turn, false); w != nil && err == nil {
+	if len(s.conflicts) > 0 && w.hasInterrupted { // the changes of a call that was interrupted are all made or all not
+		if w, err := past.planTurn(w.turn, false); w != nil && err == nil {
 			if other, err := u.stage(ctx, grant, call.Cwd, w); err == nil && len(other.conflicts) == 0 {
 				s.drop()
 				s = other
@@ -103,18 +103,18 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	}
 	if len(s.conflicts) > 0 {
 		defer s.drop()
-		return s.changed(), nil, "", nil
+		return s.conflictResult(), nil, "", nil
 	}
-	slices.Sort(s.stays)
-	out := Output{Turn: s.way.turn, Redo: s.way.redo, Prompt: s.way.prompt, Files: []string{}, Stays: s.stays}
-	if !s.already {
-		for _, f := range s.way.files {
-			if !slices.Contains(s.stays, f.path) {
+	slices.Sort(s.keptDirs)
+	out := Output{Turn: s.plan.turn, Redo: s.plan.redo, Prompt: s.plan.prompt, Files: []string{}, KeptDirs: s.keptDirs}
+	if !s.alreadyUndone {
+		for _, f := range s.plan.files {
+			if !slices.Contains(s.keptDirs, f.path) {
 				out.Files = append(out.Files, f.path)
 			}
 		}
 	}
-	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, timeout}, s.way.told(), nil
+	return tool.Result{Output: tool.Marshal(out)}, &stagedUndo{s.set, call, timeout}, s.plan.textForModel(), nil
 }
 
 // byHand is what to do where nothing can be undone.
@@ -128,16 +128,16 @@ func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
 	return r
 }
 
-// fault is the result where the way back cannot be staged.
-func (w *way) fault(err error) tool.Result {
-	if no, ok := errors.AsType[*refused](err); ok {
+// errorResult is the result where the way back cannot be staged.
+func (w *plan) errorResult(err error) tool.Result {
+	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.ValidationFailed, no.Error(), byHand)
 	}
 	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", w.turn, err), byHand)
 }
 
-// told is what the model is told: what it knows of these files is not so any more.
-func (w *way) told() string {
+// textForModel is what the model is told: what it knows of these files is not so any more.
+func (w *plan) textForModel() string {
 	var names []string
 	bytes := 0
 	for _, f := range w.files {
@@ -170,31 +170,31 @@ const (
 func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error) {
 	sum, err := hex.DecodeString(v.SHA256)
 	if err != nil || len(sum) != sha256.Size {
-		return nil, session.ErrNoImage
+		return nil, session.ErrNoPreimage
 	}
-	content, err := u.store.Image(ctx, u.session, [sha256.Size]byte(sum))
+	content, err := u.store.Preimage(ctx, u.session, [sha256.Size]byte(sum))
 	if err == nil && sha256.Sum256(content) != [sha256.Size]byte(sum) {
 		err = fmt.Errorf("the image %.12s is not what was written", v.SHA256)
 	}
 	return content, err
 }
 
-// staged is the way back, on its stage.
-type staged struct {
+// stagedUndo is the way back, on its stage.
+type stagedUndo struct {
 	set     *stage.Set
 	call    tool.Call
 	timeout time.Duration
 }
 
 // Changes implements policy.Staged.
-func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+func (s *stagedUndo) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.set.Changes(ctx)
 }
 
 // Commit implements policy.Staged.
-func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
+func (s *stagedUndo) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, ""); err != nil {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
 	}
@@ -211,4 +211,4 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 }
 
 // Drop implements policy.Staged.
-func (s *staged) Drop() error { return s.set.Drop() }
+func (s *stagedUndo) Drop() error { return s.set.Drop() }

@@ -170,7 +170,7 @@ func (w *world) recordAs(turn int, intent session.Intent, changes any, images []
 		session.NewDraft(session.TypeCallIntended, turn, 1, call, intent))
 	if changes != nil {
 		d := session.NewDraft(session.TypeCallChanges, turn, 1, call, changes)
-		d.Images = images
+		d.Preimages = images
 		drafts = append(drafts, d)
 	}
 	drafts = append(drafts, session.NewDraft(session.TypeToolResult, turn, 1, call, llm.ResultMessage(call, intent.Tool, result)))
@@ -191,11 +191,11 @@ func (w *world) undoOr(args string) tool.Result {
 	}
 	w.Dir("stages")
 	d := dispatch.New(dispatch.Options{
-		Catalog: catalog, Policy: policy.New(w.opts), Approver: w, Log: w.log, Session: id,
+		Catalog: catalog, Policy: policy.New(w.opts), Approver: w, Log: w.log, SessionID: id,
 		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }, w.budget, &w.known),
 	})
 	w.calls++
-	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.Undo, Args: json.RawMessage(args), Cwd: w.Path("ws")}
+	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.UndoTool, Args: json.RawMessage(args), Cwd: w.Path("ws")}
 	body := llm.CallMessage(llm.NewCall(call.ID, call.Tool, "{}"))
 	if _, err := w.log.Append(w.T.Context(), session.NewDraft(session.TypeToolCall, 0, 0, call.ID, body)); err != nil {
 		w.T.Fatal(err)
@@ -419,7 +419,7 @@ func TestNothingIsUndone(t *testing.T) {
 		{name: "images made room", since: func(w *world) { w.exec("DELETE FROM images") }, want: "is not kept"},
 		{name: "bodies were deleted", since: func(w *world) { must(w.T, w.store.DeleteBodies(w.T.Context(), id)) }, want: "was deleted from the log"},
 		{name: "it looks like a secret", turn: func(w *world) {
-			w.record(1, session.Changes{Files: []session.Change{{Path: w.Path("ws/secret.key"), Kind: tool.Modified, NoImage: session.NoImageSecret,
+			w.record(1, session.Changes{Files: []session.Change{{Path: w.Path("ws/secret.key"), Kind: tool.Modified, NoPreimage: session.NoPreimageSecret,
 				Before: &session.Version{Mode: "-rw-r--r--", SHA256: "00"}, After: &session.Version{Mode: "-rw-r--r--", SHA256: "11"}}}}, nil)
 		}, want: "it looks like a secret"},
 		{name: "a command has changed files directly", turn: func(w *world) {
@@ -531,7 +531,7 @@ func TestADirectoryWithOtherFilesStays(t *testing.T) {
 	w.File("ws/new/deep/mine", "mine")
 	r := w.undo()
 	var out undo.Output
-	if r.Err != nil || json.Unmarshal(r.Output, &out) != nil || !slices.Equal(out.Stays, []string{w.Path("ws/new"), w.Path("ws/new/deep")}) {
+	if r.Err != nil || json.Unmarshal(r.Output, &out) != nil || !slices.Equal(out.KeptDirs, []string{w.Path("ws/new"), w.Path("ws/new/deep")}) {
 		t.Fatalf("%s %+v", r.Output, r.Err)
 	}
 	if slices.Contains(out.Files, w.Path("ws/new")) || !slices.Contains(out.Files, w.Path("ws/new/y.txt")) {

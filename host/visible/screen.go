@@ -42,8 +42,8 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
-// Shown returns the text that a terminal shows of a text.
-func Shown(text string) string {
+// RenderTerminal returns the text that a terminal shows of a text.
+func RenderTerminal(text string) string {
 	var out strings.Builder
 	s := NewScreen(&out)
 	_, _ = s.Write([]byte(text))
@@ -80,11 +80,11 @@ func (s *Screen) Flush() {
 		s.rows = s.rows[:n]
 	}
 	s.alternate = false
-	s.pass(len(s.rows), "")
+	s.flushRows(len(s.rows), "")
 }
 
-// pass writes the first n rows with an end, and takes them from the screen.
-func (s *Screen) pass(n int, end string) {
+// flushRows writes the first n rows with an end, and takes them from the screen.
+func (s *Screen) flushRows(n int, end string) {
 	if !s.alternate {
 		_, _ = io.WriteString(s.w, strings.Join(s.rows[:n], "\n")+end)
 	}
@@ -106,7 +106,7 @@ func (s *Screen) put(text string) {
 		now = strings.TrimRight(now+right, " ")
 	}
 	if s.rows[s.row] = now; s.col >= maxColumns {
-		s.pass(s.row+1, "")
+		s.flushRows(s.row+1, "")
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	switch cmd {
 	case '\n':
 		if row == maxRows-1 {
-			s.pass(1, "\n")
+			s.flushRows(1, "\n")
 		}
 		row, col = s.row+1, 0
 	case '\a', ansi.ESC:
@@ -162,7 +162,7 @@ func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 		row, col = s.saved[0], s.saved[1]
 	case 'h' | '?'<<parser.PrefixShift, 'l' | '?'<<parser.PrefixShift:
 		if on := cmd.Final() == 'h'; on != s.alternate && (what == 47 || what == 1047 || what == 1049) {
-			s.pass(len(s.rows), "")
+			s.flushRows(len(s.rows), "")
 			row, col, s.alternate = 0, 0, on
 		}
 	default:

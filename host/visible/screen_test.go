@@ -55,7 +55,7 @@ func TestShown(t *testing.T) {
 		"an erased row below the cursor is not there": {"a\nb\n\x1b[2A\x1b[Jc\n", "c\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Shown(c.wrote); got != c.want {
+			if got := RenderTerminal(c.wrote); got != c.want {
 				t.Errorf("it shows %.200q, want %.200q", got, c.want)
 			}
 			var out strings.Builder
@@ -64,10 +64,10 @@ func TestShown(t *testing.T) {
 				_, _ = s.Write([]byte(c.wrote[i : i+1]))
 			}
 			s.Flush()
-			if want := Shown(c.wrote); out.String() != want {
+			if want := RenderTerminal(c.wrote); out.String() != want {
 				t.Errorf("in pieces it shows %.200q, want %.200q", out.String(), want)
 			}
-			if again := Shown(out.String()); strings.ContainsAny(again, "\x1b\r\b") {
+			if again := RenderTerminal(out.String()); strings.ContainsAny(again, "\x1b\r\b") {
 				t.Errorf("it shows %.200q", again)
 			}
 		})
@@ -81,8 +81,8 @@ func FuzzShown(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Shown(text)
-		if strings.ContainsAny(got, "\x1b\r\b\a") || Shown(got) != got {
+		got := RenderTerminal(text)
+		if strings.ContainsAny(got, "\x1b\r\b\a") || RenderTerminal(got) != got {
 			t.Errorf("%q shows %q", text, got)
 		}
 		if most := (strings.Count(text, "\x1b") + 1) * (maxRows + 2*maxRight); len(got) > len(text)*9+most {

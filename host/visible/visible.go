@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is the same JSON in which every character that does not show, or that
+// EscapeJSON is the same JSON in which every character that does not show, or that
 // some reader takes for the end of a line, is escaped, and every byte that is no
 // character is replaced. White space between values stays.
-func JSON(data []byte) []byte {
-	if bytes.IndexFunc(data, Hidden) < 0 {
+func EscapeJSON(data []byte) []byte {
+	if bytes.IndexFunc(data, IsHidden) < 0 {
 		return data
 	}
 	out := make([]byte, 0, len(data)+64)
 	for len(data) > 0 {
 		r, n := utf8.DecodeRune(data)
 		switch {
-		case !Hidden(r):
+		case !IsHidden(r):
 			out = append(out, data[:n]...)
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
@@ -35,14 +35,14 @@ func JSON(data []byte) []byte {
 	return out
 }
 
-// Line reports whether a text is one line, of characters that show as what they are.
-func Line(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || Hidden(r) }) < 0
+// IsLine reports whether a text is one line, of characters that show as what they are.
+func IsLine(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || IsHidden(r) }) < 0
 }
 
-// Hidden reports whether a character never shows as what it is: what is not
+// IsHidden reports whether a character never shows as what it is: what is not
 // printable, and what is called so and yet leaves nothing or a blank behind.
-func Hidden(r rune) bool {
+func IsHidden(r rune) bool {
 	switch r {
 	case '\n', '\t':
 		return false

@@ -32,11 +32,11 @@ type Body struct {
 	Code   []byte // local declarations and instructions; aliases the module
 	Offset int    // of Code in the module
 
-	LocalsEnd int // where in Code the instructions begin
-	Groups    uint32
-	Locals    uint32 // declared, without the parameters
-	Params    uint32
-	Types     []ValType // of parameters and locals
+	LocalsEnd   int // where in Code the instructions begin
+	LocalGroups uint32
+	Locals      uint32 // declared, without the parameters
+	Params      uint32
+	LocalTypes  []ValType // of parameters and locals
 
 	Instrs []Instr  // the last one is the end of the function
 	Labels []uint32 // of br_table, the default last, and of the clauses of try_table
@@ -54,9 +54,9 @@ func (b *Body) End(i int) int {
 // checked against the module: to types, functions, tables, memories, globals,
 // tags, segments, locals and labels. The types of operands are not.
 type Bodies struct {
-	// Longest is the size of bodies beyond which they come without their
+	// MaxBytes is the size of bodies beyond which they come without their
 	// instructions. 0: all come with them.
-	Longest int
+	MaxBytes int
 
 	m    *Module
 	r    reader
@@ -84,8 +84,8 @@ func (m *Module) Bodies() *Bodies {
 // CheckExtensions returns a [*FormatError] with a Feature if a module uses an extension of
 // WebAssembly that the host does not run. Functions of more bytes than longest are skipped.
 func (m *Module) CheckExtensions(longest int) error {
-	uses, b := m.Uses, m.Bodies()
-	b.Longest = longest
+	uses, b := m.Extension, m.Bodies()
+	b.MaxBytes = longest
 	for body, ok := b.Next(); ok && uses == ""; body, ok = b.Next() {
 		for _, in := range body.Instrs {
 			uses = cmp.Or(uses, in.Op.extension())
@@ -94,13 +94,13 @@ func (m *Module) CheckExtensions(longest int) error {
 	if uses == "" {
 		return b.Err()
 	}
-	return &FormatError{Feature: uses}
+	return &FormatError{Extension: uses}
 }
 
-// declares reports whether something outside of functions refers to a function: ref.func can
+// isDeclared reports whether something outside of functions refers to a function: ref.func can
 // name no other. It is checked here, because to rewrite ref.func, or to export the start
 // function, takes the engine's own check away.
-func (b *Bodies) declares(function uint32) bool {
+func (b *Bodies) isDeclared(function uint32) bool {
 	if b.declared == nil {
 		b.declared = make([]bool, b.m.Count[KindFunc])
 		for _, at := range b.m.FuncRefs {
@@ -130,9 +130,9 @@ func (b *Bodies) Next() (*Body, bool) {
 		return nil, false
 	}
 	b.body.Offset, b.body.Code = from, b.r.data[from:b.r.pos]
-	r := reader{data: b.r.data, pos: from, end: b.r.pos, types: len(b.m.Types)}
+	r := reader{data: b.r.data, pos: from, end: b.r.pos, numTypes: len(b.m.Types)}
 	b.body.Instrs, b.body.Labels = b.body.Instrs[:0], b.body.Labels[:0]
-	if b.Longest > 0 && len(b.body.Code) > b.Longest {
+	if b.MaxBytes > 0 && len(b.body.Code) > b.MaxBytes {
 		return &b.body, true
 	}
 	b.locals(&r)
@@ -153,10 +153,10 @@ func (b *Bodies) Err() error {
 
 func (b *Bodies) locals(r *reader) {
 	start := r.pos
-	types := append(b.body.Types[:0], b.m.Types[b.m.Funcs[b.next-1]].Params...)
-	b.body.Groups = uint32(r.count(MaxModuleBytes, 2, "groups of locals"))
+	types := append(b.body.LocalTypes[:0], b.m.Types[b.m.Funcs[b.next-1]].Params...)
+	b.body.LocalGroups = uint32(r.count(MaxModuleBytes, 2, "groups of locals"))
 	var n uint64
-	for range b.body.Groups {
+	for range b.body.LocalGroups {
 		k := r.u32("number of locals")
 		t := r.valType("local")
 		if n += uint64(k); n > MaxLocals {
@@ -169,7 +169,7 @@ func (b *Bodies) locals(r *reader) {
 			types = append(types, t)
 		}
 	}
-	b.body.Types = types
+	b.body.LocalTypes = types
 	b.body.Locals = uint32(n)
 	b.body.LocalsEnd = r.pos - b.body.Offset
 }
@@ -195,7 +195,7 @@ func (b *Bodies) instructions(r *reader) {
 		r.pos++
 		in.Op = Op(op)
 		if op >= 0xfc {
-			in.Op = prefixed(r, op)
+			in.Op = readPrefixedOp(r, op)
 		}
 		switch imm := immediates[in.Op]; imm {
 		case immNone:
@@ -220,7 +220,7 @@ func (b *Bodies) instructions(r *reader) {
 	}
 }
 
-func prefixed(r *reader, prefix byte) Op {
+func readPrefixedOp(r *reader, prefix byte) Op {
 	start := r.pos
 	base, last := OpMisc, OpTableFill
 	switch prefix {
@@ -252,7 +252,7 @@ func prefixed(r *reader, prefix byte) Op {
 		case prefix == 0xfd && sub != math.MaxUint32:
 			extension = "relaxed SIMD"
 		}
-		r.lack(start, extension, "unknown instruction 0x%02x %d", prefix, sub)
+		r.failUnsupported(start, extension, "unknown instruction 0x%02x %d", prefix, sub)
 		return OpNop
 	}
 	return base + Op(sub)
@@ -293,7 +293,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 	case immFunc:
 		at := r.pos
 		in.Arg = b.index(r, KindFunc)
-		if in.Op == OpRefFunc && r.ok() && !b.declares(in.Arg) {
+		if in.Op == OpRefFunc && r.ok() && !b.isDeclared(in.Arg) {
 			r.failAt(at, "undeclared reference to function %d", in.Arg)
 		}
 	case immIndirect:
@@ -313,15 +313,15 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 		in.Arg = b.index(r, KindTable)
 		in.Arg2 = b.index(r, KindTable)
 	case immElemTable:
-		in.Arg = r.index(b.m.Elements, "element segment")
+		in.Arg = r.index(b.m.NumElementSegments, "element segment")
 		in.Arg2 = b.index(r, KindTable)
 	case immElem:
-		in.Arg = r.index(b.m.Elements, "element segment")
+		in.Arg = r.index(b.m.NumElementSegments, "element segment")
 	case immDataMem:
-		in.Arg = r.index(b.m.Data, "data segment")
+		in.Arg = r.index(b.m.NumDataSegments, "data segment")
 		b.memory(r)
 	case immData:
-		in.Arg = r.index(b.m.Data, "data segment")
+		in.Arg = r.index(b.m.NumDataSegments, "data segment")
 	case immMem:
 		b.memory(r)
 	case immMemMem:
@@ -346,7 +346,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 			r.failAt(start, "a byte that must be zero is not")
 		}
 	default:
-		r.lack(b.body.Offset+int(in.Offset), in.Op.extension(), "unknown instruction 0x%02x", byte(in.Op))
+		r.failUnsupported(b.body.Offset+int(in.Offset), in.Op.extension(), "unknown instruction 0x%02x", byte(in.Op))
 	}
 	return labels
 }

@@ -84,20 +84,20 @@ func DecodeComponent(data []byte) (*Component, error) {
 }
 
 type componentDecoder struct {
-	c      *Component
-	walked int
+	c           *Component
+	numSections int
 }
 
 // sections walks those of one level.
 func (d *componentDecoder) sections(r *reader, level int) {
-	for r.ok() && r.left() > 0 {
+	for r.ok() && r.remaining() > 0 {
 		offset := r.pos
 		id := r.byte("section id")
 		if id > componentLast {
 			r.failAt(offset, "unknown section id %d", id)
 			return
 		}
-		if d.walked++; d.walked > MaxComponentSections {
+		if d.numSections++; d.numSections > MaxComponentSections {
 			r.failAt(offset, "more than %d sections", MaxComponentSections)
 			return
 		}
@@ -117,7 +117,7 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 	switch {
 	case id == componentModule:
 		from := r.pos
-		if d.nested(r, version1, "core module"); r.ok() {
+		if d.nestedHeader(r, version1, "core module"); r.ok() {
 			d.c.Modules = append(d.c.Modules, r.data[from:r.end:r.end])
 		}
 		return
@@ -127,7 +127,7 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 			r.failAt(offset, "components nest deeper than %d levels", MaxComponentNesting)
 			return
 		}
-		if d.nested(r, componentVersion, "component"); r.ok() {
+		if d.nestedHeader(r, componentVersion, "component"); r.ok() {
 			d.sections(r, level+1)
 		}
 		return
@@ -159,13 +159,13 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 	default:
 		return
 	}
-	if r.ok() && r.left() > 0 {
-		r.failAt(r.pos, "section %d of a component has %d bytes too many", id, r.left())
+	if r.ok() && r.remaining() > 0 {
+		r.failAt(r.pos, "section %d of a component has %d bytes too many", id, r.remaining())
 	}
 }
 
-// nested reads the header of a module or of a component within one.
-func (*componentDecoder) nested(r *reader, version []byte, what string) {
+// nestedHeader reads the header of a module or of a component within one.
+func (*componentDecoder) nestedHeader(r *reader, version []byte, what string) {
 	from := r.pos
 	r.skip(uint64(headerBytes), "header of a nested "+what)
 	if r.ok() && (!bytes.HasPrefix(r.data[from:], magic) || !bytes.Equal(r.data[from+len(magic):r.pos], version)) {
@@ -236,10 +236,10 @@ func externSort(r *reader) ExternKind {
 	return kind
 }
 
-// Main returns the largest core module of a component, and what that is: most
+// LargestModule returns the largest core module of a component, and what that is: most
 // components are one core module and small ones that connect it. It is nil if there
 // is none that decodes.
-func (c *Component) Main() (*Module, Shape) {
+func (c *Component) LargestModule() (*Module, Shape) {
 	var largest []byte
 	for _, m := range c.Modules {
 		if len(m) > len(largest) {

@@ -62,7 +62,7 @@ func TestDecodeComponentFindsNamesAndModules(t *testing.T) {
 	if got, want := wasm.ClassifyComponent(c).String(), `a component of WASI 0.2 (exports "wasi:cli/run@0.2.3")`; got != want {
 		t.Errorf("it is %q, want %q", got, want)
 	}
-	if _, main := c.Main(); main.Kind != wasm.Command {
+	if _, main := c.LargestModule(); main.Kind != wasm.Command {
 		t.Errorf("its main module is %s", main)
 	}
 }
@@ -186,7 +186,7 @@ func FuzzComponent(f *testing.F) {
 			t.Errorf("its modules have %d bytes, the file %d", total, len(data))
 		}
 		_ = wasm.ClassifyComponent(c).String()
-		if m, shape := c.Main(); m == nil && shape.Kind != wasm.Unknown {
+		if m, shape := c.LargestModule(); m == nil && shape.Kind != wasm.Unknown {
 			t.Errorf("no main module, which is %s", shape)
 		}
 		for _, e := range append(c.Imports, c.Exports...) {

@@ -35,7 +35,7 @@ func AppendCustom(data []byte, name string, payload []byte) ([]byte, error) {
 	if len(payload) > MaxModuleBytes || len(data)+overhead+len(name)+len(payload) > MaxModuleBytes {
 		return nil, fmt.Errorf("append custom section %q: %w: more than %d bytes", name, ErrTooLarge, MaxModuleBytes)
 	}
-	out, sections := without(m, name, overhead+len(name)+len(payload))
+	out, sections := copyWithoutCustom(m, name, overhead+len(name)+len(payload))
 	if sections++; sections > MaxSections {
 		return nil, fmt.Errorf("append custom section %q: %d sections, more than %d", name, sections, MaxSections)
 	}
@@ -49,13 +49,13 @@ func AppendCustom(data []byte, name string, payload []byte) ([]byte, error) {
 
 // WithoutCustom returns a copy of a module without its custom sections of that name.
 func WithoutCustom(m *Module, name string) []byte {
-	out, _ := without(m, name, 0)
+	out, _ := copyWithoutCustom(m, name, 0)
 	return out
 }
 
-// without is a copy of a module without its custom sections of a name, with room for
+// copyWithoutCustom is a copy of a module without its custom sections of a name, with room for
 // so many bytes more, and how many sections it has.
-func without(m *Module, name string, room int) (out []byte, sections int) {
+func copyWithoutCustom(m *Module, name string, room int) (out []byte, sections int) {
 	left := make(map[int]bool)
 	for _, c := range m.Customs {
 		if c.Name == name {

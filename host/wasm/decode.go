@@ -9,10 +9,10 @@ import (
 // module's manifest.
 const ManifestSection = "stockade-tool"
 
-// ownSections is how the names of custom sections begin that this host gives
+// ownSectionPrefix is how the names of custom sections begin that this host gives
 // a meaning to. Decode refuses two of one name: what was signed or shown to a
 // person must be what is read.
-const ownSections = "stockade-"
+const ownSectionPrefix = "stockade-"
 
 // Decode walks the sections of a core module. It returns an error that wraps
 // [ErrNotWasm], [ErrComponent], [ErrVersion] or [ErrTooLarge] when the header
@@ -39,9 +39,9 @@ type decoder struct {
 	dataCount uint32
 }
 
-// rank is the place of each section in a module. It differs from the id
+// sectionRank is the place of each section in a module. It differs from the id
 // because the data count and tag sections were invented later.
-var rank = [...]int{
+var sectionRank = [...]int{
 	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionTag: 6, SectionGlobal: 7,
 	SectionExport: 8, SectionStart: 9, SectionElement: 10, SectionDataCount: 11, SectionCode: 12, SectionData: 13,
 }
@@ -53,7 +53,7 @@ var sectionNames = [...]string{
 func (d *decoder) sections(data []byte) error {
 	r := reader{data: data, pos: headerBytes, end: len(data)}
 	last := 0
-	for r.ok() && r.left() > 0 {
+	for r.ok() && r.remaining() > 0 {
 		offset := r.pos
 		id := r.byte("section id")
 		if int(id) >= len(sectionNames) {
@@ -65,11 +65,11 @@ func (d *decoder) sections(data []byte) error {
 			break
 		}
 		if id != SectionCustom {
-			if rank[id] <= last {
+			if sectionRank[id] <= last {
 				r.failAt(offset, "%s section is repeated or out of order", sectionNames[id])
 				break
 			}
-			last = rank[id]
+			last = sectionRank[id]
 		}
 		size := r.u32("size of the " + sectionNames[id] + " section")
 		from := r.pos
@@ -78,16 +78,16 @@ func (d *decoder) sections(data []byte) error {
 			break
 		}
 		d.m.Sections = append(d.m.Sections, Section{ID: id, Offset: offset, PayloadOffset: from, Payload: data[from:r.pos:r.pos]})
-		s := reader{data: data, pos: from, end: r.pos, types: len(d.m.Types)}
+		s := reader{data: data, pos: from, end: r.pos, numTypes: len(d.m.Types)}
 		d.section(id, offset, &s)
-		if s.ok() && s.left() > 0 {
-			s.failAt(s.pos, "%s section has %d bytes too many", sectionNames[id], s.left())
+		if s.ok() && s.remaining() > 0 {
+			s.failAt(s.pos, "%s section has %d bytes too many", sectionNames[id], s.remaining())
 		}
 		r.err = s.err
-		d.m.Uses = cmp.Or(d.m.Uses, s.uses)
+		d.m.Extension = cmp.Or(d.m.Extension, s.extension)
 	}
 	if r.ok() {
-		d.finish(&r)
+		d.checkWhole(&r)
 	}
 	if !r.ok() {
 		return r.err // returned only here: a nil *FormatError must not become an error
@@ -129,16 +129,16 @@ func (d *decoder) section(id byte, offset int, r *reader) {
 	}
 }
 
-// finish checks what only the whole module shows.
-func (d *decoder) finish(r *reader) {
+// checkWhole checks what only the whole module shows.
+func (d *decoder) checkWhole(r *reader) {
 	if d.m.Count[KindMemory] > 1 {
-		d.m.Uses = "several memories (multi-memory)"
+		d.m.Extension = "several memories (multi-memory)"
 	}
 	if !d.codeSeen && len(d.m.Funcs) > 0 {
 		r.failAt(r.pos, "%d functions, but no code section", len(d.m.Funcs))
 	}
-	if d.m.HasDataCount && d.dataCount != uint32(d.m.Data) {
-		r.failAt(r.pos, "data count says %d, but there are %d data segments", d.dataCount, d.m.Data)
+	if d.m.HasDataCount && d.dataCount != uint32(d.m.NumDataSegments) {
+		r.failAt(r.pos, "data count says %d, but there are %d data segments", d.dataCount, d.m.NumDataSegments)
 	}
 }
 
@@ -148,7 +148,7 @@ func (d *decoder) custom(offset int, r *reader) {
 		return
 	}
 	name := string(r.data[from:to])
-	if strings.HasPrefix(name, ownSections) {
+	if strings.HasPrefix(name, ownSectionPrefix) {
 		if _, ok := CustomSection(d.m, name); ok {
 			r.failAt(offset, "second custom section %q", name)
 			return
@@ -163,7 +163,7 @@ func (d *decoder) types(r *reader) {
 	d.m.Types = make([]FuncType, 0, n)
 	// All value types of the section go into one array, which the section's
 	// size bounds: a type of one byte becomes one byte.
-	arena := make([]ValType, 0, r.left())
+	arena := make([]ValType, 0, r.remaining())
 	list := func(what string) []ValType {
 		k := r.count(MaxParams, 1, what)
 		from := len(arena)
@@ -172,26 +172,26 @@ func (d *decoder) types(r *reader) {
 		}
 		return arena[from:len(arena):len(arena)]
 	}
-	r.types, r.named = MaxTypes, -1 // types may name later ones
+	r.numTypes, r.maxTypeRef = MaxTypes, -1 // types may name later ones
 	for i := 0; i < n && r.ok(); i++ {
 		group := 1
-		if r.left() > 0 && r.data[r.pos] == 0x4e { // types that refer to each other
-			r.uses = garbageCollection
+		if r.remaining() > 0 && r.data[r.pos] == 0x4e { // types that refer to each other
+			r.extension = garbageCollection
 			r.pos++
 			group = r.count(MaxTypes-len(d.m.Types), 2, "types of a group")
 		}
 		for ; group > 0 && r.ok(); group-- {
 			start := r.pos
 			if form := r.byte("type"); form != 0x60 {
-				r.lack(start, extensionOf(form), "type %d has the unsupported form 0x%02x; only function types are known", len(d.m.Types), form)
+				r.failUnsupported(start, extensionOf(form), "type %d has the unsupported form 0x%02x; only function types are known", len(d.m.Types), form)
 			}
 			t := FuncType{Params: list("parameters")}
 			t.Results = list("results")
 			d.m.Types = append(d.m.Types, t)
 		}
 	}
-	if r.named >= int64(len(d.m.Types)) {
-		r.failAt(r.pos, "a type names type %d, but there are %d", r.named, len(d.m.Types))
+	if r.maxTypeRef >= int64(len(d.m.Types)) {
+		r.failAt(r.pos, "a type names type %d, but there are %d", r.maxTypeRef, len(d.m.Types))
 	}
 }
 
@@ -215,12 +215,12 @@ func (d *decoder) imports(r *reader) {
 		case KindFunc:
 			imp.Type = d.typeIndex(r)
 		case KindTable:
-			imp.Value = r.refType("imported table")
+			imp.ValType = r.refType("imported table")
 			imp.Limits = r.limits(KindTable)
 		case KindMemory:
 			imp.Limits = r.limits(KindMemory)
 		case KindGlobal:
-			imp.Value = r.valType("imported global")
+			imp.ValType = r.valType("imported global")
 			imp.Mutable = r.mutability()
 		case KindTag:
 			imp.Type = d.tag(r)
@@ -272,7 +272,7 @@ func (d *decoder) tagSection(r *reader) {
 
 // tag reads an exception tag and returns the index of its type.
 func (d *decoder) tag(r *reader) uint32 {
-	r.uses = exceptions
+	r.extension = exceptions
 	start := r.pos
 	if attribute := r.byte("tag"); attribute != 0 {
 		r.failAt(start, "tag with the unknown attribute 0x%02x", attribute)
@@ -285,11 +285,11 @@ func (d *decoder) globalSection(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		t := r.valType("global")
 		if r.mutability() {
-			d.m.Mutable = append(d.m.Mutable, Global{uint32(d.m.Count[KindGlobal]), t})
+			d.m.MutableGlobals = append(d.m.MutableGlobals, Global{uint32(d.m.Count[KindGlobal]), t})
 		}
-		d.constant(r, "initial value of a global")
+		d.skipConstExpr(r, "initial value of a global")
 		d.m.Count[KindGlobal]++ // it can be used by those after it
-		d.m.Globals++
+		d.m.NumGlobals++
 	}
 }
 
@@ -355,7 +355,7 @@ func (d *decoder) elements(r *reader) {
 			if tables := d.m.Count[KindTable]; uint64(table) >= uint64(tables) {
 				r.failAt(start, "element segment %d fills table %d, but there are %d", i, table, tables)
 			}
-			d.constant(r, "offset of an element segment")
+			d.skipConstExpr(r, "offset of an element segment")
 		}
 		if passive || explicit {
 			at := r.pos
@@ -367,18 +367,18 @@ func (d *decoder) elements(r *reader) {
 		}
 		at := r.pos
 		k := r.count(MaxElements, 1, "elements")
-		if d.m.ElementItems += k; d.m.ElementItems > MaxElements {
+		if d.m.NumElements += k; d.m.NumElements > MaxElements {
 			r.failAt(at, "more than %d elements in all segments", MaxElements)
 		}
 		for j := 0; j < k && r.ok(); j++ {
 			if exprs {
-				d.constant(r, "element")
+				d.skipConstExpr(r, "element")
 				continue
 			}
 			d.funcRef(r)
 		}
 	}
-	d.m.Elements = n
+	d.m.NumElementSegments = n
 }
 
 func (d *decoder) code(r *reader) {
@@ -416,11 +416,11 @@ func (d *decoder) data(r *reader) {
 			if memories := d.m.Count[KindMemory]; uint64(memory) >= uint64(memories) {
 				r.failAt(start, "data segment %d fills memory %d, but there are %d", i, memory, memories)
 			}
-			d.constant(r, "offset of a data segment")
+			d.skipConstExpr(r, "offset of a data segment")
 		}
 		r.skip(uint64(r.u32("length of a data segment")), "data segment")
 	}
-	d.m.Data = n
+	d.m.NumDataSegments = n
 }
 
 // funcRef reads the index of a function.
@@ -433,16 +433,16 @@ func (d *decoder) funcRef(r *reader) {
 	r.index(d.m.Count[KindFunc], "function")
 }
 
-// constant moves over a constant expression.
-func (d *decoder) constant(r *reader, what string) {
+// skipConstExpr moves over a constant expression.
+func (d *decoder) skipConstExpr(r *reader, what string) {
 	for r.ok() {
 		start := r.pos
 		switch op := r.byte(what); op {
 		case 0x0b: // end
 			return
 		case 0x23: // global.get
-			if imported := d.m.Count[KindGlobal] - d.m.Globals; int(r.index(d.m.Count[KindGlobal], "global")) >= imported {
-				r.uses = extendedConstants
+			if imported := d.m.Count[KindGlobal] - d.m.NumGlobals; int(r.index(d.m.Count[KindGlobal], "global")) >= imported {
+				r.extension = extendedConstants
 			}
 		case 0xd2: // ref.func
 			d.funcRef(r)
@@ -455,7 +455,7 @@ func (d *decoder) constant(r *reader, what string) {
 		case 0x44: // f64.const
 			r.skip(8, what)
 		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul
-			r.uses = extendedConstants
+			r.extension = extendedConstants
 		case 0xd0: // ref.null
 			r.refType(what)
 		case 0xfd:
@@ -464,7 +464,7 @@ func (d *decoder) constant(r *reader, what string) {
 			}
 			r.skip(16, what)
 		default:
-			r.lack(start, Op(op).extension(), "%s: instruction 0x%02x is not constant", what, op)
+			r.failUnsupported(start, Op(op).extension(), "%s: instruction 0x%02x is not constant", what, op)
 		}
 	}
 }

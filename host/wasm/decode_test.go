@@ -86,16 +86,16 @@ func TestDecodeKeepsTheFactsOfAModule(t *testing.T) {
 			{Name: "small", Index: 1}, {Name: "large", Index: 2}, {Name: "memory", Kind: wasm.KindMemory},
 			{Name: "g", Kind: wasm.KindGlobal}, {Name: "imported"},
 		},
-		Customs:      []wasm.Custom{{Name: "note", Data: []byte("first")}, {Name: "note", Data: []byte("second")}},
-		Globals:      1,
-		Mutable:      []wasm.Global{{Type: wasm.I64}},
-		Elements:     1,
-		ElementItems: 2,
-		Data:         2,
-		Count:        [...]int{wasm.KindFunc: 4, wasm.KindTable: 1, wasm.KindMemory: 1, wasm.KindGlobal: 1, wasm.KindTag: 0},
-		LargestBody:  12,
-		HasStart:     true,
-		Start:        3,
+		Customs:            []wasm.Custom{{Name: "note", Data: []byte("first")}, {Name: "note", Data: []byte("second")}},
+		NumGlobals:         1,
+		MutableGlobals:     []wasm.Global{{Type: wasm.I64}},
+		NumElementSegments: 1,
+		NumElements:        2,
+		NumDataSegments:    2,
+		Count:              [...]int{wasm.KindFunc: 4, wasm.KindTable: 1, wasm.KindMemory: 1, wasm.KindGlobal: 1, wasm.KindTag: 0},
+		LargestBody:        12,
+		HasStart:           true,
+		Start:              3,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("module (-want +got):\n%s", diff)
@@ -144,9 +144,9 @@ func TestDecodeReadsImportsOfEachKind(t *testing.T) {
 	}
 	want := []wasm.Import{
 		{Module: "m"},
-		{Module: "m", Name: "t", Kind: wasm.KindTable, Value: wasm.ExternRef, Limits: wasm.Limits{Min: 1, Max: 2, HasMax: true}},
+		{Module: "m", Name: "t", Kind: wasm.KindTable, ValType: wasm.ExternRef, Limits: wasm.Limits{Min: 1, Max: 2, HasMax: true}},
 		{Module: "m", Name: "x", Kind: wasm.KindMemory, Limits: wasm.Limits{Min: 1, Max: 65536, HasMax: true, Shared: true, Is64: true}},
-		{Module: "m", Name: "g", Kind: wasm.KindGlobal, Value: wasm.V128, Mutable: true},
+		{Module: "m", Name: "g", Kind: wasm.KindGlobal, ValType: wasm.V128, Mutable: true},
 	}
 	if diff := cmp.Diff(want, m.Imports); diff != "" {
 		t.Errorf("imports (-want +got):\n%s", diff)
@@ -186,8 +186,8 @@ func TestDecodeAcceptsEverySegmentAndConstant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Globals != 8 || m.Elements != 8 || m.Data != 3 || !m.HasDataCount {
-		t.Errorf("got %d globals, %d element segments, %d data segments, data count %v", m.Globals, m.Elements, m.Data, m.HasDataCount)
+	if m.NumGlobals != 8 || m.NumElementSegments != 8 || m.NumDataSegments != 3 || !m.HasDataCount {
+		t.Errorf("got %d globals, %d element segments, %d data segments, data count %v", m.NumGlobals, m.NumElementSegments, m.NumDataSegments, m.HasDataCount)
 	}
 }
 

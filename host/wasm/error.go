@@ -28,14 +28,14 @@ var (
 type FormatError struct {
 	Offset int    // in bytes from the start of the file
 	What   string // lower case, no full stop
-	// Feature is an extension of WebAssembly that the module uses and that the host does
+	// Extension is an extension of WebAssembly that the module uses and that the host does
 	// not run; empty: the module is malformed.
-	Feature string
+	Extension string
 }
 
 func (e *FormatError) Error() string {
-	if e.Feature != "" {
-		return fmt.Sprintf("it uses %s, which this host does not run", e.Feature)
+	if e.Extension != "" {
+		return fmt.Sprintf("it uses %s, which this host does not run", e.Extension)
 	}
 	return fmt.Sprintf("malformed module at byte %d: %s", e.Offset, e.What)
 }

@@ -15,15 +15,15 @@ const mergeGap = 64
 // program's memory back into it, such as wizer, leave as many where that has zeros.
 const maxMergeGap = 4096
 
-// MergedData returns the payload of a data section that says the same with
+// MergeDataSegments returns the payload of a data section that says the same with
 // fewer segments, and their number; false when nothing can be merged. It
 // merges what is near to each other in a memory of the module's own that is
 // zero before, and where more segments than most are left, what is farther apart.
 // Modules whose segments overlap or have offsets that are not constants are left alone;
 // those whose code names segments are for the caller to leave alone. The result is at most three times as
 // large as what was there. See RATIONALE, "Why are data segments merged?"
-func MergedData(m *Module, most int) (payload []byte, n int, ok bool) {
-	if m.Data < 2 || len(m.Memories) != 1 {
+func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
+	if m.NumDataSegments < 2 || len(m.Memories) != 1 {
 		return nil, 0, false
 	}
 	for _, i := range m.Imports {
@@ -33,7 +33,7 @@ func MergedData(m *Module, most int) (payload []byte, n int, ok bool) {
 	}
 	i := slices.IndexFunc(m.Sections, func(s Section) bool { return s.ID == SectionData })
 	section := m.Sections[i].Payload
-	segments, ok := constantSegments(section, m.Data)
+	segments, ok := constantSegments(section, m.NumDataSegments)
 	if !ok {
 		return nil, 0, false
 	}

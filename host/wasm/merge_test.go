@@ -62,7 +62,7 @@ func TestMergedDataFillsMemoryInTheSameWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload, n, ok := wasm.MergedData(m, 1+random.IntN(30))
+		payload, n, ok := wasm.MergeDataSegments(m, 1+random.IntN(30))
 		if !ok {
 			continue
 		}
@@ -70,8 +70,8 @@ func TestMergedDataFillsMemoryInTheSameWay(t *testing.T) {
 		out := data[:m.Sections[len(m.Sections)-1].Offset:m.Sections[len(m.Sections)-1].Offset]
 		out = append(out, wasmtest.Section(wasm.SectionData, payload)...)
 		after, err := wasm.Decode(out)
-		if err != nil || after.Data != n || n > m.Data {
-			t.Fatalf("%d segments became %d, said to be %d: %v", m.Data, after.Data, n, err)
+		if err != nil || after.NumDataSegments != n || n > m.NumDataSegments {
+			t.Fatalf("%d segments became %d, said to be %d: %v", m.NumDataSegments, after.NumDataSegments, n, err)
 		}
 		if !bytes.Equal(fill(t, data), fill(t, out)) {
 			t.Fatalf("another content: %x", data)
@@ -106,7 +106,7 @@ func TestMergedDataLeavesAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, n, ok := wasm.MergedData(m, 1); ok {
+			if _, n, ok := wasm.MergeDataSegments(m, 1); ok {
 				t.Errorf("merged into %d", n)
 			}
 		})

@@ -118,7 +118,7 @@ type Import struct {
 	Kind         Kind
 	Type         uint32  // KindFunc and KindTag: index in Module.Types, in range
 	Limits       Limits  // KindTable and KindMemory
-	Value        ValType // KindTable: element type; KindGlobal: type of the value
+	ValType      ValType // KindTable: element type; KindGlobal: type of the value
 	Mutable      bool    // KindGlobal
 }
 
@@ -182,21 +182,21 @@ type Module struct {
 	// Count is how many there are of each kind, imports included.
 	Count [KindTag + 1]int
 
-	Globals      int      // that the module defines
-	Mutable      []Global // those of them that can be set
-	Elements     int      // element segments
-	ElementItems int      // in all of them
-	Data         int      // data segments
-	LargestBody  int      // in bytes, its local declarations included
+	NumGlobals         int      // that the module defines
+	MutableGlobals     []Global // those of them that can be set
+	NumElementSegments int      // element segments
+	NumElements        int      // in all of them
+	NumDataSegments    int      // data segments
+	LargestBody        int      // in bytes, its local declarations included
 
 	// FuncRefs are the offsets in the file of every index of a function outside
 	// of function bodies, but for the start section's: in exports, elements and
 	// initial values.
 	FuncRefs []uint32
 
-	// Uses is an extension of WebAssembly that the host does not run, used outside of
+	// Extension is an extension of WebAssembly that the host does not run, used outside of
 	// functions; empty: none. See [Module.CheckExtensions].
-	Uses string
+	Extension string
 
 	// HasStart says that instantiation runs the function Start: code that runs
 	// before any export is called.

@@ -19,12 +19,12 @@ type reader struct {
 	text   string
 	textAt int
 
-	// types is how many types a reference may name, and named the largest
+	// numTypes is how many types a reference may name, and named the largest
 	// index that one did.
-	types int
-	named int64
+	numTypes   int
+	maxTypeRef int64
 
-	uses string // see [Module.Uses]
+	extension string // see [Module.Extension]
 }
 
 // extensionOf returns the extension of WebAssembly to which the form of a type belongs; empty:
@@ -39,11 +39,11 @@ func extensionOf(form byte) string {
 	return ""
 }
 
-// lack is failAt for a part of an extension that is not read; empty: it is malformed.
-func (r *reader) lack(offset int, extension, format string, args ...any) {
+// failUnsupported is failAt for a part of an extension that is not read; empty: it is malformed.
+func (r *reader) failUnsupported(offset int, extension, format string, args ...any) {
 	if r.ok() {
 		r.failAt(offset, format, args...)
-		r.err.Feature = extension
+		r.err.Extension = extension
 	}
 }
 
@@ -55,7 +55,7 @@ func (r *reader) failAt(offset int, format string, args ...any) {
 	}
 }
 
-func (r *reader) left() int { return r.end - r.pos }
+func (r *reader) remaining() int { return r.end - r.pos }
 
 func (r *reader) byte(what string) byte {
 	if !r.ok() {
@@ -75,8 +75,8 @@ func (r *reader) skip(n uint64, what string) {
 	if !r.ok() {
 		return
 	}
-	if n > uint64(r.left()) {
-		r.failAt(r.pos, "%s has %d bytes, but only %d are left", what, n, r.left())
+	if n > uint64(r.remaining()) {
+		r.failAt(r.pos, "%s has %d bytes, but only %d are left", what, n, r.remaining())
 		return
 	}
 	r.pos += int(n)
@@ -185,8 +185,8 @@ func (r *reader) count(limit, minBytes int, what string) int {
 		r.failAt(start, "%d %s, more than the limit of %d", n, what, limit)
 		return 0
 	}
-	if uint64(n)*uint64(minBytes) > uint64(r.left()) {
-		r.failAt(start, "%d %s cannot fit into the %d bytes that are left", n, what, r.left())
+	if uint64(n)*uint64(minBytes) > uint64(r.remaining()) {
+		r.failAt(start, "%d %s cannot fit into the %d bytes that are left", n, what, r.remaining())
 		return 0
 	}
 	return int(n)
@@ -226,12 +226,12 @@ func (r *reader) valType(what string) ValType {
 	switch t {
 	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
 	case ExnRef:
-		r.uses = exceptions
+		r.extension = exceptions
 	case Ref, RefNull:
-		r.uses = functionReferences
+		r.extension = functionReferences
 		r.heapType(what)
 	default:
-		r.lack(start, extensionOf(byte(t)), "%s: unsupported value type 0x%02x", what, byte(t))
+		r.failUnsupported(start, extensionOf(byte(t)), "%s: unsupported value type 0x%02x", what, byte(t))
 	}
 	return t
 }
@@ -240,7 +240,7 @@ func (r *reader) refType(what string) ValType {
 	start := r.pos
 	t := ValType(r.byte(what))
 	if t != FuncRef && t != ExternRef && t != ExnRef {
-		r.lack(start, extensionOf(byte(t)), "%s: unsupported reference type 0x%02x", what, byte(t))
+		r.failUnsupported(start, extensionOf(byte(t)), "%s: unsupported reference type 0x%02x", what, byte(t))
 	}
 	return t
 }
@@ -250,10 +250,10 @@ func (r *reader) refType(what string) ValType {
 func (r *reader) heapType(what string) {
 	start := r.pos
 	i := r.signed33(what)
-	if i >= int64(r.types) {
-		r.failAt(start, "%s: type %d, but there are %d", what, i, r.types)
+	if i >= int64(r.numTypes) {
+		r.failAt(start, "%s: type %d, but there are %d", what, i, r.numTypes)
 	}
-	r.named = max(r.named, i)
+	r.maxTypeRef = max(r.maxTypeRef, i)
 }
 
 func (r *reader) mutability() bool {
@@ -272,9 +272,9 @@ func (r *reader) limits(kind Kind) Limits {
 	flags := r.byte(what)
 	l := Limits{HasMax: flags&1 != 0, Shared: flags&2 != 0, Is64: flags&4 != 0}
 	if l.Is64 {
-		r.uses = "64-bit memory (memory64)"
+		r.extension = "64-bit memory (memory64)"
 	} else if l.Shared {
-		r.uses = threads
+		r.extension = threads
 	}
 	if flags > 7 || l.Shared && (kind != KindMemory || !l.HasMax) {
 		r.failAt(start, "%s: unsupported flags 0x%02x", what, flags)

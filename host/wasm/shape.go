@@ -136,13 +136,13 @@ func Classify(m *Module) Shape {
 	s := Shape{Kind: Unknown}
 	family := ""
 	switch {
-	case len(foreign) == 0 && !exported["_initialize"] && exportsPlugin(m):
+	case len(foreign) == 0 && !exported["_initialize"] && looksLikePlugin(m):
 		s.Kind = Extism
 	case exported["_start"] && len(foreign) == 0:
 		s.Kind = Command
 	case exported["_start"]:
 	default:
-		if family = familyOf(m); family != "" {
+		if family = describeLibrary(m); family != "" {
 			s.Kind = Library
 		} else if exported["_initialize"] {
 			s.Kind = Reactor
@@ -159,10 +159,10 @@ func Classify(m *Module) Shape {
 	return s
 }
 
-// exportsPlugin reports whether a module without imports of Extism may be a plugin all the
+// looksLikePlugin reports whether a module without imports of Extism may be a plugin all the
 // same: its functions take nothing and return a code. Functions that compilers export are
 // skipped.
-func exportsPlugin(m *Module) bool {
+func looksLikePlugin(m *Module) bool {
 	tools := false
 	for _, e := range m.Exports {
 		if e.Kind != KindFunc || strings.HasPrefix(e.Name, "_") || strings.HasPrefix(e.Name, "asyncify_") || slices.Contains([]string{"malloc", "calloc", "realloc", "free"}, e.Name) {
@@ -177,21 +177,21 @@ func exportsPlugin(m *Module) bool {
 	return tools && memory.Kind == KindMemory
 }
 
-// familyMembers is how many functions of one prefix make a library. A plugin has a
+// minLibraryFuncs is how many functions of one prefix make a library. A plugin has a
 // few functions, of which each does something else.
-const familyMembers = 16
+const minLibraryFuncs = 16
 
-// familyWord matches the prefix that the functions of a library in C share.
-var familyWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
+// libraryPrefix matches the prefix that the functions of a library in C share.
+var libraryPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
 
-// familyOf says which functions a module exports that belong together; empty if it is
+// describeLibrary says which functions a module exports that belong together; empty if it is
 // no library, whose host has to be able to allocate for its arguments.
-func familyOf(m *Module) string {
+func describeLibrary(m *Module) string {
 	members := make(map[string]int)
 	best, allocates := "", false
 	for _, e := range m.Exports {
 		allocates = allocates || e.Kind == KindFunc && strings.HasSuffix(e.Name, "alloc")
-		match := familyWord().FindStringSubmatch(e.Name)
+		match := libraryPrefix().FindStringSubmatch(e.Name)
 		if e.Kind != KindFunc || match == nil || match[1] == "asyncify_" {
 			continue
 		}
@@ -199,7 +199,7 @@ func familyOf(m *Module) string {
 			best = match[1]
 		}
 	}
-	if !allocates || members[best] < familyMembers {
+	if !allocates || members[best] < minLibraryFuncs {
 		return ""
 	}
 	return fmt.Sprintf("exports %d functions %s*", members[best], best)
@@ -256,8 +256,8 @@ func (m *Module) ImportGroups() []ImportGroup {
 	return out
 }
 
-// newerPrefix begins the names of the mangling that later tools emit.
-const newerPrefix = "cm32p2|" + NativeInterface
+// cm32p2Prefix begins the names of the mangling that later tools emit.
+const cm32p2Prefix = "cm32p2|" + NativeInterface
 
 // plainVersion matches what may be shown as a version.
 var plainVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z.+-]{0,64}$`) })
@@ -269,7 +269,7 @@ func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 		if e.Kind != KindFunc {
 			continue
 		}
-		if strings.HasPrefix(e.Name, newerPrefix) && !found {
+		if strings.HasPrefix(e.Name, cm32p2Prefix) && !found {
 			found = true
 			best = Shape{Kind: Incompatible, Interface: NativeInterface,
 				Detail: "its exports have cm32p2 names; the host calls " + NativeInterface + "@" + NativeVersion + "#call"}

@@ -31,8 +31,8 @@ func TestSkeleton(t *testing.T) {
 	for what, pair := range map[string][2]any{
 		"types": {m.Types, s.Types}, "imports": {m.Imports, s.Imports}, "functions": {m.Funcs, s.Funcs},
 		"tables": {m.Tables, s.Tables}, "memories": {m.Memories, s.Memories}, "exports": {m.Exports, s.Exports},
-		"globals": {m.Mutable, s.Mutable}, "elements": {m.ElementItems, s.ElementItems},
-		"data": {0, s.Data}, "custom sections": {0, len(s.Customs)},
+		"globals": {m.MutableGlobals, s.MutableGlobals}, "elements": {m.NumElements, s.NumElements},
+		"data": {0, s.NumDataSegments}, "custom sections": {0, len(s.Customs)},
 	} {
 		if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)

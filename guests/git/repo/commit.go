@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// Link is what a walk through history has to know of a commit.
-type Link struct {
+// CommitNode is what a walk through history has to know of a commit.
+type CommitNode struct {
 	ID      ID
 	Tree    ID
 	Parents []ID  // none where a shallow clone ends
 	When    int64 // it was committed, in seconds since 1970
 
-	at        uint32   // its position in the commit-graph, and 1; or 0
-	parentsAt []uint32 // if it is there: those of its parents
+	graphPos        uint32   // its position in the commit-graph, and 1; or 0
+	parentPositions []uint32 // if it is there: those of its parents
 }
 
 // Commit is a commit.
 type Commit struct {
-	Link
+	CommitNode
 	Author    Signature
 	Committer Signature
 	Message   string // UTF-8; without blank lines around it
@@ -66,7 +66,7 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	if !ok {
 		return nil, Corrupt("the commit %s has no tree, or parents that are no names of objects, or too many", id)
 	}
-	c := &Commit{Link: *l, Cut: cut}
+	c := &Commit{CommitNode: *l, Cut: cut}
 	text, encoding := string(rest), ""
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -93,28 +93,28 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	return c, nil
 }
 
-// Link is Commit for what stands at the beginning of a commit, of which no more is
+// CommitNode is Commit for what stands at the beginning of a commit, of which no more is
 // read. Histories consist of thousands.
-func (r *Repo) Link(id ID) (*Link, error) {
-	if l := r.links[id]; l != nil {
+func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
+	if l := r.nodes[id]; l != nil {
 		return l, nil
 	}
 	if at, ok := r.position(id); ok {
-		if l := r.linkAt(at); l != nil {
+		if l := r.nodeAt(at); l != nil {
 			return l, nil
 		}
 	}
-	l, err := r.readLink(id)
-	if err == nil && len(r.links) < maxLinks {
-		r.links[id] = l
+	l, err := r.readNode(id)
+	if err == nil && len(r.nodes) < maxNodes {
+		r.nodes[id] = l
 	}
 	return l, err
 }
 
-// maxLinks is how many are known that are in no commit-graph: 10 MB of them.
-const maxLinks = 60_000
+// maxNodes is how many are known that are in no commit-graph: 10 MB of them.
+const maxNodes = 60_000
 
-func (r *Repo) readLink(id ID) (*Link, error) {
+func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	const usual = 384 // bytes, up to who has committed it
 	kind, data, _, err := r.read(id, usual)
 	if IsTooLarge(err) && !IsSpent(err) { // a delta
@@ -133,26 +133,26 @@ func (r *Repo) readLink(id ID) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := c.Link // without the rest of it
+	l := c.CommitNode // without the rest of it
 	return &l, nil
 }
 
 // Parent is the i-th parent of a commit.
-func (r *Repo) Parent(l *Link, i int) (*Link, error) {
+func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
-	if i < len(l.parentsAt) {
-		if p := r.linkAt(l.parentsAt[i]); p != nil {
+	if i < len(l.parentPositions) {
+		if p := r.nodeAt(l.parentPositions[i]); p != nil {
 			return p, nil
 		}
 	}
-	return r.Link(l.Parents[i])
+	return r.CommitNode(l.Parents[i])
 }
 
 // parseHead parses the tree and the parents of a commit, and returns the rest of its data.
-func (r *Repo) parseHead(id ID, data []byte) (l *Link, rest []byte, ok bool) {
-	l = &Link{ID: id}
+func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok bool) {
+	l = &CommitNode{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")
 	for more := ok; more; {
 		var parent ID

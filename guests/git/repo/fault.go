@@ -19,7 +19,7 @@ func notRepository(format string, args ...any) error {
 	return tool.Coded(codeNotRepository, tool.NotFound(format, args...))
 }
 
-func unknown(format string, args ...any) error {
+func unknownRevision(format string, args ...any) error {
 	return tool.Coded(codeUnknown, tool.NotFound(format, args...))
 }
 
@@ -50,10 +50,10 @@ func Unsupported(format string, args ...any) error {
 func (r *Repo) missing(id ID) error {
 	err := fmt.Errorf("the object %s is missing", id)
 	switch {
-	case r.promised:
+	case r.partialClone:
 		return Unsupported("%w: the repository is a partial clone, and the object is only at its remote; git itself, run by bash with network: true, fetches it", err)
-	case len(r.lost) > 0:
-		return corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lost[0])
+	case len(r.lostAlternates) > 0:
+		return corrupt("%w; the repository borrows objects from %s, which is not among the granted directories; grant it with --mount", err, r.lostAlternates[0])
 	}
 	return Corrupt("%w", err)
 }

@@ -17,16 +17,16 @@ import (
 
 // graph is a layer of it, read in pages.
 type graph struct {
-	f      *file
-	first  uint32 // the position of its first commit: behind all of the layers below
-	count  uint32
-	fan    int64 // where the chunks are
-	names  int64
-	data   int64
-	edges  chunk
-	counts int64 // of filters; 0 if there are none
-	blooms chunk
-	hashes uint32 // bits of a filter that a path sets
+	f          *pagedFile
+	first      uint32 // the position of its first commit: behind all of the layers below
+	count      uint32
+	fan        int64 // where the chunks are
+	names      int64
+	data       int64
+	edges      chunk
+	filterEnds int64 // of filters; 0 if there are none
+	blooms     chunk
+	hashes     uint32 // bits of a filter that a path sets
 }
 
 type chunk struct{ at, size int64 }
@@ -45,10 +45,10 @@ const (
 // openGraphs opens the commit-graph, once. That of a shallow clone is of no use: the
 // parents differ.
 func (r *Repo) openGraphs() {
-	if r.graphed {
+	if r.graphsOpened {
 		return
 	}
-	r.graphed = true
+	r.graphsOpened = true
 	if r.Shallow() {
 		return
 	}
@@ -85,7 +85,7 @@ func (r *Repo) openGraphs() {
 func (r *Repo) HasFilters() bool {
 	r.openGraphs()
 	for _, g := range r.graphs {
-		if g.counts == 0 {
+		if g.filterEnds == 0 {
 			return false
 		}
 	}
@@ -146,14 +146,14 @@ func (g *graph) parse(below uint8) bool {
 		version := binary.BigEndian.Uint32(settings[:])
 		g.hashes = binary.BigEndian.Uint32(settings[4:])
 		if version-1 < 2 && g.hashes-1 < maxHashes {
-			g.counts, g.blooms = chunks["BIDX"].at, chunk{b.at + bloomHeader, b.size - bloomHeader}
+			g.filterEnds, g.blooms = chunks["BIDX"].at, chunk{b.at + bloomHeader, b.size - bloomHeader}
 		}
 	}
 	return true
 }
 
 func (g *graph) be32(at int64) (uint32, bool) {
-	if b, err := g.f.from(at); err == nil && len(b) >= 4 {
+	if b, err := g.f.pageFrom(at); err == nil && len(b) >= 4 {
 		return binary.BigEndian.Uint32(b), true
 	}
 	var b [4]byte
@@ -200,14 +200,14 @@ func (r *Repo) position(id ID) (uint32, bool) {
 	return 0, false
 }
 
-// linkAt reads a commit of the graph, or returns nil.
-func (r *Repo) linkAt(at uint32) *Link {
+// nodeAt reads a commit of the graph, or returns nil.
+func (r *Repo) nodeAt(at uint32) *CommitNode {
 	g, i := r.layer(at)
 	if g == nil {
 		return nil
 	}
 	r.Spend(workGraph)
-	l := &Link{at: at + 1}
+	l := &CommitNode{graphPos: at + 1}
 	var data [graphData]byte
 	if g.f.read(data[:], g.data+i*graphData) != nil || g.f.read(l.ID[:], g.names+20*i) != nil {
 		return nil
@@ -238,46 +238,46 @@ func (r *Repo) linkAt(at uint32) *Link {
 	}
 }
 
-func (r *Repo) addParent(l *Link, at uint32) bool {
+func (r *Repo) addParent(l *CommitNode, at uint32) bool {
 	g, i := r.layer(at)
 	var id ID
 	if g == nil || g.f.read(id[:], g.names+20*i) != nil {
 		return false
 	}
-	l.Parents, l.parentsAt = append(l.Parents, id), append(l.parentsAt, at)
+	l.Parents, l.parentPositions = append(l.Parents, id), append(l.parentPositions, at)
 	return true
 }
 
-// Unchanged reports whether it is known that a commit has a path as its first parent
+// KnownUnchanged reports whether it is known that a commit has a path as its first parent
 // has it.
-func (r *Repo) Unchanged(l *Link, path string) bool {
-	if l.at == 0 || len(l.Parents) == 0 || path == "" {
+func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
+	if l.graphPos == 0 || len(l.Parents) == 0 || path == "" {
 		return false
 	}
-	g, i := r.layer(l.at - 1)
-	if g == nil || g.counts == 0 {
+	g, i := r.layer(l.graphPos - 1)
+	if g == nil || g.filterEnds == 0 {
 		return false
 	}
 	start, ok := uint32(0), true
 	if i > 0 {
-		start, ok = g.be32(g.counts + 4*(i-1))
+		start, ok = g.be32(g.filterEnds + 4*(i-1))
 	}
-	end, ok2 := g.be32(g.counts + 4*i)
+	end, ok2 := g.be32(g.filterEnds + 4*i)
 	if !ok || !ok2 || end <= start || int64(end) > g.blooms.size {
 		return false // there is none for this commit
 	}
 	if r.bloom.path != path {
 		r.bloom.path = path
 		r.bloom.a, r.bloom.b = murmur3(0x293ae76f, path), murmur3(0x7e646e2c, path)
-		r.bloom.never = strings.ContainsFunc(path, func(c rune) bool { return c >= 0x80 })
+		r.bloom.unusable = strings.ContainsFunc(path, func(c rune) bool { return c >= 0x80 })
 	}
-	if r.bloom.never {
+	if r.bloom.unusable {
 		return false
 	}
 	size := uint64(end-start) * 8
 	for k := range g.hashes {
 		bit := uint64(r.bloom.a+k*r.bloom.b) % size
-		b, err := g.f.from(g.blooms.at + int64(start) + int64(bit/8))
+		b, err := g.f.pageFrom(g.blooms.at + int64(start) + int64(bit/8))
 		if err != nil {
 			return false
 		}
@@ -290,9 +290,9 @@ func (r *Repo) Unchanged(l *Link, path string) bool {
 
 // bloomKey is the hashes of the path that was looked up last.
 type bloomKey struct {
-	path  string
-	a, b  uint32
-	never bool // the hashes of git may be others
+	path     string
+	a, b     uint32
+	unusable bool // the hashes of git may be others
 }
 
 // murmur3 is the hash of that name, of 32 bits.

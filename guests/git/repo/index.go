@@ -91,7 +91,7 @@ func parseIndex(data []byte) (*Index, error) {
 		e := IndexEntry{
 			Path: string(f.Name), Mode: f.Mode, ID: ID(f.ID), Size: uint32(be32(36)),
 			CTime: be32(0)*1e9 + be32(4), MTime: be32(8)*1e9 + be32(12),
-			Stage: uint8(f.Flags & format.Stages >> 12),
+			Stage: uint8(f.Flags & format.StageMask >> 12),
 			Flags: uint8(f.Flags>>12&AssumeValid | f.Flags>>24&(SkipWorktree|IntentToAdd)),
 		}
 		switch n := len(x.Entries); {
@@ -103,7 +103,7 @@ func parseIndex(data []byte) (*Index, error) {
 				bad = Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
 			}
 			return nil
-		case !knownMode(&e.Mode):
+		case !normalizeMode(&e.Mode):
 			return Corrupt("the index has a file of the mode %o", e.Mode)
 		case n > 0 && !less(&x.Entries[n-1], &e):
 			return Corrupt("the index is out of order at %q", shorten(e.Path))
@@ -186,9 +186,9 @@ func (x *Index) Has(path string) bool {
 	return x.Entry(path) != nil || i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
-// Same reports how many entries from the i-th on are exactly the tree of a directory,
+// MatchingEntries reports how many entries from the i-th on are exactly the tree of a directory,
 // which ends in a slash; 0 if that is not known.
-func (x *Index) Same(dir string, tree ID, i int) int {
+func (x *Index) MatchingEntries(dir string, tree ID, i int) int {
 	t, ok := x.trees[dir]
 	if !ok || t.id != tree || t.entries <= 0 || i+t.entries > len(x.Entries) {
 		return 0

@@ -19,18 +19,18 @@ var (
 
 // inflater is reused for one object after another, because its tables are large.
 type inflater struct {
-	in     *reader
-	bits   uint64 // bits that were read and not used, the next one lowest
-	n      uint
-	out    []byte
-	at     int
-	ended  bool // the input has
-	lit    *huffman
-	dist   *huffman
-	own    [2]huffman // of a block with tables of its own
-	fixed  [2]huffman // of all others, once there was one
-	codes  [maxLit + maxDist]uint16
-	zeroes uint // bits behind the end of the input that were made up
+	in          *reader
+	bits        uint64 // bits that were read and not used, the next one lowest
+	n           uint
+	out         []byte
+	at          int
+	ended       bool // the input has
+	lit         *huffman
+	dist        *huffman
+	dynamic     [2]huffman // of a block with tables of its own
+	fixed       [2]huffman // of all others, once there was one
+	codes       [maxLit + maxDist]uint16
+	paddingBits uint // bits behind the end of the input that were made up
 }
 
 const (
@@ -104,7 +104,7 @@ func (z *inflater) refill() {
 	for z.n <= 56 {
 		if len(z.in.have) == 0 && (z.ended || z.in.fill() != nil) {
 			z.ended = true
-			z.zeroes += 8
+			z.paddingBits += 8
 			z.n += 8
 			continue
 		}
@@ -121,8 +121,8 @@ func (z *inflater) refill() {
 	}
 }
 
-// take returns the next bits, 16 at most.
-func (z *inflater) take(n uint) uint32 {
+// takeBits returns the next bits, 16 at most.
+func (z *inflater) takeBits(n uint) uint32 {
 	if z.n < n {
 		z.refill()
 	}
@@ -163,14 +163,14 @@ var (
 
 // inflate fills out, and sees that this is all; cut says that there is more.
 func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
-	z.in, z.bits, z.n, z.ended, z.zeroes = in, 0, 0, false, 0
+	z.in, z.bits, z.n, z.ended, z.paddingBits = in, 0, 0, false, 0
 	z.out, z.at = out, 0
-	head := z.take(16)
+	head := z.takeBits(16)
 	if head&0x0f != 8 || head>>4&0x0f > 7 || (head&0xff<<8|head>>8)%31 != 0 || head>>8&0x20 != 0 {
 		return errInflate
 	}
 	for {
-		last, kind := z.take(1), z.take(2)
+		last, kind := z.takeBits(1), z.takeBits(2)
 		var err error
 		switch kind {
 		case 0:
@@ -191,7 +191,7 @@ func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 		if err != nil {
 			return err
 		}
-		if z.zeroes > z.n {
+		if z.paddingBits > z.n {
 			return errInflate // the input has ended before
 		}
 		if last == 1 {
@@ -201,18 +201,18 @@ func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	if z.at < len(out) {
 		return errors.New("it is shorter than it says")
 	}
-	z.take(z.n & 7)
-	sum := z.take(16)<<16 | z.take(16)
+	z.takeBits(z.n & 7)
+	sum := z.takeBits(16)<<16 | z.takeBits(16)
 	sum = sum&0x00ff00ff<<8 | sum&0xff00ff00>>8
-	if z.zeroes > z.n || sum != adler32.Checksum(out) {
+	if z.paddingBits > z.n || sum != adler32.Checksum(out) {
 		return errInflate
 	}
 	return nil
 }
 
 func (z *inflater) stored() error {
-	z.take(z.n & 7)
-	size, not := z.take(16), z.take(16)
+	z.takeBits(z.n & 7)
+	size, not := z.takeBits(16), z.takeBits(16)
 	if size != ^not&0xffff {
 		return errInflate
 	}
@@ -220,13 +220,13 @@ func (z *inflater) stored() error {
 		if z.n < 8 {
 			z.refill()
 		}
-		if z.zeroes >= z.n && z.zeroes > 0 {
+		if z.paddingBits >= z.n && z.paddingBits > 0 {
 			return errInflate
 		}
 		if z.at == len(z.out) {
 			return errLonger
 		}
-		z.out[z.at] = byte(z.take(8))
+		z.out[z.at] = byte(z.takeBits(8))
 		z.at++
 	}
 	return nil
@@ -254,13 +254,13 @@ func (z *inflater) fixedTables() {
 }
 
 func (z *inflater) tables() error {
-	lits, dists, codes := int(z.take(5))+257, int(z.take(5))+1, int(z.take(4))+4
+	lits, dists, codes := int(z.takeBits(5))+257, int(z.takeBits(5))+1, int(z.takeBits(4))+4
 	if lits > 286 || dists > 30 {
 		return errInflate
 	}
 	var lens [19]uint8
 	for _, i := range lensOrder[:codes] {
-		lens[i] = uint8(z.take(3))
+		lens[i] = uint8(z.takeBits(3))
 	}
 	n := 0
 	for i, l := range lens {
@@ -269,7 +269,7 @@ func (z *inflater) tables() error {
 			n++
 		}
 	}
-	z.lit, z.dist = &z.own[0], &z.own[1]
+	z.lit, z.dist = &z.dynamic[0], &z.dynamic[1]
 	if !z.lit.build(z.codes[:n]) {
 		return errInflate
 	}
@@ -280,7 +280,7 @@ func (z *inflater) tables() error {
 		if have < maxBits+7 {
 			z.bits, z.n = next, have
 			z.refill()
-			if next, have = z.bits, z.n; z.zeroes > have {
+			if next, have = z.bits, z.n; z.paddingBits > have {
 				return errInflate
 			}
 		}
@@ -352,7 +352,7 @@ func (z *inflater) block() error {
 		} else {
 			z.bits, z.n, z.in.have = next, n, have
 			z.refill()
-			if next, n, have = z.bits, z.n, z.in.have; z.zeroes > n {
+			if next, n, have = z.bits, z.n, z.in.have; z.paddingBits > n {
 				return errInflate
 			}
 		}

@@ -103,7 +103,7 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if chain = append(chain, step{p, off, e.at, int(e.size)}); len(chain) > maxChain {
 			return 0, nil, false, Corrupt("%s.pack has a chain of more than %d deltas", p.name, maxChain)
 		}
-		if off = e.base; e.kind == format.NameDelta {
+		if off = e.base; e.kind == format.RefDelta {
 			base, at, err := r.findPacked(e.name)
 			if err != nil {
 				return 0, nil, false, err
@@ -133,13 +133,13 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if err := r.inflate(s.p, s.at, delta, false); err != nil {
 			return 0, nil, false, err
 		}
-		out, size, ok := format.Patch(data, delta, most)
+		out, size, ok := format.ApplyDelta(data, delta, most)
 		if size > uint64(most) {
 			return 0, nil, false, tooLargeIn(s.p, most)
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
-		r.Spend(len(out) / perCopied)
+		r.Spend(len(out) / copiedPerUnit)
 		data = out
 		if total += len(data); total > maxChainBytes {
 			return 0, nil, false, TooLarge("a chain of deltas in %s.pack makes more than %d MiB; git itself, run by bash, reads it", s.p.name, maxChainBytes>>20)
@@ -189,7 +189,7 @@ const usualDelta = 16 << 10
 
 // inflate fills data; cut says that there is more.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
-	r.Spend(workObject + len(data)/perInflated)
+	r.Spend(workObject + len(data)/inflatedPerUnit)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
 		return Corrupt("%s.pack at %d: %v", p.name, at, err)
 	}
@@ -199,7 +199,7 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 // maxLooseHeader is the longest kind with the longest size.
 const maxLooseHeader = 32
 
-func (r *Repo) openLoose(id ID) (f *file, err error) {
+func (r *Repo) openLoose(id ID) (f *pagedFile, err error) {
 	name := id.String()
 	for _, dir := range r.objects {
 		if f, err = r.pages.open(filepath.Join(dir, name[:2], name[2:])); err == nil {
@@ -222,7 +222,7 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 		data = make([]byte, begin+int(min(size, uint64(most))))
 		err = r.inflater.inflate(&reader{f: f}, data, cut)
 	}
-	r.Spend(workLoose + len(data)/perLoose)
+	r.Spend(workLoose + len(data)/loosePerUnit)
 	if err != nil {
 		return 0, nil, false, Corrupt("the object %s: %v", id, err)
 	}
@@ -231,7 +231,7 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 
 // looseHeader reads the header of a loose object: its kind, its size, and where its
 // content begins.
-func (r *Repo) looseHeader(f *file) (kind Kind, size uint64, begin int, err error) {
+func (r *Repo) looseHeader(f *pagedFile) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
 	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
 		head = head[:r.inflater.at] // there may be no more
@@ -250,25 +250,25 @@ const (
 
 // cache keeps objects of packs: most of them are what others are deltas of.
 type cache struct {
-	objects map[place]*cached
+	objects map[packOffset]*cached
 	queue   []*cached // all objects; the first one is the next to be dropped, unless it was used
 	size    int
 }
 
-type place struct {
+type packOffset struct {
 	p   *pack
 	off int64
 }
 
 type cached struct {
-	place
+	packOffset
 	kind Kind
 	data []byte
 	used bool // since its last turn in queue
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
-	o := c.objects[place{p, off}]
+	o := c.objects[packOffset{p, off}]
 	if o == nil {
 		return 0, nil
 	}
@@ -277,12 +277,12 @@ func (c *cache) get(p *pack, off int64) (Kind, []byte) {
 }
 
 func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
-	at := place{p, off}
+	at := packOffset{p, off}
 	if len(data) == 0 || len(data) > maxCacheObject || c.objects[at] != nil {
 		return
 	}
 	if c.objects == nil {
-		c.objects = map[place]*cached{}
+		c.objects = map[packOffset]*cached{}
 	}
 	c.objects[at] = &cached{at, kind, data, true}
 	c.queue = append(c.queue, c.objects[at])
@@ -295,7 +295,7 @@ func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
 			c.queue = append(c.queue, old)
 			continue
 		}
-		delete(c.objects, old.place)
+		delete(c.objects, old.packOffset)
 		c.size -= len(old.data) + overhead
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 // pack is a packfile with its index, see gitformat-pack(5). Both are read in pages.
 type pack struct {
-	name string // without its ending
-	idx  *file
-	pack *file
-	fan  [256]uint32 // how many objects begin with a byte as high as this, or lower
-	bad  error       // why it cannot be used
+	name    string // without its ending
+	idx     *pagedFile
+	pack    *pagedFile
+	fan     [256]uint32 // how many objects begin with a byte as high as this, or lower
+	openErr error       // why it cannot be used
 }
 
 func (p *pack) close() {
-	for _, f := range []*file{p.idx, p.pack} {
+	for _, f := range []*pagedFile{p.idx, p.pack} {
 		if f != nil {
 			_ = f.f.Close()
 		}
@@ -35,10 +35,10 @@ const (
 
 // open opens both files, once.
 func (p *pack) open(pages *pages) error {
-	if p.idx != nil || p.bad != nil {
-		return p.bad
+	if p.idx != nil || p.openErr != nil {
+		return p.openErr
 	}
-	p.bad = func() (err error) {
+	p.openErr = func() (err error) {
 		if p.idx, err = pages.open(p.name + ".idx"); err != nil {
 			return Corrupt("open %s.idx: %v", p.name, err)
 		}
@@ -68,7 +68,7 @@ func (p *pack) open(pages *pages) error {
 		}
 		return nil
 	}()
-	return p.bad
+	return p.openErr
 }
 
 func (p *pack) count() int { return int(p.fan[255]) }
@@ -99,7 +99,7 @@ func (p *pack) search(id ID) (i int, found bool, err error) {
 			mid = low + int(uint64(high-low)*(want-lowKey)/(highKey-lowKey))
 		}
 		off := idxFan + int64(mid)*int64(len(id))
-		at, err := p.idx.from(off)
+		at, err := p.idx.pageFrom(off)
 		if err == nil && len(at) < len(id) { // it goes on in the next page
 			var whole ID
 			err = p.idx.read(whole[:], off)
@@ -159,13 +159,13 @@ type entry struct {
 }
 
 func (p *pack) entry(off int64) (e entry, err error) {
-	var b [format.MaxHead + len(e.name)]byte
+	var b [format.MaxObjectHeader + len(e.name)]byte
 	n := min(int64(len(b)), p.pack.size-idTrailer-off)
 	if off < packHeader || n <= 0 || p.pack.read(b[:n], off) != nil {
 		n = 0
 	}
-	h, ok := format.ParseHead(b[:n], len(e.name))
-	e = entry{kind: Kind(h.Kind), size: h.Size, at: off + int64(h.Len), base: off - h.Back}
+	h, ok := format.ParseObjectHeader(b[:n], len(e.name))
+	e = entry{kind: Kind(h.Kind), size: h.Size, at: off + int64(h.Len), base: off - h.BaseDistance}
 	copy(e.name[:], h.Base)
 	if !ok || e.base < packHeader {
 		return e, Corrupt("%s.pack has no object at %d", p.name, off)
@@ -177,10 +177,10 @@ const maxPacks = 2000
 
 // listPacks finds the packs of all directories of objects, once.
 func (r *Repo) listPacks() error {
-	if r.listed {
+	if r.packsListed {
 		return nil
 	}
-	r.listed = true
+	r.packsListed = true
 	for _, dir := range r.objects {
 		dir = filepath.Join(dir, "pack")
 		entries, err := readDir(dir)
@@ -194,7 +194,7 @@ func (r *Repo) listPacks() error {
 				}
 				r.packs = append(r.packs, &pack{name: filepath.Join(dir, name)})
 			}
-			r.promised = r.promised || strings.HasSuffix(e.Name(), ".promisor")
+			r.partialClone = r.partialClone || strings.HasSuffix(e.Name(), ".promisor")
 		}
 	}
 	return nil

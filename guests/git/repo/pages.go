@@ -19,7 +19,7 @@ type pages struct {
 }
 
 type pageKey struct {
-	file   *file
+	file   *pagedFile
 	number int64
 }
 
@@ -29,15 +29,15 @@ type page struct {
 	used bool
 }
 
-// file is one that is read in pages.
-type file struct {
+// pagedFile is one that is read in pages.
+type pagedFile struct {
 	f     *os.File
 	size  int64
 	pages *pages
 	last  int // in pages.list: what was read last
 }
 
-func (p *pages) open(name string) (*file, error) {
+func (p *pages) open(name string) (*pagedFile, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -50,12 +50,12 @@ func (p *pages) open(name string) (*file, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return &file{f: f, size: info.Size(), pages: p}, nil
+	return &pagedFile{f: f, size: info.Size(), pages: p}, nil
 }
 
-// from returns what the page that holds an offset has from there on: at least one
+// pageFrom returns what the page that holds an offset has from there on: at least one
 // byte, valid until the next call.
-func (f *file) from(off int64) ([]byte, error) {
+func (f *pagedFile) pageFrom(off int64) ([]byte, error) {
 	if off < 0 || off >= f.size {
 		return nil, io.ErrUnexpectedEOF
 	}
@@ -103,9 +103,9 @@ func (p *pages) free() (int, bool) {
 }
 
 // read fills buf.
-func (f *file) read(buf []byte, off int64) error {
+func (f *pagedFile) read(buf []byte, off int64) error {
 	for len(buf) > 0 {
-		have, err := f.from(off)
+		have, err := f.pageFrom(off)
 		if err != nil {
 			return err
 		}
@@ -117,14 +117,14 @@ func (f *file) read(buf []byte, off int64) error {
 
 // reader reads a file from an offset on. Nothing else may read pages meanwhile.
 type reader struct {
-	f    *file
+	f    *pagedFile
 	off  int64
 	have []byte
 }
 
 // fill gets more, if there is nothing left.
 func (r *reader) fill() error {
-	have, err := r.f.from(r.off)
+	have, err := r.f.pageFrom(r.off)
 	if err != nil {
 		return err
 	}

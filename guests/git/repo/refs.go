@@ -65,12 +65,12 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 // readRef returns what a reference holds, without blanks at its end.
 func (r *Repo) readRef(name string) (string, error) {
 	dir := r.CommonDir
-	if format.IsOwnRef(name) {
+	if format.IsPerWorktreeRef(name) {
 		dir = r.GitDir // that of a worktree alone
 	}
 	file := filepath.Join(dir, filepath.FromSlash(name))
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-		text, err := readSmall(file, maxLink)
+		text, err := readSmall(file, maxPointerFile)
 		if err == nil {
 			return strings.TrimRight(string(text), " \t\r\n"), nil
 		}
@@ -101,8 +101,8 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 		return nil // there are none
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() > maxPacked {
-		return TooLarge("packed-refs has more than %d MiB; git for-each-ref, run by bash, reads it", maxPacked>>20)
+	if info, err := f.Stat(); err != nil || info.Size() > maxPackedRefs {
+		return TooLarge("packed-refs has more than %d MiB; git for-each-ref, run by bash, reads it", maxPackedRefs>>20)
 	}
 	scan := bufio.NewScanner(f)
 	for n := 0; scan.Scan(); n++ {

@@ -61,30 +61,30 @@ func parseID(s string) (id ID, ok bool) {
 
 // Repo is an open repository. It is used by one goroutine.
 type Repo struct {
-	GitDir    string
-	CommonDir string
-	Worktree  string // the top of the files; "" of a bare repository
-	Within    string // the path by which it was opened, relative to Worktree
+	GitDir     string
+	CommonDir  string
+	Worktree   string // the top of the files; "" of a bare repository
+	OpenedPath string // the path by which it was opened, relative to Worktree
 
-	cancelled func() error // asked from time to time whether to go on; nil: yes
-	spent     int          // work, see [MaxWork]
-	most      int          // how much of it may be done
-	pages     pages
-	cache     cache
-	inflater  inflater
-	delta     []byte   // buffer for a delta, reused
-	objects   []string // directories of objects, first its own
-	packs     []*pack
-	graphs    []*graph // the layers of a commit-graph, the lowest first
-	graphed   bool     // they were looked for
-	bloom     bloomKey
-	links     map[ID]*Link // of commits that were read and are not in the graph
-	listed    bool         // packs are
-	lost      []string     // alternates that could not be opened
-	promised  bool         // a partial clone
-	shallow   map[ID]bool
-	steps     map[step]Entry
-	loose     map[byte][]ID // the names in a directory of loose objects, once listed
+	cancelled      func() error // asked from time to time whether to go on; nil: yes
+	spent          int          // work, see [MaxWork]
+	workLimit      int          // how much of it may be done
+	pages          pages
+	cache          cache
+	inflater       inflater
+	delta          []byte   // buffer for a delta, reused
+	objects        []string // directories of objects, first its own
+	packs          []*pack
+	graphs         []*graph // the layers of a commit-graph, the lowest first
+	graphsOpened   bool     // they were looked for
+	bloom          bloomKey
+	nodes          map[ID]*CommitNode // of commits that were read and are not in the graph
+	packsListed    bool               // packs are
+	lostAlternates []string           // alternates that could not be opened
+	partialClone   bool               // a partial clone
+	shallow        map[ID]bool
+	lookups        map[lookupKey]Entry
+	loose          map[byte][]ID // the names in a directory of loose objects, once listed
 }
 
 // maxAbove is how many directories above a path may be looked at.
@@ -97,7 +97,7 @@ func Open(path string, check func() error) (*Repo, error) {
 	for range maxAbove {
 		if r, err := openAt(dir, check); r != nil || err != nil {
 			if r != nil {
-				r.Within, err = filepath.Rel(dir, path)
+				r.OpenedPath, err = filepath.Rel(dir, path)
 			}
 			return r, err
 		}
@@ -121,7 +121,7 @@ func openAt(dir string, check func() error) (*Repo, error) {
 		}
 		return newRepo(dotGit, dir, check)
 	case err == nil && info.Mode().IsRegular():
-		text, err := readSmall(dotGit, maxLink)
+		text, err := readSmall(dotGit, maxPointerFile)
 		if err != nil {
 			return nil, Corrupt("read %s: %v", dotGit, err)
 		}
@@ -164,23 +164,23 @@ func isDir(name string) bool {
 }
 
 const (
-	maxLink    = 4 << 10  // of a file that names another, or holds a reference
-	maxShallow = 1 << 20  // of the list of commits without parents
-	maxPacked  = 64 << 20 // of the packed references, which are never held as a whole
+	maxPointerFile = 4 << 10  // of a file that names another, or holds a reference
+	maxShallow     = 1 << 20  // of the list of commits without parents
+	maxPackedRefs  = 64 << 20 // of the packed references, which are never held as a whole
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
-	if gitDir = real(gitDir); worktree != "" {
-		worktree = real(worktree)
+	if gitDir = realPath(gitDir); worktree != "" {
+		worktree = realPath(worktree)
 	}
-	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, most: MaxWork, cancelled: check,
-		loose: map[byte][]ID{}, steps: map[step]Entry{}, links: map[ID]*Link{}}
-	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxLink); err == nil {
+	r := &Repo{GitDir: gitDir, CommonDir: gitDir, Worktree: worktree, workLimit: MaxWork, cancelled: check,
+		loose: map[byte][]ID{}, lookups: map[lookupKey]Entry{}, nodes: map[ID]*CommitNode{}}
+	if text, err := readSmall(filepath.Join(gitDir, "commondir"), maxPointerFile); err == nil {
 		common := strings.TrimRight(string(text), "\r\n")
 		if !filepath.IsAbs(common) {
 			common = filepath.Join(gitDir, common)
 		}
-		if r.CommonDir = real(filepath.Clean(common)); !isDir(filepath.Join(r.CommonDir, "objects")) {
+		if r.CommonDir = realPath(filepath.Clean(common)); !isDir(filepath.Join(r.CommonDir, "objects")) {
 			return nil, notRepository("the worktree %s belongs to the repository %s, which does not exist or is not among the granted directories; grant it with --mount", worktree, r.CommonDir)
 		}
 	}
@@ -205,9 +205,9 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	return r, nil
 }
 
-// real returns an absolute, clean path without links, as far as these can be seen: those above
+// realPath returns an absolute, clean path without links, as far as these can be seen: those above
 // the granted directories cannot.
-func real(path string) string {
+func realPath(path string) string {
 	left := 40 // links that are followed
 	for at := 1; at < len(path) && left > 0; {
 		end := at + strings.IndexByte(path[at:]+"/", '/')
@@ -244,7 +244,7 @@ const maxAlternates = 32
 // seen: what is not granted does not exist for the module.
 func (r *Repo) addAlternates() {
 	for i := 0; i < len(r.objects); i++ {
-		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxLink)
+		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxPointerFile)
 		if err != nil {
 			continue
 		}
@@ -256,13 +256,13 @@ func (r *Repo) addAlternates() {
 			if !filepath.IsAbs(line) {
 				line = filepath.Join(r.objects[i], line)
 			}
-			dir := real(filepath.Clean(line))
+			dir := realPath(filepath.Clean(line))
 			switch {
 			case slices.Contains(r.objects, dir) || len(r.objects) == maxAlternates:
 			case isDir(dir):
 				r.objects = append(r.objects, dir)
-			case len(r.lost) < maxAlternates:
-				r.lost = append(r.lost, dir)
+			case len(r.lostAlternates) < maxAlternates:
+				r.lostAlternates = append(r.lostAlternates, dir)
 			}
 		}
 	}

@@ -34,9 +34,9 @@ func (r *Repo) Rev(rev string) (ID, error) {
 		return ID{}, Unsupported("%q: what a reference was, or follows, is not looked up; name a branch or a commit", rev)
 	}
 	if end < 0 {
-		return r.named(rev)
+		return r.resolveName(rev)
 	}
-	id, err := r.named(rev[:end])
+	id, err := r.resolveName(rev[:end])
 	if err != nil {
 		return ID{}, err
 	}
@@ -54,7 +54,7 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	if steps = steps[1:]; op == '^' && strings.HasPrefix(steps, "{") {
 		word, rest, ok := strings.Cut(steps[1:], "}")
 		if !ok {
-			return ID{}, "", unknown("%q: the brace is not closed", rev)
+			return ID{}, "", unknownRevision("%q: the brace is not closed", rev)
 		}
 		id, err := r.peel(rev, id, word)
 		return id, rest, err
@@ -67,12 +67,12 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	if digits > 0 {
 		var err error
 		if n, err = strconv.Atoi(steps[:digits]); err != nil || n > maxSteps {
-			return ID{}, "", unknown("%q: the number is too large", rev)
+			return ID{}, "", unknownRevision("%q: the number is too large", rev)
 		}
 	}
 	steps = steps[digits:]
 	if steps != "" && steps[0] != '^' && steps[0] != '~' {
-		return ID{}, "", unknown("%q: %q cannot follow", rev, steps)
+		return ID{}, "", unknownRevision("%q: %q cannot follow", rev, steps)
 	}
 	id, err := r.peel(rev, id, "commit")
 	if err != nil || op == '^' && n == 0 {
@@ -82,13 +82,13 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	if op == '^' {
 		parent, n = n, 1
 	}
-	c, err := r.Link(id)
+	c, err := r.CommitNode(id)
 	for range n {
 		if err != nil {
 			return ID{}, "", err
 		}
 		if parent > len(c.Parents) {
-			return ID{}, "", unknown("%q: the commit %s has %d parents%s", rev, r.Short(c.ID), len(c.Parents), r.ends())
+			return ID{}, "", unknownRevision("%q: the commit %s has %d parents%s", rev, r.Short(c.ID), len(c.Parents), r.shallowHint())
 		}
 		c, err = r.Parent(c, parent-1)
 	}
@@ -98,8 +98,8 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	return c.ID, steps, nil
 }
 
-// ends says where a shallow clone ends.
-func (r *Repo) ends() string {
+// shallowHint says where a shallow clone ends.
+func (r *Repo) shallowHint() string {
 	if r.Shallow() {
 		return "; the clone is shallow, and history ends there"
 	}
@@ -140,13 +140,13 @@ func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 			}
 			id = t.Object
 		case kind == KindCommit && to == "tree":
-			c, err := r.Link(id)
+			c, err := r.CommitNode(id)
 			if err != nil {
 				return id, err
 			}
 			return c.Tree, nil
 		default:
-			return id, unknown("%q is a %s, and a %s is needed", rev, kind, to)
+			return id, unknownRevision("%q is a %s, and a %s is needed", rev, kind, to)
 		}
 	}
 	return id, Corrupt("%q is a tag of a tag without end", rev)
@@ -168,8 +168,8 @@ func (r *Repo) inTree(rev string, id ID, path string) (ID, error) {
 	return e.ID, err
 }
 
-// named finds a reference, or an object by its name.
-func (r *Repo) named(name string) (ID, error) {
+// resolveName finds a reference, or an object by its name.
+func (r *Repo) resolveName(name string) (ID, error) {
 	if name == "@" || name == "" {
 		name = "HEAD"
 	}
@@ -178,7 +178,7 @@ func (r *Repo) named(name string) (ID, error) {
 	}
 	if format.IsRef(name) {
 		for _, form := range []string{"", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"} {
-			if form == "" && !strings.HasPrefix(name, "refs/") && !rootRef(name) {
+			if form == "" && !strings.HasPrefix(name, "refs/") && !isRootRef(name) {
 				continue
 			}
 			id, target, err := r.ref(form + name)
@@ -186,7 +186,7 @@ func (r *Repo) named(name string) (ID, error) {
 			case err == nil:
 				return id, nil
 			case errors.Is(err, fs.ErrNotExist) && name == "HEAD" && target != "":
-				return ID{}, unknown("HEAD: the branch %s has no commits yet", strings.TrimPrefix(target, "refs/heads/"))
+				return ID{}, unknownRevision("HEAD: the branch %s has no commits yet", strings.TrimPrefix(target, "refs/heads/"))
 			case !errors.Is(err, fs.ErrNotExist):
 				return ID{}, err
 			}
@@ -204,7 +204,7 @@ func (r *Repo) named(name string) (ID, error) {
 			return id, err
 		}
 	}
-	return ID{}, &UnknownError{name, unknown("%q is no branch, tag or commit of this repository", name)}
+	return ID{}, &UnknownError{name, unknownRevision("%q is no branch, tag or commit of this repository", name)}
 }
 
 // UnknownError is of a name that nothing has.
@@ -218,8 +218,8 @@ func (e *UnknownError) Error() string { return e.err.Error() }
 // Unwrap returns the error with its code.
 func (e *UnknownError) Unwrap() error { return e.err }
 
-// rootRef is the name of one outside of refs, such as ORIG_HEAD.
-func rootRef(name string) bool {
+// isRootRef is the name of one outside of refs, such as ORIG_HEAD.
+func isRootRef(name string) bool {
 	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
@@ -231,7 +231,7 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 	if len(name) < minAbbreviated || len(name) > 40 || strings.Trim(name, "0123456789abcdef") != "" {
 		return id, false, nil
 	}
-	all, err := r.beginning(name)
+	all, err := r.idsWithPrefix(name)
 	if err != nil || len(all) == 0 {
 		return id, false, err
 	}
@@ -248,7 +248,7 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 			for _, id := range all[:min(len(all), 5)] {
 				names = append(names, id.String())
 			}
-			return id, false, unknown("%q is the beginning of several names, such as %s", name, strings.Join(names, " and "))
+			return id, false, unknownRevision("%q is the beginning of several names, such as %s", name, strings.Join(names, " and "))
 		}
 		all = commits
 	}
@@ -257,9 +257,9 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 
 const maxAmbiguous = 100
 
-// beginning lists the objects whose names begin so, at most maxAmbiguous and one
+// idsWithPrefix lists the objects whose names begin so, at most maxAmbiguous and one
 // of each place.
-func (r *Repo) beginning(digits string) (all []ID, err error) {
+func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	var low ID
 	padded := digits + strings.Repeat("0", 40-len(digits))
 	if _, err := hex.Decode(low[:], []byte(padded)); err != nil {
@@ -337,7 +337,7 @@ func (r *Repo) Short(id ID) string {
 		return 0 // the object itself
 	}
 	for _, p := range r.packs {
-		if p.bad != nil || p.idx == nil {
+		if p.openErr != nil || p.idx == nil {
 			continue
 		}
 		i, _, err := p.search(id)

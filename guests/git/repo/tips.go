@@ -15,8 +15,8 @@ import (
 // From then on no commit-graph is used, because one could give a commit another tree.
 func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
-	r.graphed = true
-	clear(r.links)
+	r.graphsOpened = true
+	clear(r.nodes)
 	add := func(to *[]ID, text string) {
 		if id, ok := parseID(text); ok && !id.IsZero() {
 			*to = append(*to, id)
@@ -41,7 +41,7 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 			switch top, _, _ := strings.Cut(rel, "/"); {
 			case top == "logs":
 				to = &logged
-			case top == "refs", !e.IsDir() && rootRef(top):
+			case top == "refs", !e.IsDir() && isRootRef(top):
 			case e.IsDir():
 				return fs.SkipDir
 			default:
@@ -54,7 +54,7 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 				return r.Check()
 			}
 			text, err := readSmall(name, maxIndex)
-			r.Spend(workLoose + len(text)/perTree)
+			r.Spend(workLoose + len(text)/treeBytesPerUnit)
 			for line := range strings.Lines(string(text)) {
 				fields := strings.Fields(line[:min(len(line), 82)]) // in a reflog: the ids before and after
 				for _, f := range fields[:min(len(fields), 2)] {
@@ -85,8 +85,8 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// Lenders returns the git directories that objects come from, first the repository's own.
-func (r *Repo) Lenders() []string {
+// ObjectGitDirs returns the git directories that objects come from, first the repository's own.
+func (r *Repo) ObjectGitDirs() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {
 		dirs[i] = filepath.Dir(objects)
@@ -99,7 +99,7 @@ func (r *Repo) Lenders() []string {
 // before, or nil.
 func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
-		for _, common := range r.Lenders() {
+		for _, common := range r.ObjectGitDirs() {
 			dirs, err := gitDirs(common)
 			if err != nil && !yield(&Index{}, err) {
 				return
@@ -107,7 +107,7 @@ func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 			for _, dir := range dirs {
 				x, err := own, error(nil)
 				if own == nil || dir != r.GitDir {
-					x, err = (&Repo{GitDir: dir, most: r.most, cancelled: r.cancelled}).Index()
+					x, err = (&Repo{GitDir: dir, workLimit: r.workLimit, cancelled: r.cancelled}).Index()
 				}
 				if err != nil {
 					x = &Index{}

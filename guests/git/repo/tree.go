@@ -36,12 +36,12 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Spend(len(data) / perTree)
+	r.Spend(len(data) / treeBytesPerUnit)
 	const perEntry = 40
 	out := make([]Entry, 0, len(data)/perEntry+1)
 	for len(data) > 0 {
 		name, mode, hash, rest, ok := format.TreeEntry(data, len(ID{}))
-		if !ok || bytes.IndexByte(name, '/') >= 0 || !knownMode(&mode) {
+		if !ok || bytes.IndexByte(name, '/') >= 0 || !normalizeMode(&mode) {
 			return nil, Corrupt("the tree %s has an entry that is not one", id)
 		}
 		out = append(out, Entry{string(name), mode, ID(hash)})
@@ -50,9 +50,9 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	return out, nil
 }
 
-// knownMode reports whether an entry has a type that git knows, and makes its
+// normalizeMode reports whether an entry has a type that git knows, and makes its
 // permissions those of git.
-func knownMode(mode *uint32) bool {
+func normalizeMode(mode *uint32) bool {
 	switch Type(*mode) {
 	case ModeTree, ModeLink, ModeGitlink:
 		*mode = Type(*mode)
@@ -68,21 +68,21 @@ func knownMode(mode *uint32) bool {
 	return true
 }
 
-// step is one of those by which a path is looked up: most commits change other
+// lookupKey is one of those by which a path is looked up: most commits change other
 // directories than those that lead to it.
-type step struct {
+type lookupKey struct {
 	tree ID
 	name string
 }
 
-// maxKnown is how many steps are known.
-const maxKnown = 1000
+// maxLookups is how many steps are known.
+const maxLookups = 1000
 
 // lookup finds a name in the data of a tree. Of other entries it looks only at where
 // they end: most of the time of a walk can be spent in here.
 func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 	all := len(data)
-	defer func() { r.Spend((all - len(data)) / perTree) }()
+	defer func() { r.Spend((all - len(data)) / treeBytesPerUnit) }()
 	for len(data) > 0 {
 		blank := bytes.IndexByte(data[:min(len(data), 8)], ' ')
 		if len(data) > 6 && data[5] != ' ' && data[6] == ' ' {
@@ -100,7 +100,7 @@ func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 		}
 		if end-blank-1 == len(part) && string(data[blank+1:end]) == part {
 			name, mode, hash, _, ok := format.TreeEntry(data, len(ID{}))
-			if !ok || !knownMode(&mode) || string(name) != part {
+			if !ok || !normalizeMode(&mode) || string(name) != part {
 				break
 			}
 			return Entry{string(name), mode, ID(hash)}, nil
@@ -120,9 +120,9 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 		if Type(e.Mode) != ModeTree {
 			return Entry{}, false, nil
 		}
-		at := step{e.ID, part}
+		at := lookupKey{e.ID, part}
 		r.Spend(workTree)
-		if known, ok := r.steps[at]; ok {
+		if known, ok := r.lookups[at]; ok {
 			if e, found = known, known.Mode != 0; !found {
 				return Entry{}, false, nil
 			}
@@ -136,10 +136,10 @@ func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 			return Entry{}, false, err
 		}
 		found = e.Mode != 0
-		if len(r.steps) == maxKnown {
-			clear(r.steps)
+		if len(r.lookups) == maxLookups {
+			clear(r.lookups)
 		}
-		r.steps[at] = e
+		r.lookups[at] = e
 		if !found {
 			return Entry{}, false, nil
 		}

@@ -18,10 +18,10 @@ const (
 	workTree   = 4   // a step into a tree that is known
 
 	// So many bytes cost one unit.
-	perInflated = 16
-	perLoose    = 6
-	perCopied   = 400 // of what a delta makes
-	perTree     = 100 // of a tree that is gone through
+	inflatedPerUnit  = 16
+	loosePerUnit     = 6
+	copiedPerUnit    = 400 // of what a delta makes
+	treeBytesPerUnit = 100 // of a tree that is gone through
 )
 
 // errSpent ends what takes too much work.
@@ -36,13 +36,13 @@ func (r *Repo) Spend(units int) { r.spent += max(units, 0) }
 // Spent is how much work was done.
 func (r *Repo) Spent() int { return r.spent }
 
-// Allow lets a call go on that has done what it may, for so much work: to write what it
+// AllowMore lets a call go on that has done what it may, for so much work: to write what it
 // has found.
-func (r *Repo) Allow(more int) { r.most = r.spent + more }
+func (r *Repo) AllowMore(more int) { r.workLimit = r.spent + more }
 
 // Check reports whether to go on: the call may have to end, or have done enough.
 func (r *Repo) Check() error {
-	if r.spent > r.most {
+	if r.spent > r.workLimit {
 		return errSpent
 	}
 	if r.cancelled == nil {

@@ -5,7 +5,7 @@ package textdiff
 type group struct{ start, end int }
 
 func (s *side) first() (g group) {
-	for s.is(g.end) {
+	for s.isChanged(g.end) {
 		g.end++
 	}
 	return g
@@ -17,42 +17,42 @@ func (s *side) next(g *group) bool {
 		return false
 	}
 	g.start = g.end + 1
-	for g.end = g.start; s.is(g.end); g.end++ {
+	for g.end = g.start; s.isChanged(g.end); g.end++ {
 	}
 	return true
 }
 
 func (s *side) previous(g *group) {
 	g.end = g.start - 1
-	for g.start = g.end; s.is(g.start - 1); g.start-- {
+	for g.start = g.end; s.isChanged(g.start - 1); g.start-- {
 	}
 }
 
-// down moves a group by a line, where that makes no other text, and joins it with
+// slideDown moves a group by a line, where that makes no other text, and joins it with
 // what it then touches.
-func (s *side) down(g *group) bool {
-	if g.end >= s.Len() || !s.same(g.start, g.end) {
+func (s *side) slideDown(g *group) bool {
+	if g.end >= s.Len() || !s.sameLine(g.start, g.end) {
 		return false
 	}
-	s.clear(g.start)
-	s.set(g.end)
+	s.unmarkChanged(g.start)
+	s.markChanged(g.end)
 	g.start++
 	g.end++
-	for s.is(g.end) {
+	for s.isChanged(g.end) {
 		g.end++
 	}
 	return true
 }
 
-func (s *side) up(g *group) bool {
-	if g.start == 0 || !s.same(g.start-1, g.end-1) {
+func (s *side) slideUp(g *group) bool {
+	if g.start == 0 || !s.sameLine(g.start-1, g.end-1) {
 		return false
 	}
 	g.start--
 	g.end--
-	s.set(g.start)
-	s.clear(g.end)
-	for s.is(g.start - 1) {
+	s.markChanged(g.start)
+	s.unmarkChanged(g.end)
+	for s.isChanged(g.start - 1) {
 		g.start--
 	}
 	return true
@@ -64,7 +64,7 @@ func (s *side) compact(other *side) {
 	g, o := s.first(), other.first()
 	for {
 		if g.end > g.start {
-			s.place(other, &g, &o)
+			s.placeGroup(other, &g, &o)
 		}
 		// Where neither text has a group there is nothing to look at.
 		n, x, y := 0, s.changed[g.end+2:], other.changed[o.end+2:]
@@ -82,19 +82,19 @@ func (s *side) compact(other *side) {
 	}
 }
 
-func (s *side) place(other *side, g, o *group) {
+func (s *side) placeGroup(other *side, g, o *group) {
 	size, highest, beside := 0, 0, -1
 	for size != g.end-g.start {
 		size = g.end - g.start
 		beside = -1
-		for s.up(g) {
+		for s.slideUp(g) {
 			other.previous(o)
 		}
 		highest = g.end
 		if o.end > o.start {
 			beside = g.end
 		}
-		for s.down(g) {
+		for s.slideDown(g) {
 			other.next(o)
 			if o.end > o.start {
 				beside = g.end
@@ -105,7 +105,7 @@ func (s *side) place(other *side, g, o *group) {
 	case g.end == highest:
 	case beside >= 0:
 		for o.end == o.start {
-			s.up(g)
+			s.slideUp(g)
 			other.previous(o)
 		}
 	default:
@@ -120,7 +120,7 @@ func (s *side) place(other *side, g, o *group) {
 			}
 		}
 		for g.end > best {
-			s.up(g)
+			s.slideUp(g)
 			other.previous(o)
 		}
 	}
@@ -128,9 +128,9 @@ func (s *side) place(other *side, g, o *group) {
 
 // cut is what stands around a place between two lines.
 type cut struct {
-	end                            bool
-	indent, indentBefore, indentAt int // of the line behind it, and of those around that are not blank; -1 if there is none
-	blanks, blanksAfter            int // blank lines before it, and behind the line
+	end                               bool
+	indent, indentBefore, indentAfter int // of the line behind it, and of those around that are not blank; -1 if there is none
+	blanks, blanksAfter               int // blank lines before it, and behind the line
 }
 
 const (
@@ -159,7 +159,7 @@ func indentOf(line []byte) int {
 }
 
 func (s *side) cutAt(at int) (c cut) {
-	c.indent, c.indentBefore, c.indentAt = -1, -1, -1
+	c.indent, c.indentBefore, c.indentAfter = -1, -1, -1
 	if at >= s.Len() {
 		c.end = true
 	} else {
@@ -175,11 +175,11 @@ func (s *side) cutAt(at int) (c cut) {
 		}
 	}
 	for i := at + 1; i < s.Len(); i++ {
-		if c.indentAt = indentOf(s.Line(i)); c.indentAt >= 0 {
+		if c.indentAfter = indentOf(s.Line(i)); c.indentAfter >= 0 {
 			break
 		}
 		if c.blanksAfter++; c.blanksAfter == maxBlanks {
-			c.indentAt = 0
+			c.indentAfter = 0
 			break
 		}
 	}
@@ -217,7 +217,7 @@ func (s *cutScore) add(c cut) {
 	s.penalty += -30*blanks + 6*after
 	indent := c.indent
 	if indent < 0 {
-		indent = c.indentAt
+		indent = c.indentAfter
 	}
 	s.indent += indent
 	pick := func(alone, withBlanks int) {
@@ -230,7 +230,7 @@ func (s *cutScore) add(c cut) {
 	case indent < 0, c.indentBefore < 0, indent == c.indentBefore:
 	case indent > c.indentBefore:
 		pick(-4, 10)
-	case c.indentAt >= 0 && c.indentAt > indent:
+	case c.indentAfter >= 0 && c.indentAfter > indent:
 		pick(24, 17)
 	default:
 		pick(23, 17)

@@ -15,9 +15,9 @@ type Text struct {
 	sums   []uint32 // of the lines: the same of lines that are the same
 }
 
-// Lines cuts a text into lines. It looks at eight bytes at a time: in WebAssembly what
+// NewText cuts a text into lines. It looks at eight bytes at a time: in WebAssembly what
 // package bytes does looks at one.
-func Lines(data []byte) *Text {
+func NewText(data []byte) *Text {
 	const usual = 32 // bytes of a line
 	starts, sums := make([]int32, 1, len(data)/usual+2), make([]uint32, 0, len(data)/usual+1)
 	const ones, factor = 0x0101010101010101, 0x9e3779b97f4a7c15
@@ -60,8 +60,8 @@ func common(a, b []byte) (n int) {
 	return n
 }
 
-// same reports whether two lines are the same.
-func same(a *Text, i int, b *Text, j int) bool {
+// sameLine reports whether two lines are the same.
+func sameLine(a *Text, i int, b *Text, j int) bool {
 	if a.sums[i] != b.sums[j] {
 		return false
 	}
@@ -105,15 +105,15 @@ func Diff(a, b *Text, check func() error) ([]Change, error) {
 	var out []Change
 	i, j := 0, 0
 	for i < a.Len() || j < b.Len() {
-		for i < a.Len() && j < b.Len() && !d.a.is(i) && !d.b.is(j) {
+		for i < a.Len() && j < b.Len() && !d.a.isChanged(i) && !d.b.isChanged(j) {
 			i++
 			j++
 		}
 		c := Change{A: i, B: j}
-		for d.a.is(i) {
+		for d.a.isChanged(i) {
 			i++
 		}
-		for d.b.is(j) {
+		for d.b.isChanged(j) {
 			j++
 		}
 		if c.AEnd, c.BEnd = i, j; i > c.A || j > c.B {

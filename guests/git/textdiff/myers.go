@@ -20,10 +20,10 @@ func (s *side) init(t *Text) {
 	s.changed = make([]bool, t.Len()+2)
 }
 
-func (s *side) is(i int) bool      { return s.changed[i+1] }
-func (s *side) set(i int)          { s.changed[i+1] = true }
-func (s *side) clear(i int)        { s.changed[i+1] = false }
-func (s *side) same(i, j int) bool { return same(s.Text, i, s.Text, j) }
+func (s *side) isChanged(i int) bool   { return s.changed[i+1] }
+func (s *side) markChanged(i int)      { s.changed[i+1] = true }
+func (s *side) unmarkChanged(i int)    { s.changed[i+1] = false }
+func (s *side) sameLine(i, j int) bool { return sameLine(s.Text, i, s.Text, j) }
 
 type differ struct {
 	a, b     side
@@ -31,7 +31,7 @@ type differ struct {
 	forward  []int32 // by diagonal: how far in a one gets from the start
 	backward []int32 // and from the end
 	zero     int     // where diagonal 0 is
-	most     int     // edits that are tried before the search is content with less
+	maxCost  int     // edits that are tried before the search is content with less
 	steps    int
 }
 
@@ -43,7 +43,7 @@ func (d *differ) compare() error {
 		head++
 	}
 	tail := 0
-	for tail < n-head && tail < m-head && same(d.a.Text, n-1-tail, d.b.Text, m-1-tail) {
+	for tail < n-head && tail < m-head && sameLine(d.a.Text, n-1-tail, d.b.Text, m-1-tail) {
 		tail++
 	}
 	d.classify(head, n-tail, m-tail)
@@ -52,7 +52,7 @@ func (d *differ) compare() error {
 	d.forward, d.backward = room[:diagonals], room[diagonals:]
 	d.zero = len(d.b.class) + 1
 	const least = 256
-	d.most = max(least, root(diagonals))
+	d.maxCost = max(least, root(diagonals))
 	return d.split(0, len(d.a.class), 0, len(d.b.class), false)
 }
 
@@ -68,9 +68,9 @@ type classes struct {
 
 // class is the lines of both texts that are the same.
 type class struct {
-	first int // those of b come behind those of a
-	sum   uint32
-	in    [2]int32 // how many lines of each text
+	first  int // those of b come behind those of a
+	sum    uint32
+	counts [2]int32 // how many lines of each text
 }
 
 // find returns the class of a line, or else -1 and where it belongs in the table.
@@ -86,7 +86,7 @@ func (c *classes) find(t *Text, line int) (class, at int) {
 		if n := other.Len(); i >= n {
 			other, i = c.b, i-n
 		}
-		if same(other, i, t, line) {
+		if sameLine(other, i, t, line) {
 			return class, at
 		}
 	}
@@ -107,7 +107,7 @@ func (c *classes) add(t *Text, from, to, first, in int) []int32 {
 				c.grow()
 			}
 		}
-		c.list[n].in[in]++
+		c.list[n].counts[in]++
 		out[i] = int32(n)
 	}
 	return out
@@ -129,10 +129,10 @@ func (c *classes) grow() {
 func (d *differ) classify(head, aEnd, bEnd int) {
 	if head == aEnd || head == bEnd {
 		for i := head; i < aEnd; i++ {
-			d.a.set(i)
+			d.a.markChanged(i)
 		}
 		for i := head; i < bEnd; i++ {
-			d.b.set(i)
+			d.b.markChanged(i)
 		}
 		return
 	}
@@ -151,8 +151,8 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 			continue
 		}
 		if n, _ := c.find(d.a.Text, i); n >= 0 {
-			c.list[n].in[0]++
-			c.list[n].in[1]++
+			c.list[n].counts[0]++
+			c.list[n].counts[1]++
 		}
 	}
 	d.a.choose(ofA, c.list, 1, head)
@@ -165,7 +165,7 @@ func (s *side) choose(of []int32, classes []class, other, head int) {
 	limit := min(root(s.Len()), 1024)
 	kind := make([]byte, len(of))
 	for i, c := range of {
-		switch n := int(classes[c].in[other]); {
+		switch n := int(classes[c].counts[other]); {
 		case n == 0:
 			kind[i] = never
 		case n >= limit:
@@ -176,8 +176,8 @@ func (s *side) choose(of []int32, classes []class, other, head int) {
 	}
 	class, line, n := make([]int32, len(of)), make([]int32, len(of)), 0
 	for i, k := range kind {
-		if k == never || k == often && noise(kind, i) {
-			s.set(head + i)
+		if k == never || k == often && isNoise(kind, i) {
+			s.markChanged(head + i)
 			continue
 		}
 		class[n], line[n] = of[i], int32(head+i)
@@ -193,10 +193,10 @@ const (
 	often
 )
 
-// noise reports whether a line that the other text has many times, such as a blank
+// isNoise reports whether a line that the other text has many times, such as a blank
 // one, stands among lines that it does not have: to compare it would only scatter
 // the difference.
-func noise(kind []byte, i int) bool {
+func isNoise(kind []byte, i int) bool {
 	const window, share = 100, 4
 	look := func(step int) (nevers, oftens int) {
 		oftens = 1 // the line itself, on both sides
@@ -235,10 +235,10 @@ func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
 		}
 		if a == aEnd || b == bEnd {
 			for ; a < aEnd; a++ {
-				d.a.set(int(d.a.line[a]))
+				d.a.markChanged(int(d.a.line[a]))
 			}
 			for ; b < bEnd; b++ {
-				d.b.set(int(d.b.line[b]))
+				d.b.markChanged(int(d.b.line[b]))
 			}
 			return nil
 		}
@@ -342,7 +342,7 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 				i := int(fwd[z+k])
 				j := i - k
 				v := i - a + j - b - max(k-fmid, fmid-k)
-				if v > worth*cost && v > best && a+longSnake <= i && i < aEnd && b+longSnake <= j && j < bEnd && run(x, y, i, j, -1, longSnake) {
+				if v > worth*cost && v > best && a+longSnake <= i && i < aEnd && b+longSnake <= j && j < bEnd && isSnake(x, y, i, j, -1, longSnake) {
 					best, at, bt = v, i, j
 				}
 			}
@@ -353,7 +353,7 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 				i := int(bwd[z+k])
 				j := i - k
 				v := aEnd - i + bEnd - j - max(k-bmid, bmid-k)
-				if v > worth*cost && v > best && a < i && i <= aEnd-longSnake && b < j && j <= bEnd-longSnake && run(x, y, i, j, 1, longSnake) {
+				if v > worth*cost && v > best && a < i && i <= aEnd-longSnake && b < j && j <= bEnd-longSnake && isSnake(x, y, i, j, 1, longSnake) {
 					best, at, bt = v, i, j
 				}
 			}
@@ -361,7 +361,7 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 				return at, bt, false, true, nil
 			}
 		}
-		if cost >= d.most {
+		if cost >= d.maxCost {
 			fi, fsum := 0, -1
 			for k := fhigh; k >= flow; k -= 2 {
 				i := min(int(fwd[z+k]), aEnd)
@@ -392,8 +392,8 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 	}
 }
 
-// run reports whether so many lines on one side of a place are the same.
-func run(x, y []int32, i, j, step, n int) bool {
+// isSnake reports whether so many lines on one side of a place are the same.
+func isSnake(x, y []int32, i, j, step, n int) bool {
 	if step < 0 {
 		i--
 		j--

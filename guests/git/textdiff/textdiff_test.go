@@ -15,7 +15,7 @@ import (
 
 func unified(t *testing.T, a, b string) string {
 	t.Helper()
-	x, y := Lines([]byte(a)), Lines([]byte(b))
+	x, y := NewText([]byte(a)), NewText([]byte(b))
 	changes, err := Diff(x, y, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestDiffEndsWithTheCall(t *testing.T) {
 		fmt.Fprintln(&a, rnd.IntN(5000))
 		fmt.Fprintln(&b, rnd.IntN(5000))
 	}
-	x, y := Lines([]byte(a.String())), Lines([]byte(b.String()))
+	x, y := NewText([]byte(a.String())), NewText([]byte(b.String()))
 	_, err := Diff(x, y, func() error { return context.Canceled })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -35,7 +35,7 @@ func Unified(a, b *Text, changes []Change, emit func(mark byte, line []byte) err
 		}
 		looked = max(from, looked)
 		head := []byte("@ -")
-		head = append(span(append(span(head, from, to), " +"...), bFrom, bTo), " @@"...)
+		head = append(appendRange(append(appendRange(head, from, to), " +"...), bFrom, bTo), " @@"...)
 		if heading != nil {
 			head = append(append(head, ' '), heading...)
 		}
@@ -72,8 +72,8 @@ func emitAll(t *Text, from, to int, mark byte, emit func(byte, []byte) error) er
 	return nil
 }
 
-// span writes which lines of a text a hunk has.
-func span(out []byte, from, to int) []byte {
+// appendRange writes which lines of a text a hunk has.
+func appendRange(out []byte, from, to int) []byte {
 	n := to - from
 	if n > 0 {
 		from++

@@ -24,7 +24,7 @@ type Case struct {
 // that a tool documents is that of a case.
 func Run(t *testing.T, cases []Case) {
 	t.Helper()
-	documented := documented(t)
+	documented := documentedCodes(t)
 	for _, c := range cases {
 		t.Run(c.Tool+": "+c.Name, func(t *testing.T) {
 			err := c.Call()
@@ -34,7 +34,7 @@ func Run(t *testing.T, cases []Case) {
 			if code := CodeOf(err); code != c.Code {
 				t.Errorf("the code is %s, want %s: %v", code, c.Code, err)
 			}
-			Documented(t, c.Tool, err)
+			CheckDocumented(t, c.Tool, err)
 		})
 	}
 	for name, codes := range documented {
@@ -46,18 +46,18 @@ func Run(t *testing.T, cases []Case) {
 	}
 }
 
-// Documented reports a code that a tool does not document, unless every tool has it.
-func Documented(t testing.TB, name string, err error) {
+// CheckDocumented reports a code that a tool does not document, unless every tool has it.
+func CheckDocumented(t testing.TB, name string, err error) {
 	t.Helper()
-	codes, known := documented(t)[name]
-	if code := CodeOf(err); !known || !slices.Contains(codes, code) && !slices.Contains(everyone, code) {
+	codes, known := documentedCodes(t)[name]
+	if code := CodeOf(err); !known || !slices.Contains(codes, code) && !slices.Contains(commonCodes, code) {
 		t.Errorf("%s does not document the code %s: %v", name, code, err)
 	}
 }
 
-// everyone are the codes that need no words of a tool's own: of arguments, rules, disks and
+// commonCodes are the codes that need no words of a tool's own: of arguments, rules, disks and
 // callers.
-var everyone = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
+var commonCodes = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
 
 // ToolOf is the name of the tool that a function carries out, if it is the same in another
 // spelling: fileEdit is file_edit.
@@ -84,8 +84,8 @@ func CodeOf(err error) string {
 	}[tool.AsError(err).Code]
 }
 
-// documented are the codes by the tools of the module.
-func documented(t testing.TB) map[string][]string {
+// documentedCodes are the codes by the tools of the module.
+func documentedCodes(t testing.TB) map[string][]string {
 	t.Helper()
 	var manifest struct {
 		Tools []struct {

@@ -33,7 +33,7 @@ type File struct {
 // Pattern is one line of a .gitignore file.
 type Pattern struct {
 	segments []string // between slashes; "**" stands for any number of them
-	plain    string   // of one that is not anchored and just a name, or * and the end of a name: that
+	literal  string   // of one that is not anchored and just a name, or * and the end of a name: that
 	suffix   bool     // the latter
 	anchored bool     // matches from the file's directory, not at any depth
 	dirOnly  bool
@@ -52,11 +52,11 @@ func load(dir string, parent *File) *File {
 	return read(name, dir, parent)
 }
 
-// Among reads the .gitignore file of dir, which has these entries. It returns parent
+// LoadListed reads the .gitignore file of dir, which has these entries. It returns parent
 // when there is none. If dir has a repository of its own, the files above it do not hold.
-func Among(entries search.Listing, dir string, parent *File) *File {
+func LoadListed(entries search.Listing, dir string, parent *File) *File {
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
-		parent = exclude(dir)
+		parent = loadExclude(dir)
 	}
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == fileName && e.Type.IsRegular() }) {
 		return read(filepath.Join(dir, fileName), dir, parent)
@@ -64,16 +64,16 @@ func Among(entries search.Listing, dir string, parent *File) *File {
 	return parent
 }
 
-// exclude reads info/exclude of the repository whose work tree dir is.
-func exclude(dir string) *File {
+// loadExclude reads info/exclude of the repository whose work tree dir is.
+func loadExclude(dir string) *File {
 	git := filepath.Join(dir, ".git")
-	git = target(git, git) // of a linked work tree it is a file
-	git = target(filepath.Join(git, "commondir"), git)
+	git = readPathFile(git, git) // of a linked work tree it is a file
+	git = readPathFile(filepath.Join(git, "commondir"), git)
 	return read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
-// target returns the path in a file of git, such as commondir, or otherwise if there is no such file.
-func target(name, otherwise string) string {
+// readPathFile returns the path in a file of git, such as commondir, or otherwise if there is no such file.
+func readPathFile(name, otherwise string) string {
 	f, err := os.Open(name)
 	if err != nil {
 		return otherwise
@@ -116,7 +116,7 @@ func LoadAbove(dir, cwd string) *File {
 	for d := dir; ; d = filepath.Dir(d) {
 		dirs = append(dirs, d)
 		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			top, ignore = len(dirs)-1, exclude(d)
+			top, ignore = len(dirs)-1, loadExclude(d)
 			break
 		}
 		if d == cwd {
@@ -193,7 +193,7 @@ func ParseLine(line string) (p Pattern, ok bool) {
 	p.anchored = strings.Contains(line, "/")
 	p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
 	if rest, suffix := strings.CutPrefix(line, "*"); !p.anchored && rest != "" && !strings.ContainsAny(rest, `*?[\`) {
-		p.plain, p.suffix = rest, suffix
+		p.literal, p.suffix = rest, suffix
 	}
 	return p, true
 }
@@ -219,9 +219,9 @@ func (p *Pattern) Match(segments []string, isDir bool) bool {
 	if p.dirOnly && !isDir {
 		return false
 	}
-	if p.plain != "" {
+	if p.literal != "" {
 		name := segments[len(segments)-1]
-		return name == p.plain || p.suffix && strings.HasSuffix(name, p.plain)
+		return name == p.literal || p.suffix && strings.HasSuffix(name, p.literal)
 	}
 	if !p.anchored {
 		return matchSegment(p.segments[0], segments[len(segments)-1])

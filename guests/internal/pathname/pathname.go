@@ -15,25 +15,25 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Raw turns a path of WASI into that of the host.
-func Raw(path string) string {
+// FromWASI turns a path of WASI into that of the host.
+func FromWASI(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.Parse(path)
 	}
 	return path
 }
 
-// Open turns a path of the host into the one to open.
-func Open(path string) string {
+// ToWASI turns a path of the host into the one to open.
+func ToWASI(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.UTF8(path)
 	}
 	return path
 }
 
-// Read returns the absolute path, to be opened, that an argument names from the directory cwd.
-func Read(arg, cwd string) (string, error) {
-	name := Open(filename.Parse(arg))
+// Resolve returns the absolute path, to be opened, that an argument names from the directory cwd.
+func Resolve(arg, cwd string) (string, error) {
+	name := ToWASI(filename.Parse(arg))
 	if strings.ContainsRune(name, 0) {
 		return "", tool.InvalidInput("path %q holds a NUL byte", name)
 	}
@@ -78,7 +78,7 @@ func Read(arg, cwd string) (string, error) {
 		return abs(name), nil
 	}
 	write = filename.Show(cmp.Or(write, "."))
-	if _, err := Read(write, cwd); err != nil {
+	if _, err := Resolve(write, cwd); err != nil {
 		return "", err
 	}
 	return "", tool.InvalidInput("path %q %s: write %s; relative paths begin in %s", arg, why, write, filename.Show(cwd))

@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 		`"quoted"`: `"quoted"`, "file:/x": "file:/x", `"caf\xe9"`: "caf\xe9", `sub/"new\n"`: "sub/new\n", "~tmp": "~tmp", "notes~": "notes~", "routes/$id.tsx": "routes/$id.tsx", "$id/x": "$id/x",
 		"100%": "100%", "a$B/c": "a$B/c", "it's": "it's", "C:": "C:", "a b": "a b",
 	} {
-		if got, err := Read(arg, cwd); err != nil || got != filepath.Join(cwd, want) {
+		if got, err := Resolve(arg, cwd); err != nil || got != filepath.Join(cwd, want) {
 			t.Errorf("%q is %q, %v", arg, got, err)
 		}
 	}
@@ -54,11 +54,11 @@ func TestRead(t *testing.T) {
 		if strings.Contains(arg, "~") { // there the directory ~ is
 			dir = filepath.Join(cwd, "~")
 		}
-		if _, err := Read(arg, dir); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := Resolve(arg, dir); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", arg, err, says)
 		}
 	}
-	if _, err := Read("~/x", "/home/ann/work"); err == nil || !strings.Contains(err.Error(), "write /home/ann/x;") {
+	if _, err := Resolve("~/x", "/home/ann/work"); err == nil || !strings.Contains(err.Error(), "write /home/ann/x;") {
 		t.Error(err)
 	}
 }

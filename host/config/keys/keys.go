@@ -65,14 +65,14 @@ func (t Table) words() [][]string {
 
 // What find finds at a path beside the index of a key.
 const (
-	nothing = -1 - iota
-	aTable  // keys stand below it
-	aList   // of tables
+	foundNothing = -1 - iota
+	foundTable   // keys stand below it
+	foundList    // of tables
 )
 
 // find returns the index of the key at a path, or what else is there.
 func find(keys [][]string, path []string) int {
-	found := nothing
+	found := foundNothing
 	for i, words := range keys {
 		if len(words) < len(path) || !slices.EqualFunc(words[:len(path)], path, matches) {
 			continue
@@ -81,9 +81,9 @@ func find(keys [][]string, path []string) int {
 		case len(words) == len(path):
 			return i
 		case strings.HasSuffix(words[len(path)-1], "[]"):
-			found = aList
+			found = foundList
 		default:
-			found = aTable
+			found = foundTable
 		}
 	}
 	return found
@@ -114,7 +114,7 @@ func (t Table) hint(path []string) string {
 			misplaced = fmt.Sprintf(" (did you mean %q?)", names[i]) // the right word under the wrong table, or under none
 		}
 	}
-	if misplaced != "" && (len(path) == 1 || find(t.words(), path[:1]) <= aTable) {
+	if misplaced != "" && (len(path) == 1 || find(t.words(), path[:1]) <= foundTable) {
 		return misplaced
 	}
 	if h := nearest.Hint(strings.Join(path, "."), names); h != "" {

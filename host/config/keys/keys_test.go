@@ -116,7 +116,7 @@ func TestAFileOfManyNamesIsReadAtOnce(t *testing.T) {
 }
 
 func TestTheSampleShowsEveryKey(t *testing.T) {
-	got := table[3:].Sample(Sample{Head: "# Head.\n", Heads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}})
+	got := table[3:].Sample(Sample{Head: "# Head.\n", CommentHeads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}})
 	want := `# Head.
 
 #[tools.grep]

@@ -12,9 +12,9 @@ import (
 
 // Kind is what values a key takes. Its errors read on from "key: ".
 type Kind struct {
-	What  string                      // its name and range, for the sample
-	value func(any) (any, error)      // checks what the TOML decoder returns
-	Parse func(s string) (any, error) // checks what is not from a file; commas are between the entries of a list
+	Summary string                      // its name and range, for the sample
+	value   func(any) (any, error)      // checks what the TOML decoder returns
+	Parse   func(s string) (any, error) // checks what is not from a file; commas are between the entries of a list
 }
 
 // Integer is an int from min to max, or from min where max is 0. Unit can be
@@ -53,7 +53,7 @@ func Integer(min, max int64, unit string) Kind {
 
 // Number is any float64, for files only. A whole number is one, too.
 func Number() Kind {
-	return Kind{What: "number", value: func(v any) (any, error) {
+	return Kind{Summary: "number", value: func(v any) (any, error) {
 		switch v := v.(type) {
 		case float64:
 			return v, nil
@@ -98,7 +98,7 @@ func Amount(max float64, unit string) Kind {
 // the zero time.
 func Instant() Kind {
 	const write = "a date and time with its zone, without quotes, such as 2027-01-31T00:00:00Z"
-	return Kind{What: "date and time", value: func(v any) (any, error) {
+	return Kind{Summary: "date and time", value: func(v any) (any, error) {
 		t, ok := v.(time.Time)
 		// The decoder names the zone of one that says none date-local, and so on.
 		if !ok || strings.HasSuffix(t.Location().String(), "-local") {
@@ -130,9 +130,9 @@ func Boolean() Kind {
 	}}
 }
 
-// quoted is a kind of which a file holds a string. Write is what to write where
+// stringKind is a kind of which a file holds a string. Write is what to write where
 // it holds something else.
-func quoted(what, write string, parse func(string) (any, error)) Kind {
+func stringKind(what, write string, parse func(string) (any, error)) Kind {
 	return Kind{what, func(v any) (any, error) {
 		s, ok := v.(string)
 		if !ok {
@@ -144,22 +144,22 @@ func quoted(what, write string, parse func(string) (any, error)) Kind {
 
 // Duration is a [time.Duration] from min to max, written as Go writes it.
 func Duration(min, max time.Duration) Kind {
-	within := Short(min) + " to " + Short(max)
+	within := FormatDuration(min) + " to " + FormatDuration(max)
 	accepted := fmt.Sprintf(`a duration from %s, such as "30s" or "2m"`, within)
-	return quoted("duration, "+within, accepted, func(s string) (any, error) {
+	return stringKind("duration, "+within, accepted, func(s string) (any, error) {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%.40q is not %s", s, accepted)
 		case d < min || d > max:
-			return nil, fmt.Errorf("%s is out of range; write %s", Short(d), accepted)
+			return nil, fmt.Errorf("%s is out of range; write %s", FormatDuration(d), accepted)
 		}
 		return d, nil
 	})
 }
 
-// Short writes whole seconds as people do: "300s", not "5m0s".
-func Short(d time.Duration) string {
+// FormatDuration writes whole seconds as people do: "300s", not "5m0s".
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d >= time.Hour && d%time.Hour == 0:
 		return fmt.Sprintf("%dh", d/time.Hour)
@@ -172,7 +172,7 @@ func Short(d time.Duration) string {
 // Text is a string that passes a check; a nil check is none. Write is what to
 // write where it is no string.
 func Text(what, write string, check func(string) error) Kind {
-	return quoted(what, write, func(s string) (any, error) {
+	return stringKind(what, write, func(s string) (any, error) {
 		if check != nil {
 			if err := check(s); err != nil {
 				return nil, err
@@ -184,7 +184,7 @@ func Text(what, write string, check func(string) error) Kind {
 
 // Choice is one of a few words.
 func Choice(words ...string) Kind {
-	what := "one of " + listed(words)
+	what := "one of " + quotedList(words)
 	return Text(what, what, OneOf(words...))
 }
 
@@ -192,7 +192,7 @@ func Choice(words ...string) Kind {
 func OneOf(words ...string) func(string) error {
 	return func(s string) error {
 		if !slices.Contains(words, s) {
-			return fmt.Errorf("%.80q is not one of %s", s, listed(words))
+			return fmt.Errorf("%.80q is not one of %s", s, quotedList(words))
 		}
 		return nil
 	}
@@ -240,7 +240,7 @@ func List(what, example string, most int, check func(string) error) Kind {
 // Object is a map[string]any, for files only: a table whose keys are for the owner of
 // the table of keys to check. Write is what to write where it is something else.
 func Object(write string) Kind {
-	return Kind{What: "table", value: func(v any) (any, error) {
+	return Kind{Summary: "table", value: func(v any) (any, error) {
 		if _, ok := v.(map[string]any); !ok {
 			return nil, wrongType(v, write)
 		}
@@ -279,16 +279,16 @@ func Format(v any) string {
 	case string:
 		return quote(v)
 	case []string:
-		return "[" + listed(v) + "]"
+		return "[" + quotedList(v) + "]"
 	case time.Duration:
-		return quote(Short(v))
+		return quote(FormatDuration(v))
 	case time.Time:
 		return v.UTC().Format(time.RFC3339)
 	}
 	return fmt.Sprint(v)
 }
 
-func listed(words []string) string {
+func quotedList(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = quote(w)

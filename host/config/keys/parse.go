@@ -43,45 +43,45 @@ type Setting struct {
 	Value any      // of the type of the [Kind]; nil for a table
 	Index int      // in a list of tables: of its table, from 0
 
-	list int // how many words name that list; 0 outside of one
-	line int // where its table begins there; 0 if it is not known
+	listWords int // how many words name that list; 0 outside of one
+	line      int // where its table begins there; 0 if it is not known
 }
 
 // String is the key as messages name it.
 func (s Setting) String() string {
-	if s.list == 0 {
+	if s.listWords == 0 {
 		return toml.Key(s.Path).String()
 	}
-	name := fmt.Sprintf("[[%s]] %d", toml.Key(s.Path[:s.list]), s.Index+1)
-	if len(s.Path) > s.list {
-		name += ": " + toml.Key(s.Path[s.list:]).String()
+	name := fmt.Sprintf("[[%s]] %d", toml.Key(s.Path[:s.listWords]), s.Index+1)
+	if len(s.Path) > s.listWords {
+		name += ": " + toml.Key(s.Path[s.listWords:]).String()
 	}
 	return name
 }
 
 // Error is one mistake in a file.
 type Error struct {
-	Path string
-	Line int    // from 1; 0 where it is not known, or the file as a whole is at fault
-	What string // a sentence for the user, the key included
+	Path    string
+	Line    int    // from 1; 0 where it is not known, or the file as a whole is at fault
+	Message string // a sentence for the user, the key included
 }
 
 func (e *Error) Error() string {
 	if e.Line == 0 {
-		return fmt.Sprintf("%s: %s", e.Path, e.What)
+		return fmt.Sprintf("%s: %s", e.Path, e.Message)
 	}
-	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.What)
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Message)
 }
 
-// Source makes text of a TOML file, and refuses what is too large, too deep for
+// CheckSource makes text of a TOML file, and refuses what is too large, too deep for
 // anything of ours, or no text.
-func Source(path string, data []byte) (string, error) {
+func CheckSource(path string, data []byte) (string, error) {
 	if len(data) > MaxFileBytes {
-		return "", &Error{Path: path, What: fmt.Sprintf("it has more than %d bytes", MaxFileBytes)}
+		return "", &Error{Path: path, Message: fmt.Sprintf("it has more than %d bytes", MaxFileBytes)}
 	}
 	src := strings.TrimPrefix(string(data), "\ufeff") // the byte order mark, by which positions would be off
 	if line, what := tooDeep(src); line > 0 {
-		return "", &Error{Path: path, Line: line, What: what}
+		return "", &Error{Path: path, Line: line, Message: what}
 	}
 	return src, nil
 }
@@ -91,7 +91,7 @@ func Source(path string, data []byte) (string, error) {
 // where it is not nil, is asked first what to say of a key that is not in the
 // table.
 func (t Table) Parse(path string, data []byte, unknown func(path []string) string) (*File, error) {
-	src, err := Source(path, data)
+	src, err := CheckSource(path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +99,17 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	// Into Primitives, because only they lead back to a position; see Line.
 	if f.meta, err = toml.Decode(src, &f.top); err != nil {
 		if parse, ok := errors.AsType[toml.ParseError](err); ok {
-			return nil, &Error{Path: path, Line: parse.Position.Line, What: parse.Message}
+			return nil, &Error{Path: path, Line: parse.Position.Line, Message: parse.Message}
 		}
-		return nil, &Error{Path: path, What: err.Error()}
+		return nil, &Error{Path: path, Message: err.Error()}
 	}
 	var tree map[string]any
 	if _, err := toml.Decode(src, &tree); err != nil {
-		return nil, &Error{Path: path, What: err.Error()}
+		return nil, &Error{Path: path, Message: err.Error()}
 	}
 	r := reader{table: t, words: t.words(), unknown: unknown, file: f, done: make(map[string]bool)}
 	for _, key := range f.meta.Keys() { // in the order of the file
-		if r.above(key) {
+		if r.isHandled(key) {
 			continue
 		}
 		for n := 1; n < len(key); n++ { // a table that is a value may have no head of its own
@@ -135,8 +135,8 @@ type reader struct {
 	done    map[string]bool // keys whose children need no look
 }
 
-// above reports whether a key, or one that it stands below, needs no look.
-func (r *reader) above(path toml.Key) bool {
+// isHandled reports whether a key, or one that it stands below, needs no look.
+func (r *reader) isHandled(path toml.Key) bool {
 	for n := 1; n <= len(path); n++ {
 		if r.done[path[:n].String()] {
 			return true
@@ -152,34 +152,34 @@ func (r *reader) read(s Setting, value any) {
 	s.Key = find(r.words, s.Path)
 	name := toml.Key(s.Path).String() // quotes what is no bare word, so "a.b" is not a.b
 	fields, isTable := value.(map[string]any)
-	if isTable && (s.Key == aTable || s.Key == nothing && s.list == 0 && len(fields) > 0) {
-		if s.Key == aTable {
+	if isTable && (s.Key == foundTable || s.Key == foundNothing && s.listWords == 0 && len(fields) > 0) {
+		if s.Key == foundTable {
 			r.file.Settings = append(r.file.Settings, s)
 		}
-		if s.list > 0 { // else its keys follow; each is reported with its full name
+		if s.listWords > 0 { // else its keys follow; each is reported with its full name
 			r.fields(s, fields)
 		}
 		return
 	}
 	r.done[name] = true
 	switch s.Key {
-	case aTable:
+	case foundTable:
 		r.file.Fail(s, wrongType(value, "a table: ["+name+"] and its keys below it"))
-	case aList:
+	case foundList:
 		tables, ok := listOfTables(value)
 		if !ok {
 			r.file.Fail(s, wrongType(value, "[["+name+"]] and its keys below it"))
 		}
 		heads := listHeads(r.file.src, name, len(tables))
 		for i, table := range tables {
-			s.Index, s.list = i, len(s.Path)
+			s.Index, s.listWords = i, len(s.Path)
 			if heads != nil {
 				s.line = heads[i]
 			}
 			r.file.Settings = append(r.file.Settings, s)
 			r.fields(s, table)
 		}
-	case nothing:
+	case foundNothing:
 		help := r.table.hint(s.Path)
 		if r.unknown != nil {
 			help = cmp.Or(r.unknown(s.Path), help)
@@ -210,7 +210,7 @@ func (f *File) Fail(s Setting, err error) { f.fail(s, fmt.Sprintf("%s: %v", s, e
 
 func (f *File) fail(s Setting, what string) {
 	if len(f.errs) < maxErrors {
-		f.errs = append(f.errs, &Error{Path: f.path, Line: f.Line(s), What: what})
+		f.errs = append(f.errs, &Error{Path: f.path, Line: f.Line(s), Message: what})
 	}
 }
 
@@ -265,7 +265,7 @@ func (*probe) UnmarshalTOML(any) error { return errProbe }
 // of tables it is that of the table's head. It looks through the file, so it is
 // for messages.
 func (f *File) Line(s Setting) int {
-	if s.list > 0 {
+	if s.listWords > 0 {
 		return s.line
 	}
 	at := f.top

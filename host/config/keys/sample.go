@@ -8,8 +8,8 @@ import (
 // Sample says how a sample file is written.
 type Sample struct {
 	Head string // what the file begins with
-	// Heads: also the heads of tables are commented out.
-	Heads bool
+	// CommentHeads: also the heads of tables are commented out.
+	CommentHeads bool
 	// Names has a name for each word of the table that stands for any. Heads of tables
 	// below such a name are commented out, too.
 	Names map[string]string
@@ -35,14 +35,14 @@ func (t Table) Sample(s Sample) string {
 			if list, ok := strings.CutSuffix(at, "[]"); ok {
 				head = "[[" + list + "]]"
 			}
-			if s.Heads || named {
+			if s.CommentHeads || named {
 				head = "#" + head
 			}
 			fmt.Fprintf(&b, "\n%s\n", head)
 		}
 		b.WriteByte('\n')
 		comment(&b, k.Doc)
-		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind.What, k.Note))
+		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind.Summary, k.Note))
 		fmt.Fprintf(&b, "#%s = %s\n", words[last], k.Example)
 	}
 	return b.String()

@@ -12,7 +12,7 @@
 //	user, err := policyfile.Own(path).Read(policy.SourceUser)      // fs.ErrNotExist: go on without
 //
 // What that file names and is trusted like it (certificate authorities) is read
-// from a [Place.At] with the same demands.
+// from a [Place.WithPath] with the same demands.
 //
 // Every file is read strictly: what is unknown, doubtful or empty is an error.
 // Only the user's may hold rules that allow, which answer questions within the

@@ -23,7 +23,7 @@ type key struct {
 // setting is one that a file has.
 type setting struct {
 	keys.Setting
-	from policy.From
+	from policy.Provenance
 }
 
 func (s setting) bool() bool      { return s.Value.(bool) }
@@ -41,58 +41,58 @@ var ceilingKeys = []key{
 		"When true, every call asks a person, and no remembered answer and no --allow counts.",
 		func(r *reader, s setting) {
 			if s.bool() {
-				r.layer.Ceiling.Confirm = []policy.Line{{From: s.from}}
+				r.layer.Ceiling.Confirm = []policy.Setting{{From: s.from}}
 			}
 		}),
 
-	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, directory,
+	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, checkDirectory,
 		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees no others but the system's. With bash.min_tier = 0 it does where nothing confines it.",
-		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),
-	list("files.hidden", "paths", "none", `["/srv/payroll"]`, plainPath,
+		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),
+	list("files.hidden", "paths", "none", `["/srv/payroll"]`, checkPlainPath,
 		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts does not see them, and in tier 1, which cannot hide what is in a mount, it is not started. With bash.min_tier = 0 it sees them where nothing confines it.",
 		(*reader).hide),
 
-	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, hostPattern,
+	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, checkHostPattern,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none.",
-		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Hosts })),
-	of("network.proxy", config.Key("network.proxy").Kind, "not there: each user's own choice", `"http://proxy.example:3128"`,
+		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Hosts })),
+	newKey("network.proxy", config.Key("network.proxy").Kind, "not there: each user's own choice", `"http://proxy.example:3128"`,
 		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted.",
 		(*reader).proxy),
 	boolean("network.proxy_resolves", false,
 		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself.",
 		func(r *reader, s setting) {
-			r.resolves = &s
-			r.forAdmin(s)
+			r.proxyResolves = &s
+			r.requireAdmin(s)
 		}),
-	list("network.ca_files", "paths", "none", `["/etc/stockade/ca.pem"]`, cleanPath,
+	list("network.ca_files", "paths", "none", `["/etc/stockade/ca.pem"]`, checkCleanPath,
 		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network.",
 		(*reader).authorities),
 
-	list("models.providers", "words", anything, `["openai", "offline"]`, word,
+	list("models.providers", "words", anything, `["openai", "offline"]`, checkWord,
 		"Providers that may be asked, by the names that model.provider of agent.toml takes.",
-		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Providers })),
-	list("models.base_urls", "addresses", anything, `["https://llm.example.com/v1"]`, baseURL,
+		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Providers })),
+	list("models.base_urls", "addresses", anything, `["https://llm.example.com/v1"]`, checkBaseURL,
 		`Addresses, to the letter, at which a provider may be reached; "" is each provider's own, which may also stand here itself.`,
-		bound(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
+		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
 
 	boolean("modules.unsigned", true,
 		"When false, a module that carries no verified signature does not run, not even to say what it is, is not compiled, and cannot be added; the built-in ones do run. A signature counts if it is by a key that trust.toml knows.",
 		func(r *reader, s setting) {
 			if !s.bool() {
-				r.layer.Ceiling.Signed = []policy.Line{{From: s.from}}
+				r.layer.Ceiling.SignedOnly = []policy.Setting{{From: s.from}}
 			}
 		}),
 	boolean("modules.add", true,
 		"When false, nobody adds a module, none is updated, and none runs that a person names by a path. What was added before runs as far as the other keys permit; with an empty list of digests nothing but the built-in modules does.",
 		func(r *reader, s setting) {
 			if !s.bool() {
-				r.layer.Ceiling.Closed = []policy.Line{{From: s.from}}
+				r.layer.Ceiling.ModulesClosed = []policy.Setting{{From: s.from}}
 			}
 		}),
-	list("modules.registries", "HOST or HOST/PATH", anything, `["ghcr.io/example", "registry.example.com:5000"]`, registry,
+	list("modules.registries", "HOST or HOST/PATH", anything, `["ghcr.io/example", "registry.example.com:5000"]`, checkRegistry,
 		"Places in the network from which modules may be added, with all that is below them. With such a list a file on this machine is no such place, and does not run by its path either. It does not stop a module that was added before. An empty list permits none.",
-		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Registries })),
-	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, digest,
+		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Registries })),
+	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, checkDigest,
 		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three.",
 		func(r *reader, s setting) {
 			l := r.modules()
@@ -100,36 +100,36 @@ var ceilingKeys = []key{
 				l.Digests = append(l.Digests, strings.TrimPrefix(d, "sha256:"))
 			}
 		}),
-	list("modules.signers", "words", anything, `["release@example.com"]`, word,
+	list("modules.signers", "words", anything, `["release@example.com"]`, checkWord,
 		"Modules that may run, by who has signed them.",
 		func(r *reader, s setting) { r.modules().Signers = sorted(s.texts()) }),
-	list("modules.namespaces", "words", anything, `["example.com/tools"]`, word,
+	list("modules.namespaces", "words", anything, `["example.com/tools"]`, checkWord,
 		"Modules that may run, by the namespace in which their verified signer publishes.",
 		func(r *reader, s setting) { r.modules().Namespaces = sorted(s.texts()) }),
 
-	of(policy.MinTierKey, keys.Integer(0, int64(policy.MaxTier), ""), "0: each user's own bash.min_tier", "2",
+	newKey(policy.MinTierKey, keys.Integer(0, int64(policy.MaxTier), ""), "0: each user's own bash.min_tier", "2",
 		"The least tier of confinement in which a process may be started; where there is less, none is. 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. The bash.min_tier of a user's agent.toml counts where it is higher.",
 		func(r *reader, s setting) {
 			if s.int() > 0 {
-				r.layer.Ceiling.MinTier = &policy.Most{Value: int64(s.int()), From: s.from}
+				r.layer.Ceiling.MinTier = &policy.Limit{Value: int64(s.int()), From: s.from}
 			}
 		}),
 
-	of(policy.ChangesKey, keys.Choice("staged", "direct", "none"), anything, `"staged"`,
+	newKey(policy.ChangesKey, keys.Choice("staged", "direct", "none"), anything, `"staged"`,
 		"What becomes of what a command changes in files, at the widest. \"staged\" keeps it apart until it is shown and answered, where the system can, and otherwise asks before the command runs. \"direct\" has the command change the files at once, after an answer. With \"none\" it can change no file. The bash.changes of a user's agent.toml counts where it is narrower.",
-		func(r *reader, s setting) { r.layer.Ceiling.Changes = policy.Changes(s.text()).AtMost(s.from) }),
-	of(policy.AskKey, keys.Choice("changes", "always"), anything, `"always"`,
+		func(r *reader, s setting) { r.layer.Ceiling.Changes = policy.ChangesMode(s.text()).AtMost(s.from) }),
+	newKey(policy.AskKey, keys.Choice("changes", "always"), anything, `"always"`,
 		"With \"always\" no command runs before it is asked about. Otherwise one whose changes are kept apart runs first, and only what it changes is asked about.",
 		func(r *reader, s setting) {
 			if s.text() == "always" {
-				r.layer.Ceiling.AskFirst = []policy.Line{{From: s.from}}
+				r.layer.Ceiling.AskFirst = []policy.Setting{{From: s.from}}
 			}
 		}),
 
 	boolean("audit.required", false,
 		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect.",
-		func(r *reader, s setting) { r.audited = s.bool() }),
-	text("audit.export", "path of a directory", `"": the session log alone`, `"/var/log/stockade"`, orEmpty(plainPath),
+		func(r *reader, s setting) { r.auditRequired = s.bool() }),
+	text("audit.export", "path of a directory", `"": the session log alone`, `"/var/log/stockade"`, orEmpty(checkPlainPath),
 		"With audit.required: where each session is exported as lines of JSON, in a file of its own. The directory has to be there, and whoever runs stockade has to be able to make files in it.",
 		func(r *reader, s setting) { r.export = &s }),
 }
@@ -138,7 +138,7 @@ var ceilingKeys = []key{
 func limitKeys() (out []key) {
 	for _, name := range config.LimitKeys() {
 		k := config.Key(name)
-		out = append(out, of("limits."+name, k.Kind, anything, k.Example, k.Doc+" Nobody can set it higher than this.", (*reader).limit))
+		out = append(out, newKey("limits."+name, k.Kind, anything, k.Example, k.Doc+" Nobody can set it higher than this.", (*reader).limit))
 	}
 	return out
 }
@@ -147,34 +147,34 @@ var toolKeys = []key{
 	boolean("tools.NAME.allow", true,
 		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true. For bash, every tool that may start a process is refused too, whatever its name and wherever its module comes from.`,
 		(*reader).allow),
-	of("tools.NAME.calls", keys.Integer(1, 0, ""), anything, "100",
+	newKey("tools.NAME.calls", keys.Integer(1, 0, ""), anything, "100",
 		"How many calls of the tool there may be in a session. To have none, set allow = false.",
 		func(r *reader, s setting) {
 			rule := r.denial(s)
-			rule.After = s.int()
+			rule.AfterCalls = s.int()
 			r.add(s, rule)
 		}),
 	text("tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`, nil,
 		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\".",
 		func(r *reader, s setting) {
-			if r.onePattern(s) {
-				r.unless(s, match.Pattern, s.text())
+			if r.countPattern(s) {
+				r.denyUnless(s, match.Pattern, s.text())
 			}
 		}),
 	list("tools.NAME.args.ARGUMENT.one_of", "texts", anything, `["GET", "HEAD"]`, nil,
 		"The values that an argument may have.",
 		(*reader).oneOf),
-	of("tools.NAME.args.ARGUMENT.maximum", keys.Number(), anything, "2000.0",
+	newKey("tools.NAME.args.ARGUMENT.maximum", keys.Number(), anything, "2000.0",
 		"The most that a number may be.",
 		func(r *reader, s setting) {
-			r.unless(s, match.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
+			r.denyUnless(s, match.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
 		}),
 	list("tools.NAME.args.ARGUMENT.under", "path patterns", anything, `["/home/*/src/**"]`, nil,
 		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused.",
-		func(r *reader, s setting) { r.unless(s, match.Path, s.texts()...) }),
+		func(r *reader, s setting) { r.denyUnless(s, match.Path, s.texts()...) }),
 	list("tools.NAME.args.ARGUMENT.hosts", `"NAME" or "*.NAME"`, anything, `["*.example.com"]`, nil,
 		"Hosts of which one has to be named, by itself or in an address.",
-		func(r *reader, s setting) { r.unless(s, match.Hostname, s.texts()...) }),
+		func(r *reader, s setting) { r.denyUnless(s, match.Hostname, s.texts()...) }),
 }
 
 var (
@@ -195,16 +195,16 @@ var ruleKeys = []key{
 		(*reader).where),
 	ruleList("risk", `"safe", "medium", "high"`, "any", `["medium"]`, keys.OneOf("safe", "medium", "high"),
 		"The risk of the tool.",
-		func(r *reader, s setting) { r.rule(s).Risks = meant(risks, s.texts()) }),
+		func(r *reader, s setting) { r.rule(s).Risks = lookupAll(risks, s.texts()) }),
 	ruleList("caller", `"agent", "person", "mcp"`, "any", `["agent", "mcp"]`, keys.OneOf("agent", "person", "mcp"),
 		"Who makes the call.",
-		func(r *reader, s setting) { r.rule(s).Callers = meant(callers, s.texts()) }),
-	text("rules[].module", `"builtin" or sha256:HEX`, "any", `"builtin"`, module,
+		func(r *reader, s setting) { r.rule(s).Callers = lookupAll(callers, s.texts()) }),
+	text("rules[].module", `"builtin" or sha256:HEX`, "any", `"builtin"`, checkModule,
 		"The module that holds the tool.",
-		func(r *reader, s setting) { r.rule(s).Bound.Module = moduleName(s.text()) }),
+		func(r *reader, s setting) { r.rule(s).Binding.Module = moduleName(s.text()) }),
 	text("rules[].changes", `"staged", "direct", "none"`, "what bash.changes says", `"direct"`, keys.OneOf("staged", "direct", "none"),
 		"What becomes of what a command changes of which the rule speaks, where it asks or allows: see bash.changes. It cannot be wider than a layer permits.",
-		func(r *reader, s setting) { r.rule(s).Changes = policy.Changes(s.text()) }),
+		func(r *reader, s setting) { r.rule(s).Changes = policy.ChangesMode(s.text()) }),
 	text("rules[].why", "text", `""`, `"migrations are written by the team that owns the database"`, nil,
 		"What the person and the model are told.",
 		func(r *reader, s setting) { r.rule(s).Why = s.text() }),
@@ -216,29 +216,29 @@ var ruleKeys = []key{
 		func(r *reader, s setting) { r.rule(s).notMatch = s.texts() }),
 }
 
-func meant[T any](meaning map[string]T, words []string) (out []T) {
+func lookupAll[T any](meaning map[string]T, words []string) (out []T) {
 	for _, w := range words {
 		out = append(out, meaning[w])
 	}
 	return out
 }
 
-// of makes a key. Def is its default in words, for the sample.
-func of(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
+// newKey makes a key. Def is its default in words, for the sample.
+func newKey(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
 	return key{keys.Key{Name: name, Kind: kind, Note: "default " + def, Example: example, Doc: doc}, apply}
 }
 
 func boolean(name string, def bool, doc string, apply func(*reader, setting)) key {
 	words := strconv.FormatBool(def)
-	return of(name, keys.Boolean(), words, words, doc, apply)
+	return newKey(name, keys.Boolean(), words, words, doc, apply)
 }
 
 func text(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
-	return of(name, keys.Text(what, "a string in quotes", check), def, example, doc, apply)
+	return newKey(name, keys.Text(what, "a string in quotes", check), def, example, doc, apply)
 }
 
 func list(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
-	return of(name, keys.List(what, example, 0, check), def, example, doc, apply)
+	return newKey(name, keys.List(what, example, 0, check), def, example, doc, apply)
 }
 
 // ruleList makes a key of a rule, whose list holds something where it is there.
@@ -252,8 +252,8 @@ func ruleList(name, what, def, example string, check func(string) error, doc str
 	})
 }
 
-// bound makes a list a bound of the ceiling; an empty one permits nothing.
-func bound(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
+// ceilingList makes a list a bound of the ceiling; an empty one permits nothing.
+func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
 	return func(r *reader, s setting) {
 		lists := of(&r.layer.Ceiling)
 		*lists = append(*lists, policy.List{Values: sorted(s.texts()), From: s.from})
@@ -278,7 +278,7 @@ func Sample() string {
 # by those before it; none widens it. A file with a mistake in it stops
 # everything. ` + "`stockade policy check FILE`" + ` finds it.
 `,
-		Heads: true,
-		Names: map[string]string{"NAME": "file_read", "ARGUMENT": "path"},
+		CommentHeads: true,
+		Names:        map[string]string{"NAME": "file_read", "ARGUMENT": "path"},
 	})
 }

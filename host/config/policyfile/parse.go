@@ -38,9 +38,9 @@ func parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 		return policy.Layer{}, nil, err
 	}
 	if len(file.Settings) == 0 {
-		return policy.Layer{}, nil, &keys.Error{Path: path, What: "it is empty, and a policy that says nothing is more likely lost than meant; remove the file, or write require_confirmation = false"}
+		return policy.Layer{}, nil, &keys.Error{Path: path, Message: "it is empty, and a policy that says nothing is more likely lost than meant; remove the file, or write require_confirmation = false"}
 	}
-	r := &reader{file: file, layer: policy.Layer{Source: source, Path: path}, checked: map[string]bool{}, said: map[string]bool{}}
+	r := &reader{file: file, layer: policy.Layer{Source: source, Path: path}, validTools: map[string]bool{}, filledArgs: map[string]bool{}}
 	for _, s := range file.Settings {
 		r.read(setting{s, r.from(strings.Join(s.Path, "."))})
 	}
@@ -59,21 +59,21 @@ type reader struct {
 	warnings []string
 	patterns int
 
-	resolves *setting        // network.proxy_resolves
-	audited  bool            // audit.required
-	export   *setting        // audit.export
-	others   *setting        // tools.*.allow, if it is false
-	except   []string        // tools that say allow = true
-	checked  map[string]bool // names of tools, and whether they are good
-	args     []setting       // the tables of arguments
-	said     map[string]bool // those of which something is said
-	rules    []rule
+	proxyResolves *setting        // network.proxy_resolves
+	auditRequired bool            // audit.required
+	export        *setting        // audit.export
+	denyOthers    *setting        // tools.*.allow, if it is false
+	allowedTools  []string        // tools that say allow = true
+	validTools    map[string]bool // names of tools, and whether they are good
+	args          []setting       // the tables of arguments
+	filledArgs    map[string]bool // those of which something is said
+	rules         []rule
 }
 
 // rule is one of the list rules.
 type rule struct {
 	policy.Rule
-	at              setting
+	setting         setting
 	effect          string
 	match, notMatch []string
 }
@@ -84,39 +84,39 @@ func (r *reader) fail(s setting, err error) {
 	}
 }
 
-func (r *reader) from(key string) policy.From {
-	return policy.From{Source: r.layer.Source, Origin: r.layer.Path + ": " + key}
+func (r *reader) from(key string) policy.Provenance {
+	return policy.Provenance{Source: r.layer.Source, Origin: r.layer.Path + ": " + key}
 }
 
 func (r *reader) read(s setting) {
-	if s.Path[0] == "tools" && !r.tool(s) {
+	if s.Path[0] == "tools" && !r.checkTool(s) {
 		return
 	}
 	switch {
 	case s.Key >= 0:
 		table[s.Key].apply(r, s)
 	case s.Path[0] == "rules":
-		r.rules = append(r.rules, rule{at: s, Rule: policy.Rule{Source: r.layer.Source, Origin: r.layer.Path}})
+		r.rules = append(r.rules, rule{setting: s, Rule: policy.Rule{Source: r.layer.Source, Origin: r.layer.Path}})
 	}
 }
 
-// tool looks at the names in a key of tools, and reports whether they are good.
-func (r *reader) tool(s setting) bool {
+// checkTool looks at the names in a key of tools, and reports whether they are good.
+func (r *reader) checkTool(s setting) bool {
 	if len(s.Path) < 2 {
 		return true
 	}
 	name := s.Path[1]
-	good, before := r.checked[name]
+	good, before := r.validTools[name]
 	if !before {
 		good = name == policy.AnyTool || tool.ValidName(name)
-		r.checked[name] = good
+		r.validTools[name] = good
 		if !good {
 			r.fail(s, fmt.Errorf("%.80q is not the name of a tool", name))
 		}
 	}
 	switch argument := strings.Join(s.Path[:min(4, len(s.Path))], "."); {
 	case s.Key >= 0:
-		r.said[argument] = true
+		r.filledArgs[argument] = true
 	case len(s.Path) == 4:
 		r.args = append(r.args, s)
 	}
@@ -126,7 +126,7 @@ func (r *reader) tool(s setting) bool {
 // finish makes what takes several settings.
 func (r *reader) finish() {
 	c := &r.layer.Ceiling
-	if s := r.resolves; s != nil {
+	if s := r.proxyResolves; s != nil {
 		if r.layer.Route.Proxy == nil {
 			r.fail(*s, errors.New("it says how network.proxy is asked, which is not there"))
 		} else {
@@ -138,18 +138,18 @@ func (r *reader) finish() {
 		where = r.export.text()
 	}
 	switch {
-	case r.audited:
-		c.AuditExports = []policy.Line{{Value: where, From: r.from("audit")}}
+	case r.auditRequired:
+		c.AuditExports = []policy.Setting{{Value: where, From: r.from("audit")}}
 	case where != "":
 		r.fail(*r.export, errors.New("it says where what is required goes; set audit.required = true as well"))
 	}
-	if s := r.others; s != nil {
+	if s := r.denyOthers; s != nil {
 		rule := r.denial(*s)
-		rule.Except = sorted(r.except)
+		rule.Except = sorted(r.allowedTools)
 		r.add(*s, rule)
 	}
 	for _, s := range r.args {
-		if !r.said[strings.Join(s.Path, ".")] {
+		if !r.filledArgs[strings.Join(s.Path, ".")] {
 			r.fail(s, errors.New("it says nothing of the argument: pattern, one_of, maximum, under or hosts"))
 		}
 	}
@@ -165,14 +165,14 @@ func (r *reader) hide(s setting) {
 		if strings.ContainsAny(name, `[]{}?\`) {
 			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.layer.Path, name))
 		}
-		r.layer.Ceiling.Hidden = append(r.layer.Ceiling.Hidden, policy.Line{Value: name, From: s.from})
+		r.layer.Ceiling.Hidden = append(r.layer.Ceiling.Hidden, policy.Setting{Value: name, From: s.from})
 	}
 }
 
-// forAdmin refuses what says how the network is reached. Whoever says that can
+// requireAdmin refuses what says how the network is reached. Whoever says that can
 // read what goes through it, so that a file which came with a project has no
 // say, and the user's place for it is agent.toml.
-func (r *reader) forAdmin(s setting) bool {
+func (r *reader) requireAdmin(s setting) bool {
 	if r.layer.Source != policy.SourceAdmin {
 		r.fail(s, fmt.Errorf("only the administrator binds others to it; your own is %s in your agent.toml", s))
 	}
@@ -181,17 +181,17 @@ func (r *reader) forAdmin(s setting) bool {
 
 func (r *reader) proxy(s setting) {
 	r.layer.Route.Proxy = &policy.Proxy{URL: s.text(), From: s.from}
-	if r.forAdmin(s) && s.text() == "" {
+	if r.requireAdmin(s) && s.text() == "" {
 		r.fail(s, errors.New("it is empty; leave it out to let everybody choose"))
 	}
 }
 
 func (r *reader) authorities(s setting) {
-	if n := len(s.texts()); r.forAdmin(s) && (n == 0 || n > maxCAFiles) {
+	if n := len(s.texts()); r.requireAdmin(s) && (n == 0 || n > maxCAFiles) {
 		r.fail(s, fmt.Errorf("it names %d files; name 1 to %d, or leave it out", n, maxCAFiles))
 	}
 	for _, name := range s.texts() {
-		r.layer.Route.CAFiles = append(r.layer.Route.CAFiles, policy.Line{Value: name, From: s.from})
+		r.layer.Route.CAFiles = append(r.layer.Route.CAFiles, policy.Setting{Value: name, From: s.from})
 	}
 }
 
@@ -205,15 +205,15 @@ func (r *reader) modules() *policy.ModuleList {
 }
 
 func (r *reader) limit(s setting) {
-	most := policy.Most{From: s.from}
+	most := policy.Limit{From: s.from}
 	switch v := s.Value.(type) {
 	case int:
 		most.Value = int64(v)
 	case time.Duration:
-		most.Value, most.Text = int64(v), keys.Short(v)
+		most.Value, most.Text = int64(v), keys.FormatDuration(v)
 	}
 	if r.layer.Ceiling.Limits == nil {
-		r.layer.Ceiling.Limits = map[string]policy.Most{}
+		r.layer.Ceiling.Limits = map[string]policy.Limit{}
 	}
 	r.layer.Ceiling.Limits[strings.Join(s.Path[1:], ".")] = most
 }
@@ -221,11 +221,11 @@ func (r *reader) limit(s setting) {
 func (r *reader) allow(s setting) {
 	switch name := s.Path[1]; {
 	case !s.bool() && name == policy.AnyTool:
-		r.others = &s // until it is known which tools say otherwise
+		r.denyOthers = &s // until it is known which tools say otherwise
 	case !s.bool():
 		r.add(s, r.denial(s))
 	case name != policy.AnyTool:
-		r.except = append(r.except, name)
+		r.allowedTools = append(r.allowedTools, name)
 	}
 }
 
@@ -234,8 +234,8 @@ func (r *reader) denial(s setting) policy.Rule {
 	return policy.Rule{Effect: policy.Deny, Tool: s.Path[1], Source: r.layer.Source, Origin: s.from.Origin}
 }
 
-// unless adds a rule that denies an argument which fits none of the values.
-func (r *reader) unless(s setting, kind match.Kind, values ...string) {
+// denyUnless adds a rule that denies an argument which fits none of the values.
+func (r *reader) denyUnless(s setting, kind match.Kind, values ...string) {
 	rule := r.denial(s)
 	if len(values) == 0 { // an empty list: no value fits
 		kind, values = match.OneOf, []string{"[]"}
@@ -253,7 +253,7 @@ func (r *reader) unless(s setting, kind match.Kind, values ...string) {
 
 func (r *reader) oneOf(s setting) {
 	list, _ := json.Marshal(append([]string{}, s.texts()...)) // [] for none, where nil is null
-	r.unless(s, match.OneOf, string(list))
+	r.denyUnless(s, match.OneOf, string(list))
 }
 
 // add adds a rule that narrows.
@@ -262,9 +262,9 @@ func (r *reader) add(s setting, rule policy.Rule) {
 	r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule)
 }
 
-// onePattern counts a regular expression before it is compiled, and reports
+// countPattern counts a regular expression before it is compiled, and reports
 // whether it may be.
-func (r *reader) onePattern(s setting) bool {
+func (r *reader) countPattern(s setting) bool {
 	if r.patterns++; r.patterns > maxPatterns {
 		r.fail(s, fmt.Errorf("the file has more than %d regular expressions", maxPatterns))
 	}
@@ -276,7 +276,7 @@ func (r *reader) rule(s setting) *rule { return &r.rules[s.Index] }
 
 func (r *reader) where(s setting) {
 	for _, text := range s.texts() {
-		if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(match.Pattern)+":") && !r.onePattern(s) {
+		if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(match.Pattern)+":") && !r.countPattern(s) {
 			return
 		}
 		c, err := match.ParseCondition(text)
@@ -291,20 +291,20 @@ func (r *reader) where(s setting) {
 func (r *reader) addRule(rule *rule) {
 	var ok bool
 	if rule.Effect, ok = effects[rule.effect]; !ok {
-		r.fail(rule.at, errors.New(`it has no effect; that is "allow", "ask" or "deny"`))
+		r.fail(rule.setting, errors.New(`it has no effect; that is "allow", "ask" or "deny"`))
 		return
 	}
-	if line := r.file.Line(rule.at.Setting); line > 0 {
+	if line := r.file.Line(rule.setting.Setting); line > 0 {
 		rule.Origin = fmt.Sprintf("%s:%d", r.layer.Path, line)
 	}
-	r.fail(rule.at, errors.Join(rule.Check(), rule.Examples(rule.match, rule.notMatch)))
+	r.fail(rule.setting, errors.Join(rule.Check(), rule.CheckExamples(rule.match, rule.notMatch)))
 	switch {
 	case rule.Effect != policy.Allow:
 		r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule.Rule)
 	case r.layer.Source == policy.SourceUser:
 		r.layer.Answers = append(r.layer.Answers, rule.Rule)
 	case r.layer.Source == policy.SourceAdmin:
-		r.fail(rule.at, errors.New("an administrator's file says what is permitted at most, and answers no questions: effect is \"deny\" or \"ask\""))
+		r.fail(rule.setting, errors.New("an administrator's file says what is permitted at most, and answers no questions: effect is \"deny\" or \"ask\""))
 	default:
 		r.warnings = append(r.warnings, fmt.Sprintf("%s: the rule %q is ignored: only you can allow, with your own policy.toml or --allow", rule.Origin, rule.Rule))
 	}
@@ -312,7 +312,7 @@ func (r *reader) addRule(rule *rule) {
 
 func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }
 
-func directory(s string) error {
+func checkDirectory(s string) error {
 	dir, _ := strings.CutSuffix(s, ":ro")
 	if strings.Contains(dir, "**") {
 		return fmt.Errorf("%.80q: a directory covers all that is in it; leave ** out", s)
@@ -321,7 +321,7 @@ func directory(s string) error {
 	return err
 }
 
-func plainPath(s string) error {
+func checkPlainPath(s string) error {
 	if !path.IsAbs(s) || path.Clean(s) != s || strings.ContainsAny(s, "*\x00") {
 		return fmt.Errorf("%.80q is not an absolute path without stars, dots and a slash at its end", s)
 	}
@@ -338,19 +338,19 @@ func orEmpty(check func(string) error) func(string) error {
 	}
 }
 
-func cleanPath(s string) error {
+func checkCleanPath(s string) error {
 	if !filepath.IsAbs(s) || filepath.Clean(s) != s || strings.ContainsRune(s, 0) {
 		return fmt.Errorf("%.80q is not an absolute path without dots and a slash at its end", s)
 	}
 	return nil
 }
 
-func hostPattern(s string) error {
+func checkHostPattern(s string) error {
 	_, err := match.NewCondition(match.Hostname, "host", s, false)
 	return err
 }
 
-func word(s string) error {
+func checkWord(s string) error {
 	if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return fmt.Errorf("%.80q is not one word", s)
 	}
@@ -359,9 +359,9 @@ func word(s string) error {
 
 var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 
-// registry checks a host, maybe with a port, and maybe a path on it: what modules
+// checkRegistry checks a host, maybe with a port, and maybe a path on it: what modules
 // come from is compared with it to the letter.
-func registry(s string) error {
+func checkRegistry(s string) error {
 	host, path, _ := strings.Cut(s, "/")
 	if len(s) > 512 || !registryRE().MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
 		return fmt.Errorf(`%.80q is not HOST or HOST/PATH in lower case, such as "ghcr.io/example"`, s)
@@ -371,7 +371,7 @@ func registry(s string) error {
 	return err
 }
 
-func baseURL(s string) error {
+func checkBaseURL(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -382,18 +382,18 @@ func baseURL(s string) error {
 	return nil
 }
 
-func digest(s string) error {
+func checkDigest(s string) error {
 	if hex := strings.TrimPrefix(s, "sha256:"); len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return fmt.Errorf(`%.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s)
 	}
 	return nil
 }
 
-func module(s string) error {
+func checkModule(s string) error {
 	if s == "" || s == string(tool.OriginBuiltin) {
 		return nil
 	}
-	if err := digest(s); err != nil {
+	if err := checkDigest(s); err != nil {
 		return fmt.Errorf(`%w, nor "builtin"`, err)
 	}
 	return nil

@@ -27,24 +27,26 @@ type Place struct {
 // narrows.
 const Anybody = -1
 
-const root = 0
+const rootUID = 0
 
 // Administrator is the place of the administrator's file. It depends on the
 // system that the program was built for and on nothing else.
 func Administrator() Place { return administrator() }
 
-// Own is a place of the user who runs the program.
-func Own(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
+// User is a place of the user who runs the program.
+func User(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
 
-// At is the place of another file that has to be like this one: one that a policy
+// WithPath is the place of another file that has to be like this one: one that a policy
 // names and that is trusted like it.
-func (p Place) At(path string) Place {
+func (p Place) WithPath(path string) Place {
 	p.Path = path
 	return p
 }
 
-// Beside is the place of a file or folder beside this file.
-func (p Place) Beside(name string) Place { return p.At(filepath.Join(filepath.Dir(p.Path), name)) }
+// Sibling is the place of a file or folder beside this file.
+func (p Place) Sibling(name string) Place {
+	return p.WithPath(filepath.Join(filepath.Dir(p.Path), name))
+}
 
 // Read reads and checks the file. Where there is none, errors.Is(err,
 // fs.ErrNotExist) holds. The warnings are of what was left out.
@@ -58,10 +60,10 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 
 // Bytes returns what is in the file, after its owner and permissions were
 // checked on what is being read.
-func (p Place) Bytes() ([]byte, error) { return p.UpTo(keys.MaxFileBytes) }
+func (p Place) Bytes() ([]byte, error) { return p.BytesUpTo(keys.MaxFileBytes) }
 
-// UpTo is Bytes for a file that may have so many.
-func (p Place) UpTo(most int64) ([]byte, error) {
+// BytesUpTo is Bytes for a file that may have so many.
+func (p Place) BytesUpTo(most int64) ([]byte, error) {
 	f, err := p.open()
 	if err != nil {
 		return nil, err
@@ -80,7 +82,7 @@ func (p Place) UpTo(most int64) ([]byte, error) {
 // refuse is the error of a file that says nothing that may be believed. Path is
 // its own, or that of a directory above it.
 func refuse(path, format string, args ...any) error {
-	return &keys.Error{Path: path, What: fmt.Sprintf(format, args...)}
+	return &keys.Error{Path: path, Message: fmt.Sprintf(format, args...)}
 }
 
 var errPlace = errors.New("the file is named by an absolute path below the root that is checked")

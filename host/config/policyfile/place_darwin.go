@@ -8,7 +8,7 @@ import (
 )
 
 func administrator() Place {
-	return Place{Path: "/Library/Application Support/Stockade/policy.toml", Root: "/", Owner: root}
+	return Place{Path: "/Library/Application Support/Stockade/policy.toml", Root: "/", Owner: rootUID}
 }
 
 // attrlist is struct attrlist of <sys/attr.h>.
@@ -23,9 +23,9 @@ const (
 	sysFgetattrlist         = 228
 )
 
-// checkList refuses any access control list, because what one grants does not
+// checkACL refuses any access control list, because what one grants does not
 // show in the mode. Not verified: it was compiled only.
-func checkList(f *os.File, name string) error {
+func checkACL(f *os.File, name string) error {
 	list := attrlist{bitmapcount: attrBitMapCount, common: attrCmnExtendedSecurity}
 	var answer struct {
 		length uint32

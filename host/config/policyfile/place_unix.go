@@ -47,7 +47,7 @@ func (p Place) open() (*os.File, error) {
 				fd, err = unix.Openat(dir, step, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 			}
 			if err != nil {
-				return nil, opening(at, err)
+				return nil, openError(at, err)
 			}
 			above = append(above, os.NewFile(uintptr(fd), at))
 			dir = fd
@@ -62,7 +62,7 @@ func (p Place) open() (*os.File, error) {
 	}
 	fd, err := unix.Openat(dir, name, flags, 0)
 	if err != nil {
-		err = opening(p.Path, err)
+		err = openError(p.Path, err)
 		for _, d := range above { // whoever may write to one may have taken the file away
 			err = cmp.Or(p.check(d, d.Name(), true), err)
 		}
@@ -82,8 +82,8 @@ func (p Place) open() (*os.File, error) {
 	return f, nil
 }
 
-// quoted is a path as one word of a command line.
-func quoted(name string) string {
+// quotePath is a path as one word of a command line.
+func quotePath(name string) string {
 	w, _ := shellword.Quote(name) // a path has no NUL
 	return w
 }
@@ -102,24 +102,24 @@ func (p Place) missing(err error) error {
 	}
 	if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if _, serr := os.Stat(name); serr != nil {
-			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it: rm %s", quoted(name))
+			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it: rm %s", quotePath(name))
 		}
 	}
 	return err
 }
 
-func opening(name string, err error) error {
+func openError(name string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
 		return refuse(name, "it is a symbolic link, or one is on the way to it; it has to be a file at its place")
 	}
 	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
-// private reports whether those who may write beside the owner are a group that
+// isUserGroup reports whether those who may write beside the owner are a group that
 // a user has alone, which is where many systems make files that it may write to
 // (umask 002). By convention it has the number of the user. root has none.
-func (p Place) private(st *unix.Stat_t, mode uint32) bool {
-	return p.Root == "" && p.Owner != root && int(st.Uid) == p.Owner && st.Gid == st.Uid && mode&0o002 == 0
+func (p Place) isUserGroup(st *unix.Stat_t, mode uint32) bool {
+	return p.Root == "" && p.Owner != rootUID && int(st.Uid) == p.Owner && st.Gid == st.Uid && mode&0o002 == 0
 }
 
 // check looks at what is open, not at what has its name by now.
@@ -136,14 +136,14 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 		return nil
 	}
 	switch {
-	case int(st.Uid) != p.Owner && st.Uid != root:
-		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, quoted(name))
+	case int(st.Uid) != p.Owner && st.Uid != rootUID:
+		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, quotePath(name))
 	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
 		// Nobody takes another's file away there.
-	case mode&0o022 != 0 && !p.private(&st, mode):
-		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, quoted(name))
+	case mode&0o022 != 0 && !p.isUserGroup(&st, mode):
+		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, quotePath(name))
 	case p.Root != "" && !isDir && st.Nlink != 1:
 		return refuse(name, "it has %d names; it has to have one", st.Nlink)
 	}
-	return checkList(f, name)
+	return checkACL(f, name)
 }

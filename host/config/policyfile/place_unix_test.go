@@ -165,7 +165,7 @@ func TestAFileThatOthersCouldHaveTakenAwayIsNotMissing(t *testing.T) {
 		for kind, try := range map[string]struct {
 			place Place
 			stops bool
-		}{"administrator's": {p, c.all}, "own": {Own(p.Path), c.own}, "project's": {Place{Path: p.Path, Owner: Anybody}, c.link+c.up != ""}} {
+		}{"administrator's": {p, c.all}, "own": {User(p.Path), c.own}, "project's": {Place{Path: p.Path, Owner: Anybody}, c.link+c.up != ""}} {
 			if _, _, err := try.place.Read(policy.SourceUser); err == nil || errors.Is(err, fs.ErrNotExist) == try.stops {
 				t.Errorf("%s, %s: %v", name, kind, err)
 			}
@@ -176,7 +176,7 @@ func TestAFileThatOthersCouldHaveTakenAwayIsNotMissing(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o700), os.Symlink("real", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Own(filepath.Join(dir, "link", "policy.toml")).Read(policy.SourceUser); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := User(filepath.Join(dir, "link", "policy.toml")).Read(policy.SourceUser); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	// A good file in a directory that others can write to could be another one soon.
@@ -184,7 +184,7 @@ func TestAFileThatOthersCouldHaveTakenAwayIsNotMissing(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(p.Path), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Own(p.Path).Read(policy.SourceUser); err == nil {
+	if _, _, err := User(p.Path).Read(policy.SourceUser); err == nil {
 		t.Error("an own file was read from a directory that others can write to")
 	}
 }
@@ -197,13 +197,13 @@ func TestAnOwnFileCanBeALink(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte(good), 0o600), os.Symlink(file, link)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Own(link).Read(policy.SourceUser); err != nil {
+	if _, _, err := User(link).Read(policy.SourceUser); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(file, 0o602); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Own(link).Read(policy.SourceUser); err == nil {
+	if _, _, err := User(link).Read(policy.SourceUser); err == nil {
 		t.Error("it was read while others may write to it")
 	}
 }
@@ -218,7 +218,7 @@ func TestTheAdministratorsPlaceIsFixed(t *testing.T) {
 		t.Setenv(name, dir)
 	}
 	t.Chdir(dir)
-	if got := Administrator(); got != want || got.Owner != root || got.Root != "/" || !filepath.IsAbs(got.Path) {
+	if got := Administrator(); got != want || got.Owner != rootUID || got.Root != "/" || !filepath.IsAbs(got.Path) {
 		t.Errorf("got %+v, was %+v", got, want)
 	}
 	if runtime.GOOS == "linux" && want.Path != "/etc/stockade/policy.toml" {

@@ -15,7 +15,7 @@ func administrator() Place {
 	if err != nil {
 		dir = `C:\ProgramData`
 	}
-	return Place{Path: filepath.Join(dir, "Stockade", "policy.toml"), Root: dir, Owner: root}
+	return Place{Path: filepath.Join(dir, "Stockade", "policy.toml"), Root: dir, Owner: rootUID}
 }
 
 // open opens the file and the directory that holds it, no reparse point in
@@ -113,7 +113,7 @@ func (p Place) trusts(sid *windows.SID) bool {
 		sid.String() == "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464" { // TrustedInstaller
 		return true
 	}
-	if p.Owner == root {
+	if p.Owner == rootUID {
 		return false
 	}
 	me, err := windows.GetCurrentProcessToken().GetTokenUser()

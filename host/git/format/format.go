@@ -20,7 +20,7 @@ const (
 	Tag
 	_
 	OffsetDelta
-	NameDelta
+	RefDelta
 )
 
 // Kinds has the names of the kinds.
@@ -44,20 +44,20 @@ const (
 	ModeGitlink = 0o160000
 )
 
-// Head is the header of an object in a pack, see gitformat-pack(5).
-type Head struct {
-	Kind int
-	Size uint64 // of the data, inflated
-	Back int64  // of an OffsetDelta: how many bytes before it its base begins
-	Base []byte // of a NameDelta: the id of its base
-	Len  int    // of the header, in bytes
+// ObjectHeader is the header of an object in a pack, see gitformat-pack(5).
+type ObjectHeader struct {
+	Kind         int
+	Size         uint64 // of the data, inflated
+	BaseDistance int64  // of an OffsetDelta: how many bytes before it its base begins
+	Base         []byte // of a NameDelta: the id of its base
+	Len          int    // of the header, in bytes
 }
 
-// MaxHead is the greatest size of a header in bytes, without an id.
-const MaxHead = 20
+// MaxObjectHeader is the greatest size of a header in bytes, without an id.
+const MaxObjectHeader = 20
 
-// ParseHead parses the header at the start of b.
-func ParseHead(b []byte, hashSize int) (h Head, ok bool) {
+// ParseObjectHeader parses the header at the start of b.
+func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	if len(b) == 0 {
 		return h, false
 	}
@@ -77,10 +77,10 @@ func ParseHead(b []byte, hashSize int) (h Head, ok bool) {
 		return h, true
 	case OffsetDelta:
 		var used int
-		h.Back, used = Offset(b)
+		h.BaseDistance, used = Offset(b)
 		h.Len += used
-		return h, h.Back > 0
-	case NameDelta:
+		return h, h.BaseDistance > 0
+	case RefDelta:
 		if len(b) < hashSize {
 			return h, false
 		}
@@ -104,9 +104,9 @@ func Offset(b []byte) (value int64, used int) {
 	return 0, 0
 }
 
-// Patch applies a delta to its base. ok is false if the delta is for another base, does not make
+// ApplyDelta applies a delta to its base. ok is false if the delta is for another base, does not make
 // the size that it says, or would make more than most bytes: then size is more than most.
-func Patch(base, delta []byte, most int) (out []byte, size uint64, ok bool) {
+func ApplyDelta(base, delta []byte, most int) (out []byte, size uint64, ok bool) {
 	was, n := binary.Uvarint(delta)
 	if n <= 0 || was != uint64(len(base)) {
 		return nil, 0, false
@@ -218,8 +218,8 @@ func isDotGit(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// IsOwnRef reports whether each worktree has its own reference of this name.
-func IsOwnRef(name string) bool {
+// IsPerWorktreeRef reports whether each worktree has its own reference of this name.
+func IsPerWorktreeRef(name string) bool {
 	rest, ok := strings.CutPrefix(name, "refs/")
 	return !ok || strings.HasPrefix(rest, "bisect/") || strings.HasPrefix(rest, "worktree/") || strings.HasPrefix(rest, "rewritten/")
 }

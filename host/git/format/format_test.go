@@ -17,7 +17,7 @@ func FuzzFormats(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, size := range []int{20, 32} {
-			if h, ok := ParseHead(data, size); ok && h.Len > len(data) {
+			if h, ok := ParseObjectHeader(data, size); ok && h.Len > len(data) {
 				t.Errorf("a head of %d bytes in %d", h.Len, len(data))
 			}
 			for rest, ok := data, true; ok && len(rest) > 0; {
@@ -36,7 +36,7 @@ func FuzzFormats(f *testing.F) {
 		if _, used := Offset(data); used > len(data) {
 			t.Errorf("a number of %d bytes in %d", used, len(data))
 		}
-		if out, size, ok := Patch(data[:len(data)/2], data[len(data)/2:], 1<<10); ok && (uint64(len(out)) != size || size > 1<<10) {
+		if out, size, ok := ApplyDelta(data[:len(data)/2], data[len(data)/2:], 1<<10); ok && (uint64(len(out)) != size || size > 1<<10) {
 			t.Errorf("%d bytes instead of %d", len(out), size)
 		}
 		if _, _, begin, ok := LooseHeader(data); ok && begin > len(data) {

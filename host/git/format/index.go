@@ -19,11 +19,11 @@ type IndexEntry struct {
 
 // Flags of an entry.
 const (
-	Stages       = 0x3000
-	LongName     = 0x0fff // the length in the flags of a name that is as long or longer
-	AssumeValid  = 0x8000
-	SkipWorktree = 0x4000 << 16
-	IntentToAdd  = 0x2000 << 16
+	StageMask      = 0x3000
+	NameLengthMask = 0x0fff // the length in the flags of a name that is as long or longer
+	AssumeValid    = 0x8000
+	SkipWorktree   = 0x4000 << 16
+	IntentToAdd    = 0x2000 << 16
 )
 
 // MinEntry is the least size of an entry in bytes.
@@ -80,7 +80,7 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	}
 	flags := binary.BigEndian.Uint16(data[n-2:])
 	e.Mode, e.ID, e.Stat = binary.BigEndian.Uint32(data[24:]), data[indexStat:n-2], data[:indexStat]
-	e.Flags = uint32(flags &^ LongName)
+	e.Flags = uint32(flags &^ NameLengthMask)
 	if flags&extended != 0 {
 		if n += 2; version < 3 || len(data) < n {
 			return nil, false
@@ -107,7 +107,7 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	if version < 4 {
 		all = (n + 8) &^ 7 // with the zero bytes that fill it up
 	}
-	if all > len(data) || int(flags&LongName) != min(len(e.Name), LongName) {
+	if all > len(data) || int(flags&NameLengthMask) != min(len(e.Name), NameLengthMask) {
 		return nil, false // git goes by the length
 	}
 	for ; n < all; n++ {

@@ -22,26 +22,26 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Compile lets this process be the one that compiles, if it was started as that; it does
+// RunCompileChild lets this process be the one that compiles, if it was started as that; it does
 // not return then. A main function begins with it.
-func Compile() {
+func RunCompileChild() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
 	}
 }
 
-// Box makes a sandbox like that of the program, with its own compiled code. Requests get
+// NewSandbox makes a sandbox like that of the program, with its own compiled code. Requests get
 // to a server on this machine, whatever host they are for; without one to nobody.
-func Box(cache, server string) *sandbox.Sandbox {
-	var services effect.Services
+func NewSandbox(cache, server string) *sandbox.Sandbox {
+	var services effect.Set
 	if server != "" {
-		services.HTTP = toServer(server)
+		services.HTTP = redirector(server)
 	}
-	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, Large: true, Services: services})
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, AllowLarge: true, Services: services})
 }
 
-// Ready is a module whose tools can be called.
-type Ready struct {
+// Prepared is a module whose tools can be called.
+type Prepared struct {
 	Module   *tool.Module
 	Manifest tool.Manifest
 	Dir      string // that its tools see
@@ -49,8 +49,8 @@ type Ready struct {
 
 // Prepare adds a description to the bytes of a module, and asks what its tools are. An
 // error says why it does not run.
-func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte, toml, dir string) (*Ready, error) {
-	mod := tool.ModuleOf(fileName(name), tool.OriginFile, fileName(name)+".wasm", code)
+func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte, toml, dir string) (*Prepared, error) {
+	mod := tool.NewModule(fileName(name), tool.OriginFile, fileName(name)+".wasm", code)
 	if toml != "" {
 		d, err := description.Parse(name+".toml", []byte(withWorkspace(toml, dir)))
 		if err != nil {
@@ -61,13 +61,13 @@ func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte
 		}
 	}
 	manifest, err := box.Describe(ctx, mod)
-	return &Ready{mod, manifest, dir}, err
+	return &Prepared{mod, manifest, dir}, err
 }
 
 func fileName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
 // Grant makes a call of a tool, and grants it what the tool asks for.
-func (r *Ready) Grant(name string, args json.RawMessage, limits policy.Limits) (tool.Call, policy.Grant, error) {
+func (r *Prepared) Grant(name string, args json.RawMessage, limits policy.Limits) (tool.Call, policy.Grant, error) {
 	i := slices.IndexFunc(r.Manifest.Tools, func(s tool.Spec) bool { return s.Name == cmp.Or(name, r.Manifest.Tools[0].Name) })
 	if i < 0 {
 		return tool.Call{}, policy.Grant{}, fmt.Errorf("there is no tool %s", name)
@@ -80,7 +80,7 @@ func (r *Ready) Grant(name string, args json.RawMessage, limits policy.Limits) (
 	var rules []network.Rule
 	if spec.Capabilities.Network != "" {
 		if len(spec.Capabilities.Hosts) == 0 {
-			rules = append(rules, network.Rule{Allow: true, Name: fixedHost})
+			rules = append(rules, network.Rule{Allow: true, Name: builtinHost})
 		}
 		for _, h := range spec.Capabilities.Hosts {
 			rule, err := network.ParseRule(h)
@@ -107,7 +107,7 @@ func (r *Ready) Grant(name string, args json.RawMessage, limits policy.Limits) (
 // Outcome is what came of a call.
 type Outcome struct {
 	tool.Result
-	Wrote []string // names in the directory
+	ChangedFiles []string // names in the directory
 }
 
 // String says it in one line.
@@ -122,15 +122,15 @@ func (o Outcome) String() string {
 			text += ": " + out
 		}
 	}
-	if len(o.Wrote) > 0 {
-		text += "; wrote " + strings.Join(o.Wrote, ", ")
+	if len(o.ChangedFiles) > 0 {
+		text += "; wrote " + strings.Join(o.ChangedFiles, ", ")
 	}
 	return text
 }
 
 // Call calls a tool, and makes the changes that it leaves. Report gets what the tool says
 // meanwhile; nil: nobody does.
-func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits, report func(tool.Progress)) (o Outcome, err error) {
+func (r *Prepared) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits, report func(tool.Progress)) (o Outcome, err error) {
 	call, grant, err := r.Grant(name, args, limits)
 	if err != nil {
 		return o, err
@@ -150,7 +150,7 @@ func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, arg
 		if err != nil {
 			return o, err
 		}
-		o.Wrote = append(o.Wrote, filepath.ToSlash(name))
+		o.ChangedFiles = append(o.ChangedFiles, filepath.ToSlash(name))
 	}
 	return o, staged.Commit(ctx, grant)
 }
@@ -188,7 +188,7 @@ func Workspace(dir string) error {
 	return nil
 }
 
-func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 func withWorkspace(text, dir string) string {
 	return strings.ReplaceAll(text, "WORKSPACE", dir)

@@ -13,7 +13,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	Compile()
+	RunCompileChild()
 	flag.Parse()
 	os.Exit(m.Run())
 }

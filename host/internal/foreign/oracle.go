@@ -16,9 +16,9 @@ type Pair struct {
 	Functions []string
 	Runs      []Run    // each is tried; none: as it comes
 	Inputs    []string // more than [Inputs]
-	// Told is what WASI, and not Extism, has told the plugin there, and what it tells it
+	// WASIErrors is what WASI, and not Extism, has told the plugin there, and what it tells it
 	// here.
-	Told map[string]string
+	WASIErrors map[string]string
 }
 
 // Inputs are what each plugin reads once. Text that is not UTF-8 cannot be among the
@@ -27,18 +27,18 @@ var Inputs = []string{"", "hello world", `{"a": [1, "ü", null]}`, "\x00\n\u2028
 
 // Pairs are the plugins of Extism's SDK that run alone.
 var Pairs = []Pair{
-	{Name: "config", Functions: []string{"run_test"}, Runs: []Run{{}, configured("thing", "hello"), configured("thing", `"ü`), configured("other", "x")}},
-	{Name: "count_vowels", Functions: []string{"count_vowels"}, Runs: []Run{{}, configured("vowels", "xyz")}},
-	{Name: "count_vowels_std", Functions: []string{"_start"}, Runs: []Run{{}, configured("thing", "hello")}},
-	{Name: "exit", Functions: []string{"_start"}, Runs: []Run{{}, configured("code", "0"), configured("code", "500"), configured("code", "-1"), configured("code", "abc")}},
+	{Name: "config", Functions: []string{"run_test"}, Runs: []Run{{}, runConfigured("thing", "hello"), runConfigured("thing", `"ü`), runConfigured("other", "x")}},
+	{Name: "count_vowels", Functions: []string{"count_vowels"}, Runs: []Run{{}, runConfigured("vowels", "xyz")}},
+	{Name: "count_vowels_std", Functions: []string{"_start"}, Runs: []Run{{}, runConfigured("thing", "hello")}},
+	{Name: "exit", Functions: []string{"_start"}, Runs: []Run{{}, runConfigured("code", "0"), runConfigured("code", "500"), runConfigured("code", "-1"), runConfigured("code", "abc")}},
 	{Name: "fail", Functions: []string{"run_test"}},
 	{Name: "fs", Functions: []string{"run_test"}, Runs: []Run{{}, {Files: "read"}}},
 	{Name: "fs_std", Functions: []string{"run_test"}, Runs: []Run{{}, {Files: "read"}}},
 	{Name: "hello", Functions: []string{"run_test"}},
-	{Name: "hello_haskell", Functions: []string{"testing"}, Runs: []Run{{}, configured("greeting", "Howdy")}},
-	{Name: "http", Functions: []string{"run_test"}, Runs: []Run{{Hosts: []string{fixedHost}}}},
-	{Name: "http_headers", Functions: []string{"http_get"}, Runs: []Run{{Hosts: []string{fixedHost}}}, Inputs: []string{
-		`{"url":"https://` + fixedHost + `/x"}`, `{"url":"https://` + fixedHost + `/missing","method":"POST","headers":{"some-name":"v"}}`,
+	{Name: "hello_haskell", Functions: []string{"testing"}, Runs: []Run{{}, runConfigured("greeting", "Howdy")}},
+	{Name: "http", Functions: []string{"run_test"}, Runs: []Run{{Hosts: []string{builtinHost}}}},
+	{Name: "http_headers", Functions: []string{"http_get"}, Runs: []Run{{Hosts: []string{builtinHost}}}, Inputs: []string{
+		`{"url":"https://` + builtinHost + `/x"}`, `{"url":"https://` + builtinHost + `/missing","method":"POST","headers":{"some-name":"v"}}`,
 	}},
 	{Name: "input_offset", Functions: []string{"input_offset_length"}, Inputs: []string{strings.Repeat("x", 200)}},
 	{Name: "log", Functions: []string{"run_test"}},
@@ -50,18 +50,18 @@ var Pairs = []Pair{
 		{Config: map[string]string{"path": "WORKSPACE/none.txt"}, Files: "read"},
 		{Config: map[string]string{"path": "WORKSPACE/test.txt"}},
 		{Config: map[string]string{"path": "WORKSPACE/new.txt"}, Files: "write"},
-	}, Told: map[string]string{
+	}, WASIErrors: map[string]string{
 		"Function not implemented (os error 52)":                                                           "Read-only file system (os error 69)",
 		"failed to find a pre-opened file descriptor through which \"WORKSPACE/test.txt\" could be opened": "Operation not permitted (os error 63)",
 	}},
 	{Name: "replace", Functions: []string{"run_test"}},
-	{Name: "sleep", Functions: []string{"run_test"}, Runs: []Run{{}, configured("duration", "0"), configured("duration", "x")}},
+	{Name: "sleep", Functions: []string{"run_test"}, Runs: []Run{{}, runConfigured("duration", "0"), runConfigured("duration", "x")}},
 	{Name: "std_command", Functions: []string{"_start"}},
 	{Name: "var", Functions: []string{"run_test"}},
 }
 
-// Apart are the others, and why.
-var Apart = map[string]string{
+// Excluded are the others, and why.
+var Excluded = map[string]string{
 	"alloc":          "allocates for ever: it ends where the memory does, which each host limits in its own way",
 	"host":           "needs a function of the program that embeds it, extism:host/user mult",
 	"host_memory":    "needs a function of the program that embeds it, host to_upper",
@@ -72,9 +72,9 @@ var Apart = map[string]string{
 	"noop":           "is no plugin: it imports nothing of Extism, so it is a command here",
 }
 
-// Different says how a result differs from the answer of Extism's host; empty: it does
+// Diff says how a result differs from the answer of Extism's host; empty: it does
 // not.
-func Different(want Answer, got tool.Result) string {
+func Diff(want Answer, got tool.Result) string {
 	if want.Code == 0 && want.Err == "" {
 		if got.Err != nil {
 			return fmt.Sprintf("it fails: %s; and there it says %.200q", got.Summary(), want.Output)

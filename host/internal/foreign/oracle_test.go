@@ -22,7 +22,7 @@ const quickBytes = 250_000
 func TestPluginsDoTheSameOnExtismsHost(t *testing.T) {
 	server := httptest.NewServer(Server)
 	defer server.Close()
-	SendRequests(server.URL)
+	RedirectRequests(server.URL)
 	kept, err := DefaultDir()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestPluginsDoTheSameOnExtismsHost(t *testing.T) {
 	for _, p := range Pairs {
 		delete(names, p.Name)
 	}
-	for name := range Apart {
+	for name := range Excluded {
 		if !names[name] {
 			t.Errorf("%s stands apart, and is compared or not there", name)
 		}
@@ -99,10 +99,10 @@ func compare(t *testing.T, box *sandbox.Sandbox, p Pair, code []byte, run Run, f
 			t.Fatal(err)
 		}
 		want.Err = strings.ReplaceAll(want.Err, theirs, "WORKSPACE")
-		for there, here := range p.Told {
+		for there, here := range p.WASIErrors {
 			want.Err = strings.ReplaceAll(want.Err, there, here)
 		}
-		if d := Different(want, got.Result); d != "" {
+		if d := Diff(want, got.Result); d != "" {
 			t.Errorf("with %.60q: %s", input, d)
 		}
 		for _, name := range []string{"test.txt", "new.txt", "none.txt"} {

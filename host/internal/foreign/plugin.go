@@ -19,8 +19,8 @@ type Answer struct {
 	Err    string // empty: none
 }
 
-// Failed is what it says about its failure.
-func (a Answer) Failed() error {
+// Failure is what it says about its failure.
+func (a Answer) Failure() error {
 	if a.Code == 0 && a.Err == "" {
 		return nil
 	}
@@ -43,13 +43,13 @@ func NewOracle(ctx context.Context, code []byte, r Run, dir string) (*Oracle, er
 	case "write":
 		manifest.AllowedPaths = map[string]string{dir: dir}
 	}
-	c, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, EnableHttpResponseHeaders: true}, silent(code))
+	c, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, EnableHttpResponseHeaders: true}, stubFunctions(code))
 	return &Oracle{c}, err
 }
 
-// silent are the functions of hyper-mcp that a plugin imports, which do nothing: those of
+// stubFunctions are the functions of hyper-mcp that a plugin imports, which do nothing: those of
 // Extism's SDK are given by the program that embeds it.
-func silent(code []byte) (functions []extism.HostFunction) {
+func stubFunctions(code []byte) (functions []extism.HostFunction) {
 	m, err := wasm.Decode(code)
 	if err != nil || wasm.Classify(m).Kind != wasm.HyperMCPv1 && wasm.Classify(m).Kind != wasm.HyperMCPv2 {
 		return nil
@@ -91,9 +91,9 @@ func (o *Oracle) Instance(ctx context.Context) (*extism.Plugin, error) {
 	return o.compiled.Instance(ctx, extism.PluginInstanceConfig{})
 }
 
-var redirected sync.Once
+var redirectOnce sync.Once
 
-// SendRequests sends the requests of the SDK, which uses the default client, to a server.
-func SendRequests(server string) {
-	redirected.Do(func() { http.DefaultClient = &http.Client{Transport: toServer(server)} })
+// RedirectRequests sends the requests of the SDK, which uses the default client, to a server.
+func RedirectRequests(server string) {
+	redirectOnce.Do(func() { http.DefaultClient = &http.Client{Transport: redirector(server)} })
 }

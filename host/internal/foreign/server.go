@@ -23,11 +23,11 @@ var Server http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.Header.Get("some-name"), body)
 }
 
-// toServer sends all requests to a server on this machine, whatever host they are for.
-type toServer string
+// redirector sends all requests to a server on this machine, whatever host they are for.
+type redirector string
 
 // RoundTrip implements [http.RoundTripper].
-func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, err := url.Parse(string(s))
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Fetch implements [effect.HTTP] for a sandbox. Whom a call may reach, the host function
 // that is before this has decided.
-func (s toServer) Fetch(ctx context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
+func (s redirector) Fetch(ctx context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, req.Method, req.URL, strings.NewReader(string(req.Body)))
 	if err != nil {
 		return nil, err

@@ -132,10 +132,10 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) (stri
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.Output()
-	return strings.TrimSpace(string(out)), explained("go "+args[0], err)
+	return strings.TrimSpace(string(out)), withStderr("go "+args[0], err)
 }
 
-func explained(what string, err error) error {
+func withStderr(what string, err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return fmt.Errorf("%s: %w: %s", what, err, bytes.TrimSpace(exit.Stderr))
 	}
@@ -145,7 +145,7 @@ func explained(what string, err error) error {
 // download gets the archive of a package from its registry, if it is not there already.
 func (f *Fetcher) download(ctx context.Context, s Source) ([]byte, error) {
 	kept := filepath.Join(f.Dir, s.SHA256)
-	if data, err := os.ReadFile(kept); err == nil && sum(data) == s.SHA256 {
+	if data, err := os.ReadFile(kept); err == nil && sha256Hex(data) == s.SHA256 {
 		return data, nil
 	}
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
@@ -162,7 +162,7 @@ func (f *Fetcher) download(ctx context.Context, s Source) ([]byte, error) {
 	}
 	client.Dir = dir
 	if _, err := client.Output(); err != nil {
-		return nil, explained(client.Args[0], err)
+		return nil, withStderr(client.Args[0], err)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 1 {
@@ -173,13 +173,13 @@ func (f *Fetcher) download(ctx context.Context, s Source) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if got := sum(data); got != s.SHA256 {
+	if got := sha256Hex(data); got != s.SHA256 {
 		return nil, fmt.Errorf("the SHA-256 of the archive is %s, want %s", got, s.SHA256)
 	}
 	return data, os.Rename(archive, kept)
 }
 
-func sum(data []byte) string {
+func sha256Hex(data []byte) string {
 	s := sha256.Sum256(data)
 	return hex.EncodeToString(s[:])
 }
@@ -199,7 +199,7 @@ func unzip(data []byte) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for _, file := range z.File {
-		if !wanted(file.Name) {
+		if !isWanted(file.Name) {
 			continue
 		}
 		r, err := file.Open()
@@ -227,7 +227,7 @@ func Untar(data []byte) (map[string][]byte, error) {
 			return files, nil
 		case err != nil:
 			return nil, err
-		case h.Typeflag != tar.TypeReg || !wanted(h.Name):
+		case h.Typeflag != tar.TypeReg || !isWanted(h.Name):
 			continue
 		}
 		if files[h.Name], err = io.ReadAll(io.LimitReader(t, maxFileBytes)); err != nil {
@@ -236,7 +236,7 @@ func Untar(data []byte) (map[string][]byte, error) {
 	}
 }
 
-// wanted leaves out what no module here needs of its package.
-func wanted(name string) bool {
+// isWanted leaves out what no module here needs of its package.
+func isWanted(name string) bool {
 	return !strings.HasSuffix(path.Ext(name), "ts") && path.Ext(name) != ".map"
 }

@@ -18,17 +18,17 @@ type Row struct {
 	Name, From string
 	Kind       string // as its bytes say
 	Needs      string // what it asks for, and what it is told that there is not
-	Asked      string
+	Call       string
 	Result     string
 }
 
 // limits end a guest that would run for ever before anybody has waited for long.
 var limits = policy.Limits{Fuel: 20_000_000_000, OutputBytes: 4 << 20}
 
-// RowOf runs a module in a directory that has [Files].
-func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir string) (Row, error) {
-	row := Row{Name: m.Name, From: m.Source.String(), Asked: "what it is"}
-	mod := tool.ModuleOf(fileName(m.Name), tool.OriginFile, "", code)
+// RunRow runs a module in a directory that has [Files].
+func RunRow(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir string) (Row, error) {
+	row := Row{Name: m.Name, From: m.Source.String(), Call: "what it is"}
+	mod := tool.NewModule(fileName(m.Name), tool.OriginFile, "", code)
 	found, err := box.Inspect(ctx, mod)
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
 		row.Kind, row.Result = "-", "refused: "+refused.Why
@@ -53,8 +53,8 @@ func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir
 	if m.Input != "" {
 		args = tool.Marshal(map[string]string{"input": m.Input})
 	}
-	row.Asked = asked(m)
-	row.Needs = strings.Join(slices.DeleteFunc([]string{needs(r, m.Tool), row.Needs}, func(s string) bool { return s == "" }), "; ")
+	row.Call = callText(m)
+	row.Needs = strings.Join(slices.DeleteFunc([]string{capabilitiesText(r, m.Tool), row.Needs}, func(s string) bool { return s == "" }), "; ")
 	result, err := r.Call(ctx, box, m.Tool, args, limits, nil)
 	if err != nil {
 		return row, err
@@ -63,8 +63,8 @@ func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir
 	return row, nil
 }
 
-// needs is what a tool asks for.
-func needs(r *Ready, name string) string {
+// capabilitiesText is what a tool asks for.
+func capabilitiesText(r *Prepared, name string) string {
 	var all []string
 	for _, s := range r.Manifest.Tools {
 		if s.Name != cmp.Or(name, r.Manifest.Tools[0].Name) {
@@ -80,8 +80,8 @@ func needs(r *Ready, name string) string {
 	return strings.Join(all, ", ")
 }
 
-// asked is the call, as a person would say it.
-func asked(m Module) string {
+// callText is the call, as a person would say it.
+func callText(m Module) string {
 	text := strings.Join(m.Run.Args, " ")
 	if m.Run.Stdin != "" {
 		text = "stdin " + m.Run.Stdin
@@ -98,7 +98,7 @@ const maxCell = 160
 
 // Line is the row in Markdown.
 func (r Row) Line() string {
-	cells := []string{r.Name, r.From, r.Kind, r.Needs, r.Asked, r.Result}
+	cells := []string{r.Name, r.From, r.Kind, r.Needs, r.Call, r.Result}
 	for i, c := range cells {
 		c = strings.NewReplacer("\n", " ", "|", `\|`, "\x00", `\0`).Replace(c)
 		if runes := []rune(c); len(runes) > maxCell {
@@ -109,8 +109,8 @@ func (r Row) Line() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// Head begins the table.
-const Head = `# Modules of others, and what came of them
+// TableHead begins the table.
+const TableHead = `# Modules of others, and what came of them
 
 Made by a test: ` + "`make test-foreign`" + ` compares it with what comes of them now, ` + "`go test -all -update`" + ` in this
 folder writes it. Each module is as it was published. A command is run by a description of a few lines, a plugin

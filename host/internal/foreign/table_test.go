@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 				if err := Workspace(dir); err != nil {
 					t.Fatal(err)
 				}
-				row, err := RowOf(t.Context(), box, m, code, dir)
+				row, err := RunRow(t.Context(), box, m, code, dir)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -57,11 +57,11 @@ func TestTable(t *testing.T) {
 	})
 	switch {
 	case *update && *all && *only == "":
-		if err := os.WriteFile("TABLE.md", []byte(Head+strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		if err := os.WriteFile("TABLE.md", []byte(TableHead+strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	case *all && *only == "":
-		if got := Head + strings.Join(lines, "\n") + "\n"; got != string(before) && !t.Failed() {
+		if got := TableHead + strings.Join(lines, "\n") + "\n"; got != string(before) && !t.Failed() {
 			t.Error("TABLE.md has other lines, or others before them")
 		}
 	}
@@ -81,7 +81,7 @@ func newBox(t *testing.T, server string) *sandbox.Sandbox {
 			t.Fatal(err)
 		}
 	}
-	box := Box(cache, server)
+	box := NewSandbox(cache, server)
 	t.Cleanup(func() { box.Close() })
 	return box
 }

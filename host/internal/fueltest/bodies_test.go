@@ -29,8 +29,8 @@ func FuzzBodies(f *testing.F) {
 				break
 			}
 			n++
-			if b.Offset+len(b.Code) > len(data) || len(b.Types) != int(b.Params+b.Locals) || b.Locals > wasm.MaxLocals {
-				t.Fatalf("function %d: %d bytes at %d of %d, %d variables", b.Func, len(b.Code), b.Offset, len(data), len(b.Types))
+			if b.Offset+len(b.Code) > len(data) || len(b.LocalTypes) != int(b.Params+b.Locals) || b.Locals > wasm.MaxLocals {
+				t.Fatalf("function %d: %d bytes at %d of %d, %d variables", b.Func, len(b.Code), b.Offset, len(data), len(b.LocalTypes))
 			}
 			at := b.LocalsEnd
 			for i, in := range b.Instrs {
@@ -38,8 +38,8 @@ func FuzzBodies(f *testing.F) {
 					t.Fatalf("instruction %d is at %d, ends at %d, want %d", i, in.Offset, b.End(i), at)
 				}
 				at = b.End(i)
-				if in.Op >= wasm.OpLocalGet && in.Op <= wasm.OpLocalTee && int(in.Arg) >= len(b.Types) {
-					t.Fatalf("local %d of %d", in.Arg, len(b.Types))
+				if in.Op >= wasm.OpLocalGet && in.Op <= wasm.OpLocalTee && int(in.Arg) >= len(b.LocalTypes) {
+					t.Fatalf("local %d of %d", in.Arg, len(b.LocalTypes))
 				}
 				if _, ok := m.FuncType(in.Arg); in.Op == wasm.OpCall && !ok {
 					t.Fatalf("call of function %d", in.Arg)
@@ -52,8 +52,8 @@ func FuzzBodies(f *testing.F) {
 		if (bodies.Err() == nil) != (n == len(m.Funcs)) {
 			t.Fatalf("%d of %d functions, %v", n, len(m.Funcs), bodies.Err())
 		}
-		if payload, n, ok := wasm.MergedData(m, 1); ok && (n > m.Data || len(payload) > 4*len(data)) {
-			t.Fatalf("%d segments became %d in %d bytes", m.Data, n, len(payload))
+		if payload, n, ok := wasm.MergeDataSegments(m, 1); ok && (n > m.NumDataSegments || len(payload) > 4*len(data)) {
+			t.Fatalf("%d segments became %d in %d bytes", m.NumDataSegments, n, len(payload))
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestCaughtExceptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Deep enough for these three calls, but not for what they would add up to.
-	code, err := fuel.Rewrite(m, fuel.Options{Depth: 1000})
+	code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestRecursion(t *testing.T) {
 			{n: math.MaxInt32, depth: 5000, budget: math.MaxInt64, used: (12 + 3) % level, err: meter.ErrDepth},
 			{n: math.MaxInt32, budget: 5000, used: 12 % level, err: meter.ErrExhausted},
 		} {
-			code, err := fuel.Rewrite(module(c.n), fuel.Options{Depth: c.depth})
+			code, err := fuel.Rewrite(module(c.n), fuel.Options{MaxDepth: c.depth})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestLoopsThatCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, depth := range []int64{0, 1000} {
-			code, err := fuel.Rewrite(m, fuel.Options{Depth: depth})
+			code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: depth})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 // A costly program does one thing again and again.
-type costly struct {
+type costProgram struct {
 	name   string
 	locals []w.ValType // after the parameter, local 0: how often
 	before []byte      // once
@@ -49,10 +49,10 @@ func f64(v float64) []byte {
 	return out
 }
 
-// both applies an instruction to a and b, and keeps the result in a.
-func both(code byte) []byte { return cat(w.LocalGet(a), w.LocalGet(b), op(code), w.LocalSet(a)) }
+// binaryOp applies an instruction to a and b, and keeps the result in a.
+func binaryOp(code byte) []byte { return cat(w.LocalGet(a), w.LocalGet(b), op(code), w.LocalSet(a)) }
 
-func one(code byte) []byte { return cat(w.LocalGet(a), op(code), w.LocalSet(a)) }
+func unaryOp(code byte) []byte { return cat(w.LocalGet(a), op(code), w.LocalSet(a)) }
 
 const i64Add, f64Add = 0x7c, 0xa0
 
@@ -72,21 +72,21 @@ func bulk(op []byte, dst, src, n int32) []byte {
 // What each instruction costs in time for a unit of fuel: `go test -bench Cost`
 // reports it as ns/unit. The costs of package fuel are chosen so that nothing
 // is far above a nanosecond but loads that miss every cache.
-var costlies = []costly{
-	{"i32.add", i32s, nil, both(0x6a), 100, nil},
-	{"i64.mul", i64s, consts(w.I64Const, 3, 5), both(0x7e), 100, nil},
-	{"i64.div_s", i64s, consts(w.I64Const, math.MaxInt64, 1), both(0x7f), 100, nil},
-	{"i64.rem_u", i64s, consts(w.I64Const, math.MaxInt64, math.MaxInt64-1), both(0x82), 100, nil},
-	{"i32.div_u", i32s, cat(w.I32Const(-1), w.LocalSet(a), w.I32Const(1), w.LocalSet(b)), both(0x6e), 100, nil},
-	{"i64.popcnt", i64s, nil, one(0x7b), 100, nil},
-	{"f64.add", f64s, nil, both(0xa0), 100, nil},
-	{"f64.add, denormal", f64s, cat(f64(5e-324), w.LocalSet(a), f64(5e-324), w.LocalSet(b)), both(0xa0), 100, nil},
-	{"f64.div", f64s, cat(f64(1), w.LocalSet(a), f64(1.0000001), w.LocalSet(b)), both(0xa3), 100, nil},
-	{"f64.div, denormal", f64s, cat(f64(5e-324), w.LocalSet(a), f64(1), w.LocalSet(b)), both(0xa3), 100, nil},
+var costPrograms = []costProgram{
+	{"i32.add", i32s, nil, binaryOp(0x6a), 100, nil},
+	{"i64.mul", i64s, consts(w.I64Const, 3, 5), binaryOp(0x7e), 100, nil},
+	{"i64.div_s", i64s, consts(w.I64Const, math.MaxInt64, 1), binaryOp(0x7f), 100, nil},
+	{"i64.rem_u", i64s, consts(w.I64Const, math.MaxInt64, math.MaxInt64-1), binaryOp(0x82), 100, nil},
+	{"i32.div_u", i32s, cat(w.I32Const(-1), w.LocalSet(a), w.I32Const(1), w.LocalSet(b)), binaryOp(0x6e), 100, nil},
+	{"i64.popcnt", i64s, nil, unaryOp(0x7b), 100, nil},
+	{"f64.add", f64s, nil, binaryOp(0xa0), 100, nil},
+	{"f64.add, denormal", f64s, cat(f64(5e-324), w.LocalSet(a), f64(5e-324), w.LocalSet(b)), binaryOp(0xa0), 100, nil},
+	{"f64.div", f64s, cat(f64(1), w.LocalSet(a), f64(1.0000001), w.LocalSet(b)), binaryOp(0xa3), 100, nil},
+	{"f64.div, denormal", f64s, cat(f64(5e-324), w.LocalSet(a), f64(1), w.LocalSet(b)), binaryOp(0xa3), 100, nil},
 	{"f64.sqrt", f64s, cat(f64(1e300), w.LocalSet(b)), sum(f64Add, w.LocalGet(b), op(0x9f)), 100, nil},
 	{"f64.sqrt, denormal", f64s, cat(f64(5e-324), w.LocalSet(b)), sum(f64Add, w.LocalGet(b), op(0x9f)), 100, nil},
 	{"f64.mul, denormal", f64s, cat(f64(5e-324), w.LocalSet(b)), sum(f64Add, w.LocalGet(b), f64(1.5), op(0xa2)), 100, nil},
-	{"f64.nearest", f64s, nil, one(0x9e), 100, nil},
+	{"f64.nearest", f64s, nil, unaryOp(0x9e), 100, nil},
 	{"i64.trunc_f64_s", []w.ValType{w.I64, w.F64}, nil, sum(i64Add, w.LocalGet(b), op(0xb0)), 100, nil},
 	{"f64.convert_i64_u", []w.ValType{w.F64, w.I64}, nil, sum(f64Add, w.LocalGet(b), op(0xba)), 100, nil},
 	{"f64x2.sqrt", v, nil, cat(w.LocalGet(a), w.Vector(0xef), w.LocalSet(a)), 100, nil},
@@ -134,7 +134,7 @@ var costlies = []costly{
 	{"data.drop", nil, nil, []byte{0xfc, 9, 0}, 100, nil},
 }
 
-func (p costly) module() []byte {
+func (p costProgram) module() []byte {
 	m := w.New()
 	m.Memory(64*mib>>16, 64*mib>>16)
 	m.Table(100_000, 200_000)
@@ -161,7 +161,7 @@ func (p costly) module() []byte {
 }
 
 func BenchmarkCost(bench *testing.B) {
-	for _, p := range costlies {
+	for _, p := range costPrograms {
 		bench.Run(p.name, func(bench *testing.B) {
 			ctx := context.Background()
 			rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
@@ -179,7 +179,7 @@ func BenchmarkCost(bench *testing.B) {
 			if err != nil {
 				bench.Fatal(err)
 			}
-			code, err := fuel.Rewrite(m, fuel.Options{Depth: 1 << 20})
+			code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: 1 << 20})
 			if err != nil {
 				bench.Fatal(err)
 			}

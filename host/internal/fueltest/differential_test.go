@@ -79,7 +79,7 @@ func observe(tb testing.TB, config wazero.RuntimeConfig, module []byte, opts fue
 		}
 		got.Memory = slices.Clone(view)
 	}
-	for i := range m.Globals {
+	for i := range m.NumGlobals {
 		got.Globals = append(got.Globals, mod.(experimental.InternalModule).Global(i).Get())
 	}
 	return got, account
@@ -88,9 +88,9 @@ func observe(tb testing.TB, config wazero.RuntimeConfig, module []byte, opts fue
 // cost is what a run consumes, computed from what the oracle counted.
 func cost(out *oracle.Outcome) (units uint64) {
 	for op, n := range out.Ops {
-		units += n * uint64(fuel.Cost(opOf(op)))
+		units += n * uint64(fuel.Cost(wasmOp(op)))
 	}
-	for variables, n := range out.Variables {
+	for variables, n := range out.EntriesByLocals {
 		units += n * uint64(variables/fuel.CostFrameLocals)
 	}
 	units += out.HostCalls * fuel.CostHostCall
@@ -98,7 +98,7 @@ func cost(out *oracle.Outcome) (units uint64) {
 		if b.Refused || b.Trapped {
 			continue
 		}
-		switch opOf(b.Op) {
+		switch wasmOp(b.Op) {
 		case wasm.OpMemoryGrow:
 			units += uint64(b.N) * fuel.CostPage
 		case wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill:
@@ -112,8 +112,8 @@ func cost(out *oracle.Outcome) (units uint64) {
 	return units
 }
 
-// opOf returns the number of an instruction in package wasm.
-func opOf(key uint32) wasm.Op {
+// wasmOp returns the number of an instruction in package wasm.
+func wasmOp(key uint32) wasm.Op {
 	bases := map[uint32]wasm.Op{0: 0, 0xfc: wasm.OpMisc, 0xfd: wasm.OpVector, 0xfe: wasm.OpAtomic}
 	return bases[key>>16] + wasm.Op(key&0xffff)
 }
@@ -161,7 +161,7 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	}
 	if want.Limit != oracle.LimitNone {
 		// It does not end soon: a small budget or a small depth ends it.
-		got, _ := observe(tb, engines[0].config.WithMemoryLimitPages(64), module, fuel.Options{Depth: 100_000}, want.Steps/2, slice)
+		got, _ := observe(tb, engines[0].config.WithMemoryLimitPages(64), module, fuel.Options{MaxDepth: 100_000}, want.Steps/2, slice)
 		if want.Limit == oracle.LimitSteps && !errors.Is(got.Err, meter.ErrExhausted) {
 			tb.Errorf("half of %d steps were not too few: %v", want.Steps, got.Err)
 		}
@@ -169,14 +169,14 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	}
 	units := cost(want)
 	used := uint64(math.MaxUint64)
-	for _, opts := range []fuel.Options{{}, {Depth: 1 << 30}} {
+	for _, opts := range []fuel.Options{{}, {MaxDepth: 1 << 30}} {
 		if want.Trap != oracle.TrapNone {
 			used = math.MaxUint64 // what is charged ahead of a trap depends on where checks stand
 		}
 		for _, e := range engines {
 			got, account := observe(tb, e.config.WithMemoryLimitPages(64), module, opts, math.MaxInt64/8, slice)
-			if diff := want.Differs(got); diff != "" {
-				tb.Fatalf("%s, depth %d: %s", e.name, opts.Depth, diff)
+			if diff := want.Diff(got); diff != "" {
+				tb.Fatalf("%s, depth %d: %s", e.name, opts.MaxDepth, diff)
 			}
 			if want.Phase == oracle.Instantiating {
 				continue
@@ -188,7 +188,7 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 				used = account.Used()
 			}
 			if account.Used() != used {
-				tb.Errorf("%s, depth %d: %d units, before %d", e.name, opts.Depth, account.Used(), used)
+				tb.Errorf("%s, depth %d: %d units, before %d", e.name, opts.MaxDepth, account.Used(), used)
 			}
 		}
 	}

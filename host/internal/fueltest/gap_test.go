@@ -81,11 +81,11 @@ func TestHowFarAGuestGetsWithoutALook(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, depth := range []int64{0, 1 << 20} {
-			code, err := fuel.Rewrite(m, fuel.Options{Depth: depth})
+			code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: depth})
 			if err != nil {
 				t.Fatal(err)
 			}
-			longest, calls, err := gap(t, code)
+			longest, calls, err := longestGap(t, code)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -115,9 +115,9 @@ func make100(t w.ValType) []w.ValType {
 	return out
 }
 
-// gap runs a module that gets no fuel at all, and returns the most that it
+// longestGap runs a module that gets no fuel at all, and returns the most that it
 // owed when it asked, or at the end, and how often it called the host meanwhile.
-func gap(t *testing.T, code []byte) (longest int64, mostCalls int, err error) {
+func longestGap(t *testing.T, code []byte) (longest int64, mostCalls int, err error) {
 	t.Helper()
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().

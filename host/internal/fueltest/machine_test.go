@@ -114,7 +114,7 @@ func (m *machine) start(data []byte) (*instance, error) {
 	if err := inst.account.Attach(mod); err != nil {
 		return nil, errHarness{err}
 	}
-	if m.options.Depth > 0 {
+	if m.options.MaxDepth > 0 {
 		inst.depth = mod.ExportedGlobal(fuel.ExportDepth).(api.MutableGlobal)
 	}
 	if start := mod.ExportedFunction(fuel.ExportStart); start != nil {
@@ -139,7 +139,7 @@ func (m *machine) run(c command) error {
 		if c.Name != "" {
 			m.named[c.Name] = inst
 		}
-		if m.options.Depth > 0 && slices.Contains(tooTyped, m.suite+"/"+c.Filename) {
+		if m.options.MaxDepth > 0 && slices.Contains(tooTyped, m.suite+"/"+c.Filename) {
 			if err == nil {
 				return errors.New("it is supported; it need not be tolerated")
 			}
@@ -171,7 +171,7 @@ func (m *machine) run(c command) error {
 	case "assert_exhaustion":
 		_, err := m.act(c.Action)
 		delete(m.used, m.at) // how deep calls can be nested is up to the engine
-		if m.options.Depth > 0 && errors.Is(err, meter.ErrDepth) {
+		if m.options.MaxDepth > 0 && errors.Is(err, meter.ErrDepth) {
 			return nil
 		}
 		return wantTrap(err, "stack overflow")
@@ -181,7 +181,7 @@ func (m *machine) run(c command) error {
 			// Most of these could not be instantiated anyway: nothing provides what they import.
 			_, err = m.runtime.CompileModule(m.ctx, data)
 		}
-		if slices.Contains(tolerated, m.suite+"/"+c.Filename) {
+		if slices.Contains(toleratedFailures, m.suite+"/"+c.Filename) {
 			if err != nil && m.slice == 0 {
 				return fmt.Errorf("wazero has learned to refuse it; it need not be tolerated: %w", err)
 			}
@@ -198,7 +198,7 @@ func (m *machine) run(c command) error {
 	case "assert_uninstantiable":
 		_, err := m.instantiate(c.Filename)
 		if c.Text == "out of bounds table access" && err == nil {
-			return nil // see [tolerated]
+			return nil // see [toleratedFailures]
 		}
 		return wantTrap(err, c.Text)
 	}

@@ -51,8 +51,8 @@ var ways = []way{
 	{"plain interpreter", wazero.NewRuntimeConfigInterpreter, 0, fuel.Options{}},
 	{"metered compiler", wazero.NewRuntimeConfigCompiler, 1, fuel.Options{}},
 	{"metered interpreter", wazero.NewRuntimeConfigInterpreter, 1000, fuel.Options{}},
-	{"limited compiler", wazero.NewRuntimeConfigCompiler, 1000, fuel.Options{Depth: depth, TableElements: tables}},
-	{"limited interpreter", wazero.NewRuntimeConfigInterpreter, 1, fuel.Options{Depth: depth, TableElements: tables}},
+	{"limited compiler", wazero.NewRuntimeConfigCompiler, 1000, fuel.Options{MaxDepth: depth, MaxTableElements: tables}},
+	{"limited interpreter", wazero.NewRuntimeConfigInterpreter, 1, fuel.Options{MaxDepth: depth, MaxTableElements: tables}},
 }
 
 // tooTyped are the valid modules that fuel refuses when the depth is limited:
@@ -60,14 +60,14 @@ var ways = []way{
 // never null cannot.
 var tooTyped = []string{"exception-handling/try_table.13.wasm"}
 
-// tolerated are the invalid modules that wazero 1.12.0 accepts: an initial
+// toleratedFailures are the invalid modules that wazero 1.12.0 accepts: an initial
 // value or an offset reads an imported global that is mutable. Its own tests do
 // not notice, because nothing provides what these modules import.
 //
 // The other tolerances are in [machine.run]: wazero instantiates a module whose
 // table elements are out of bounds, because the functions in the part that fits
 // have to go on working, and has fewer words for traps ([trapOf]).
-var tolerated = []string{
+var toleratedFailures = []string{
 	"v2/global.22.wasm", "v2/elem.47.wasm", "v2/elem.50.wasm", "v2/data.57.wasm", "v2/data.60.wasm",
 	"extended-const/global.19.wasm",
 }
@@ -160,7 +160,7 @@ func TestVersionNamesWhatIsWritten(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		code, err := fuel.Rewrite(m, fuel.Options{Depth: depth, TableElements: tables, MergeData: true})
+		code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: depth, MaxTableElements: tables, MergeData: true})
 		fmt.Fprintf(sum, "%s %x %v\n", filepath.Base(file), code, err != nil)
 	}
 	if got := fmt.Sprintf("%d %x", fuel.Version, sum.Sum(nil)[:8]); got != want {

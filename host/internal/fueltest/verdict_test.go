@@ -18,9 +18,9 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// stricter are the reasons for which functions that the engine takes may be
+// strictReasons are the reasons for which functions that the engine takes may be
 // refused: what it reads in a way of its own, or does not look at in dead code.
-var stricter = []string{
+var strictReasons = []string{
 	"64-bit",                   // memories and tables
 	"reserved for the host",    // names
 	"unknown instruction",      // padded numbers
@@ -35,9 +35,9 @@ var stricter = []string{
 	"undeclared reference",     //
 }
 
-// verdict compares what the engine says of a module with what it says of the
+// compareVerdicts compares what the engine says of a module with what it says of the
 // instrumented one.
-func verdict(tb testing.TB, module []byte) {
+func compareVerdicts(tb testing.TB, module []byte) {
 	tb.Helper()
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().
@@ -51,7 +51,7 @@ func verdict(tb testing.TB, module []byte) {
 		return
 	}
 	locals := 0
-	code, ours := fuel.Rewrite(m, fuel.Options{Depth: 1 << 20, MergeData: true, Inspect: func(b *wasm.Body) error {
+	code, ours := fuel.Rewrite(m, fuel.Options{MaxDepth: 1 << 20, MergeData: true, Inspect: func(b *wasm.Body) error {
 		if locals += int(b.Locals); locals > 1<<16 {
 			return errTooMuch
 		}
@@ -70,7 +70,7 @@ func verdict(tb testing.TB, module []byte) {
 	theirs := accepts(ctx, rt, plain)
 	switch {
 	case ours != nil && theirs == nil:
-		for _, reason := range stricter {
+		for _, reason := range strictReasons {
 			if strings.Contains(ours.Error(), reason) {
 				return
 			}
@@ -132,9 +132,9 @@ func TestVerdictOfTheEngineStays(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range uint64(600) {
 		module := oracle.Config{TailCalls: true}.Generate(oracle.Seed(n))
-		verdict(t, module)
+		compareVerdicts(t, module)
 		for range 8 {
-			verdict(t, mutate(r, module))
+			compareVerdicts(t, mutate(r, module))
 		}
 		if t.Failed() {
 			t.Fatalf("seed %d", n)
@@ -163,6 +163,6 @@ func FuzzVerdictOfTheEngineStays(f *testing.F) {
 		if len(module) > 16<<10 {
 			return
 		}
-		verdict(t, module)
+		compareVerdicts(t, module)
 	})
 }

@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InMemory has the temporary files of this process in memory, where the system has a
+// UseMemoryTemp has the temporary files of this process in memory, where the system has a
 // place for that with room: a disk takes twice as long for many small files. It is for
 // tests that end processes at most, and not the machine.
-func InMemory() {
+func UseMemoryTemp() {
 	const memory, room = "/dev/shm", 256 << 20 // a container may have 64 MiB
 	var fs unix.Statfs_t
 	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK|unix.X_OK) == nil &&

@@ -206,9 +206,9 @@ func readFile(p string) ([]byte, error) {
 	return content, err
 }
 
-// Settled is State without the times of directories, which a commit that was
+// StateButDirTimes is State without the times of directories, which a commit that was
 // undone cannot help to change.
-func (w *World) Settled() map[string]string {
+func (w *World) StateButDirTimes() map[string]string {
 	w.T.Helper()
 	state := w.State()
 	for p, desc := range state {
@@ -222,13 +222,13 @@ func (w *World) Settled() map[string]string {
 // Outside is what nobody may change, as Settled has it.
 func (w *World) Outside() map[string]string {
 	w.T.Helper()
-	state := w.Settled()
+	state := w.StateButDirTimes()
 	maps.DeleteFunc(state, func(p, _ string) bool { return p != "out" && !strings.HasPrefix(p, "out/") })
 	return state
 }
 
-// Unchanged fails the test if the world is not as it was before.
-func (w *World) Unchanged(before map[string]string) {
+// CheckUnchanged fails the test if the world is not as it was before.
+func (w *World) CheckUnchanged(before map[string]string) {
 	w.T.Helper()
 	if diff := cmp.Diff(before, w.State()); diff != "" {
 		w.T.Errorf("the host was changed (-before +after):\n%s", diff)
@@ -297,8 +297,8 @@ func Promptly(t *testing.T, op func()) {
 	Within(t, 10*time.Second, op)
 }
 
-// Shown is the changes of a stage below ws as text, one a line.
-func (w *World) Shown(changes []tool.Change, err error) []string {
+// FormatChanges is the changes of a stage below ws as text, one a line.
+func (w *World) FormatChanges(changes []tool.Change, err error) []string {
 	w.T.Helper()
 	if err != nil {
 		w.T.Fatal(err)

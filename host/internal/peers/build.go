@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// out is where the modules are put, outside of this module and ignored by git.
-const out = "../../../bin/peers"
+// outDir is where the modules are put, outside of this module and ignored by git.
+const outDir = "../../../bin/peers"
 
 // workload is an argument with which one of the modules is run.
 type workload struct{ name, module, arg string }
@@ -52,7 +52,7 @@ func build() (map[string][]byte, error) {
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("there are no workloads here: run it in host/internal/peers")
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(outDir, 0o755); err != nil {
 		return nil, err
 	}
 	// The features are those that newer versions of clang use unasked. What
@@ -66,7 +66,7 @@ func build() (map[string][]byte, error) {
 	}
 	code := map[string][]byte{}
 	for _, name := range modules {
-		file := filepath.Join(out, name+".wasm")
+		file := filepath.Join(outDir, name+".wasm")
 		args := append(commands[name], "-o", file)
 		if name == "go" {
 			args = append(args, "./workloads/go")

@@ -71,7 +71,7 @@ func (r *pairResults) figures() []bench.Figure {
 			}
 		}
 	}
-	if noise, ok := r.Summary[again]; ok {
+	if noise, ok := r.Summary[noiseRun]; ok {
 		all = append(all, bench.Figure{Name: "noise, geomean", Measured: noise.Geomean, NoTarget: true, Unit: bench.Ratio,
 			Note: fmt.Sprintf("from %.3f %s to %.3f %s", noise.Best, noise.BestName, noise.Worst, noise.WorstName)})
 	}

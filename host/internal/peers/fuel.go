@@ -18,5 +18,5 @@ func instrument(code []byte, depth int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	return fuel.Rewrite(m, fuel.Options{Depth: depth})
+	return fuel.Rewrite(m, fuel.Options{MaxDepth: depth})
 }

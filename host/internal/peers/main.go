@@ -47,7 +47,7 @@ func run(o bench.Options, variant func(string) bool) error {
 	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !variant(p.variant) })
 	var picked []workload
 	for _, w := range workloads {
-		if o.Selected(w.name) {
+		if o.IsSelected(w.name) {
 			picked = append(picked, w)
 		}
 	}
@@ -57,17 +57,17 @@ func run(o bench.Options, variant func(string) bool) error {
 	}
 	r := results{Rounds: o.Rounds, LoadBefore: bench.Load()}
 	// The stalls come first: the collector has little to do yet.
-	if o.Selected("gc") {
+	if o.IsSelected("gc") {
 		if r.Stalls, err = measureStalls(); err != nil {
 			return err
 		}
 	}
-	if o.Selected("cancel") {
+	if o.IsSelected("cancel") {
 		if r.Cancel, err = measureCancel(); err != nil {
 			return err
 		}
 	}
-	if o.Selected("modules") {
+	if o.IsSelected("modules") {
 		if r.Modules, err = measureModules(code); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ type program interface {
 // The ways to run a workload.
 const (
 	plain         = "wazero"
-	again         = "noise"
+	noiseRun      = "noise"
 	fuelOnly      = "fuel"
 	fuelAndDepth  = "fuel+depth"
 	closeOnDone   = "closeOnDone"
@@ -39,7 +39,7 @@ type pair struct {
 // pairs are what is measured side by side. Waiting for the context is so slow
 // that two rounds tell enough.
 var pairs = []pair{
-	{again, plain, math.MaxInt},
+	{noiseRun, plain, math.MaxInt},
 	{fuelOnly, plain, math.MaxInt},
 	{fuelAndDepth, plain, math.MaxInt},
 	{closeOnDone, plain, 2},
@@ -49,7 +49,7 @@ var pairs = []pair{
 // compilers make a program of a module.
 var compilers = map[string]func(code []byte) (program, error){
 	plain:        func(code []byte) (program, error) { return compileWazero(code, wazeroConfig(), false) },
-	again:        func(code []byte) (program, error) { return compileWazero(code, wazeroConfig(), false) },
+	noiseRun:     func(code []byte) (program, error) { return compileWazero(code, wazeroConfig(), false) },
 	fuelOnly:     func(code []byte) (program, error) { return compileFuel(code, 0) },
 	fuelAndDepth: func(code []byte) (program, error) { return compileFuel(code, depthLimit) },
 	closeOnDone: func(code []byte) (program, error) {

@@ -62,8 +62,8 @@ func compileSpinner(name string) (*wazeroProgram, error) {
 	return compileFuel(code, depthLimit)
 }
 
-// begin makes an instance that is ready to spin.
-func begin(ctx context.Context, p *wazeroProgram) (*instance, error) {
+// newSpinner makes an instance that is ready to spin.
+func newSpinner(ctx context.Context, p *wazeroProgram) (*instance, error) {
 	inst, err := p.instantiate(ctx, wazero.NewModuleConfig())
 	if err != nil {
 		return nil, err
@@ -85,11 +85,11 @@ func spin(inst *instance) error {
 	return nil
 }
 
-// beside calls f while a guest spins, then stops the guest and waits for it.
-func beside(p *wazeroProgram, f func()) error {
+// whileSpinning calls f while a guest spins, then stops the guest and waits for it.
+func whileSpinning(p *wazeroProgram, f func()) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	inst, err := begin(ctx, p)
+	inst, err := newSpinner(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func measureCancel() (*cancelResult, error) {
 	var times []time.Duration
 	for range cancelRounds {
 		var start time.Time
-		err := beside(p, func() {
+		err := whileSpinning(p, func() {
 			time.Sleep(cancelAfter)
 			start = time.Now()
 		})
@@ -126,7 +126,7 @@ func measureCancel() (*cancelResult, error) {
 
 func measureStalls() ([]stallResult, error) {
 	bench.Progress("collect garbage beside %s", noGuest)
-	all := []stallResult{collect(noGuest)}
+	all := []stallResult{measureGC(noGuest)}
 	files, err := spinners.ReadDir("workloads/stall")
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func stallBeside(name string) (r stallResult, err error) {
 		return r, err
 	}
 	defer p.close()
-	if err := beside(p, func() { r = collect(name) }); err != nil {
+	if err := whileSpinning(p, func() { r = measureGC(name) }); err != nil {
 		return r, err
 	}
 	r.NanosPerUnit, err = nanosPerUnit(p)
@@ -165,7 +165,7 @@ func stallBeside(name string) (r stallResult, err error) {
 func nanosPerUnit(p *wazeroProgram) (float64, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	inst, err := begin(ctx, p)
+	inst, err := newSpinner(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -201,13 +201,13 @@ func stallBesideFresh() (stallResult, error) {
 		}
 		done <- nil
 	}()
-	r := collect(freshGuest)
+	r := measureGC(freshGuest)
 	r.FreshMemory = true
 	cancel()
 	return r, <-done
 }
 
-func collect(guest string) stallResult {
+func measureGC(guest string) stallResult {
 	var times []time.Duration
 	for end := time.Now().Add(stallWindow); time.Now().Before(end); {
 		start := time.Now()

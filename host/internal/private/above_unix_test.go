@@ -45,7 +45,7 @@ func TestWhoCouldPutSomethingElseAtAPath(t *testing.T) {
 			if err := errors.Join(os.MkdirAll(base+"/a/b", 0o700), c.change(base)); err != nil {
 				t.Fatal(err)
 			}
-			err := CheckAbove(base + "/a/b")
+			err := CheckPath(base + "/a/b")
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -8,11 +8,11 @@ import "io/fs"
 // decides who may read it, and that of the user's own folders is the user's own.
 const HasModes = false
 
-// Mine takes every file for the user's.
-func Mine(fs.FileInfo) (owner uint32, mine bool) { return 0, true }
+// Owner takes every file for the user's.
+func Owner(fs.FileInfo) (owner uint32, mine bool) { return 0, true }
 
 // SyncFolder does nothing: a folder cannot be opened for that.
 func SyncFolder(string) error { return nil }
 
-// CheckAbove lets every path pass.
-func CheckAbove(string) error { return nil }
+// CheckPath lets every path pass.
+func CheckPath(string) error { return nil }

@@ -11,9 +11,9 @@ import (
 // HasModes tells that permission bits mean something here.
 const HasModes = true
 
-// Mine returns the owner of a file and whether this is the user that the process
+// Owner returns the owner of a file and whether this is the user that the process
 // acts as.
-func Mine(info fs.FileInfo) (owner uint32, mine bool) {
+func Owner(info fs.FileInfo) (owner uint32, mine bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false

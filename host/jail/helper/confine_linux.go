@@ -20,7 +20,7 @@ type confinement struct {
 	world   *wire.World
 	ruleset int // of Landlock; -1: none
 	filter  []unix.SockFilter
-	renames *renames // of a command that is staged; nil: the kernel does them
+	renamer *renamer // of a command that is staged; nil: the kernel does them
 }
 
 // prepare does what can be done while others still mount.
@@ -29,10 +29,10 @@ func prepare(w *wire.World) (*confinement, error) {
 	opts := seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot}
 	c := &confinement{world: w, ruleset: -1}
 	if w.NewRoot && slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return b.Upper != "" }) {
-		c.renames, opts.Renames = new(renames), true
+		c.renamer, opts.Renames = new(renamer), true
 	}
 	c.filter = seccomp.Filter(opts)
-	return c, put([]layer{
+	return c, applyLayers([]layer{
 		{"no_new_privs", func() error {
 			return step(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl PR_SET_NO_NEW_PRIVS")
 		}},
@@ -47,10 +47,10 @@ func prepare(w *wire.World) (*confinement, error) {
 }
 
 // enter confines this thread, but for [limit].
-func (c *confinement) enter() error { return c.enterBut("") }
+func (c *confinement) enter() error { return c.enterWithout("") }
 
-// enterBut is enter without one layer.
-func (c *confinement) enterBut(name string) error {
+// enterWithout is enter without one layer.
+func (c *confinement) enterWithout(name string) error {
 	layers := []layer{
 		{"user", func() error { return become(c.world.UID, c.world.GID) }},
 		{"capabilities", dropCapabilities},
@@ -62,15 +62,15 @@ func (c *confinement) enterBut(name string) error {
 		}},
 		{"seccomp", c.install},
 	}
-	return put(slices.DeleteFunc(layers, func(l layer) bool { return l.name == name }))
+	return applyLayers(slices.DeleteFunc(layers, func(l layer) bool { return l.name == name }))
 }
 
 // install puts the filter, and has the renames of a staged command served.
 func (c *confinement) install() error {
-	if c.renames != nil {
+	if c.renamer != nil {
 		listener, err := seccomp.Listen(c.filter)
 		if err == nil {
-			c.renames.serve(listener)
+			c.renamer.serve(listener)
 			return nil
 		}
 		if err != unix.EBUSY {
@@ -78,23 +78,23 @@ func (c *confinement) install() error {
 		}
 		// Somebody listens to us, and there can be one. Some renames of directories
 		// fail, then.
-		c.renames = nil
+		c.renamer = nil
 		c.filter = seccomp.Filter(seccomp.Options{Network: c.world.Namespaces, NoNamespaces: !c.world.NewRoot})
 	}
 	return step(seccomp.Install(c.filter), "install the seccomp filter")
 }
 
 type layer struct {
-	name string
-	put  func() error
+	name  string
+	apply func() error
 }
 
-func put(layers []layer) error {
+func applyLayers(layers []layer) error {
 	for _, l := range layers {
-		if without(l.name) {
+		if isOmitted(l.name) {
 			continue
 		}
-		if err := l.put(); err != nil {
+		if err := l.apply(); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func put(layers []layer) error {
 
 // limit is put right before the command starts: it counts processes.
 func limit(w *wire.World) error {
-	if without("rlimits") {
+	if isOmitted("rlimits") {
 		return nil
 	}
 	processes := w.Limits.Processes
@@ -187,12 +187,12 @@ var presets = []landlock.Config{
 }
 
 const (
-	look   = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
-	change = look | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
+	accessRead   = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
+	accessChange = accessRead | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
 		ll.AccessFSMakeReg | ll.AccessFSMakeSym | ll.AccessFSRefer
 	// What the command has for itself may also hold what others could wait for.
-	own       = change | ll.AccessFSMakeFifo | ll.AccessFSMakeSock
-	onlyFiles = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
+	accessOwn  = accessChange | ll.AccessFSMakeFifo | ll.AccessFSMakeSock
+	accessFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 )
 
 // ruleset makes rules by which a thread can reach the paths of the world alone.
@@ -230,14 +230,14 @@ func ruleset(w *wire.World) (_ int, err error) {
 			return step(err, "allow %s", name)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			access &= onlyFiles
+			access &= accessFile
 		}
 		beneath := ll.PathBeneathAttr{AllowedAccess: access & attr.HandledAccessFS, ParentFd: place}
 		return step(ll.LandlockAddPathBeneathRule(rules, &beneath, 0), "allow %s", name)
 	}
 	if w.NewRoot {
 		// What is not to be read is not in this root.
-		if err := firstErr(allow("/", look, false), allow("/dev/shm", own, false)); err != nil {
+		if err := firstErr(allow("/", accessRead, false), allow("/dev/shm", accessOwn, false)); err != nil {
 			return -1, err
 		}
 	}
@@ -245,26 +245,26 @@ func ruleset(w *wire.World) (_ int, err error) {
 		if w.NewRoot && !b.Write {
 			continue
 		}
-		access := uint64(look)
+		access := uint64(accessRead)
 		switch {
 		case b.Device:
-			access = onlyFiles
+			access = accessFile
 		case b.Write:
-			access = change
+			access = accessChange
 		}
 		if err := allow(b.Path, access, b.Optional); err != nil {
 			return -1, err
 		}
 	}
 	for _, l := range w.Layers {
-		if err := allow(l.Path, change, true); err != nil {
+		if err := allow(l.Path, accessChange, true); err != nil {
 			return -1, err
 		}
 	}
 	for _, name := range []string{w.Home, w.Tmp} {
-		access := uint64(own)
+		access := uint64(accessOwn)
 		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return strings.HasPrefix(b.Path, name+"/") }) {
-			access = change // it holds for what is mounted below, too
+			access = accessChange // it holds for what is mounted below, too
 		}
 		if err := allow(name, access, false); err != nil {
 			return -1, err

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is the time between two counts of the open files of the command. In between, it can
+// countInterval is the time between two counts of the open files of the command. In between, it can
 // exceed its limit.
-const lookEvery = 100 * time.Millisecond
+const countInterval = 100 * time.Millisecond
 
-// openFiles reports whether the processes of the command have more than most files open
+// tooManyFiles reports whether the processes of the command have more than most files open
 // together. Threads share the open files of their process: the seccomp filter sees to it.
-func openFiles(most uint64) bool {
-	if without("open files") {
+func tooManyFiles(most uint64) bool {
+	if isOmitted("open files") {
 		return false
 	}
 	var sum uint64

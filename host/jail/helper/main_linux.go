@@ -24,7 +24,7 @@ func main() {
 	runtime.LockOSThread() // some of what follows is of a thread, and its children's
 	isInner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
 	if isInner || os.Getpid() == 1 {
-		goFirst()
+		raiseOOMScore()
 	}
 	if isInner {
 		becomeCommand()
@@ -37,15 +37,15 @@ func main() {
 		os.Exit(1)
 	}
 	if !serve(&w) {
-		if privateDir != "" && (!ran || os.Getppid() != host) { // otherwise the host does it, and waits for our end first
+		if privateDir != "" && (!commandRan || os.Getppid() != host) { // otherwise the host does it, and waits for our end first
 			_ = beneath.RemoveAll(privateDir)
 		}
 		os.Exit(1)
 	}
 }
 
-// ran says that a command has run.
-var ran bool
+// commandRan says that a command has run.
+var commandRan bool
 
 // serve builds a world and runs a command in it. It reports whether the jail has
 // heard of the end.
@@ -54,9 +54,9 @@ func serve(w *wire.World) bool {
 	if wire.Send(wire.Socket, built) != nil || built.Err != "" {
 		return false
 	}
-	start, notReady := ready(w)
-	wire.Practice()
-	if !awaited() {
+	start, notReady := prepareStart(w)
+	wire.WarmUp()
+	if !awaitCommand() {
 		return false
 	}
 	var c wire.Command
@@ -75,9 +75,9 @@ func serve(w *wire.World) bool {
 	return wire.Send(wire.Socket, ended) == nil
 }
 
-// goFirst lets this process, and its children, end before those of the user when
+// raiseOOMScore lets this process, and its children, end before those of the user when
 // the memory of the machine runs out: of 1000, half is added to what they use.
-func goFirst() {
+func raiseOOMScore() {
 	const name, score = "/proc/self/oom_score_adj", 500
 	data, err := os.ReadFile(name)
 	if have, notNumber := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && notNumber == nil && have < score {
@@ -108,10 +108,10 @@ func failed(err error) wire.Started {
 	return wire.Started{Step: "set up", Err: err.Error()}
 }
 
-// awaited waits for the command. It reports whether the process that would become
+// awaitCommand waits for the command. It reports whether the process that would become
 // that is still there.
-func awaited() bool {
-	p := poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}, unix.PollFd{Fd: int32(inner), Events: unix.POLLIN | unix.POLLRDHUP})
+func awaitCommand() bool {
+	p := poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}, unix.PollFd{Fd: int32(innerSocket), Events: unix.POLLIN | unix.POLLRDHUP})
 	return p[1].Revents == 0
 }
 
@@ -127,7 +127,7 @@ func poll(p ...unix.PollFd) []unix.PollFd {
 // hide keeps the command, which is the same user, from looking into this process,
 // and from changing it. To become that user undoes it.
 func hide() error {
-	if without("dumpable") {
+	if isOmitted("dumpable") {
 		return nil
 	}
 	return step(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl PR_SET_DUMPABLE")
@@ -151,15 +151,15 @@ func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wir
 	}
 	pid, err := start(c, stdout, stderr)
 	if err != nil {
-		end()
+		killAll()
 		return wire.Ended{}, err
 	}
 	_ = wire.Send(wire.Socket, wire.Started{}, listener...) // reap sees that the host is gone
 	for _, fd := range append(listener, stdout, stderr) {
 		unix.Close(fd)
 	}
-	ran = true
+	commandRan = true
 	ended := reap(pid, w.Limits.AllFiles)
-	serving.stop()
+	activeRenamer.stop()
 	return ended, nil
 }

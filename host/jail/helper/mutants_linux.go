@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// missing are the layers that the name of this program says it is without:
+// omitted are the layers that the name of this program says it is without:
 // "mutant without A+B". It is a file in memory, see the tests of the jail.
-var missing = func() []string {
+var omitted = func() []string {
 	name, _ := os.Readlink("/proc/self/exe")
 	_, layers, _ := strings.Cut(strings.TrimSuffix(name, " (deleted)"), "mutant without ")
 	return strings.Split(layers, "+")
 }()
 
-func without(layer string) bool { return slices.Contains(missing, layer) }
+func isOmitted(layer string) bool { return slices.Contains(omitted, layer) }

@@ -11,10 +11,10 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// keepSignals puts this thread into a Landlock domain of its own, out of which
-// signals do not get. What it starts is in there, too, and cannot leave. So [end]
+// confineSignals puts this thread into a Landlock domain of its own, out of which
+// signals do not get. What it starts is in there, too, and cannot leave. So [killAll]
 // reaches all of that and nothing else, where there is no pid namespace.
-func keepSignals() error {
+func confineSignals() error {
 	host := os.Getppid()
 	if err := unix.Kill(host, 0); err != nil {
 		return step(err, "see the host")
@@ -40,19 +40,19 @@ func keepSignals() error {
 	if err := unix.Kill(host, 0); err != unix.EPERM || os.Getppid() != host {
 		return step(errors.New("they get out"), "keep signals inside")
 	}
-	kept = true
+	signalsConfined = true
 	return nil
 }
 
-// kept says that [keepSignals] has succeeded.
-var kept bool
+// signalsConfined says that [confineSignals] has succeeded.
+var signalsConfined bool
 
-// end kills the command and all that it has started. To be inside of a pid
-// namespace, or of [keepSignals], is what bounds it, so it is for the main thread
+// killAll kills the command and all that it has started. To be inside of a pid
+// namespace, or of [confineSignals], is what bounds it, so it is for the main thread
 // alone. Nothing can be started meanwhile: for the kernel this is one step, and a
 // fork is either before it or fails.
-func end() {
-	if kept || os.Getpid() == 1 {
+func killAll() {
+	if signalsConfined || os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
@@ -84,17 +84,17 @@ func reap(command int, mostFiles uint64) (out wire.Ended) {
 		poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP})
 		close(gone)
 	}()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(countInterval)
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
-			if !out.TooManyFiles && openFiles(mostFiles) {
+			if !out.TooManyFiles && tooManyFiles(mostFiles) {
 				out.TooManyFiles = true
-				end()
+				killAll()
 			}
 		case <-gone:
-			end()
+			killAll()
 			gone = nil
 		case d, more := <-deaths:
 			if !more {
@@ -104,7 +104,7 @@ func reap(command int, mostFiles uint64) (out wire.Ended) {
 			if d.pid != command {
 				continue
 			}
-			end()
+			killAll()
 			code, signal := d.status.ExitStatus(), int(d.status.Signal())
 			if d.status.Signaled() {
 				out.Signal = &signal

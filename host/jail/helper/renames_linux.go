@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renames does for a staged command what an overlay does not: it renames no
+// renamer does for a staged command what an overlay does not: it renames no
 // directory that was there before (EXDEV), for which few programs are prepared. The
 // command's calls come here. What is no directory is left to the kernel; and
 // nothing depends on that being so a moment later, because here is done with the
@@ -21,34 +21,34 @@ import (
 // A directory is moved file by file into a new one beside the target, which then
 // gets its name. Others who look meanwhile see that; nobody outside of the stage
 // does.
-type renames struct {
-	confined chan func() // is done by a thread that has the rights of the command
+type renamer struct {
+	jobs chan func() // is done by a thread that has the rights of the command
 
 	// Held while something is moved. When it is locked for good nothing is changed
 	// any more.
 	moving sync.Mutex
 }
 
-// serving are those of this process; nil: none.
-var serving *renames
+// activeRenamer are those of this process; nil: none.
+var activeRenamer *renamer
 
 // begin starts the thread that moves.
-func (r *renames) begin(c *confinement) error {
-	r.confined = make(chan func())
+func (r *renamer) begin(c *confinement) error {
+	r.jobs = make(chan func())
 	entered := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		own := *c
-		own.renames = nil
+		own.renamer = nil
 		err := step(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl PR_SET_NO_NEW_PRIVS")
 		if err == nil {
-			err = own.enterBut("seccomp")
+			err = own.enterWithout("seccomp")
 		}
 		entered <- err
 		if err != nil {
 			return
 		}
-		for do := range r.confined {
+		for do := range r.jobs {
 			do()
 		}
 	}()
@@ -56,7 +56,7 @@ func (r *renames) begin(c *confinement) error {
 }
 
 // stop waits for what is being moved, and lets nothing more be.
-func (r *renames) stop() {
+func (r *renamer) stop() {
 	if r != nil {
 		r.moving.Lock()
 	}
@@ -88,7 +88,7 @@ const (
 )
 
 // serve answers the calls of a listener, until the command is gone.
-func (r *renames) serve(listener int) {
+func (r *renamer) serve(listener int) {
 	unix.CloseOnExec(listener)
 	go func() {
 		for {
@@ -125,7 +125,7 @@ type place struct {
 }
 
 // answer does a call, if it is about a directory.
-func (r *renames) answer(listener int, n *notification) (_ unix.Errno, done bool) {
+func (r *renamer) answer(listener int, n *notification) (_ unix.Errno, done bool) {
 	here := int32(unix.AT_FDCWD)
 	from, to := [2]uint64{uint64(uint32(here)), n.args[0]}, [2]uint64{uint64(uint32(here)), n.args[1]}
 	var flags uint
@@ -135,12 +135,12 @@ func (r *renames) answer(listener int, n *notification) (_ unix.Errno, done bool
 			flags = uint(uint32(n.args[4]))
 		}
 	}
-	a, aName, err := find(n.pid, from)
+	a, aName, err := openLookupStart(n.pid, from)
 	if err != nil {
 		return 0, false
 	}
 	defer unix.Close(a)
-	b, bName, err := find(n.pid, to)
+	b, bName, err := openLookupStart(n.pid, to)
 	if err != nil {
 		return 0, false
 	}
@@ -152,21 +152,21 @@ func (r *renames) answer(listener int, n *notification) (_ unix.Errno, done bool
 	r.moving.Lock()
 	defer r.moving.Unlock()
 	answered := make(chan error)
-	r.confined <- func() { answered <- renameAt(a, aName, b, bName, flags) }
+	r.jobs <- func() { answered <- renameAt(a, aName, b, bName, flags) }
 	switch err := (<-answered).(type) {
 	case nil:
 		return 0, true
 	case unix.Errno:
-		return err, err != errOthers
+		return err, err != errLeaveToKernel
 	}
 	return unix.EIO, true
 }
 
-// errOthers is of what the kernel can do, or refuses as it should.
-const errOthers = unix.Errno(0xfff)
+// errLeaveToKernel is of what the kernel can do, or refuses as it should.
+const errLeaveToKernel = unix.Errno(0xfff)
 
-// find opens where the lookup of a name of a call begins, and returns the rest.
-func find(pid uint32, arg [2]uint64) (start int, rest string, err error) {
+// openLookupStart opens where the lookup of a name of a call begins, and returns the rest.
+func openLookupStart(pid uint32, arg [2]uint64) (start int, rest string, err error) {
 	name, err := readString(int(pid), uintptr(arg[1]))
 	if err != nil {
 		return -1, "", err
@@ -186,17 +186,17 @@ func find(pid uint32, arg [2]uint64) (start int, rest string, err error) {
 func renameAt(a int, aName string, b int, bName string, flags uint) error {
 	from, err := openPlace(a, aName)
 	if err != nil {
-		return errOthers
+		return errLeaveToKernel
 	}
 	defer unix.Close(from.dir)
 	to, err := openPlace(b, bName)
 	if err != nil {
-		return errOthers
+		return errLeaveToKernel
 	}
 	defer unix.Close(to.dir)
 	if !isDir(from) && (flags&unix.RENAME_EXCHANGE == 0 || !isDir(to)) {
-		if flags&unix.RENAME_NOREPLACE != 0 || !linked(from) || !linked(to) {
-			return errOthers
+		if flags&unix.RENAME_NOREPLACE != 0 || !isHardlinked(from) || !isHardlinked(to) {
+			return errLeaveToKernel
 		}
 		// An overlay can take two names of one file for two files, and fail then. Of
 		// one file there is nothing to be done.
@@ -241,8 +241,8 @@ func readString(pid int, addr uintptr) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// linked reports whether a place has a file of several names.
-func linked(p place) bool {
+// isHardlinked reports whether a place has a file of several names.
+func isHardlinked(p place) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink > 1
 }
@@ -269,7 +269,7 @@ func rename(from, to place, flags uint) error {
 		}
 		return rename(aside, from, 0)
 	}
-	if err := replaceable(from, to, flags); err != nil {
+	if err := makeReplaceable(from, to, flags); err != nil {
 		return err
 	}
 	temp := place{to.dir, tempName()}
@@ -285,9 +285,9 @@ func rename(from, to place, flags uint) error {
 
 func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
 
-// replaceable is the error of a rename of a directory to a name, or nil. What has
+// makeReplaceable is the error of a rename of a directory to a name, or nil. What has
 // that is an empty directory, which is removed.
-func replaceable(from, to place, flags uint) error {
+func makeReplaceable(from, to place, flags uint) error {
 	var source, target unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &source, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -365,7 +365,7 @@ func move(from, to place) error {
 		}
 		if err != nil {
 			for _, name := range names[:i] {
-				back(place{target, name}, place{source, name})
+				moveBack(place{target, name}, place{source, name})
 			}
 			break
 		}
@@ -379,8 +379,8 @@ func move(from, to place) error {
 	return firstErr(unix.Fchmod(target, st.Mode&0o777), unix.UtimesNanoAt(to.dir, to.name, times, unix.AT_SYMLINK_NOFOLLOW))
 }
 
-// back moves something back whose directory, if it is one, may have stayed.
-func back(from, to place) {
+// moveBack moves something back whose directory, if it is one, may have stayed.
+func moveBack(from, to place) {
 	if unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE) != nil && isDir(from) {
 		_ = move(from, to)
 		_ = removeEmpty(from)

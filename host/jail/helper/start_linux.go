@@ -48,27 +48,27 @@ func loopback() error {
 // starter starts the command in a world, with what its output goes to.
 type starter func(c *wire.Command, stdout, stderr int) (pid int, err error)
 
-// ready does ahead what can be done before the command is known.
-func ready(w *wire.World) (starter, error) {
+// prepareStart does ahead what can be done before the command is known.
+func prepareStart(w *wire.World) (starter, error) {
 	switch {
 	case w.NewRoot:
-		return readyHere(w)
+		return prepareStartHere(w)
 	case w.Namespaces: // in which something is mounted for the command, which nobody who is confined can do
 		return func(c *wire.Command, stdout, stderr int) (int, error) {
-			start, err := readyInner(w)
+			start, err := prepareStartInner(w)
 			if err != nil {
 				return 0, err
 			}
 			return start(c, stdout, stderr)
 		}, nil
 	}
-	return readyInner(w)
+	return prepareStartInner(w)
 }
 
-// readyHere has this process start the command: nothing in its pid namespace can
+// prepareStartHere has this process start the command: nothing in its pid namespace can
 // look into it, and what ends it ends all of them. Only its main thread is
 // confined.
-func readyHere(w *wire.World) (starter, error) {
+func prepareStartHere(w *wire.World) (starter, error) {
 	if os.Getpid() != 1 {
 		return nil, step(errors.New("it is not the first process"), "enter a pid namespace")
 	}
@@ -77,9 +77,9 @@ func readyHere(w *wire.World) (starter, error) {
 		return nil, step(err, "open /dev/null")
 	}
 	confined, err := prepare(w)
-	if err == nil && confined.renames != nil {
-		serving = confined.renames
-		err = serving.begin(confined)
+	if err == nil && confined.renamer != nil {
+		activeRenamer = confined.renamer
+		err = activeRenamer.begin(confined)
 	}
 	return func(c *wire.Command, stdout, stderr int) (int, error) {
 		defer unix.Close(null)
@@ -93,15 +93,15 @@ func readyHere(w *wire.World) (starter, error) {
 	}, err
 }
 
-// inner is the socket of the process that waits to become the command; -1: there
+// innerSocket is the socket of the process that waits to become the command; -1: there
 // is none.
-var inner = -1
+var innerSocket = -1
 
-// readyInner starts a process that confines itself and becomes the command. This
+// prepareStartInner starts a process that confines itself and becomes the command. This
 // one stays outside of the command's Landlock domain, where it cannot be killed
 // from.
-func readyInner(w *wire.World) (starter, error) {
-	if err := keepSignals(); err != nil {
+func prepareStartInner(w *wire.World) (starter, error) {
+	if err := confineSignals(); err != nil {
 		return nil, err
 	}
 	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -113,7 +113,7 @@ func readyInner(w *wire.World) (starter, error) {
 	if err != nil {
 		return nil, step(err, "socketpair")
 	}
-	inner = pair[0]
+	innerSocket = pair[0]
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], wire.InnerArg}, &syscall.ProcAttr{
 		Dir: "/", Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -121,25 +121,25 @@ func readyInner(w *wire.World) (starter, error) {
 	if err != nil {
 		return nil, step(err, "start the helper again")
 	}
-	if err := wire.Send(inner, w); err != nil {
+	if err := wire.Send(innerSocket, w); err != nil {
 		return nil, step(err, "tell the inner helper")
 	}
 	return func(c *wire.Command, stdout, stderr int) (int, error) {
-		defer unix.Close(inner)
+		defer unix.Close(innerSocket)
 		if err := hide(); err != nil {
 			return 0, err
 		}
-		if err := wire.Send(inner, c, stdout, stderr); err != nil {
+		if err := wire.Send(innerSocket, c, stdout, stderr); err != nil {
 			return 0, step(err, "tell the inner helper")
 		}
 		// It says why it could not, or is the command by the time at which its
 		// socket is closed. The host may end first.
-		p := poll(unix.PollFd{Fd: int32(inner), Events: unix.POLLIN}, unix.PollFd{Fd: wire.Socket, Events: unix.POLLRDHUP})
+		p := poll(unix.PollFd{Fd: int32(innerSocket), Events: unix.POLLIN}, unix.PollFd{Fd: wire.Socket, Events: unix.POLLRDHUP})
 		if p[0].Revents == 0 {
 			return 0, step(io.EOF, "hear from the host")
 		}
 		var not wire.Started
-		if _, err := wire.Receive(inner, &not); errors.Is(err, io.EOF) {
+		if _, err := wire.Receive(innerSocket, &not); errors.Is(err, io.EOF) {
 			return pid, nil
 		} else if err != nil {
 			return 0, step(err, "hear from the inner helper")
@@ -159,7 +159,7 @@ func becomeCommand() {
 	if err == nil {
 		err = confined.enter()
 	}
-	wire.Practice()
+	wire.WarmUp()
 	var c wire.Command
 	fds, gone := wire.Receive(wire.Socket, &c)
 	if gone != nil || len(fds) != 2 {

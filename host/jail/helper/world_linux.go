@@ -18,7 +18,7 @@ import (
 func build(w *wire.World) wire.Ready {
 	// Those who lose their parent become children of this process, which ends them.
 	err := step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
-	if err == nil && w.Namespaces && !without("net") {
+	if err == nil && w.Namespaces && !isOmitted("net") {
 		err = step(loopback(), "bring up the loopback") // for servers of the command's own
 	}
 	var out wire.Ready
@@ -26,11 +26,11 @@ func build(w *wire.World) wire.Ready {
 		err = newRoot(w, &out)
 	} else if err == nil {
 		if w.Namespaces {
-			watch("/proc")
+			limitInotify("/proc")
 			err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
 		}
 		if err == nil && w.Private != "" {
-			err = step(private(w), "make directories of the command's own")
+			err = step(makePrivateDirs(w), "make directories of the command's own")
 		}
 		out.Home, out.Tmp = w.Home, w.Tmp
 	}
@@ -41,12 +41,12 @@ func build(w *wire.World) wire.Ready {
 	return out
 }
 
-// privateDir is what [private] has made.
+// privateDir is what [makePrivateDirs] has made.
 var privateDir string
 
-// private makes the directories that the command has for itself, where it has no
+// makePrivateDirs makes the directories that the command has for itself, where it has no
 // root of its own, with what its home begins with.
-func private(w *wire.World) error {
+func makePrivateDirs(w *wire.World) error {
 	dir, err := os.MkdirTemp(w.Private, "stockade-exec-")
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 		if b.Upper != "" {
 			trees[i], err = overlay(wire.Layer{Lower: []string{b.Path}, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
 		} else {
-			trees[i], err = tree(b, func(place int) { found(i, place) })
+			trees[i], err = cloneBind(b, func(place int) { found(i, place) })
 		}
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 		if l.Alone != "" {
 			b = wire.Bind{Path: l.Alone, Write: true}
 		}
-		if layers[i], err = tree(b, nil); err != nil {
+		if layers[i], err = cloneBind(b, nil); err != nil {
 			return err
 		}
 	}
@@ -170,15 +170,15 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	// Since Linux 6.14 this is of the pid namespace. It holds for root, too, whom
 	// RLIMIT_NPROC does not bound.
 	_ = os.WriteFile("./newproc/sys/kernel/pid_max", fmt.Appendf(nil, "%d", max(w.Limits.Processes, 301)), 0)
-	watch("./newproc")
+	limitInotify("./newproc")
 	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
 		return step(err, "mount /proc")
 	}
 	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.Mkdir(in(w.Masks)+"/empty", 0o755), os.Chmod(in(w.Masks)+"/empty", 0o755), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
 		return step(err, "make what covers masked names")
 	}
-	for _, name := range ofMachine {
-		if without("masks of /proc") {
+	for _, name := range maskedProcFiles {
+		if isOmitted("masks of /proc") {
 			break
 		}
 		if err := mask(in(w.Masks), "/dir", "./proc/"+name); err != nil {
@@ -196,7 +196,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	for _, name := range []string{"/proc", "/run/scratch", "/"} {
-		if without("read-only root") {
+		if isOmitted("read-only root") {
 			break
 		}
 		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &readOnly); err != nil {
@@ -210,17 +210,17 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 // of the network see that. Commands have no UDP.
 const resolver = "# A command reaches no name server.\nnameserver 192.0.2.1\noptions use-vc attempts:1 timeout:1\n"
 
-// ofMachine are files of /proc about other users and their processes: their keys, and what
+// maskedProcFiles are files of /proc about other users and their processes: their keys, and what
 // their processes wait for.
-var ofMachine = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
+var maskedProcFiles = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
 
-// watch limits the command to half of the inotify instances and watches of the user, which
+// limitInotify limits the command to half of the inotify instances and watches of the user, which
 // count outside, too. If that fails, the command runs without this limit.
-func watch(proc string) {
+func limitInotify(proc string) {
 	for _, name := range []string{"instances", "watches"} {
 		text, err := os.ReadFile(proc + "/sys/fs/inotify/max_user_" + name)
 		most, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err == nil && notNumber == nil && !without("inotify") {
+		if err == nil && notNumber == nil && !isOmitted("inotify") {
 			_ = os.WriteFile(proc+"/sys/user/max_inotify_"+name, strconv.AppendInt(nil, int64(most/2), 10), 0)
 		}
 	}
@@ -235,8 +235,8 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// noLinks opens a name for its place alone; no part of it may be a link.
-func noLinks(name string) (int, error) {
+// openNoLinks opens a name for its place alone; no part of it may be a link.
+func openNoLinks(name string) (int, error) {
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 		if err != unix.EAGAIN && err != unix.EINTR { // the kernel could not tell
@@ -245,10 +245,10 @@ func noLinks(name string) (int, error) {
 	}
 }
 
-// tree is a copy of what is mounted at a place, and below it, as the world has
+// cloneBind is a copy of what is mounted at a place, and below it, as the world has
 // it; -1 where it may be missing and is. found, if not nil, is told of what is there.
-func tree(b wire.Bind, found func(place int)) (int, error) {
-	place, err := noLinks(b.Path)
+func cloneBind(b wire.Bind, found func(place int)) (int, error) {
+	place, err := openNoLinks(b.Path)
 	if err == unix.ENOENT && b.Optional {
 		return -1, nil
 	}
@@ -260,10 +260,10 @@ func tree(b wire.Bind, found func(place int)) (int, error) {
 		found(place)
 	}
 	var attr uint64
-	if !without("nosuid") {
+	if !isOmitted("nosuid") {
 		attr |= unix.MOUNT_ATTR_NOSUID
 	}
-	if !b.Write && !without("read-only binds") {
+	if !b.Write && !isOmitted("read-only binds") {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
 	if !b.Device {
@@ -330,7 +330,7 @@ func overlay(l wire.Layer, found func(place int)) (int, error) {
 	for _, o := range opts {
 		var names []string
 		for _, dir := range o.dirs {
-			place, err := noLinks(dir)
+			place, err := openNoLinks(dir)
 			if err != nil {
 				return -1, step(err, "open %s", dir)
 			}
@@ -358,7 +358,7 @@ func cover(w *wire.World, c *wire.Command) error {
 		attr  uint64
 	}{{c.Pinned, 0}, {c.ReadOnly, unix.MOUNT_ATTR_RDONLY}} {
 		for _, name := range names.paths {
-			place, err := noLinks(name)
+			place, err := openNoLinks(name)
 			if err == unix.ENOENT {
 				continue
 			}
@@ -367,7 +367,7 @@ func cover(w *wire.World, c *wire.Command) error {
 			}
 			tree, err := clone(place, names.attr)
 			if err == nil {
-				err = over(tree, place)
+				err = mountOver(tree, place)
 			}
 			unix.Close(place)
 			if err != nil {
@@ -376,7 +376,7 @@ func cover(w *wire.World, c *wire.Command) error {
 		}
 	}
 	for _, name := range c.Masked {
-		if without("masks") {
+		if isOmitted("masks") {
 			break
 		}
 		if err := mask(w.Masks, "/dir", name); err != nil {
@@ -384,7 +384,7 @@ func cover(w *wire.World, c *wire.Command) error {
 		}
 	}
 	for _, name := range c.Emptied {
-		if without("masks") {
+		if isOmitted("masks") {
 			break
 		}
 		if err := mask(w.Masks, "/empty", name); err != nil {
@@ -396,7 +396,7 @@ func cover(w *wire.World, c *wire.Command) error {
 
 // mask mounts a file of masks, or its directory dir, over a file or directory, if that exists.
 func mask(masks, dir, name string) error {
-	place, err := noLinks(name)
+	place, err := openNoLinks(name)
 	if err == unix.ENOENT {
 		return nil
 	}
@@ -412,7 +412,7 @@ func mask(masks, dir, name string) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		source = masks + dir
 	}
-	from, err := noLinks(source)
+	from, err := openNoLinks(source)
 	if err != nil {
 		return err
 	}
@@ -421,11 +421,11 @@ func mask(masks, dir, name string) error {
 	if err != nil {
 		return err
 	}
-	return over(tree, place)
+	return mountOver(tree, place)
 }
 
-// over mounts a tree over a place, and closes the tree.
-func over(tree, place int) error {
+// mountOver mounts a tree over a place, and closes the tree.
+func mountOver(tree, place int) error {
 	defer unix.Close(tree)
 	return unix.MoveMount(tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

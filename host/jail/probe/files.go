@@ -13,12 +13,12 @@ import (
 
 // work is what a command has to be able to do in its workspace.
 var work = []probe{
-	{"write a file", func(s Spec) error { return os.WriteFile(s.own("work"), []byte("work"), 0o600) }},
+	{"write a file", func(s Spec) error { return os.WriteFile(s.ownFile("work"), []byte("work"), 0o600) }},
 	{"rename to another directory", func(s Spec) error {
-		if err := os.Mkdir(s.own("dir"), 0o700); err != nil {
+		if err := os.Mkdir(s.ownFile("dir"), 0o700); err != nil {
 			return err
 		}
-		return os.Rename(s.own("work"), s.own("dir")+"/work")
+		return os.Rename(s.ownFile("work"), s.ownFile("dir")+"/work")
 	}},
 	{"talk to a subprocess", func(Spec) error { return startInner("echo", nil) }},
 	{"read /etc/hostname", func(Spec) error {
@@ -35,25 +35,25 @@ var files = []probe{
 	{"append", func(s Spec) error { return write(s.file("append"), unix.O_APPEND|unix.O_WRONLY) }},
 	{"read", func(s Spec) error { return s.read(s.file("read")) }},
 	{"unlink", func(s Spec) error { return unix.Unlink(s.file("unlink")) }},
-	{"move in", func(s Spec) error { return unix.Rename(s.file("move in"), s.own("moved")) }},
+	{"move in", func(s Spec) error { return unix.Rename(s.file("move in"), s.ownFile("moved")) }},
 	{"move out", func(s Spec) error {
-		if err := os.WriteFile(s.own("out"), []byte("planted"), 0o600); err != nil {
+		if err := os.WriteFile(s.ownFile("out"), []byte("planted"), 0o600); err != nil {
 			return err
 		}
-		return unix.Rename(s.own("out"), s.file("move out"))
+		return unix.Rename(s.ownFile("out"), s.file("move out"))
 	}},
-	{"hard link", func(s Spec) error { return unix.Link(s.file("hard link"), s.own("hard")) }},
+	{"hard link", func(s Spec) error { return unix.Link(s.file("hard link"), s.ownFile("hard")) }},
 	{"write through symlink", func(s Spec) error {
-		if err := unix.Symlink(s.file("write through symlink"), s.own("write")); err != nil {
+		if err := unix.Symlink(s.file("write through symlink"), s.ownFile("write")); err != nil {
 			return err
 		}
-		return write(s.own("write"), unix.O_WRONLY)
+		return write(s.ownFile("write"), unix.O_WRONLY)
 	}},
 	{"read through symlink", func(s Spec) error {
-		if err := unix.Symlink(s.file("read"), s.own("read")); err != nil {
+		if err := unix.Symlink(s.file("read"), s.ownFile("read")); err != nil {
 			return err
 		}
-		return s.read(s.own("read"))
+		return s.read(s.ownFile("read"))
 	}},
 	{"chmod", func(s Spec) error { return unix.Fchmodat(unix.AT_FDCWD, s.file("chmod"), 0o666, 0) }},
 	{"utimes", func(s Spec) error {
@@ -107,7 +107,7 @@ var files = []probe{
 	}},
 	{"shared memory file", func(s Spec) error { return write(s.sharedFile(), unix.O_WRONLY) }},
 	{"device", func(s Spec) error {
-		return unix.Mknod(s.own("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
+		return unix.Mknod(s.ownFile("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3)))
 	}},
 }
 
@@ -132,11 +132,11 @@ func (s Spec) read(path string) error {
 	if err == nil && string(got) != s.Secret {
 		err = fmt.Errorf("it has %d bytes of something else", len(got))
 	}
-	return plain(err)
+	return stripPath(err)
 }
 
-// plain leaves out the path of an error, which is long.
-func plain(err error) error {
+// stripPath leaves out the path of an error, which is long.
+func stripPath(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return path.Err

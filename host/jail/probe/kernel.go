@@ -77,7 +77,7 @@ var kernel = []probe{
 		return err
 	}},
 	{"lease", func(s Spec) error {
-		fd, err := unix.Open(s.own("lease"), unix.O_CREAT|unix.O_EXCL|unix.O_RDONLY|unix.O_CLOEXEC, 0o600)
+		fd, err := unix.Open(s.ownFile("lease"), unix.O_CREAT|unix.O_EXCL|unix.O_RDONLY|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return err
 		}
@@ -103,14 +103,14 @@ var kernel = []probe{
 		if err == nil && len(text) == 0 {
 			err = errors.New("it is empty")
 		}
-		return plain(err)
+		return stripPath(err)
 	}},
 	{"mount table", func(Spec) error {
 		text, err := os.ReadFile("/proc/self/mountinfo")
 		if err == nil && !bytes.Contains(text, []byte("/upper")) && !bytes.Contains(text, []byte("/stage-")) {
 			err = errors.New("it names no directory in which changes are kept")
 		}
-		return plain(err)
+		return stripPath(err)
 	}},
 	{"inotify instances", func(s Spec) error {
 		for range s.Inotify/2 + 1 {

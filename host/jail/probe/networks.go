@@ -17,12 +17,12 @@ var networks = []probe{
 		return connect(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP, local(s.Ports["mptcp"]))
 	}},
 	{"tcp fast open", func(s Spec) error {
-		return with(unix.AF_INET, unix.SOCK_STREAM, 0, func(fd int) error {
+		return withSocket(unix.AF_INET, unix.SOCK_STREAM, 0, func(fd int) error {
 			return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, local(s.Ports["tcp fast open"]))
 		})
 	}},
 	{"tcp listen", func(s Spec) error {
-		err := with(unix.AF_INET, unix.SOCK_STREAM, 0, func(fd int) error {
+		err := withSocket(unix.AF_INET, unix.SOCK_STREAM, 0, func(fd int) error {
 			if err := unix.Bind(fd, local(0)); err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ var networks = []probe{
 		return err
 	}},
 	{"udp", func(s Spec) error {
-		return with(unix.AF_INET, unix.SOCK_DGRAM, 0, func(fd int) error {
+		return withSocket(unix.AF_INET, unix.SOCK_DGRAM, 0, func(fd int) error {
 			if err := unix.Connect(fd, local(s.Ports["udp"])); err != nil {
 				return err
 			}
@@ -52,12 +52,12 @@ var networks = []probe{
 	{"abstract socket", func(s Spec) error {
 		return connect(unix.AF_UNIX, unix.SOCK_STREAM, 0, &unix.SockaddrUnix{Name: s.abstract()})
 	}},
-	{"raw socket", func(Spec) error { return with(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP, nil) }},
-	{"netlink", func(Spec) error { return with(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, nil) }},
-	{"packet socket", func(Spec) error { return with(unix.AF_PACKET, unix.SOCK_RAW, 0, nil) }},
-	{"vsock", func(Spec) error { return with(unix.AF_VSOCK, unix.SOCK_STREAM, 0, nil) }},
+	{"raw socket", func(Spec) error { return withSocket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP, nil) }},
+	{"netlink", func(Spec) error { return withSocket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE, nil) }},
+	{"packet socket", func(Spec) error { return withSocket(unix.AF_PACKET, unix.SOCK_RAW, 0, nil) }},
+	{"vsock", func(Spec) error { return withSocket(unix.AF_VSOCK, unix.SOCK_STREAM, 0, nil) }},
 	{"af_alg", func(Spec) error {
-		return with(unix.AF_ALG, unix.SOCK_SEQPACKET, 0, func(fd int) error {
+		return withSocket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0, func(fd int) error {
 			return unix.Bind(fd, &unix.SockaddrALG{Type: "hash", Name: "sha256"})
 		})
 	}},
@@ -69,8 +69,8 @@ func local(port int) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 }
 
-// with does something with a socket.
-func with(family, kind, protocol int, do func(fd int) error) error {
+// withSocket does something with a socket.
+func withSocket(family, kind, protocol int, do func(fd int) error) error {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	switch err {
 	case nil:
@@ -89,5 +89,5 @@ func with(family, kind, protocol int, do func(fd int) error) error {
 }
 
 func connect(family, kind, protocol int, to unix.Sockaddr) error {
-	return with(family, kind, protocol, func(fd int) error { return unix.Connect(fd, to) })
+	return withSocket(family, kind, protocol, func(fd int) error { return unix.Connect(fd, to) })
 }

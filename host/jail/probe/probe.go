@@ -37,7 +37,7 @@ type Outcome string
 
 // The outcomes. Of what has to work, Succeeded is the good one.
 const (
-	Held       Outcome = "held"       // an error stopped it
+	Blocked    Outcome = "held"       // an error stopped it
 	Succeeded  Outcome = "succeeded"  //
 	Impossible Outcome = "impossible" // this machine has not what it takes
 )
@@ -67,8 +67,8 @@ type Spec struct {
 // file is the file outside for one attack.
 func (s Spec) file(probe string) string { return s.Outside + "/" + probe }
 
-// own is a file of the attacker's, in the workspace.
-func (s Spec) own(name string) string { return "probe-" + s.ID + "-" + name }
+// ownFile is a file of the attacker's, in the workspace.
+func (s Spec) ownFile(name string) string { return "probe-" + s.ID + "-" + name }
 
 func (s Spec) socket() string { return s.Outside + "/socket" }
 
@@ -114,7 +114,7 @@ func Main(args []string) int {
 	case len(args) == 2 && args[0] == "victim":
 		err = beVictim(args[1])
 	case len(args) == 2 && args[0] == "inner":
-		return inside(args[1])
+		return innerMain(args[1])
 	default:
 		err = errors.New("these are no arguments of a probe")
 	}
@@ -137,7 +137,7 @@ func probeAll(text string) error {
 		if err := p.run(s); errors.As(err, &not) {
 			r.Outcome, r.Why = Impossible, err.Error()
 		} else if err != nil {
-			r.Outcome, r.Why = Held, err.Error()
+			r.Outcome, r.Why = Blocked, err.Error()
 		}
 		if err := out.Encode(r); err != nil {
 			return err
@@ -159,7 +159,7 @@ func Read(output []byte) (map[string]Result, error) {
 			return nil, fmt.Errorf("read results: %w", err)
 		}
 		if _, twice := results[r.Probe]; twice || !slices.Contains(known, r.Probe) ||
-			!slices.Contains([]Outcome{Held, Succeeded, Impossible}, r.Outcome) {
+			!slices.Contains([]Outcome{Blocked, Succeeded, Impossible}, r.Outcome) {
 			return nil, fmt.Errorf("read results: %q, %q is no result", r.Probe, r.Outcome)
 		}
 		results[r.Probe] = r

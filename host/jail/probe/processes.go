@@ -26,7 +26,7 @@ var processes = []probe{
 		if err == nil && !bytes.Contains(got, []byte(s.Outside)) {
 			err = errOther
 		}
-		return plain(err)
+		return stripPath(err)
 	}},
 	{"process root", func(s Spec) error { return s.read(s.proc("root") + s.file("read")) }},
 	{"process cwd", func(s Spec) error {
@@ -35,19 +35,19 @@ var processes = []probe{
 	{"process mem", func(s Spec) error {
 		f, err := os.Open(s.proc("mem"))
 		if err != nil {
-			return plain(err)
+			return stripPath(err)
 		}
 		defer f.Close()
 		got := make([]byte, len(s.Secret))
 		if _, err := f.ReadAt(got, int64(s.Address)); err != nil {
-			return plain(err)
+			return stripPath(err)
 		}
-		return s.same(got)
+		return s.checkSecret(got)
 	}},
 	{"process fd", func(s Spec) error {
 		entries, err := os.ReadDir(s.proc("fd"))
 		if err != nil {
-			return plain(err)
+			return stripPath(err)
 		}
 		if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == strconv.Itoa(s.FD) }) {
 			return errOther
@@ -62,11 +62,11 @@ var processes = []probe{
 		defer func() { _ = unix.Munmap(page) }()
 		f, err := os.OpenFile("/proc/self/mem", os.O_WRONLY, 0)
 		if err != nil {
-			return plain(err)
+			return stripPath(err)
 		}
 		defer f.Close()
 		_, err = f.WriteAt([]byte{1}, int64(uintptr(unsafe.Pointer(&page[0]))))
-		return plain(err)
+		return stripPath(err)
 	}},
 	{"signal victim", func(s Spec) error { return unix.Kill(s.Victim, 0) }},
 	{"signal program", func(s Spec) error { return unix.Kill(s.Program, 0) }},
@@ -78,7 +78,7 @@ var processes = []probe{
 		if _, err := unix.ProcessVMReadv(s.Victim, local, []unix.RemoteIovec{{Base: uintptr(s.Address), Len: len(got)}}, 0); err != nil {
 			return err
 		}
-		return s.same(got)
+		return s.checkSecret(got)
 	}},
 	{"pidfd_getfd", func(s Spec) error {
 		pidfd, err := unix.PidfdOpen(s.Victim, 0)
@@ -143,10 +143,10 @@ func (s Spec) find(path string) error {
 	if err == nil && !bytes.Contains(got, []byte(s.Secret)) {
 		err = errOther
 	}
-	return plain(err)
+	return stripPath(err)
 }
 
-func (s Spec) same(got []byte) error {
+func (s Spec) checkSecret(got []byte) error {
 	if string(got) != s.Secret {
 		return errOther
 	}

@@ -21,12 +21,12 @@ import (
 // What an inner process ends with; why is on its output.
 const (
 	innerSucceeded  = 0
-	innerHeld       = 10
+	innerBlocked    = 10
 	innerImpossible = 11
 )
 
-// inner are the parts of probes that need a process of their own.
-var inner = map[string]func() error{
+// innerProbes are the parts of probes that need a process of their own.
+var innerProbes = map[string]func() error{
 	"nothing": func() error { return nil },
 	"echo": func() error {
 		_, err := io.Copy(os.Stdout, os.Stdin)
@@ -45,8 +45,8 @@ var inner = map[string]func() error{
 	},
 }
 
-func inside(name string) int {
-	do, ok := inner[name]
+func innerMain(name string) int {
+	do, ok := innerProbes[name]
 	if !ok {
 		fmt.Printf("there is no %q", name)
 		return 1
@@ -61,7 +61,7 @@ func inside(name string) int {
 		return innerImpossible
 	}
 	fmt.Print(err)
-	return innerHeld
+	return innerBlocked
 }
 
 const self = "/proc/self/exe"
@@ -88,12 +88,12 @@ func runInner(cmd *exec.Cmd, name string) error {
 	switch {
 	case err == nil && name == "echo" && string(out) != "pipe":
 		return fmt.Errorf("it says %q", out)
-	case errors.As(err, &ended) && ended.ExitCode() == innerHeld:
+	case errors.As(err, &ended) && ended.ExitCode() == innerBlocked:
 		return errors.New(string(out))
 	case errors.As(err, &ended) && ended.ExitCode() == innerImpossible:
 		return impossible(out)
 	}
-	return plain(err)
+	return stripPath(err)
 }
 
 // namespaces has a process started in new ones, as root of them.
@@ -135,7 +135,7 @@ func setUID() error {
 	defer end()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 	if err != nil {
-		return plain(err)
+		return stripPath(err)
 	}
 	_, ids, _ := strings.Cut(string(status), "\nUid:") // real, effective, saved, of files
 	if ids := strings.Fields(ids); len(ids) < 2 || ids[1] != "0" {
@@ -183,7 +183,7 @@ func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
 	}
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = w, w, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return "", nil, plain(err)
+		return "", nil, stripPath(err)
 	}
 	end = func() {
 		_ = cmd.Process.Kill() // it is ours, whoever it has become
@@ -196,7 +196,7 @@ func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
 	n, err := r.Read(words)
 	if err != nil && err != io.EOF {
 		end()
-		return "", nil, plain(err)
+		return "", nil, stripPath(err)
 	}
 	return strings.TrimSpace(string(words[:n])), end, nil
 }
@@ -214,9 +214,9 @@ func execMemory() error {
 	f := os.NewFile(uintptr(fd), "probe")
 	defer f.Close()
 	if _, err := f.Write(program); err != nil {
-		return plain(err)
+		return stripPath(err)
 	}
-	return plain(command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
+	return stripPath(command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
 }
 
 // typeOnTerminal types on a terminal that reads what it types itself, which is
@@ -245,7 +245,7 @@ func typeOnTerminal() error {
 func typeOnNothing() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return plain(err)
+		return stripPath(err)
 	}
 	defer null.Close()
 	if err := tiocsti(int(null.Fd())); err != unix.ENOTTY {

@@ -284,7 +284,7 @@ func (v *Victim) Check() (map[string]string, error) {
 		done["System V memory"] = "it was written"
 	}
 	var st unix.Stat_t
-	if unix.Lstat(v.workspace+"/"+v.spec.own("device"), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
+	if unix.Lstat(v.workspace+"/"+v.spec.ownFile("device"), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
 		done["device"] = "it is there"
 	}
 	return done, nil
@@ -356,8 +356,8 @@ func (v *Victim) Close() {
 	}
 }
 
-// Copy copies this program to where probes are to run it.
-func Copy(name string) error {
+// CopySelf copies this program to where probes are to run it.
+func CopySelf(name string) error {
 	from, err := os.Open(self)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import "golang.org/x/sys/unix"
 const arch = unix.AUDIT_ARCH_AARCH64
 
 var (
-	foreign    program
-	deniedHere [0]uint32
+	killForeignABI program
+	deniedOnArch   [0]uint32
 )
 
-func (actions) older(Options) {}
+func (actions) addOldCalls(Options) {}

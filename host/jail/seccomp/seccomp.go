@@ -83,8 +83,8 @@ var deniedShared = [...]uint32{
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL,
 }
 
-// ofProcess take a process as their first argument, and change it.
-var ofProcess = [...]uint32{
+// processCalls take a process as their first argument, and change it.
+var processCalls = [...]uint32{
 	unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
 }
 
@@ -94,7 +94,7 @@ func Filter(opts Options) []unix.SockFilter {
 	for _, call := range denied {
 		p.on(call, fail(unix.EPERM))
 	}
-	for _, call := range deniedHere {
+	for _, call := range deniedOnArch {
 		p.on(call, fail(unix.EPERM))
 	}
 	// The arguments of these two are in memory, where a filter cannot look.
@@ -127,16 +127,16 @@ func Filter(opts Options) []unix.SockFilter {
 	p.on(unix.SYS_OPENAT, noSetIDOpen(2, 3)...)
 	p.on(unix.SYS_MKNODAT, noDevice(2)...)
 	if opts.Renames {
-		p.renames(unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2)
+		p.notifyRenames(unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2)
 	}
-	p.older(opts)
+	p.addOldCalls(opts)
 
 	p.sockets(opts)
 	if opts.NoNamespaces {
-		p.shared()
+		p.restrictShared()
 	}
 	return slices.Concat(
-		program{load(offsetArch), unless(equal, arch), kill, load(offsetCall)}, foreign,
+		program{load(offsetArch), unless(equal, arch), kill, load(offsetCall)}, killForeignABI,
 		program{when(above, lastCall), fail(unix.ENOSYS)},
 		p.search(slices.Sorted(maps.Keys(p))))
 }
@@ -159,23 +159,23 @@ func (p actions) sockets(opts Options) {
 		fail(unix.EACCES))
 }
 
-// shared is for a command among the other processes of its user.
-func (p actions) shared() {
+// restrictShared is for a command among the other processes of its user.
+func (p actions) restrictShared() {
 	for _, call := range deniedShared {
 		p.on(call, fail(unix.EPERM))
 	}
-	for _, call := range ofProcess {
+	for _, call := range processCalls {
 		p.on(call, argument(0), unless(equal, 0), fail(unix.EPERM), allow)
 	}
-	p.on(unix.SYS_SETPRIORITY, ofSelf(unix.PRIO_PROCESS)...)
-	p.on(unix.SYS_IOPRIO_SET, ofSelf(ioprioProcess)...)
+	p.on(unix.SYS_SETPRIORITY, onlySelf(unix.PRIO_PROCESS)...)
+	p.on(unix.SYS_IOPRIO_SET, onlySelf(ioprioProcess)...)
 }
 
 const ioprioProcess = 1
 
-// ofSelf refuses all but pid 0 for what takes the kind of a number (a process,
+// onlySelf refuses all but pid 0 for what takes the kind of a number (a process,
 // a group or a user), then the number.
-func ofSelf(process uint32) program {
+func onlySelf(process uint32) program {
 	return program{
 		argument(0), unless(equal, process), fail(unix.EPERM),
 		argument(1), unless(equal, 0), fail(unix.EPERM), allow,
@@ -202,7 +202,7 @@ func noDevice(i uint32) program {
 	return append(p, fail(unix.EPERM))
 }
 
-func (p actions) renames(calls ...uint32) {
+func (p actions) notifyRenames(calls ...uint32) {
 	for _, call := range calls {
 		p.on(call, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
 	}

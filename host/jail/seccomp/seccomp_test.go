@@ -343,7 +343,7 @@ func TestEveryCallIsTried(t *testing.T) {
 	for _, c := range optional {
 		tried[uint32(c.number)] = true
 	}
-	for _, number := range slices.Concat(denied[:], deniedHere[:], deniedShared[:], ofProcess[:]) {
+	for _, number := range slices.Concat(denied[:], deniedOnArch[:], deniedShared[:], processCalls[:]) {
 		if !tried[number] {
 			t.Errorf("call %d is in no table", number)
 		}

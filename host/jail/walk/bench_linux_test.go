@@ -21,7 +21,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	b.Run("look", func(b *testing.B) {
 		for b.Loop() {
-			s, err := Look(b.Context(), []Root{{ws, true}}, nil, Budget{})
+			s, err := Scan(b.Context(), []Root{{ws, true}}, nil, Budget{})
 			if err != nil || !s.Complete {
 				b.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func BenchmarkLook(b *testing.B) {
 			}
 		}
 	})
-	s, _ := Look(b.Context(), []Root{{ws, true}}, nil, Budget{})
+	s, _ := Scan(b.Context(), []Root{{ws, true}}, nil, Budget{})
 	b.Run("changes", func(b *testing.B) {
 		for b.Loop() {
 			t0 := Clock()

@@ -27,8 +27,8 @@ type Changes struct {
 	Complete bool
 	Unread   []string
 
-	now   *Seen
-	fresh []int32 // the entries of Closed
+	now       *Snapshot
+	newClosed []int32 // the entries of Closed
 }
 
 // List is files by name, directory by directory. A directory that is new or gone
@@ -66,8 +66,8 @@ func (l *List) add(e Entry) {
 // Changes walks again and compares by name. A file that is there before and after
 // was modified if its time of change is another or, where the first walk did not
 // ask for that, at t0 or later, or if it is another file. That a directory was changed is not said, only what is in it.
-func (s *Seen) Changes(ctx context.Context, t0 time.Time, budget Budget) (Changes, error) {
-	now := &Seen{masked: s.masked}
+func (s *Snapshot) Changes(ctx context.Context, t0 time.Time, budget Budget) (Changes, error) {
+	now := &Snapshot{masked: s.masked}
 	roots := make([]Root, len(s.roots))
 	for i, r := range s.roots {
 		roots[i] = Root{r.path, true}
@@ -81,9 +81,9 @@ func (s *Seen) Changes(ctx context.Context, t0 time.Time, budget Budget) (Change
 			return Changes{}, errReplaced(r.path)
 		}
 		c.inodes = r.inodes
-		c.same(s.roots[i].top, r.top)
+		c.compareDirs(s.roots[i].top, r.top)
 	}
-	c.special()
+	c.findNewSpecials()
 	return c.out, nil
 }
 
@@ -94,13 +94,13 @@ func errReplaced(name string) error {
 // comparison is one on its way. It takes the flags of what was special before
 // from what is now.
 type comparison struct {
-	before, now *Seen
+	before, now *Snapshot
 	inodes      bool
 	out         Changes
 }
 
-// same compares a directory with what it was.
-func (c *comparison) same(b, n int32) {
+// compareDirs compares a directory with what it was.
+func (c *comparison) compareDirs(b, n int32) {
 	was, is := c.before.sorted(b), c.now.sorted(n)
 	for len(was) > 0 || len(is) > 0 {
 		order := 0
@@ -112,11 +112,11 @@ func (c *comparison) same(b, n int32) {
 		default:
 			order = bytes.Compare(c.before.bytes(&c.before.entries[was[0]]), c.now.bytes(&c.now.entries[is[0]]))
 		}
-		if order <= 0 && (order < 0 || !c.entry(b, n, was[0], is[0])) {
-			c.removed(n, was[0])
+		if order <= 0 && (order < 0 || !c.compareEntry(b, n, was[0], is[0])) {
+			c.addRemoved(n, was[0])
 		}
 		if order > 0 {
-			c.created(b, is[0])
+			c.addCreated(b, is[0])
 		}
 		if order <= 0 {
 			was = was[1:]
@@ -127,13 +127,13 @@ func (c *comparison) same(b, n int32) {
 	}
 }
 
-// entry compares what has the same name. It is false if that is something else
+// compareEntry compares what has the same name. It is false if that is something else
 // now, which counts as removed and created.
-func (c *comparison) entry(b, n, was, is int32) bool {
+func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	e, f := &c.before.entries[was], &c.now.entries[is]
 	another := c.inodes && e.ino != f.ino && !c.before.dirs[b].foreign && !c.now.dirs[n].foreign
 	if (e.kind == unix.DT_DIR) != (f.kind == unix.DT_DIR) || f.kind == unix.DT_DIR && another {
-		c.created(b, is)
+		c.addCreated(b, is)
 		return false
 	}
 	if e.ctime != 0 && f.ctime == e.ctime {
@@ -150,14 +150,14 @@ func (c *comparison) entry(b, n, was, is int32) bool {
 	switch {
 	case f.child == 0:
 	case e.child == 0:
-		c.unknown(f.child)
+		c.markUnknown(f.child)
 	default:
-		c.same(e.child, f.child)
+		c.compareDirs(e.child, f.child)
 	}
 	return true
 }
 
-func (c *comparison) removed(n, was int32) {
+func (c *comparison) addRemoved(n, was int32) {
 	if c.now.dirs[n].partial {
 		return
 	}
@@ -165,32 +165,32 @@ func (c *comparison) removed(n, was int32) {
 	c.out.Removed.add(Entry{c.before.path(was), e.kind == unix.DT_DIR, c.before.files(e)})
 }
 
-func (c *comparison) created(b, is int32) {
+func (c *comparison) addCreated(b, is int32) {
 	f := &c.now.entries[is]
 	if c.before.dirs[b].partial {
 		if f.kind != unix.DT_DIR && f.flags&isChanged != 0 {
 			c.out.Modified.add(Entry{Path: c.now.path(is)})
 		}
-		c.unsure(is)
+		c.markUnsure(is)
 		if f.child != 0 {
-			c.unknown(f.child)
+			c.markUnknown(f.child)
 		}
 		return
 	}
 	c.out.Created.add(Entry{c.now.path(is), f.kind == unix.DT_DIR, c.now.files(f)})
 }
 
-// unknown is a directory into which nobody had looked before.
-func (c *comparison) unknown(n int32) {
+// markUnknown is a directory into which nobody had looked before.
+func (c *comparison) markUnknown(n int32) {
 	for i := c.now.dirs[n].first; i < c.now.dirs[n].end; i++ {
-		c.unsure(i)
+		c.markUnsure(i)
 		if child := c.now.entries[i].child; child != 0 {
-			c.unknown(child)
+			c.markUnknown(child)
 		}
 	}
 }
 
-func (c *comparison) unsure(is int32) {
+func (c *comparison) markUnsure(is int32) {
 	f := &c.now.entries[is]
 	if f.flags&isClosed != 0 && f.flags&isChanged != 0 {
 		c.now.add(&c.out.Unsure, paths.Closed, is)
@@ -198,8 +198,8 @@ func (c *comparison) unsure(is int32) {
 	f.flags &^= isSpecial
 }
 
-// special finds what is special now and was not.
-func (c *comparison) special() {
+// findNewSpecials finds what is special now and was not.
+func (c *comparison) findNewSpecials() {
 	type file struct{ dev, ino uint64 }
 	closed := map[file]*entry{}
 	c.before.each(func(r root, d dir, i int32) {
@@ -219,7 +219,7 @@ func (c *comparison) special() {
 			f.flags &^= isClosed
 		}
 		if f.flags&(isClosed|isGit) != 0 {
-			c.out.fresh = append(c.out.fresh, i)
+			c.out.newClosed = append(c.out.newClosed, i)
 			c.now.add(&c.out.Closed, paths.Closed, i)
 		}
 		if f.flags&isSecret != 0 && (d.parent < 0 || c.now.entries[d.entry].flags&isSecret == 0) {

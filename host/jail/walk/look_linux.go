@@ -49,8 +49,8 @@ type Found struct {
 	Special paths.Special
 }
 
-// Seen is what a walk has seen. Its fields are not to be changed.
-type Seen struct {
+// Snapshot is what a walk has seen. Its fields are not to be changed.
+type Snapshot struct {
 	// Secrets are what the command must not open. What git has to read, its
 	// configuration, is not among them.
 	Secrets []Found
@@ -80,7 +80,7 @@ type Seen struct {
 	entries []entry // those of a directory stand together
 	names   []byte  // of entries
 	dirs    []dir
-	kept    []kept
+	saved   []savedFile
 }
 
 // root is a root that is writable.
@@ -121,21 +121,21 @@ type dir struct {
 	foreign    bool  // on another file system than its root
 }
 
-var errFound = fmt.Errorf("more than %d files that look like secrets or decide what git runs; mask a directory, or mount less", maxFound)
+var errTooManyFound = fmt.Errorf("more than %d files that look like secrets or decide what git runs; mask a directory, or mount less", maxFound)
 
-// Look walks what is below roots. Nobody looks at what is in masked, absolute
+// Scan walks what is below roots. Nobody looks at what is in masked, absolute
 // paths: it is neither found nor remembered. A root in another is walked as its
 // own. An error is one of ctx, of a root that cannot be opened, or says that more
 // was found than can be mounted on.
-func Look(ctx context.Context, roots []Root, masked []string, budget Budget) (*Seen, error) {
-	s := &Seen{masked: masked}
+func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*Snapshot, error) {
+	s := &Snapshot{masked: masked}
 	if err := s.walk(ctx, roots, time.Time{}, budget); err != nil {
 		return nil, err
 	}
 	if len(s.Links) == 0 {
 		return s, nil
 	}
-	return s, s.keep(unix.DT_LNK, maxKept)
+	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
 }
 
 // Clock is what stamps files: nothing that is changed after it has an earlier
@@ -150,15 +150,15 @@ func Clock() time.Time {
 
 // walker is a walk on its way.
 type walker struct {
-	*Seen
-	ctx      context.Context
-	skip     map[string]bool // absolute paths
-	last     map[string]bool // their last names
-	since    time.Time       // look at the status of files, unless zero
-	deadline time.Time
-	maxNames int
-	over     bool // the budget
-	buf      []byte
+	*Snapshot
+	ctx       context.Context
+	skip      map[string]bool // absolute paths
+	skipNames map[string]bool // their last names
+	since     time.Time       // look at the status of files, unless zero
+	deadline  time.Time
+	maxNames  int
+	exhausted bool // the budget
+	buf       []byte
 
 	root  Root
 	fd    int
@@ -176,7 +176,7 @@ type frame struct {
 	inside uint8 // isClosed and isSecret: that was said of a directory above
 }
 
-func (s *Seen) walk(ctx context.Context, roots []Root, since time.Time, budget Budget) error {
+func (s *Snapshot) walk(ctx context.Context, roots []Root, since time.Time, budget Budget) error {
 	if budget.Names <= 0 {
 		budget.Names = defaultNames
 	}
@@ -184,8 +184,8 @@ func (s *Seen) walk(ctx context.Context, roots []Root, since time.Time, budget B
 		budget.Time = defaultTime
 	}
 	w := &walker{
-		Seen: s, ctx: ctx, since: since, deadline: time.Now().Add(budget.Time), maxNames: min(budget.Names, math.MaxUint32/unix.NAME_MAX/4),
-		skip: map[string]bool{}, last: map[string]bool{}, buf: make([]byte, 64<<10),
+		Snapshot: s, ctx: ctx, since: since, deadline: time.Now().Add(budget.Time), maxNames: min(budget.Names, math.MaxUint32/unix.NAME_MAX/4),
+		skip: map[string]bool{}, skipNames: map[string]bool{}, buf: make([]byte, 64<<10),
 	}
 	for _, name := range s.masked {
 		w.mask(name)
@@ -205,7 +205,7 @@ func (s *Seen) walk(ctx context.Context, roots []Root, since time.Time, budget B
 	return nil
 }
 
-func (w *walker) mask(name string) { w.skip[name], w.last[path.Base(name)] = true, true }
+func (w *walker) mask(name string) { w.skip[name], w.skipNames[path.Base(name)] = true, true }
 
 func (w *walker) walkRoot(r Root) error {
 	below, fi, err := beneath.Open(r.Path)
@@ -222,11 +222,11 @@ func (w *walker) walkRoot(r Root) error {
 
 	entries, names, dirs := len(w.entries), len(w.names), len(w.dirs)
 	stat := beneath.StatOf(fi)
-	w.roots = append(w.roots, root{r.Path, stat.Dev, stat.Ino, int32(dirs), below.TellsInodes()})
+	w.roots = append(w.roots, root{r.Path, stat.Dev, stat.Ino, int32(dirs), below.ListsInodes()})
 	f := frame{rules: paths.DirOf(r.Path), pinned: true}
 	if up, last := path.Split(r.Path); last != "" {
 		found, _ := paths.DirOf(up).Find(last)
-		if f.inside, err = w.found(entry{kind: unix.DT_DIR}, r.Path, found, 0); err != nil {
+		if f.inside, err = w.noteSpecial(entry{kind: unix.DT_DIR}, r.Path, found, 0); err != nil {
 			return err
 		}
 	}
@@ -235,7 +235,7 @@ func (w *walker) walkRoot(r Root) error {
 	}
 	for len(w.stack) > 0 {
 		f := &w.stack[len(w.stack)-1]
-		if f.next == w.dirs[f.dir].end || w.over {
+		if f.next == w.dirs[f.dir].end || w.exhausted {
 			w.stack = w.stack[:len(w.stack)-1]
 			continue
 		}
@@ -259,7 +259,7 @@ func (w *walker) descend(f *frame, at int32) error {
 	}
 	name := w.name(e)
 	w.path = append(w.path[:f.path], name...)
-	if w.last[name] && w.skip[w.absolute("")] {
+	if w.skipNames[name] && w.skip[w.absolute("")] {
 		return nil
 	}
 	e.child = int32(len(w.dirs))
@@ -285,8 +285,8 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	case errors.Is(err, unix.ENOENT): // gone meanwhile
 	case err != nil:
 		d.partial = true
-		w.unread()
-	case w.over:
+		w.addUnread()
+	case w.exhausted:
 		d.partial = true
 		w.Complete = false
 	}
@@ -312,14 +312,14 @@ func (w *walker) enter(parent, at int32, f frame) error {
 		if !special {
 			continue
 		}
-		if e.flags, err = w.found(*e, w.absolute(name), found, f.inside); err != nil {
+		if e.flags, err = w.noteSpecial(*e, w.absolute(name), found, f.inside); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walker) unread() {
+func (w *walker) addUnread() {
 	w.Complete = false
 	if len(w.Unread) < maxListed {
 		w.Unread = append(w.Unread, path.Clean(w.absolute("")))
@@ -331,14 +331,14 @@ func (w *walker) absolute(name string) string {
 	return strings.TrimSuffix(w.root.Path, "/") + "/" + string(w.path) + name
 }
 
-// found notes what the list says of an entry, unless that was said of a
+// noteSpecial notes what the list says of an entry, unless that was said of a
 // directory above.
-func (w *walker) found(e entry, name string, found paths.Found, above uint8) (flags uint8, err error) {
+func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above uint8) (flags uint8, err error) {
 	isDir := e.kind == unix.DT_DIR
 	flags = e.flags
 	switch {
-	case found.Held == nil:
-	case isDir && found.Held.Pattern == gitDir:
+	case found.ReadOnly == nil:
+	case isDir && found.ReadOnly.Pattern == gitDir:
 		flags |= isGit // not all that is in it is closed
 	default:
 		flags |= isClosed
@@ -355,16 +355,16 @@ func (w *walker) found(e entry, name string, found paths.Found, above uint8) (fl
 		}
 	}
 	note(&w.Secrets, isSecret, found.Hidden)
-	if w.root.Writable && found.Held != nil {
+	if w.root.Writable && found.ReadOnly != nil {
 		w.pin()
 		if flags&isGit != 0 {
 			w.Pinned = append(w.Pinned, name)
 		} else {
-			note(&w.Closed, isClosed, found.Held)
+			note(&w.Closed, isClosed, found.ReadOnly)
 		}
 	}
 	if max(len(w.Secrets), len(w.Closed), len(w.Links), len(w.Pinned), len(w.Repositories)) > maxFound {
-		return 0, errFound
+		return 0, errTooManyFound
 	}
 	return flags, nil
 }
@@ -374,7 +374,7 @@ const gitDir = ".git"
 // pin lists the directories that are on the way to something closed.
 func (w *walker) pin() {
 	for i := range w.stack {
-		if f := &w.stack[i]; !f.pinned && f.inside&isClosed == 0 && f.rules.Leads() {
+		if f := &w.stack[i]; !f.pinned && f.inside&isClosed == 0 && f.rules.LeadsToReadOnly() {
 			f.pinned = true
 			if name := strings.TrimSuffix(w.root.Path, "/") + "/" + strings.TrimSuffix(string(w.path[:f.path]), "/"); len(w.Pinned) == 0 || w.Pinned[len(w.Pinned)-1] != name {
 				w.Pinned = append(w.Pinned, name)
@@ -389,10 +389,10 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 	var head, objects, refs, common bool
 	for {
 		if time.Now().After(w.deadline) {
-			w.over = true
+			w.exhausted = true
 			return false, nil
 		}
-		n, err := again(func() (int, error) { return unix.Getdents(fd, w.buf) })
+		n, err := retryEINTR(func() (int, error) { return unix.Getdents(fd, w.buf) })
 		if err != nil || n <= 0 {
 			return head && (objects && refs || common), err
 		}
@@ -412,7 +412,7 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 				continue
 			}
 			if w.Names == w.maxNames {
-				w.over = true
+				w.exhausted = true
 				return false, nil
 			}
 			w.status(fd, name, &e)
@@ -420,16 +420,16 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 			w.names = append(w.names, name...)
 			w.entries = append(w.entries, e)
 
-			head = head || has(fd, name, "HEAD")
-			objects = objects || has(fd, name, "objects")
-			refs = refs || has(fd, name, "refs")
-			common = common || has(fd, name, "commondir")
+			head = head || isName(fd, name, "HEAD")
+			objects = objects || isName(fd, name, "objects")
+			refs = refs || isName(fd, name, "refs")
+			common = common || isName(fd, name, "commondir")
 		}
 	}
 }
 
-// has reports whether a name is another one for the file system.
-func has(fd int, name, want string) bool {
+// isName reports whether a name is another one for the file system.
+func isName(fd int, name, want string) bool {
 	if len(name) != len(want) || !strings.EqualFold(name, want) {
 		return false
 	}
@@ -468,7 +468,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 	}
-	fd, err = again(func() (int, error) { return unix.Openat2(top, rel, &how) })
+	fd, err = retryEINTR(func() (int, error) { return unix.Openat2(top, rel, &how) })
 	switch err {
 	case nil:
 		return fd, false, nil
@@ -479,7 +479,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 		return -1, false, err
 	}
 	var here, there unix.Stat_t
-	if err = errors.Join(beneath.AdmitFd(fd), unix.Fstat(top, &here), unix.Fstat(fd, &there)); err != nil {
+	if err = errors.Join(beneath.RefuseKernelFd(fd), unix.Fstat(top, &here), unix.Fstat(fd, &there)); err != nil {
 		_ = unix.Close(fd)
 		return -1, false, err
 	}
@@ -498,7 +498,7 @@ func stepDown(top int, rel string) (int, error) {
 			return -1, os.ErrInvalid // no name of a directory's entry
 		}
 		var next int
-		next, err = again(func() (int, error) {
+		next, err = retryEINTR(func() (int, error) {
 			return unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		})
 		_ = unix.Close(fd)
@@ -507,8 +507,8 @@ func stepDown(top int, rel string) (int, error) {
 	return fd, err
 }
 
-// again calls op until no signal interrupts it.
-func again(op func() (int, error)) (int, error) {
+// retryEINTR calls op until no signal interrupts it.
+func retryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()
 		if err != unix.EINTR {

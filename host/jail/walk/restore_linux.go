@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	maxKept = 1 << 20
+	maxSavedBytes = 1 << 20
 )
 
-// kept is a closed file or link as it was.
-type kept struct {
+// savedFile is a closed file or link as it was.
+type savedFile struct {
 	entry    int32
 	mode     uint32
 	names    uint64 // that the file has
@@ -28,17 +28,17 @@ type kept struct {
 	content  []byte // of a link, where it leads
 }
 
-// Keep reads the content of what is closed, for [Seen.Restore] at a tier where it
+// SaveContent reads the content of what is closed, for [Snapshot.Restore] at a tier where it
 // can be changed. It is an error if that is more than maxBytes, 1 MiB where that is
 // zero. Call it before the command starts.
-func (s *Seen) Keep(maxBytes int) error {
+func (s *Snapshot) SaveContent(maxBytes int) error {
 	if maxBytes <= 0 {
-		maxBytes = maxKept
+		maxBytes = maxSavedBytes
 	}
-	return s.keep(unix.DT_REG, maxBytes)
+	return s.saveContent(unix.DT_REG, maxBytes)
 }
 
-func (s *Seen) keep(kind uint8, maxBytes int) (err error) {
+func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 	room := maxBytes
 	s.each(func(_ root, _ dir, i int32) {
 		e := &s.entries[i]
@@ -50,7 +50,7 @@ func (s *Seen) keep(kind uint8, maxBytes int) (err error) {
 			if err == nil {
 				k.entry = i
 				room -= len(k.content)
-				s.kept = append(s.kept, k)
+				s.saved = append(s.saved, k)
 			}
 			return err
 		})
@@ -67,7 +67,7 @@ func (s *Seen) keep(kind uint8, maxBytes int) (err error) {
 }
 
 // inDir calls do with a directory that was walked.
-func (s *Seen) inDir(d int32, do func(fd int) error) error {
+func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	rel, r := s.rel(d)
 	below, fi, err := beneath.Open(r.path)
 	if err != nil {
@@ -91,38 +91,38 @@ func (s *Seen) inDir(d int32, do func(fd int) error) error {
 }
 
 // read reads a file or a link of at most room bytes; EFBIG is more.
-func read(dir int, name string, kind uint8, room int) (kept, error) {
+func read(dir int, name string, kind uint8, room int) (savedFile, error) {
 	if kind == unix.DT_LNK {
 		buf := make([]byte, unix.PathMax)
-		n, err := again(func() (int, error) { return unix.Readlinkat(dir, name, buf) })
+		n, err := retryEINTR(func() (int, error) { return unix.Readlinkat(dir, name, buf) })
 		if err != nil {
-			return kept{}, err
+			return savedFile{}, err
 		}
 		if n > room {
-			return kept{}, unix.EFBIG
+			return savedFile{}, unix.EFBIG
 		}
-		return kept{content: bytes.Clone(buf[:n])}, nil
+		return savedFile{content: bytes.Clone(buf[:n])}, nil
 	}
-	fd, err := again(func() (int, error) {
+	fd, err := retryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return kept{}, err
+		return savedFile{}, err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return kept{}, err
+		return savedFile{}, err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return kept{}, errKind
+		return savedFile{}, errKind
 	}
 	content, err := io.ReadAll(io.LimitReader(f, int64(room)+1))
 	if err == nil && len(content) > room {
 		err = unix.EFBIG
 	}
-	return kept{mode: st.Mode & 0o7777, names: uint64(st.Nlink), uid: int(st.Uid), gid: int(st.Gid), content: content}, err
+	return savedFile{mode: st.Mode & 0o7777, names: uint64(st.Nlink), uid: int(st.Uid), gid: int(st.Gid), content: content}, err
 }
 
 var (
@@ -130,12 +130,12 @@ var (
 	errNames = errors.New("the file has several names")
 )
 
-// Restored is what [Seen.Restore] did.
+// Restored is what [Snapshot.Restore] did.
 type Restored struct {
-	Removed Notes // was closed and new, and is gone
-	Kept    Notes // new repositories that stay: directories
-	PutBack Notes // was changed or removed, and is as before
-	Failed  Notes // could not be removed or put back, with the error
+	Removed         Notes // was closed and new, and is gone
+	NewRepositories Notes // new repositories that stay: directories
+	PutBack         Notes // was changed or removed, and is as before
+	Failed          Notes // could not be removed or put back, with the error
 }
 
 // Notes are the first 1,000 of some, and how many there are.
@@ -166,34 +166,34 @@ func (n *Notes) add(name string, why error) {
 // samples of hooks stay, and a configuration that has only harmless keys. The same
 // goes for one of these in an old repository. What was removed together with its
 // directory is not put back, nor is .git itself.
-func (s *Seen) Restore(c Changes) Restored {
+func (s *Snapshot) Restore(c Changes) Restored {
 	var out Restored
 	stays := map[int32]bool{} // directories in which something does
-	for at := len(c.fresh) - 1; at >= 0; at-- {
-		i := c.fresh[at]
+	for at := len(c.newClosed) - 1; at >= 0; at-- {
+		i := c.newClosed[at]
 		e := &c.now.entries[i]
 		if e.flags&isGit != 0 {
-			out.Kept.add(c.now.path(i), nil)
+			out.NewRepositories.add(c.now.path(i), nil)
 			continue
 		}
-		why := errHeld
+		why := errStays
 		err := c.now.inDir(e.dir, func(fd int) error {
 			flags := 0
 			switch name := c.now.name(e); {
 			case e.kind == unix.DT_DIR && stays[e.child]:
-				return errHeld
+				return errStays
 			case e.kind == unix.DT_DIR:
 				flags = unix.AT_REMOVEDIR
 			default:
-				if why = c.now.dangerous(fd, e, name); why == nil {
-					return errHeld
+				if why = c.now.whyDangerous(fd, e, name); why == nil {
+					return errStays
 				}
 			}
-			_, err := again(func() (int, error) { return 0, unix.Unlinkat(fd, c.now.name(e), flags) })
+			_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(fd, c.now.name(e), flags) })
 			return err
 		})
 		switch {
-		case err == errHeld:
+		case err == errStays:
 			stays[e.dir] = true
 		case err == nil && e.kind == unix.DT_DIR:
 			out.Removed.add(c.now.path(i), nil)
@@ -203,19 +203,19 @@ func (s *Seen) Restore(c Changes) Restored {
 			out.Failed.add(c.now.path(i), err)
 		}
 	}
-	for _, k := range s.kept {
+	for _, k := range s.saved {
 		s.putBack(k, &out)
 	}
 	return out
 }
 
-// errHeld says that something stays.
-var errHeld = errors.New("it holds what stays")
+// errStays says that something stays.
+var errStays = errors.New("it holds what stays")
 
-// dangerous says why a closed file that is new cannot stay, or nil.
-func (s *Seen) dangerous(fd int, e *entry, name string) error {
+// whyDangerous says why a closed file that is new cannot stay, or nil.
+func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 	found, _ := s.rules(e.dir).Find(name)
-	git := found.Held == nil || found.Held.OfGit() // nil below a repository of another name
+	git := found.ReadOnly == nil || found.ReadOnly.OfGit() // nil below a repository of another name
 	hooks := s.dirs[e.dir].parent >= 0 && s.name(&s.entries[s.dirs[e.dir].entry]) == "hooks"
 	switch {
 	case !git:
@@ -231,14 +231,14 @@ func (s *Seen) dangerous(fd int, e *entry, name string) error {
 		}
 		return gitconfig.Harmless(string(k.content))
 	}
-	if found.Held == nil {
+	if found.ReadOnly == nil {
 		return errors.New("git runs what it names")
 	}
-	return errors.New(found.Held.Why)
+	return errors.New(found.ReadOnly.Why)
 }
 
 // putBack makes of a closed file what it was.
-func (s *Seen) putBack(k kept, out *Restored) {
+func (s *Snapshot) putBack(k savedFile, out *Restored) {
 	e := &s.entries[k.entry]
 	name := s.name(e)
 	done := false
@@ -272,7 +272,7 @@ func (s *Seen) putBack(k kept, out *Restored) {
 
 // remake makes a directory again in which everything is closed, and reports
 // whether it could.
-func (s *Seen) remake(d int32) bool {
+func (s *Snapshot) remake(d int32) bool {
 	if s.dirs[d].parent < 0 || s.entries[s.dirs[d].entry].flags&isClosed == 0 {
 		return false
 	}
@@ -286,7 +286,7 @@ func (s *Seen) remake(d int32) bool {
 }
 
 // write makes a file or a link with what was kept.
-func (k kept) write(dir int, name string, kind uint8) error {
+func (k savedFile) write(dir int, name string, kind uint8) error {
 	if kind == unix.DT_LNK {
 		return unix.Symlinkat(string(k.content), dir, name)
 	}

@@ -110,7 +110,7 @@ func TestRestoreStaysInside(t *testing.T) {
 	outside := workspace(t, "hooks/pre-commit=theirs", "config=theirs", "agent.toml=theirs")
 	ws := workspace(t, "sub/.git/config=ours", "other/agent.toml=ours")
 	s := look(t, ws)
-	if err := s.Keep(0); err != nil {
+	if err := s.SaveContent(0); err != nil {
 		t.Fatal(err)
 	}
 	c := changes(t, s, func() { change(t, ws, "sub/.git/hooks/pre-commit", "new/agent.toml") })
@@ -157,7 +157,7 @@ func TestWhatWasKeptIsPutBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := look(t, ws)
-			if err := s.Keep(0); err != nil {
+			if err := s.SaveContent(0); err != nil {
 				t.Fatal(err)
 			}
 			r := s.Restore(changes(t, s, func() { change(t, ws, test.change...) }))
@@ -178,10 +178,10 @@ func TestWhatWasKeptIsPutBack(t *testing.T) {
 		})
 	}
 	ws := workspace(t, "agent.toml="+strings.Repeat("x", 100), ".gitmodules="+strings.Repeat("x", 100))
-	if err := look(t, ws).Keep(199); err == nil || !strings.Contains(err.Error(), "more than 199 bytes") {
+	if err := look(t, ws).SaveContent(199); err == nil || !strings.Contains(err.Error(), "more than 199 bytes") {
 		t.Error(err)
 	}
-	if err := look(t, ws).Keep(200); err != nil {
+	if err := look(t, ws).SaveContent(200); err != nil {
 		t.Error(err)
 	}
 }
@@ -207,7 +207,7 @@ func TestGitOnANewRepository(t *testing.T) {
 		git("init", "-q", "--bare", "bare")
 	})
 	r := s.Restore(c)
-	if got := noted(ws, r.Kept); got != "clone/.git src/.git" || r.Removed.Count+r.Failed.Count != 0 {
+	if got := noted(ws, r.NewRepositories); got != "clone/.git src/.git" || r.Removed.Count+r.Failed.Count != 0 {
 		t.Errorf("%+v", r)
 	}
 	git("-C", "clone", "fetch", "-q")

@@ -10,12 +10,12 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-func (s *Seen) bytes(e *entry) []byte { return s.names[e.name:][:e.size] }
+func (s *Snapshot) bytes(e *entry) []byte { return s.names[e.name:][:e.size] }
 
-func (s *Seen) name(e *entry) string { return string(s.bytes(e)) }
+func (s *Snapshot) name(e *entry) string { return string(s.bytes(e)) }
 
 // each calls do for every entry, with its root and its directory.
-func (s *Seen) each(do func(r root, d dir, i int32)) {
+func (s *Snapshot) each(do func(r root, d dir, i int32)) {
 	for at, r := range s.roots {
 		end := len(s.dirs)
 		if at+1 < len(s.roots) {
@@ -30,7 +30,7 @@ func (s *Seen) each(do func(r root, d dir, i int32)) {
 }
 
 // sorted is the entries of a directory by name.
-func (s *Seen) sorted(d int32) []int32 {
+func (s *Snapshot) sorted(d int32) []int32 {
 	out := make([]int32, 0, s.dirs[d].end-s.dirs[d].first)
 	for i := s.dirs[d].first; i < s.dirs[d].end; i++ {
 		out = append(out, i)
@@ -40,7 +40,7 @@ func (s *Seen) sorted(d int32) []int32 {
 }
 
 // rel is the path of a directory below its root, which is the second.
-func (s *Seen) rel(d int32) (string, *root) {
+func (s *Snapshot) rel(d int32) (string, *root) {
 	var names []string
 	for s.dirs[d].parent >= 0 {
 		names = append(names, s.name(&s.entries[s.dirs[d].entry]))
@@ -51,7 +51,7 @@ func (s *Seen) rel(d int32) (string, *root) {
 }
 
 // dirPath is the absolute path of a directory.
-func (s *Seen) dirPath(d int32) string {
+func (s *Snapshot) dirPath(d int32) string {
 	rel, r := s.rel(d)
 	if rel == "" {
 		return r.path
@@ -60,13 +60,13 @@ func (s *Seen) dirPath(d int32) string {
 }
 
 // path is the absolute path of an entry.
-func (s *Seen) path(i int32) string {
+func (s *Snapshot) path(i int32) string {
 	e := &s.entries[i]
 	return strings.TrimSuffix(s.dirPath(e.dir), "/") + "/" + s.name(e)
 }
 
 // files is how many there are below an entry.
-func (s *Seen) files(e *entry) int {
+func (s *Snapshot) files(e *entry) int {
 	if e.child == 0 {
 		return 0
 	}
@@ -82,7 +82,7 @@ func (s *Seen) files(e *entry) int {
 }
 
 // rules is what the list says of a directory.
-func (s *Seen) rules(d int32) paths.Dir {
+func (s *Snapshot) rules(d int32) paths.Dir {
 	rules := paths.DirOf(s.dirPath(d))
 	if s.dirs[d].repository {
 		rules = rules.Repository()
@@ -91,7 +91,7 @@ func (s *Seen) rules(d int32) paths.Dir {
 }
 
 // add counts an entry that needs this care, and names it while there are few.
-func (s *Seen) add(to *Specials, care paths.Care, i int32) {
+func (s *Snapshot) add(to *Specials, care paths.Care, i int32) {
 	to.Count++
 	if len(to.Found) >= maxListed {
 		return
@@ -100,8 +100,8 @@ func (s *Seen) add(to *Specials, care paths.Care, i int32) {
 	special := &paths.RepositorySpecial
 	if found, _ := s.rules(e.dir).Find(s.name(e)); care == paths.Secret && found.Hidden != nil {
 		special = found.Hidden
-	} else if care == paths.Closed && found.Held != nil {
-		special = found.Held
+	} else if care == paths.Closed && found.ReadOnly != nil {
+		special = found.ReadOnly
 	}
 	to.Found = append(to.Found, Found{s.path(i), e.kind == unix.DT_DIR, *special})
 }

@@ -65,16 +65,16 @@ func old() {
 // ample is for tests that are not about time.
 var ample = Budget{Time: time.Minute}
 
-func look(t *testing.T, ws string, masked ...string) *Seen {
+func look(t *testing.T, ws string, masked ...string) *Snapshot {
 	t.Helper()
-	s, err := Look(t.Context(), []Root{{ws, true}}, masked, ample)
+	s, err := Scan(t.Context(), []Root{{ws, true}}, masked, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func changes(t *testing.T, s *Seen, do func()) Changes {
+func changes(t *testing.T, s *Snapshot, do func()) Changes {
 	t.Helper()
 	old()
 	t0 := Clock()
@@ -179,7 +179,7 @@ func TestWhatIsFoundBeforeACommand(t *testing.T) {
 func TestMountsAndMasks(t *testing.T) {
 	ws := workspace(t, "rw/.env", "rw/.git/config", "rw/masked/.env", "rw/masked/.git/config", "rw/ro/.env", "rw/ro/.git/config", ".env")
 	roots := []Root{{ws + "/rw", true}, {ws + "/rw/ro", false}}
-	s, err := Look(t.Context(), roots, []string{ws + "/rw/masked"}, ample)
+	s, err := Scan(t.Context(), roots, []string{ws + "/rw/masked"}, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestMountsAndMasks(t *testing.T) {
 		t.Errorf("a mount of secrets: %+v", s.Secrets)
 	}
 	for _, root := range []string{"rel", ws + "/", ws + "/missing", ws + "/.env", "/proc"} {
-		if _, err := Look(t.Context(), []Root{{root, true}}, nil, Budget{}); err == nil {
+		if _, err := Scan(t.Context(), []Root{{root, true}}, nil, Budget{}); err == nil {
 			t.Errorf("%s is a root", root)
 		}
 	}
@@ -281,7 +281,7 @@ func TestListsAreBounded(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	ws := workspace(t, "a/.git/config", "b/.git/config", "b/.git/hooks/x", "c/.git/config")
-	s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3, Time: time.Minute})
+	s, err := Scan(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3, Time: time.Minute})
 	if err != nil || s.Complete || s.Names != 3 {
 		t.Fatalf("%v %+v", err, s)
 	}
@@ -303,7 +303,7 @@ func TestBudgets(t *testing.T) {
 	if err != nil || c.Complete || c.Removed.Count != 0 {
 		t.Errorf("%v %+v", err, c)
 	}
-	if s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Time: 1}); err != nil || s.Complete {
+	if s, err := Scan(t.Context(), []Root{{ws, true}}, nil, Budget{Time: 1}); err != nil || s.Complete {
 		t.Errorf("complete in a nanosecond: %v", err)
 	}
 }
@@ -383,7 +383,7 @@ func TestHostileTrees(t *testing.T) {
 	t.Run("too many secrets", func(t *testing.T) {
 		ws := workspace(t)
 		names(t, ws, maxFound+1, ".pem")
-		if _, err := Look(t.Context(), []Root{{ws, true}}, nil, ample); !errors.Is(err, errFound) {
+		if _, err := Scan(t.Context(), []Root{{ws, true}}, nil, ample); !errors.Is(err, errTooManyFound) {
 			t.Error(err)
 		}
 	})
@@ -395,7 +395,7 @@ func TestHostileTrees(t *testing.T) {
 			}
 		}
 		s := look(t, ws)
-		if err := s.Keep(0); err != nil { // and does not wait
+		if err := s.SaveContent(0); err != nil { // and does not wait
 			t.Fatal(err)
 		}
 		top, err := os.Open(ws)
@@ -424,7 +424,7 @@ func TestHostileTrees(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Chmod(ws+"/no", 0o755) })
 		// As another user: only this thread, which is thrown away.
-		done := make(chan *Seen)
+		done := make(chan *Snapshot)
 		go func() {
 			runtime.LockOSThread()
 			if os.Geteuid() == 0 {
@@ -432,7 +432,7 @@ func TestHostileTrees(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
+			s, err := Scan(t.Context(), []Root{{ws, true}}, nil, ample)
 			if err != nil {
 				t.Error(err)
 			}
@@ -491,7 +491,7 @@ func TestMountsBelow(t *testing.T) {
 		); err != nil {
 			t.Error(err)
 		}
-		s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
+		s, err := Scan(t.Context(), []Root{{ws, true}}, nil, ample)
 		if err != nil || s.Complete || found(ws, s.Secrets) != "m/.env m/sub/.env" || below(ws, s.Unread) != "p" {
 			t.Errorf("%v %+v", err, s)
 		}

@@ -52,9 +52,9 @@ func Receive(socket int, message any) (fds []int, err error) {
 	return fds, json.Unmarshal(body, message)
 }
 
-// Practice encodes and decodes what follows a [World], since the first time takes
+// WarmUp encodes and decodes what follows a [World], since the first time takes
 // longest.
-func Practice() {
+func WarmUp() {
 	for _, message := range []any{&Command{Argv: []string{""}}, &Started{}, &Ended{}} {
 		if body, err := json.Marshal(message); err == nil {
 			_ = json.Unmarshal(body, message)

@@ -28,7 +28,7 @@ import (
 )
 
 // Defaults are the options of Anthropic itself.
-var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", Endings: []string{"/messages", "/v1"}}
+var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}}
 
 // apiVersion is the version of the API that the types of the library are for.
 const apiVersion = "2023-06-01"
@@ -36,20 +36,20 @@ const apiVersion = "2023-06-01"
 // Model is a model behind a Messages API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	images     provider.Images
+	images     provider.RefusedImages
 	transcript llm.Transcript
 
 	mu       sync.Mutex
-	learned  learned
-	envelope *envelope         // of the newest request
+	limits   serverLimits
+	template *requestTemplate  // of the newest request
 	tools    []tool.Definition // of the newest request that had some
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream. The base URL may end in /v1 or not.
 func New(opts provider.Options) *Model {
-	opts = opts.Or(Defaults)
-	return &Model{Client: provider.Client{Options: opts, Likely: "/v1/messages is added to it", Adjust: adjust, Limited: limited}}
+	opts = opts.WithDefaults(Defaults)
+	return &Model{Client: provider.Client{Options: opts, BaseURLHint: "/v1/messages is added to it", RefineError: refineError, RateLimitWait: rateLimitWait}}
 }
 
 // Stream implements [llm.Model].
@@ -59,7 +59,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		if err := m.images.Ask(entries, func() error { return m.ask(x, settings, entries) }); err != nil {
+		if err := m.images.SendWithFallback(entries, func() error { return m.ask(x, settings, entries) }); err != nil {
 			return x.Explain(err)
 		}
 		return m.decode(x, settings.model, yield)
@@ -67,7 +67,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 }
 
 func (m *Model) header() http.Header {
-	header := m.KeyIn("X-Api-Key", "")
+	header := m.KeyHeader("X-Api-Key", "")
 	header.Set("Anthropic-Version", apiVersion)
 	return header
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// adjust mends an error by what the API says about it: its errors have a type, which is
+// refineError mends an error by what the API says about it: its errors have a type, which is
 // also that of an error in a stream, where there is no status. Some that a person can mend have
 // no type of their own.
-func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
+func refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
 	if e.Code == "" && validID(said.Kind) {
 		e.Code = said.Kind
 	}
@@ -28,7 +28,7 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 	case strings.Contains(text, "credit balance") || strings.Contains(text, "spend limit") || strings.Contains(text, "usage limits"):
 		e.Hint = "the account has no credit left, or has reached its limit: see the provider's billing page, or use another key"
 	case said.Kind == "not_found_error" && strings.HasPrefix(text, "model:"):
-		e.Message = "there is no model " + llm.Cut(strings.TrimSpace(e.Message[len("model:"):]), 100) + ", or the key may not use it"
+		e.Message = "there is no model " + llm.Truncate(strings.TrimSpace(e.Message[len("model:"):]), 100) + ", or the key may not use it"
 		e.Hint = "`stockade model list` names those that there are"
 	case e.Status == http.StatusBadRequest && (strings.Contains(text, "thinking") || strings.Contains(text, "effort")):
 		e.Hint = "the model may not take the reasoning that is set for it: `stockade config` shows where it is set"
@@ -42,9 +42,9 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 	}
 }
 
-// limited is how long a limit holds of which nothing is left: the longest, if there are more.
+// rateLimitWait is how long a limit holds of which nothing is left: the longest, if there are more.
 // https://platform.claude.com/docs/en/api/rate-limits
-func limited(header http.Header, now time.Time) (longest time.Duration) {
+func rateLimitWait(header http.Header, now time.Time) (longest time.Duration) {
 	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
 		name := "Anthropic-Ratelimit-" + of
 		if header.Get(name+"-Remaining") != "0" {

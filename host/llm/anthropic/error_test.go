@@ -72,7 +72,7 @@ func TestTheHeadersOfLimits(t *testing.T) {
 		for name, value := range tt.header {
 			header.Set(name, value)
 		}
-		if got := limited(header, now); got != tt.want {
+		if got := rateLimitWait(header, now); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestTheHeadersOfLimits(t *testing.T) {
 func TestOnlyAnIDIsShown(t *testing.T) {
 	for _, id := range []string{"req_\x1b[2J", "req 1", strings.Repeat("x", 65), ""} {
 		e := &llm.ProviderError{Retryable: true, Message: "no"}
-		adjust(e, provider.Said{Kind: "api_error\n"}, mustJSON(map[string]string{"request_id": id}))
+		refineError(e, provider.ErrorDetail{Kind: "api_error\n"}, mustJSON(map[string]string{"request_id": id}))
 		if e.Message != "no" || e.Code != "" {
 			t.Errorf("%q: %+v", id, e)
 		}

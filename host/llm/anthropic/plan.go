@@ -26,9 +26,9 @@ const maxTokens = 64_000
 type thinking string
 
 const (
-	unasked  thinking = ""         // as it does by itself
-	adaptive thinking = "adaptive" // as much as it needs, with an effort: Claude 4.6 and later
-	budgeted thinking = "enabled"  // within a budget: before that
+	thinkingDefault  thinking = ""         // as it does by itself
+	thinkingAdaptive thinking = "adaptive" // as much as it needs, with an effort: Claude 4.6 and later
+	thinkingBudgeted thinking = "enabled"  // within a budget: before that
 )
 
 // maxTries is how often a request is sent in one form or another: a server may refuse the
@@ -46,28 +46,28 @@ const leastBudget = 1024
 func thinkingOf(model string) thinking {
 	for _, old := range []string{"claude-3-7", "-4-0", "-4-1", "-4-5", "-4-2025"} {
 		if strings.Contains(model, old) {
-			return budgeted
+			return thinkingBudgeted
 		}
 	}
-	return adaptive
+	return thinkingAdaptive
 }
 
-// learned is what servers have refused, so that it is not asked again.
-type learned struct {
-	maxTokens map[string]int64    // by model
-	thinking  map[string]thinking // by model
-	forgotten map[[32]byte]bool   // what was kept with thinking; never changed, but replaced
-	changes   int                 // of forgotten
+// serverLimits is what servers have refused, so that it is not asked again.
+type serverLimits struct {
+	maxTokens       map[string]int64    // by model
+	thinking        map[string]thinking // by model
+	refusedThinking map[[32]byte]bool   // what was kept with thinking; never changed, but replaced
+	changes         int                 // of forgotten
 }
 
 // plan is how a request is made.
 type plan struct {
-	maxTokens int64
-	brief     bool // maxTokens is for this request only
-	thinking  thinking
-	both      bool // both forms of thinking were tried
-	kept      bool // there is thinking to send
-	forget    bool // it is not sent
+	maxTokens    int64
+	oneOff       bool // maxTokens is for this request only
+	thinking     thinking
+	triedBoth    bool // both forms of thinking were tried
+	hasThinking  bool // there is thinking to send
+	omitThinking bool // it is not sent
 }
 
 // ask sends a request. If a server refuses how it was made, it is made otherwise; what
@@ -85,7 +85,7 @@ func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) erro
 			first = err
 		}
 		failure, ok := errors.AsType[*llm.ProviderError](err)
-		if !ok || tries == maxTries || !p.after(failure) {
+		if !ok || tries == maxTries || !p.adapt(failure) {
 			return first
 		}
 	}
@@ -96,22 +96,22 @@ func (m *Model) plan(model string, entries []*llm.Entry) plan {
 	defer m.mu.Unlock()
 	p := plan{maxTokens: maxTokens}
 	for _, e := range entries {
-		p.kept = p.kept || slices.ContainsFunc(e.Parts, func(part llm.Part) bool { return part.Kept.From(wireName, model) })
+		p.hasThinking = p.hasThinking || slices.ContainsFunc(e.Parts, func(part llm.Part) bool { return part.ProviderData.IsFrom(providerName, model) })
 	}
-	if n, ok := m.learned.maxTokens[model]; ok {
+	if n, ok := m.limits.maxTokens[model]; ok {
 		p.maxTokens = n
 	}
-	if m.Reasoning != "" {
+	if m.ReasoningEffort != "" {
 		p.thinking = thinkingOf(model)
-		if form, ok := m.learned.thinking[model]; ok {
+		if form, ok := m.limits.thinking[model]; ok {
 			p.thinking = form
 		}
 	}
 	return p
 }
 
-// after changes the plan to one that a server might take which has refused it so.
-func (p *plan) after(failure *llm.ProviderError) bool {
+// adapt changes the plan to one that a server might take which has refused it so.
+func (p *plan) adapt(failure *llm.ProviderError) bool {
 	if failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
 		return false
 	}
@@ -120,28 +120,28 @@ func (p *plan) after(failure *llm.ProviderError) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 	}
 	switch {
-	case has("must start with a thinking block") && p.thinking == budgeted:
+	case has("must start with a thinking block") && p.thinking == thinkingBudgeted:
 		// Of a turn that another model has begun, or whose thinking is not sent any more.
-		p.thinking, p.both = unasked, true
+		p.thinking, p.triedBoth = thinkingDefault, true
 		return true
-	case has("thinking block", "`thinking` block", "redacted_thinking", "signature") && p.kept && !p.forget:
+	case has("thinking block", "`thinking` block", "redacted_thinking", "signature") && p.hasThinking && !p.omitThinking:
 		// It is bound to the model, and with newer ones to all that came before it: a
 		// conversation that was cut has thinking of another.
-		p.forget = true
+		p.omitThinking = true
 		return true
 	case has("max_tokens"):
-		n, brief := allowed(said, p.maxTokens)
+		n, brief := parseAllowedTokens(said, p.maxTokens)
 		if n == 0 {
 			return false
 		}
-		p.maxTokens, p.brief = n, p.brief || brief
+		p.maxTokens, p.oneOff = n, p.oneOff || brief
 		return true
-	case has("thinking", "effort") && p.thinking != unasked && !p.both:
-		p.both = true
-		if p.thinking == adaptive {
-			p.thinking = budgeted
+	case has("thinking", "effort") && p.thinking != thinkingDefault && !p.triedBoth:
+		p.triedBoth = true
+		if p.thinking == thinkingAdaptive {
+			p.thinking = thinkingBudgeted
 		} else {
-			p.thinking = adaptive
+			p.thinking = thinkingAdaptive
 		}
 		return true
 	}
@@ -150,11 +150,11 @@ func (p *plan) after(failure *llm.ProviderError) bool {
 
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// allowed is how many tokens a server takes that has refused so many; 0 if it does not
+// parseAllowedTokens is how many tokens a server takes that has refused so many; 0 if it does not
 // say. It is brief if that depends on the conversation. Servers write
 // "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens", "the
 // valid range is [1, 8192]", or "exceed context limit: 188240 + 64000 > 200000".
-func allowed(said string, refused int64) (n int64, brief bool) {
+func parseAllowedTokens(said string, refused int64) (n int64, brief bool) {
 	const least = 256 // less is another number, or no answer
 	var all []int64
 	for _, text := range numbers().FindAllString(said, 20) {
@@ -181,70 +181,70 @@ func allowed(said string, refused int64) (n int64, brief bool) {
 func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p.maxTokens != maxTokens && !p.brief {
-		if m.learned.maxTokens == nil {
-			m.learned.maxTokens = map[string]int64{}
+	if p.maxTokens != maxTokens && !p.oneOff {
+		if m.limits.maxTokens == nil {
+			m.limits.maxTokens = map[string]int64{}
 		}
-		m.learned.maxTokens[model] = p.maxTokens
+		m.limits.maxTokens[model] = p.maxTokens
 	}
-	if p.both && p.thinking != unasked {
-		if m.learned.thinking == nil {
-			m.learned.thinking = map[string]thinking{}
+	if p.triedBoth && p.thinking != thinkingDefault {
+		if m.limits.thinking == nil {
+			m.limits.thinking = map[string]thinking{}
 		}
-		m.learned.thinking[model] = p.thinking
+		m.limits.thinking[model] = p.thinking
 	}
-	if p.forget {
+	if p.omitThinking {
 		forgotten := map[[32]byte]bool{}
-		maps.Copy(forgotten, m.learned.forgotten)
+		maps.Copy(forgotten, m.limits.refusedThinking)
 		for _, e := range entries {
 			for _, part := range e.Parts {
-				if part.Kept.From(wireName, model) {
-					forgotten[sha256.Sum256(part.Kept.Data)] = true
+				if part.ProviderData.IsFrom(providerName, model) {
+					forgotten[sha256.Sum256(part.ProviderData.Data)] = true
 				}
 			}
 		}
-		m.learned.forgotten = forgotten
-		m.learned.changes++
+		m.limits.refusedThinking = forgotten
+		m.limits.changes++
 	}
 }
 
 // send sends a request as it is planned.
 func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.Entry) error {
 	m.mu.Lock()
-	v := view{model: s.model, images: &m.images, forgotten: m.learned.forgotten, forget: p.forget}
-	version := strings.Join([]string{s.model, m.images.Version(), strconv.Itoa(m.learned.changes)}, "\x00")
+	v := blockEncoder{model: s.model, images: &m.images, refusedThinking: m.limits.refusedThinking, omitThinking: p.omitThinking}
+	version := strings.Join([]string{s.model, m.images.Version(), strconv.Itoa(m.limits.changes)}, "\x00")
 	m.mu.Unlock()
 	list := conversation(entries, func(e *llm.Entry) []byte {
-		if p.forget {
+		if p.omitThinking {
 			return v.blocks(e) // of one request
 		}
-		return e.Wire(version, v.blocks)
+		return e.Encode(version, v.blocks)
 	})
 	s.maxTokens, s.thinking = p.maxTokens, p.thinking
-	envelope, err := m.envelopeOf(s)
+	envelope, err := m.templateFor(s)
 	if err != nil {
 		return err
 	}
-	return x.Post("/v1/messages", m.header(), list.In(envelope, standIn()))
+	return x.Post("/v1/messages", m.header(), list.SpliceInto(envelope, placeholderMessage()))
 }
 
-// envelopeOf is the envelope of the settings, which is that of the last request most times.
-func (m *Model) envelopeOf(s settings) ([]byte, error) {
+// templateFor is the envelope of the settings, which is that of the last request most times.
+func (m *Model) templateFor(s settings) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.envelope == nil || !m.envelope.of.same(s) {
-		made, err := newEnvelope(s)
+	if m.template == nil || !m.template.settings.same(s) {
+		made, err := newRequestTemplate(s)
 		if err != nil {
 			return nil, err
 		}
-		m.envelope = made
+		m.template = made
 	}
-	return m.envelope.body, nil
+	return m.template.body, nil
 }
 
 // settings are what a request says beside its conversation, but for what is planned.
 func (m *Model) settings(req llm.Request, entries []*llm.Entry) settings {
-	s := settings{model: m.ModelOf(req), effort: m.Reasoning, system: systemTexts(entries), tools: req.Tools}
+	s := settings{model: m.ModelOf(req), effort: m.ReasoningEffort, system: systemTexts(entries), tools: req.Tools}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(s.tools) > 0 {

@@ -60,7 +60,7 @@ func TestARefusedRequestIsMadeOtherwise(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &server{refuse: tt.refuse}
 			opts := scripted(t, s, yes, yes)
-			opts.Reasoning = "high"
+			opts.ReasoningEffort = "high"
 			model := New(opts)
 			for range 2 {
 				req := llmtest.Request()
@@ -105,7 +105,7 @@ func TestARequestThatIsRefusedWhateverItAsks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &server{refuse: func(*request) string { return tt.said }}
 			opts := scripted(t, s)
-			opts.Reasoning = "high"
+			opts.ReasoningEffort = "high"
 			_, _, err := ask(t, New(opts), s, user("u"))
 			failure, ok := err.(*llm.ProviderError)
 			if !ok || failure.Message != tt.said || failure.Status != http.StatusBadRequest || failure.Retryable || !strings.Contains(failure.Hint, tt.hint) || (tt.hint == "") != (failure.Hint == "") {
@@ -128,7 +128,7 @@ func TestATurnWithoutThinkingGoesOn(t *testing.T) {
 		return ""
 	}}
 	opts := scripted(t, s, yes)
-	opts.Reasoning, opts.Model = "high", "claude-haiku-4-5"
+	opts.ReasoningEffort, opts.Model = "high", "claude-haiku-4-5"
 	req := llm.Request{Messages: []llm.Message{user("u"), called("a"), returned("a", "found")}, Tools: llmtest.Request().Tools}
 	if _, err := llmtest.Collect(t.Context(), t, New(opts), req); err != nil || s.requests[0].Thinking != nil || len(s.refused) != 1 {
 		t.Errorf("%v, refused %q", err, s.refused)
@@ -137,9 +137,9 @@ func TestATurnWithoutThinkingGoesOn(t *testing.T) {
 
 func TestAModelIsAskedToThinkInItsForm(t *testing.T) {
 	for model, want := range map[string]thinking{
-		"claude-3-7-sonnet-20250219": budgeted, "claude-opus-4-20250514": budgeted, "claude-opus-4-1": budgeted, "claude-sonnet-4-5": budgeted,
-		"claude-haiku-4-5-20251001": budgeted, "claude-opus-4-6": adaptive, "claude-sonnet-4-6": adaptive, "claude-opus-4-7": adaptive,
-		"claude-opus-5": adaptive, "claude-sonnet-5-5": adaptive, "claude-haiku-5-5": adaptive, "claude-fable-5-1": adaptive, "another": adaptive,
+		"claude-3-7-sonnet-20250219": thinkingBudgeted, "claude-opus-4-20250514": thinkingBudgeted, "claude-opus-4-1": thinkingBudgeted, "claude-sonnet-4-5": thinkingBudgeted,
+		"claude-haiku-4-5-20251001": thinkingBudgeted, "claude-opus-4-6": thinkingAdaptive, "claude-sonnet-4-6": thinkingAdaptive, "claude-opus-4-7": thinkingAdaptive,
+		"claude-opus-5": thinkingAdaptive, "claude-sonnet-5-5": thinkingAdaptive, "claude-haiku-5-5": thinkingAdaptive, "claude-fable-5-1": thinkingAdaptive, "another": thinkingAdaptive,
 	} {
 		if got := thinkingOf(model); got != want {
 			t.Errorf("%s: %s, want %s", model, got, want)

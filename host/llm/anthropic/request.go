@@ -17,12 +17,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// wireName is the provider of what is kept: signatures are of the API, whatever the
+// providerName is the provider of what is kept: signatures are of the API, whatever the
 // server in front of it is called.
-const wireName = "anthropic"
+const providerName = "anthropic"
 
-// kept is the form of [llm.Kept.Data]: of a reasoning part, of which the text is the part's.
-type kept struct {
+// thinkingData is the form of [llm.ProviderData.Data]: of a reasoning part, of which the text is the part's.
+type thinkingData struct {
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"` // all of a redacted_thinking block
 }
@@ -30,8 +30,8 @@ type kept struct {
 // The API wants a conversation to begin and to end with the user. One that was cut or
 // forked may do neither.
 var (
-	beginning = []byte(`{"text":"(what came before was left out)","type":"text"}`)
-	goOn      = []byte(`{"text":"(go on)","type":"text"}`)
+	omittedStart = []byte(`{"text":"(what came before was left out)","type":"text"}`)
+	goOn         = []byte(`{"text":"(go on)","type":"text"}`)
 )
 
 // What stands between the content blocks of entries.
@@ -84,7 +84,7 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 			continue
 		}
 		if role == "" {
-			add(llm.RoleUser, beginning)
+			add(llm.RoleUser, omittedStart)
 		}
 		add(llm.RoleAssistant, wire)
 	}
@@ -103,16 +103,16 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 	return out
 }
 
-// view is what of a conversation a server gets to see.
-type view struct {
-	model     string
-	images    *provider.Images
-	forgotten map[[32]byte]bool // what was kept with thinking that is not sent, because the server refuses it
-	forget    bool              // nothing that was kept is sent
+// blockEncoder is what of a conversation a server gets to see.
+type blockEncoder struct {
+	model           string
+	images          *provider.RefusedImages
+	refusedThinking map[[32]byte]bool // what was kept with thinking that is not sent, because the server refuses it
+	omitThinking    bool              // nothing that was kept is sent
 }
 
 // blocks are the content blocks of an entry.
-func (v *view) blocks(e *llm.Entry) []byte {
+func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	var out []sdk.ContentBlockParamUnion
 	for _, p := range e.Parts {
 		switch p.Type {
@@ -150,13 +150,13 @@ func (v *view) blocks(e *llm.Entry) []byte {
 
 // reasoning is a block of thinking, if the model may see it again: one without a signature
 // is refused, and one of another model is at best ignored.
-func (v *view) reasoning(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
-	if v.forget || !p.Kept.From(wireName, v.model) || v.forgotten[sha256.Sum256(p.Kept.Data)] {
+func (v *blockEncoder) reasoning(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
+	if v.omitThinking || !p.ProviderData.IsFrom(providerName, v.model) || v.refusedThinking[sha256.Sum256(p.ProviderData.Data)] {
 		return sdk.ContentBlockParamUnion{}, false
 	}
-	var k kept
-	switch err := json.Unmarshal(p.Kept.Data, &k); {
-	case err != nil || k == kept{}:
+	var k thinkingData
+	switch err := json.Unmarshal(p.ProviderData.Data, &k); {
+	case err != nil || k == thinkingData{}:
 		return sdk.ContentBlockParamUnion{}, false
 	case k.Redacted != "":
 		return sdk.NewRedactedThinkingBlock(k.Redacted), true
@@ -164,7 +164,7 @@ func (v *view) reasoning(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
 	return sdk.NewThinkingBlock(k.Signature, p.Text), true
 }
 
-func (v *view) result(p llm.Part) *sdk.ToolResultBlockParam {
+func (v *blockEncoder) result(p llm.Part) *sdk.ToolResultBlockParam {
 	text := p.Text
 	if strings.TrimSpace(text) == "" {
 		text = "(no output)"
@@ -194,14 +194,14 @@ func image(p *llm.Part) *sdk.ImageBlockParam {
 	}}}
 }
 
-// standIn is the message that stands for the conversation in an envelope.
-var standIn = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
+// placeholderMessage is the message that stands for the conversation in an envelope.
+var placeholderMessage = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
 
-// envelope is all of a request but its messages. It is the same in each step, and made
+// requestTemplate is all of a request but its messages. It is the same in each step, and made
 // once: of the request it is what takes longest to make.
-type envelope struct {
-	of   settings
-	body []byte // with one message, which stands for the conversation
+type requestTemplate struct {
+	settings settings
+	body     []byte // with one message, which stands for the conversation
 }
 
 // settings are what an envelope is made of.
@@ -226,8 +226,8 @@ func sameTools(s, t []tool.Definition) bool {
 	})
 }
 
-// newEnvelope makes one. What it is made of must not change afterwards.
-func newEnvelope(s settings) (*envelope, error) {
+// newRequestTemplate makes one. What it is made of must not change afterwards.
+func newRequestTemplate(s settings) (*requestTemplate, error) {
 	params := sdk.MessageNewParams{Model: s.model, MaxTokens: s.maxTokens}
 	params.SetExtraFields(map[string]any{"stream": true})
 	for _, text := range s.system {
@@ -251,17 +251,17 @@ func newEnvelope(s settings) (*envelope, error) {
 		params.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &none}
 	}
 	switch s.thinking {
-	case adaptive:
+	case thinkingAdaptive:
 		params.Thinking = sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
 		params.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(s.effort)}
-	case budgeted:
+	case thinkingBudgeted:
 		if budget := min(budgets[s.effort], s.maxTokens/2); budget >= leastBudget {
 			params.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
 		}
 	}
-	params.Messages = []sdk.MessageParam{standIn()}
+	params.Messages = []sdk.MessageParam{placeholderMessage()}
 	body, err := json.Marshal(params)
-	return &envelope{s, body}, err
+	return &requestTemplate{s, body}, err
 }
 
 // inputSchema is the schema of a tool's arguments as the API takes it: of an object, and

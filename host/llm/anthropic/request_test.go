@@ -67,7 +67,7 @@ func brief(r *request) (lines []string) {
 				for _, c := range b.Content {
 					line += " " + c.Type
 					if c.Text != "" {
-						line += " " + llm.Cut(c.Text, 20)
+						line += " " + llm.Truncate(c.Text, 20)
 					}
 				}
 				if b.IsError {
@@ -147,7 +147,7 @@ func TestAConversationOnTheWire(t *testing.T) {
 func TestTheLibraryReadsTheRequest(t *testing.T) {
 	s := &server{thinks: true}
 	opts := scripted(t, s, yes, yes)
-	opts.Reasoning = "high"
+	opts.ReasoningEffort = "high"
 	model := New(opts)
 	messages := []llm.Message{{Kind: llm.System, Content: "<s> & \u2028"}, user("u", llm.Part{Type: llm.ImagePart, Mime: "image/gif", Data: []byte("x")})}
 	_, reply, err := ask(t, model, s, messages...)
@@ -185,11 +185,11 @@ func TestTheAPITakesEveryConversation(t *testing.T) {
 	parts := func() []llm.Part {
 		all := []llm.Part{
 			{Type: llm.ReasoningPart, Text: "r"},
-			{Type: llm.ReasoningPart, Kept: &llm.Kept{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`{"redacted":"secret"}`)}},
-			{Type: llm.ReasoningPart, Kept: &llm.Kept{Provider: "anthropic", Model: "another", Data: json.RawMessage(`{"signature":"s"}`)}},
-			{Type: llm.ReasoningPart, Kept: &llm.Kept{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`{}`)}},
-			{Type: llm.ReasoningPart, Kept: &llm.Kept{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`[`)}},
-			{Type: llm.ReasoningPart, Kept: &llm.Kept{Provider: "google", Model: "test-model", Data: json.RawMessage(`{"signature":"s"}`)}},
+			{Type: llm.ReasoningPart, ProviderData: &llm.ProviderData{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`{"redacted":"secret"}`)}},
+			{Type: llm.ReasoningPart, ProviderData: &llm.ProviderData{Provider: "anthropic", Model: "another", Data: json.RawMessage(`{"signature":"s"}`)}},
+			{Type: llm.ReasoningPart, ProviderData: &llm.ProviderData{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`{}`)}},
+			{Type: llm.ReasoningPart, ProviderData: &llm.ProviderData{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(`[`)}},
+			{Type: llm.ReasoningPart, ProviderData: &llm.ProviderData{Provider: "google", Model: "test-model", Data: json.RawMessage(`{"signature":"s"}`)}},
 			{Type: llm.ImagePart, Mime: "image/png", Data: []byte("x")},
 			{Type: llm.ImagePart},
 		}
@@ -241,7 +241,7 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 	s := &server{thinks: true}
 	call := `{"text":"I look.","tool_calls":[{"id":"toolu_%d","name":"glob","arguments":{"pattern":"*"}}]}`
 	opts := scripted(t, s, fmt.Sprintf(call, 1), fmt.Sprintf(call, 2), yes, yes, yes, yes, yes)
-	opts.Reasoning = "medium"
+	opts.ReasoningEffort = "medium"
 	model := New(opts)
 	messages := []llm.Message{{Kind: llm.System, Content: "s"}, user("u")}
 	for i := 1; i <= 3; i++ {
@@ -362,7 +362,7 @@ func TestStepsHitTheCache(t *testing.T) {
 func TestWhatIsAskedBesideTheConversation(t *testing.T) {
 	s := &server{}
 	opts := scripted(t, s, yes, yes, yes, yes, yes)
-	opts.Reasoning = "low"
+	opts.ReasoningEffort = "low"
 	model := New(opts)
 	conversation := []llm.Message{user("u"), called("a"), returned("a", "found")}
 	got, _, err := ask(t, model, s, append([]llm.Message{{Kind: llm.System, Content: "one"}, {Kind: llm.System, Content: "two"}}, conversation...)...)
@@ -434,11 +434,11 @@ func BenchmarkStep(b *testing.B) {
 				messages = append(messages, said("next"), called(id), returned(id, strings.Repeat("x", 2000)))
 			}
 			m := New(options(nil))
-			v := view{model: "m", images: &m.images}
+			v := blockEncoder{model: "m", images: &m.images}
 			b.ReportAllocs()
 			for b.Loop() {
 				entries := m.transcript.Entries(messages)
-				if conversation(entries, func(e *llm.Entry) []byte { return e.Wire("1", v.blocks) }).Len() == 0 {
+				if conversation(entries, func(e *llm.Entry) []byte { return e.Encode("1", v.blocks) }).Len() == 0 {
 					b.Fatal("nothing")
 				}
 			}

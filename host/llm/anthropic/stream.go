@@ -60,7 +60,7 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 		if err != nil {
 			rest, ok := d.finish()
 			if !ok || x.Cancelled() {
-				return x.Ended(err, events == 0)
+				return x.EndError(err, events == 0)
 			}
 			for _, delta := range rest {
 				if !yield(delta) {
@@ -77,10 +77,10 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 			continue
 		}
 		if ev.Type == "error" || ev.Type == "" && len(ev.Error) > 0 && string(ev.Error) != "null" {
-			return m.InStream(provider.ParseSaid(ev.Error), data)
+			return m.StreamError(provider.ParseErrorDetail(ev.Error), data)
 		}
-		for _, delta := range d.take(&ev) {
-			if delta.Text == "" && delta.Reasoning == "" && delta.Calls == nil && delta.Kept == nil {
+		for _, delta := range d.handleEvent(&ev) {
+			if delta.Text == "" && delta.Reasoning == "" && delta.Calls == nil && delta.ProviderData == nil {
 				continue
 			}
 			if !yield(delta) {
@@ -113,15 +113,15 @@ type decoder struct {
 	model   string // that was asked
 	blocks  map[int]*block
 	calls   int
-	text    bool // there was some
+	hasText bool // there was some
 	stop    string
 	refusal string // why, if the server says so
 	usage   usage
 	done    bool // the end of the message has come
 }
 
-// take is what an event adds to the answer.
-func (d *decoder) take(ev *event) (deltas []llm.Delta) {
+// handleEvent is what an event adds to the answer.
+func (d *decoder) handleEvent(ev *event) (deltas []llm.Delta) {
 	add := func(delta llm.Delta) { deltas = append(deltas, delta) }
 	index, _ := strconv.Atoi(string(ev.Index))
 	b := d.blocks[index]
@@ -137,13 +137,13 @@ func (d *decoder) take(ev *event) (deltas []llm.Delta) {
 		d.blocks[index] = b
 		switch b.kind {
 		case "text":
-			add(d.say(ev.Block.Text))
+			add(d.textDelta(ev.Block.Text))
 		case "thinking":
 			b.signature = []byte(ev.Block.Signature)
 			add(llm.Delta{Reasoning: ev.Block.Thinking})
 		case "redacted_thinking":
 			if ev.Block.Data != "" {
-				add(d.keep(kept{Redacted: ev.Block.Data}))
+				add(d.providerDataDelta(thinkingData{Redacted: ev.Block.Data}))
 			}
 		case "tool_use":
 			b.call, b.input = d.calls, ev.Block.Input
@@ -163,7 +163,7 @@ func (d *decoder) take(ev *event) (deltas []llm.Delta) {
 		}
 		switch delta := ev.Delta; {
 		case b.kind == "text" && delta.Type == "text_delta":
-			add(d.say(delta.Text))
+			add(d.textDelta(delta.Text))
 		case b.kind == "thinking" && delta.Type == "thinking_delta":
 			add(llm.Delta{Reasoning: delta.Thinking})
 		case b.kind == "thinking" && delta.Type == "signature_delta":
@@ -189,7 +189,7 @@ func (d *decoder) take(ev *event) (deltas []llm.Delta) {
 		d.done = true
 	case "message":
 		for _, block := range ev.Content {
-			deltas = append(deltas, d.take(&event{Type: "content_block_start", Block: block})...)
+			deltas = append(deltas, d.handleEvent(&event{Type: "content_block_start", Block: block})...)
 		}
 		d.usage.merge(ev.Usage)
 		d.stop, d.done = ev.StopReason, true
@@ -204,7 +204,7 @@ func (d *decoder) end(index int) (deltas []llm.Delta) {
 	switch {
 	case b == nil:
 	case b.kind == "thinking" && len(b.signature) > 0:
-		deltas = append(deltas, d.keep(kept{Signature: string(b.signature)}))
+		deltas = append(deltas, d.providerDataDelta(thinkingData{Signature: string(b.signature)}))
 	case b.kind == "tool_use" && !b.streamed && bytes.HasPrefix(b.input, []byte("{")) && string(b.input) != "{}":
 		deltas = append(deltas, llm.Delta{Calls: []llm.CallDelta{{Index: b.call, Arguments: string(b.input)}}})
 	}
@@ -221,20 +221,20 @@ func (d *decoder) finish() (deltas []llm.Delta, ok bool) {
 		deltas = append(deltas, d.end(index)...)
 	}
 	last := llm.Delta{Finish: finishReason(d.stop, d.calls > 0), Usage: d.usage.sum()}
-	if last.Finish == llm.FinishFilter && !d.text && d.refusal != "" {
+	if last.Finish == llm.FinishFilter && !d.hasText && d.refusal != "" {
 		last.Text = d.refusal
 	}
 	return append(deltas, last), true
 }
 
-func (d *decoder) say(text string) llm.Delta {
-	d.text = d.text || text != ""
+func (d *decoder) textDelta(text string) llm.Delta {
+	d.hasText = d.hasText || text != ""
 	return llm.Delta{Text: text}
 }
 
-func (d *decoder) keep(k kept) llm.Delta {
+func (d *decoder) providerDataDelta(k thinkingData) llm.Delta {
 	data, _ := json.Marshal(k) // strings always encode
-	return llm.Delta{Kept: &llm.KeptDelta{Of: llm.ReasoningPart, Kept: llm.Kept{Provider: wireName, Model: d.model, Data: data}}}
+	return llm.Delta{ProviderData: &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: llm.ProviderData{Provider: providerName, Model: d.model, Data: data}}}
 }
 
 func finishReason(stop string, calls bool) llm.FinishReason {
@@ -289,10 +289,10 @@ func (u *usage) sum() *llm.Usage {
 		if p == nil {
 			return 0
 		}
-		return llm.Tokens(*p)
+		return llm.ClampTokens(*p)
 	}
 	return &llm.Usage{
-		InputTokens:  llm.Tokens(int64(n(u.Input)) + int64(n(u.CacheRead)) + int64(n(u.CacheWrite))),
+		InputTokens:  llm.ClampTokens(int64(n(u.Input)) + int64(n(u.CacheRead)) + int64(n(u.CacheWrite))),
 		OutputTokens: n(u.Output), CachedTokens: n(u.CacheRead), CacheWriteTokens: n(u.CacheWrite), ReasoningTokens: n(u.Details.Thinking),
 	}
 }

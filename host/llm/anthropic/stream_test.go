@@ -31,7 +31,7 @@ func raw(t testing.TB, stream string) (llm.Reply, error) {
 }
 
 func keptPart(text, data string) llm.Part {
-	return llm.Part{Type: llm.ReasoningPart, Text: text, Kept: &llm.Kept{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(data)}}
+	return llm.Part{Type: llm.ReasoningPart, Text: text, ProviderData: &llm.ProviderData{Provider: "anthropic", Model: "test-model", Data: json.RawMessage(data)}}
 }
 
 const (
@@ -346,7 +346,7 @@ func FuzzStream(f *testing.F) {
 			}
 			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}, nil
 		})})
-		opts.MaxStreamBytes, opts.Reasoning = 1<<16, "high"
+		opts.MaxStreamBytes, opts.ReasoningEffort = 1<<16, "high"
 		model, req := New(opts), llmtest.Request()
 		reply, err := llmtest.Collect(t.Context(), t, model, req) // which checks the contract
 		if err != nil {

@@ -58,7 +58,7 @@ type client interface {
 
 // of makes the provider.
 func (e *endpoint) of(key string) client {
-	o := provider.Options{BaseURL: e.at, APIKey: key, Reasoning: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
+	o := provider.Options{BaseURL: e.at, APIKey: key, ReasoningEffort: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
 	switch e.provider {
 	case "anthropic":
 		return anthropic.New(o)

@@ -26,8 +26,8 @@ type failure struct {
 	} `json:"error"`
 }
 
-// adjust mends an error with what Google has said.
-func (m *Model) adjust(e *llm.ProviderError, said provider.Said, body []byte) {
+// refineError mends an error with what Google has said.
+func (m *Model) refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
 	if isWord(said.Kind) && e.Code != llm.ContextExceeded { // the code is the status of HTTP once more
 		e.Code = said.Kind
 	}
@@ -61,32 +61,32 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// blocked is the error of a request that Google refuses to have answered.
-func (d *decoder) blocked(reason, message string) *llm.ProviderError {
-	return d.ended("the request was blocked: "+reason, message, false,
+// blockedError is the error of a request that Google refuses to have answered.
+func (d *decoder) blockedError(reason, message string) *llm.ProviderError {
+	return d.answerError("the request was blocked: "+reason, message, false,
 		"Google's filters have refused what the conversation holds: word it differently, or start a new one")
 }
 
-// retried are reasons to stop that are mishaps of the model, which Google's own command
+// retryableReasons are reasons to stop that are mishaps of the model, which Google's own command
 // line asks again after, too.
-var retried = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "MALFORMED_RESPONSE": true, "OTHER": true}
+var retryableReasons = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "MALFORMED_RESPONSE": true, "OTHER": true}
 
-// stopped is the error of an answer that ended for a reason that leaves it of no use.
-func (d *decoder) stopped(reason, message string) *llm.ProviderError {
-	return d.ended("the model broke off: "+reason, message, retried[reason], "")
+// stoppedError is the error of an answer that ended for a reason that leaves it of no use.
+func (d *decoder) stoppedError(reason, message string) *llm.ProviderError {
+	return d.answerError("the model broke off: "+reason, message, retryableReasons[reason], "")
 }
 
-// silent is the error of an answer in which the model neither says anything nor calls
+// emptyAnswerError is the error of an answer in which the model neither says anything nor calls
 // anything. Gemini does that now and then, and mostly not again when it is asked again.
-func (d *decoder) silent() *llm.ProviderError {
-	return d.ended("the model has said nothing", "", true, "")
+func (d *decoder) emptyAnswerError() *llm.ProviderError {
+	return d.answerError("the model has said nothing", "", true, "")
 }
 
-func (d *decoder) ended(what, message string, retryable bool, hint string) *llm.ProviderError {
+func (d *decoder) answerError(what, message string, retryable bool, hint string) *llm.ProviderError {
 	if message != "" {
 		what += ": " + message
 	}
-	e := d.InStream(provider.Said{Message: what}, nil) // which makes a server's words harmless
+	e := d.StreamError(provider.ErrorDetail{Message: what}, nil) // which makes a server's words harmless
 	e.Retryable, e.Hint = retryable, hint
 	return e
 }

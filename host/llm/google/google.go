@@ -25,16 +25,16 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// name is the name of the wire format, with which is kept what goes back to it.
-const name = "google"
+// providerName is the name of the wire format, with which is kept what goes back to it.
+const providerName = "google"
 
 // Defaults are the options of Google itself.
-var Defaults = provider.Options{Name: name, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", Endings: []string{"/v1beta"}}
+var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}}
 
 // Model is a Gemini. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	images     provider.Images
+	images     provider.RefusedImages
 	transcript llm.Transcript
 	tools      declarations
 }
@@ -42,9 +42,9 @@ type Model struct {
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
-	opts = opts.Or(Defaults)
+	opts = opts.WithDefaults(Defaults)
 	m := &Model{Client: provider.Client{Options: opts}}
-	m.Adjust = m.adjust
+	m.RefineError = m.refineError
 	return m
 }
 
@@ -56,7 +56,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		err := m.images.Ask(entries, func() error {
+		err := m.images.SendWithFallback(entries, func() error {
 			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
 		})
 		if err != nil {
@@ -67,4 +67,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 }
 
 // header has the key, which Google also takes in the URL, where proxies and logs see it.
-func (m *Model) header() http.Header { return m.KeyIn("X-Goog-Api-Key", "") }
+func (m *Model) header() http.Header { return m.KeyHeader("X-Goog-Api-Key", "") }

@@ -20,9 +20,9 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var list struct {
-		Models few[struct {
-			Name    string      `json:"name"`
-			Actions few[string] `json:"supportedGenerationMethods"`
+		Models boundedList[struct {
+			Name    string              `json:"name"`
+			Actions boundedList[string] `json:"supportedGenerationMethods"`
 		}] `json:"models"`
 	}
 	if json.Unmarshal(body, &list) != nil {

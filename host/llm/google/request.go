@@ -16,13 +16,13 @@ import (
 // body is the request: what stays the same from one to the next comes first, and none of
 // it is translated again.
 func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
-	w := writer{model, modern(model), &m.images}
+	w := writer{model, isVersion3(model), &m.images}
 	version := model + " " + m.images.Version()
 	var system provider.Pieces
 	contents := make(provider.Pieces, 0, 3*len(entries)+8)
 	role := llm.Role("") // of the last content
 	for _, e := range entries {
-		parts := e.Wire(version, w.entry)
+		parts := e.Encode(version, w.entry)
 		if e.Role == llm.RoleSystem {
 			system = system.Add(parts)
 			continue
@@ -37,12 +37,12 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 	out := make(provider.Pieces, 0, len(contents)+len(system)+16)
 	out = append(out, []byte("{"))
 	if system != nil {
-		out = append(append(append(out, []byte(`"systemInstruction":`), ofUser), system...), next)
+		out = append(append(append(out, []byte(`"systemInstruction":`), openUser), system...), closeContent)
 	}
 	if tools != nil {
 		out = append(out, tools, comma)
 	}
-	if t := thinkingOf(model, m.Reasoning); t != nil {
+	if t := thinkingOf(model, m.ReasoningEffort); t != nil {
 		out = append(out, []byte(`"generationConfig":{"thinkingConfig":`), tool.Marshal(t), []byte(`},`))
 	}
 	return append(append(append(out, []byte(`"contents":[`)), contents...), []byte(`]}]}`))
@@ -54,28 +54,28 @@ func join(contents provider.Pieces, last, role llm.Role, parts []byte) provider.
 	user := role != llm.RoleAssistant
 	switch {
 	case last == "" && user:
-		contents = append(contents, ofUser)
+		contents = append(contents, openUser)
 	case last == "":
-		contents = append(contents, ofUser, before, next, ofModel)
+		contents = append(contents, openUser, omittedStart, closeContent, openModel)
 	case user == (last != llm.RoleAssistant):
 		contents = append(contents, comma)
 	case user:
-		contents = append(contents, next, ofUser)
+		contents = append(contents, closeContent, openUser)
 	default:
-		contents = append(contents, next, ofModel)
+		contents = append(contents, closeContent, openModel)
 	}
 	return append(contents, parts)
 }
 
 // Pieces of a request.
 var (
-	comma   = []byte(`,`)
-	ofUser  = []byte(`{"role":"user","parts":[`)
-	ofModel = []byte(`{"role":"model","parts":[`)
-	next    = []byte(`]},`) // content
+	comma        = []byte(`,`)
+	openUser     = []byte(`{"role":"user","parts":[`)
+	openModel    = []byte(`{"role":"model","parts":[`)
+	closeContent = []byte(`]},`) // content
 	// What stands for the words of a user where there are none.
-	before = []byte(`{"text":"(what came before was left out)"}`)
-	goOn   = []byte(`{"text":"(go on)"}`)
+	omittedStart = []byte(`{"text":"(what came before was left out)"}`)
+	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
 // declarations are tools as a request has them. They are mostly the same as before.
@@ -157,15 +157,15 @@ type mediaPart struct {
 	InlineData blob `json:"inlineData"`
 }
 
-// noSignature stands for the signature of a call that another model has made, or a
+// placeholderSignature stands for the signature of a call that another model has made, or a
 // person: what Google's documentation of thought signatures names for these, and its own
 // command line sends. Without one, models refuse the conversation from version 3 on.
 // https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
-const noSignature = "skip_thought_signature_validator"
+const placeholderSignature = "skip_thought_signature_validator"
 
-// signed is what is kept of a signature: itself, and how many bytes of the end of the
+// signatureData is what is kept of a signature: itself, and how many bytes of the end of the
 // part's text came in the same piece. It goes back with these and not with the rest.
-type signed struct {
+type signatureData struct {
 	Signature string `json:"signature"`
 	Bytes     int    `json:"bytes,omitempty"` // of a call: 0
 }
@@ -173,10 +173,10 @@ type signed struct {
 // writer makes parts of entries, for one model.
 type writer struct {
 	model string
-	// modern says that the model is of version 3 or later: it takes the ids of calls,
+	// version3 says that the model is of version 3 or later: it takes the ids of calls,
 	// which older ones refuse, and images in results, and wants signatures of calls.
-	modern bool
-	images *provider.Images
+	version3 bool
+	images   *provider.RefusedImages
 }
 
 // entry is the parts of an entry, with commas between them.
@@ -202,10 +202,10 @@ func (w writer) entry(e *llm.Entry) []byte {
 		}
 	}
 	if e.Role == llm.RoleUser {
-		parts = append(parts, w.shown(e.Parts[1:], "this message")...)
+		parts = append(parts, w.imageParts(e.Parts[1:], "this message")...)
 	}
 	if behind != nil {
-		heading := llm.ResultImages
+		heading := llm.ResultImagesHeading
 		parts = append(append(parts, part{Text: &heading}), behind...)
 	}
 	var out []byte
@@ -219,9 +219,9 @@ func (w writer) entry(e *llm.Entry) []byte {
 }
 
 // signature is what this model has kept with a part.
-func (w writer) signature(p llm.Part) (s signed) {
-	if p.Kept.From(name, w.model) && json.Unmarshal(p.Kept.Data, &s) != nil {
-		return signed{}
+func (w writer) signature(p llm.Part) (s signatureData) {
+	if p.ProviderData.IsFrom(providerName, w.model) && json.Unmarshal(p.ProviderData.Data, &s) != nil {
+		return signatureData{}
 	}
 	return s
 }
@@ -242,10 +242,10 @@ func (w writer) text(p llm.Part) (parts []part) {
 func (w writer) call(p llm.Part, first bool) part {
 	c := functionCall{Name: wireName(p.Call.Function.Name), Args: wireArgs(p.Call.Function.Arguments)}
 	s := w.signature(p).Signature
-	if w.modern {
+	if w.version3 {
 		c.ID = p.Call.ID
 		if first && s == "" {
-			s = noSignature
+			s = placeholderSignature
 		}
 	}
 	return part{FunctionCall: &c, ThoughtSignature: s}
@@ -257,11 +257,11 @@ func (w writer) result(p llm.Part) (result part, behind []part) {
 	if r.Response.Output = p.Text; !p.Result.Success {
 		r.Response = response{Error: p.Text}
 	}
-	if w.modern {
+	if w.version3 {
 		r.ID = p.Result.CallID
 	}
-	shown := w.shown(p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)
-	if !w.modern {
+	shown := w.imageParts(p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)
+	if !w.version3 {
 		return part{FunctionResponse: &r}, shown
 	}
 	for _, s := range shown {
@@ -274,13 +274,13 @@ func (w writer) result(p llm.Part) (result part, behind []part) {
 	return part{FunctionResponse: &r}, nil
 }
 
-// shown are images, each behind a line that says what it is of.
-func (w writer) shown(images []llm.Part, of string) (parts []part) {
+// imageParts are images, each behind a line that says what it is of.
+func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	for _, s := range w.images.Show(images, of) {
 		p := part{Text: &s.Text}
 		switch {
 		case s.Image == nil:
-		case slices.Contains(takes, s.Image.Mime):
+		case slices.Contains(imageTypes, s.Image.Mime):
 			p = part{InlineData: &blob{s.Image.Mime, s.Image.Data}}
 		default:
 			s.Text = "[it could not be sent: Google takes no " + s.Image.Mime + "]"
@@ -290,9 +290,9 @@ func (w writer) shown(images []llm.Part, of string) (parts []part) {
 	return parts
 }
 
-// takes are the types of images that models see, in messages and in results.
+// imageTypes are the types of images that models see, in messages and in results.
 // https://ai.google.dev/gemini-api/docs/image-understanding
-var takes = []string{"image/png", "image/jpeg", "image/webp"}
+var imageTypes = []string{"image/png", "image/jpeg", "image/webp"}
 
 // wireName is the name of a tool as the API has them: it begins with a letter or '_'.
 func wireName(name string) string {

@@ -37,7 +37,7 @@ func picture(mime, data string) llm.Part {
 
 // kept is a part of the type that has nothing but a signature of the model.
 func kept(typ llm.PartType, model, text, signature string, n int) llm.Part {
-	return llm.Part{Type: typ, Text: text, Kept: &llm.Kept{Provider: "google", Model: model, Data: tool.Marshal(signed{signature, n})}}
+	return llm.Part{Type: typ, Text: text, ProviderData: &llm.ProviderData{Provider: "google", Model: model, Data: tool.Marshal(signatureData{signature, n})}}
 }
 
 // conversations are each sent by us, and by the client of Google's library.
@@ -86,11 +86,11 @@ func inTheirs(model string) ([]*genai.Content, *genai.GenerateContentConfig) {
 	const refused = "[it could not be sent: Google takes no image/gif]"
 	if isModern(model) {
 		// The library reads the documented text as the base64 that it is for the API, too.
-		foreign.ThoughtSignature = decoded(noSignature)
+		foreign.ThoughtSignature = decoded(placeholderSignature)
 		read["images"] = []any{label, gif, refused}
 		results[0].FunctionResponse.Parts = []*genai.FunctionResponsePart{{InlineData: &genai.FunctionResponseBlob{MIMEType: "image/png", Data: []byte("of a call")}}}
 	} else {
-		results = append(results, text(llm.ResultImages), text(label), image("of a call"), text(gif), text(refused))
+		results = append(results, text(llm.ResultImagesHeading), text(label), image("of a call"), text(gif), text(refused))
 	}
 	contents := []*genai.Content{
 		{Role: genai.RoleUser, Parts: []*genai.Part{text("What <is> this?"), text("[image 1 of this message]"), image("of the prompt"), text("The date is today.")}},
@@ -131,7 +131,7 @@ func TestGooglesLibrarySendsTheSame(t *testing.T) {
 			s.sign(signature)
 		}
 		opts := options(t, s)
-		opts.Reasoning = "low"
+		opts.ReasoningEffort = "low"
 		reply, err := llmtest.Collect(t.Context(), t, New(opts), llm.Request{Model: model, Messages: conversation(model), Tools: definitions})
 		if err != nil || reply.Text != "ours" {
 			t.Fatalf("%s: got %+v, %v", model, reply, err)
@@ -163,7 +163,7 @@ func TestGooglesLibrarySendsTheSame(t *testing.T) {
 // there, and which alphabet of base64 it has.
 func canonical(t *testing.T, body []byte) (v any) {
 	t.Helper()
-	body = bytes.ReplaceAll(body, []byte(noSignature), []byte(strings.ReplaceAll(noSignature, "_", "/")))
+	body = bytes.ReplaceAll(body, []byte(placeholderSignature), []byte(strings.ReplaceAll(placeholderSignature, "_", "/")))
 	for _, empty := range []string{`"text":"",`, `,"args":{}`} {
 		body = bytes.ReplaceAll(body, []byte(empty), nil)
 	}
@@ -192,7 +192,7 @@ func TestConversationsThatTheAPITakes(t *testing.T) {
 		"a call of another model, then ours": {user, call, result, own, resultMsg("b", "glob", "y")},
 		"ours, then that of another model":   {user, own, resultMsg("b", "glob", "y"), answer, call, result},
 		"thoughts of another model alone":    {user, say(llm.Assistant, "", kept(llm.ReasoningPart, "another", "Hmm.", "AAAA", 4)), user},
-		"a signature that is broken":         {user, callMsg("a", "glob", "{}", llm.Part{Type: llm.CallPart, Kept: &llm.Kept{Provider: "google", Model: "gemini-3.8-flash", Data: json.RawMessage(`"x"`)}}), result},
+		"a signature that is broken":         {user, callMsg("a", "glob", "{}", llm.Part{Type: llm.CallPart, ProviderData: &llm.ProviderData{Provider: "google", Model: "gemini-3.8-flash", Data: json.RawMessage(`"x"`)}}), result},
 		"a tool with a strange name":         {user, callMsg("a", "what is this?", "{}"), resultMsg("a", "what is this?", "x")},
 		"arguments of half a character":      {user, callMsg("a", "glob", `{"a":"\ud800"}`), result},
 	} {

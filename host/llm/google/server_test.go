@@ -94,7 +94,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // read decodes a request strictly.
 func (s *server) read(body []byte) (req wireRequest, err error) {
 	// JSON of protocol buffers takes the base64 of URLs, too, which the vendor's types do not.
-	body = bytes.ReplaceAll(body, []byte(noSignature), []byte(strings.ReplaceAll(noSignature, "_", "/")))
+	body = bytes.ReplaceAll(body, []byte(placeholderSignature), []byte(strings.ReplaceAll(placeholderSignature, "_", "/")))
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	return req, dec.Decode(&req)
@@ -142,7 +142,7 @@ func (s *server) check(model string, req wireRequest) error {
 				}
 			case p.FunctionResponse != nil && c.Role == genai.RoleUser:
 				results = append(results, p.FunctionResponse)
-			case p.InlineData != nil && c.Role == genai.RoleUser && slices.Contains(takes, p.InlineData.MIMEType):
+			case p.InlineData != nil && c.Role == genai.RoleUser && slices.Contains(imageTypes, p.InlineData.MIMEType):
 			case p.Text != "" || len(p.ThoughtSignature) > 0:
 			default:
 				return fmt.Errorf("%s: required oneof field 'data' must have one initialized field", where)
@@ -166,7 +166,7 @@ func (s *server) check(model string, req wireRequest) error {
 				return fmt.Errorf("contents[%d]: %+v is no response to %+v", i-1, r, calls[k])
 			}
 			for _, p := range r.Parts {
-				if !isModern(model) || p.InlineData == nil || !slices.Contains(takes, p.InlineData.MIMEType) {
+				if !isModern(model) || p.InlineData == nil || !slices.Contains(imageTypes, p.InlineData.MIMEType) {
 					return fmt.Errorf("contents[%d]: no such part of a function response", i-1)
 				}
 			}
@@ -183,7 +183,7 @@ func (s *server) check(model string, req wireRequest) error {
 func (s *server) knows(signature []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(append(s.signed, noSignature), func(known string) bool { return bytes.Equal(decoded(known), signature) })
+	return slices.ContainsFunc(append(s.signed, placeholderSignature), func(known string) bool { return bytes.Equal(decoded(known), signature) })
 }
 
 func isModern(model string) bool { return strings.HasPrefix(model, "gemini-3") }

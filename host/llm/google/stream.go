@@ -13,7 +13,7 @@ import (
 
 // chunk is one event of a stream: a GenerateContentResponse, or an error.
 type chunk struct {
-	Candidates     few[candidate] `json:"candidates"`
+	Candidates     boundedList[candidate] `json:"candidates"`
 	PromptFeedback struct {
 		BlockReason        string `json:"blockReason"`
 		BlockReasonMessage string `json:"blockReasonMessage"`
@@ -25,18 +25,18 @@ type chunk struct {
 type candidate struct {
 	Index   int `json:"index"`
 	Content struct {
-		Parts few[piece] `json:"parts"`
+		Parts boundedList[piece] `json:"parts"`
 	} `json:"content"`
 	FinishReason  string `json:"finishReason"`
 	FinishMessage string `json:"finishMessage"`
 }
 
-// few is a list of at most 1,000 elements: an element takes three bytes of a server, and
+// boundedList is a list of at most 1,000 elements: an element takes three bytes of a server, and
 // thirty times as much here.
-type few[T any] []T
+type boundedList[T any] []T
 
 // UnmarshalJSON fails for a longer list.
-func (l *few[T]) UnmarshalJSON(data []byte) error {
+func (l *boundedList[T]) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil || data[0] != '[' {
 		return json.Unmarshal(data, (*[]T)(l)) // null, and what is no list
@@ -77,10 +77,10 @@ type usage struct {
 
 func (u usage) tokens() *llm.Usage {
 	return &llm.Usage{
-		InputTokens:     provider.Tokens(u.Prompt) + provider.Tokens(u.ToolPrompt),
-		OutputTokens:    provider.Tokens(u.Candidates) + provider.Tokens(u.Thoughts),
-		CachedTokens:    provider.Tokens(u.Cached),
-		ReasoningTokens: provider.Tokens(u.Thoughts),
+		InputTokens:     provider.ParseTokens(u.Prompt) + provider.ParseTokens(u.ToolPrompt),
+		OutputTokens:    provider.ParseTokens(u.Candidates) + provider.ParseTokens(u.Thoughts),
+		CachedTokens:    provider.ParseTokens(u.Cached),
+		ReasoningTokens: provider.ParseTokens(u.Thoughts),
 	}
 }
 
@@ -90,12 +90,12 @@ type decoder struct {
 	model string
 	names map[string]string // of tools, by those on the wire
 
-	events  int
-	calls   int
-	said    bool   // a text
-	finish  string // why it ended
-	message string // and what the server says of that
-	usage   *llm.Usage
+	events        int
+	calls         int
+	hasText       bool   // a text
+	finish        string // why it ended
+	finishMessage string // and what the server says of that
+	usage         *llm.Usage
 }
 
 // decode yields the answer of one stream. It returns nil when the answer is complete or
@@ -110,7 +110,7 @@ func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error
 			}
 		case d.finish == "" || x.Cancelled():
 			yield(llm.Delta{Usage: d.usage})
-			return x.Ended(err, d.events == 0)
+			return x.EndError(err, d.events == 0)
 		default: // the stream just ends; an answer is whole when it says why it stopped
 			end, err := d.end()
 			if err == nil {
@@ -130,13 +130,13 @@ func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, er
 		return false, d.BadEvent(event)
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return false, d.InStream(provider.ParseSaid(c.Error), event)
+		return false, d.StreamError(provider.ParseErrorDetail(c.Error), event)
 	}
 	if c.UsageMetadata != nil {
 		d.usage = c.UsageMetadata.tokens()
 	}
 	if reason := c.PromptFeedback.BlockReason; reason != "" && len(c.Candidates) == 0 {
-		return false, d.blocked(reason, c.PromptFeedback.BlockReasonMessage)
+		return false, d.blockedError(reason, c.PromptFeedback.BlockReasonMessage)
 	}
 	for _, candidate := range c.Candidates {
 		if candidate.Index != 0 {
@@ -148,7 +148,7 @@ func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, er
 			}
 		}
 		if reason := candidate.FinishReason; reason != "" && reason != "FINISH_REASON_UNSPECIFIED" { // older models say STOP in each event
-			d.finish, d.message = reason, candidate.FinishMessage
+			d.finish, d.finishMessage = reason, candidate.FinishMessage
 		}
 	}
 	return true, nil
@@ -158,7 +158,7 @@ func (d *decoder) delta(p piece) (delta llm.Delta, ok bool) {
 	if p.FunctionCall != nil {
 		call := llm.CallDelta{Index: d.calls, ID: p.FunctionCall.ID, Name: d.toolName(p.FunctionCall.Name), Arguments: arguments(p.FunctionCall.Args)}
 		if p.ThoughtSignature != "" {
-			call.Kept = d.keep(signed{Signature: p.ThoughtSignature})
+			call.ProviderData = d.providerData(signatureData{Signature: p.ThoughtSignature})
 		}
 		d.calls++
 		return llm.Delta{Calls: []llm.CallDelta{call}}, true
@@ -167,17 +167,17 @@ func (d *decoder) delta(p piece) (delta llm.Delta, ok bool) {
 	if delta.Text = p.Text; p.Thought {
 		of, delta.Text, delta.Reasoning = llm.ReasoningPart, "", p.Text
 	}
-	d.said = d.said || delta.Text != ""
+	d.hasText = d.hasText || delta.Text != ""
 	// The signature of a text is often in a piece of its own behind it. One of no text at
 	// all has no place in a conversation.
-	if p.ThoughtSignature != "" && (d.said || of == llm.ReasoningPart) {
-		delta.Kept = &llm.KeptDelta{Of: of, Kept: *d.keep(signed{p.ThoughtSignature, len(p.Text)})}
+	if p.ThoughtSignature != "" && (d.hasText || of == llm.ReasoningPart) {
+		delta.ProviderData = &llm.ProviderDataDelta{PartType: of, ProviderData: *d.providerData(signatureData{p.ThoughtSignature, len(p.Text)})}
 	}
-	return delta, delta.Text != "" || delta.Reasoning != "" || delta.Kept != nil
+	return delta, delta.Text != "" || delta.Reasoning != "" || delta.ProviderData != nil
 }
 
-func (d *decoder) keep(s signed) *llm.Kept {
-	return &llm.Kept{Provider: name, Model: d.model, Data: tool.Marshal(s)}
+func (d *decoder) providerData(s signatureData) *llm.ProviderData {
+	return &llm.ProviderData{Provider: providerName, Model: d.model, Data: tool.Marshal(s)}
 }
 
 // arguments is the text of the arguments; "" for none.
@@ -207,10 +207,10 @@ func (d *decoder) end() (llm.Delta, error) {
 		switch {
 		case d.calls > 0:
 			end.Finish = llm.FinishTools
-		case d.said:
+		case d.hasText:
 			end.Finish = llm.FinishStop
 		default:
-			return end, d.silent()
+			return end, d.emptyAnswerError()
 		}
 	case "MAX_TOKENS":
 		end.Finish = llm.FinishLength
@@ -218,7 +218,7 @@ func (d *decoder) end() (llm.Delta, error) {
 		"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
 		end.Finish = llm.FinishFilter
 	default:
-		return end, d.stopped(d.finish, d.message)
+		return end, d.stoppedError(d.finish, d.finishMessage)
 	}
 	return end, nil
 }

@@ -45,12 +45,14 @@ func events(finish string, parts ...string) string {
 }
 
 func TestAnswers(t *testing.T) {
-	signature := func(s string, n int) *llm.Kept {
-		return &llm.Kept{Provider: "google", Model: "gemini-3.8-flash", Data: tool.Marshal(signed{s, n})}
+	signature := func(s string, n int) *llm.ProviderData {
+		return &llm.ProviderData{Provider: "google", Model: "gemini-3.8-flash", Data: tool.Marshal(signatureData{s, n})}
 	}
-	text := func(s string, k *llm.Kept) llm.Part { return llm.Part{Type: llm.TextPart, Text: s, Kept: k} }
-	thought := func(s string, k *llm.Kept) llm.Part {
-		return llm.Part{Type: llm.ReasoningPart, Text: s, Kept: k}
+	text := func(s string, k *llm.ProviderData) llm.Part {
+		return llm.Part{Type: llm.TextPart, Text: s, ProviderData: k}
+	}
+	thought := func(s string, k *llm.ProviderData) llm.Part {
+		return llm.Part{Type: llm.ReasoningPart, Text: s, ProviderData: k}
 	}
 	for _, c := range []struct {
 		name string
@@ -69,7 +71,7 @@ func TestAnswers(t *testing.T) {
 			llm.Reply{Text: "Yes.", Finish: llm.FinishStop, Parts: []llm.Part{thought("Hmm.", signature("c2ln", 4)), text("Yes.", nil)}}},
 		{"of calls in parallel the first is signed", events("STOP", `{"functionCall":{"name":"glob","args":{"a":1}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"glob"}}`),
 			llm.Reply{Calls: []llm.CallData{llm.NewCall("made_1", "glob", `{"a":1}`), llm.NewCall("made_2", "glob", "{}")}, Finish: llm.FinishTools,
-				Parts: []llm.Part{{Type: llm.CallPart, Kept: signature("c2ln", 0)}, {Type: llm.CallPart}}}},
+				Parts: []llm.Part{{Type: llm.CallPart, ProviderData: signature("c2ln", 0)}, {Type: llm.CallPart}}}},
 		{"names of tools are ours again", events("STOP", `{"functionCall":{"id":"a","name":"default_api:glob","args":null}},{"functionCall":{"id":"b","name":"_7zip-list"}},{"functionCall":{"id":"c","name":"no_such"}}`),
 			llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}"), llm.NewCall("b", "7zip-list", "{}"), llm.NewCall("c", "no_such", "{}")}, Finish: llm.FinishTools}},
 		{"a server of others has a word of its own", events("FUNCTION_CALL", `{"functionCall":{"id":"a","name":"glob"}}`), llm.Reply{Calls: []llm.CallData{llm.NewCall("a", "glob", "{}")}, Finish: llm.FinishTools}},
@@ -220,7 +222,7 @@ func FuzzAnswers(f *testing.F) {
 		}
 		for _, name := range []string{"gemini-2.5-flash", "gemini-3.8-flash"} {
 			sent := bytes.Join(model.body(name, model.transcript.Entries(messages), nil), nil)
-			sent = signatures.ReplaceAll(sent, []byte(`"thoughtSignature":"`+noSignature+`"`)) // which are the server's own affair
+			sent = signatures.ReplaceAll(sent, []byte(`"thoughtSignature":"`+placeholderSignature+`"`)) // which are the server's own affair
 			s := &server{}
 			next, err := s.read(sent)
 			if err == nil {

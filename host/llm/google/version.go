@@ -22,9 +22,9 @@ func version(model string) (v float64, ok bool) {
 
 const newest = 1000
 
-// modern reports whether the model is of version 3 or later: it takes the ids of calls,
+// isVersion3 reports whether the model is of version 3 or later: it takes the ids of calls,
 // which older ones refuse, and images in results, and wants signatures of calls.
-func modern(model string) bool {
+func isVersion3(model string) bool {
 	v, _ := version(model)
 	return v >= 3
 }

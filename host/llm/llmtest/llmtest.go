@@ -146,9 +146,9 @@ const TextArguments Feature = "arguments that are text"
 
 // The other features.
 const (
-	Signatures   Feature = "reasoning whose signature goes back" // else reasoning is shown, and no more
-	CachedTokens Feature = "tokens from a cache that are counted"
-	ReasonTokens Feature = "tokens of reasoning that are counted"
+	Signatures      Feature = "reasoning whose signature goes back" // else reasoning is shown, and no more
+	CachedTokens    Feature = "tokens from a cache that are counted"
+	ReasoningTokens Feature = "tokens of reasoning that are counted"
 )
 
 // Run runs the suite, but for the cases that need a feature that the wire format lacks.
@@ -214,24 +214,24 @@ type testCase struct {
 var cases = []testCase{{
 	name:   "a text in many chunks is one reply",
 	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
-	check: answers(llm.Reply{
+	check: wantReply(llm.Reply{
 		Text:   "Grüße, 世界 <&>",
 		Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7},
 	}),
 }, {
 	name:   "one call in many chunks is one reply",
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"path":"src/","pattern":"*.c"}}],"chunk_bytes":1,"usage":{}}`},
-	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"path":"src/","pattern":"*.c"}`))),
+	check:  wantReply(callsReply("", llm.NewCall("a", "glob", `{"path":"src/","pattern":"*.c"}`))),
 }, {
 	name:   "tokens from a cache are counted",
 	script: []string{`{"text":"x","usage":{"input_tokens":11,"output_tokens":7,"cached_tokens":5}}`},
 	needs:  CachedTokens,
-	check:  answers(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, CachedTokens: 5}}),
+	check:  wantReply(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, CachedTokens: 5}}),
 }, {
 	name:   "tokens of reasoning are counted",
 	script: []string{`{"text":"x","usage":{"input_tokens":11,"output_tokens":7,"reasoning_tokens":3}}`},
-	needs:  ReasonTokens,
-	check:  answers(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, ReasoningTokens: 3}}),
+	needs:  ReasoningTokens,
+	check:  wantReply(llm.Reply{Text: "x", Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7, ReasoningTokens: 3}}),
 }, {
 	name:   "reasoning comes before the text",
 	script: []string{`{"reasoning":"hmm, the \"list\"","text":"I look.","chunk_bytes":3,"usage":{}}`},
@@ -245,88 +245,88 @@ var cases = []testCase{{
 	name: "two interleaved calls stay apart and in order",
 	script: []string{`{"text":"Both.","tool_calls":[{"id":"b","name":"glob","arguments":{"pattern":"*.c"}},` +
 		`{"id":"a","name":"file_read","arguments":{"limit":3,"path":"README.md"}}],"chunk_bytes":2,"usage":{}}`},
-	check: answers(callsReply("Both.",
+	check: wantReply(callsReply("Both.",
 		llm.NewCall("b", "glob", `{"pattern":"*.c"}`),
 		llm.NewCall("a", "file_read", `{"limit":3,"path":"README.md"}`))),
 }, {
 	name:   "missing ids are made",
 	script: []string{`{"tool_calls":[{"name":"glob","arguments":{"pattern":"a"}},{"name":"glob","arguments":{"pattern":"b"}}],"usage":{}}`},
-	check: answers(callsReply("",
+	check: wantReply(callsReply("",
 		llm.NewCall("made_1", "glob", `{"pattern":"a"}`),
 		llm.NewCall("made_2", "glob", `{"pattern":"b"}`))),
 }, {
 	name:   "malformed arguments are passed on as they are",
 	needs:  TextArguments,
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":"{\"pattern\": \"*.c"}],"usage":{}}`},
-	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern": "*.c`))),
+	check:  wantReply(callsReply("", llm.NewCall("a", "glob", `{"pattern": "*.c`))),
 }, {
 	name:   "too large arguments are dropped, and the reply is whole",
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"` + strings.Repeat("x", llm.MaxArgumentBytes) + `"}}],"chunk_bytes":65536,"usage":{}}`},
-	check: answers(callsReply("", llm.CallData{ID: "a", Type: "function", Function: llm.FunctionData{
-		Name: "glob", Arguments: "{}", Dropped: llm.MaxArgumentBytes + len(`{"pattern":""}`),
+	check: wantReply(callsReply("", llm.CallData{ID: "a", Type: "function", Function: llm.FunctionData{
+		Name: "glob", Arguments: "{}", DroppedBytes: llm.MaxArgumentBytes + len(`{"pattern":""}`),
 	}})),
 }, {
 	name:   "a call without arguments gets an empty object",
 	script: []string{`{"tool_calls":[{"id":"a","name":"list_tasks"}],"usage":{}}`},
-	check:  answers(callsReply("", llm.NewCall("a", "list_tasks", `{}`))),
+	check:  wantReply(callsReply("", llm.NewCall("a", "list_tasks", `{}`))),
 }, {
 	name:   "an answer that is cut by its length says so",
 	script: []string{`{"text":"and so","finish":"length","usage":{}}`},
-	check:  answers(llm.Reply{Text: "and so", Finish: llm.FinishLength}),
+	check:  wantReply(llm.Reply{Text: "and so", Finish: llm.FinishLength}),
 }, {
 	name:   "half a stream is an error that can be retried",
 	script: []string{`{"text":"This answer will never be whole, however long it gets.","chunk_bytes":4,"cut_after_bytes":900}`},
-	check:  fails(llm.ProviderError{Retryable: true, Message: "ended early"}),
+	check:  wantError(llm.ProviderError{Retryable: true, Message: "ended early"}),
 }, {
 	name:   "a stream that is cut before its first event is an error that can be retried",
 	script: []string{`{"text":"x","cut_after_bytes":20}`},
-	check:  fails(llm.ProviderError{Retryable: true}),
+	check:  wantError(llm.ProviderError{Retryable: true}),
 }, {
 	name:   "401 is not retryable and does not repeat the key",
 	script: []string{`{"status":401,"error":{"message":"Incorrect API key provided: ` + APIKey + `.","code":"invalid_api_key"}}`},
-	check:  fails(llm.ProviderError{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided", Hint: "stockade model list"}),
+	check:  wantError(llm.ProviderError{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided", Hint: "stockade model list"}),
 }, {
 	name:   "429 is retryable after the time that the server asks for",
 	script: []string{`{"status":429,"headers":{"Retry-After":"7"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}`},
-	check:  fails(llm.ProviderError{Status: 429, Code: "rate_limit_exceeded", Message: "slow down", Retryable: true, RetryAfter: 7 * time.Second}),
+	check:  wantError(llm.ProviderError{Status: 429, Code: "rate_limit_exceeded", Message: "slow down", Retryable: true, RetryAfter: 7 * time.Second}),
 }, {
 	name:   "500 is retryable",
 	script: []string{`{"status":500,"error":{"message":"oops"}}`},
-	check:  fails(llm.ProviderError{Status: 500, Message: "oops", Retryable: true}),
+	check:  wantError(llm.ProviderError{Status: 500, Message: "oops", Retryable: true}),
 }, {
 	name:   "400 is not retryable and has the provider's message",
 	script: []string{`{"status":400,"error":{"message":"no such parameter"}}`},
-	check:  fails(llm.ProviderError{Status: 400, Message: "no such parameter"}),
+	check:  wantError(llm.ProviderError{Status: 400, Message: "no such parameter"}),
 }, {
 	name:   "an empty stream is an error",
 	script: []string{`{"empty":true}`},
-	check:  fails(llm.ProviderError{Retryable: true, Message: "empty"}),
+	check:  wantError(llm.ProviderError{Retryable: true, Message: "empty"}),
 }, {
 	name:   "a server that does not answer is given up after the stall time-out",
 	script: []string{`{"stall":true}`},
 	takes:  StallTimeout,
-	check:  fails(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
+	check:  wantError(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
 }, {
 	name:   "a server that falls silent is given up after the stall time-out",
 	script: []string{`{"text":"Let me think.","stall":true}`},
 	takes:  StallTimeout,
-	check:  fails(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
+	check:  wantError(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
 }, {
 	name:   "a line that never ends is given up",
 	script: []string{`{"flood":true}`},
-	check:  fails(llm.ProviderError{Message: "more than"}),
+	check:  wantError(llm.ProviderError{Message: "more than"}),
 }, {
 	name:   "garbage is an error",
 	script: []string{`{"raw":"\u0000\u0001 what?\r\n\r\n{]"}`},
-	check:  fails(llm.ProviderError{}),
+	check:  wantError(llm.ProviderError{}),
 }, {
 	name:   "a web page is an error",
 	script: []string{`{"raw":"<!DOCTYPE html>\n<html><body>Log in to the hotel's network</body></html>"}`},
-	check:  fails(llm.ProviderError{Message: "web page"}),
+	check:  wantError(llm.ProviderError{Message: "web page"}),
 }}
 
-// answers checks for a whole reply. What a reply leaves zero must be zero.
-func answers(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
+// wantReply checks for a whole reply. What a reply leaves zero must be zero.
+func wantReply(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, reply llm.Reply, err error) {
 		t.Helper()
 		if err != nil {
@@ -338,9 +338,9 @@ func answers(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	}
 }
 
-// fails checks for a *ProviderError. Message and Hint are parts of the error's;
+// wantError checks for a *ProviderError. Message and Hint are parts of the error's;
 // the other fields must be equal, but for an empty Code.
-func fails(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error) {
+func wantError(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, _ llm.Reply, err error) {
 		t.Helper()
 		got, ok := errors.AsType[*llm.ProviderError](err)

@@ -15,8 +15,8 @@ const (
 	maxPromptBytes = 256 << 10
 )
 
-// usages are the forms that the planner understands.
-var usages = []string{
+// phraseForms are the forms that the planner understands.
+var phraseForms = []string{
 	"list files [in DIR]",
 	"read FILE",
 	"find TEXT [in GLOB]",
@@ -246,44 +246,44 @@ func understand(text string) []action {
 	if len(words) < 1 || words[0].quoted {
 		return nil
 	}
-	p := &reader{text: text, words: words[1:]}
+	p := &phraseParser{text: text, words: words[1:]}
 	switch verb := strings.ToLower(words[0].text); verb {
 	case "list", "ls":
-		return p.list()
+		return p.parseList()
 	case "show", "read", "cat", "open":
 		if verb == "show" {
-			if actions := p.fork().listFiles(); actions != nil {
+			if actions := p.fork().parseListFiles(); actions != nil {
 				return actions
 			}
 		}
-		return p.read()
+		return p.parseRead()
 	case "find", "search", "grep":
-		if actions := p.fork().findFiles(); actions != nil {
+		if actions := p.fork().parseFindFiles(); actions != nil {
 			return actions
 		}
-		return p.find()
+		return p.parseFind()
 	case "replace", "change":
-		return p.replace()
+		return p.parseReplace()
 	case "write", "save":
-		return p.write()
+		return p.parseWrite()
 	case "run":
-		return p.run()
+		return p.parseRun()
 	case "call":
-		return p.call()
+		return p.parseCall()
 	}
 	return nil
 }
 
-// reader reads the words after the verb.
-type reader struct {
+// phraseParser reads the words after the verb.
+type phraseParser struct {
 	text  string
 	words []word
 }
 
-func (p *reader) fork() *reader { return &reader{p.text, p.words} }
+func (p *phraseParser) fork() *phraseParser { return &phraseParser{p.text, p.words} }
 
 // skip takes the next word if it is one of those.
-func (p *reader) skip(any ...string) bool {
+func (p *phraseParser) skip(any ...string) bool {
 	if len(p.words) == 0 || p.words[0].quoted || !slices.ContainsFunc(any, func(w string) bool { return strings.EqualFold(p.words[0].text, w) }) {
 		return false
 	}
@@ -291,13 +291,13 @@ func (p *reader) skip(any ...string) bool {
 	return true
 }
 
-func (p *reader) skipAll(any ...string) {
+func (p *phraseParser) skipAll(any ...string) {
 	for p.skip(any...) {
 	}
 }
 
-// only takes the words if they are one word or one quoted text.
-func (p *reader) only() (string, bool) {
+// takeSingle takes the words if they are one word or one quoted text.
+func (p *phraseParser) takeSingle() (string, bool) {
 	if len(p.words) != 1 || p.words[0].text == "" {
 		return "", false
 	}
@@ -306,9 +306,9 @@ func (p *reader) only() (string, bool) {
 	return text, true
 }
 
-// until takes everything up to a separating word and leaves what follows it:
+// takeUntil takes everything up to a separating word and leaves what follows it:
 // the first or the last in the phrase of the first of separators that is there.
-func (p *reader) until(which occurrence, separators ...string) (string, bool) {
+func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string, bool) {
 	for _, sep := range separators {
 		at := -1
 		for i, w := range p.words {
@@ -334,14 +334,14 @@ const (
 
 // between is the text of some words: of one quoted text what it quotes, else
 // as it was written.
-func (p *reader) between(from, to int) string {
+func (p *phraseParser) between(from, to int) string {
 	if to-from == 1 {
 		return p.words[from].text
 	}
 	return p.text[p.words[from].start:p.words[to-1].end]
 }
 
-func (p *reader) rest() (string, bool) {
+func (p *phraseParser) takeRest() (string, bool) {
 	if len(p.words) == 0 {
 		return "", false
 	}
@@ -350,8 +350,8 @@ func (p *reader) rest() (string, bool) {
 	return text, text != ""
 }
 
-// call reads "TOOL [with {JSON}]", for tools that the planner has no phrase for.
-func (p *reader) call() []action {
+// parseCall reads "TOOL [with {JSON}]", for tools that the planner has no phrase for.
+func (p *phraseParser) parseCall() []action {
 	if len(p.words) == 0 || p.words[0].text == "" {
 		return nil
 	}
@@ -359,7 +359,7 @@ func (p *reader) call() []action {
 	p.words = p.words[1:]
 	args := "{}"
 	if p.skip("with") {
-		args, _ = p.rest()
+		args, _ = p.takeRest()
 	}
 	if len(p.words) > 0 || !strings.HasPrefix(args, "{") || !json.Valid([]byte(args)) {
 		return nil
@@ -367,19 +367,19 @@ func (p *reader) call() []action {
 	return []action{{name, json.RawMessage(args)}}
 }
 
-func (p *reader) list() []action {
-	if actions := p.fork().listFiles(); actions != nil {
+func (p *phraseParser) parseList() []action {
+	if actions := p.fork().parseListFiles(); actions != nil {
 		return actions
 	}
-	dir, ok := p.only()
+	dir, ok := p.takeSingle()
 	if !ok && len(p.words) > 0 {
 		return nil
 	}
 	return listActions(dir)
 }
 
-// listFiles reads "[all the] files [in DIR]".
-func (p *reader) listFiles() []action {
+// parseListFiles reads "[all the] files [in DIR]".
+func (p *phraseParser) parseListFiles() []action {
 	p.skipAll("all", "the", "me")
 	if !p.skip("files") {
 		return nil
@@ -390,7 +390,7 @@ func (p *reader) listFiles() []action {
 	if !p.skip("in") {
 		return nil
 	}
-	dir, ok := p.only()
+	dir, ok := p.takeSingle()
 	if !ok {
 		return nil
 	}
@@ -405,28 +405,28 @@ func listActions(dir string) []action {
 	}
 }
 
-func (p *reader) read() []action {
+func (p *phraseParser) parseRead() []action {
 	p.skipAll("me", "the", "contents", "of", "file")
-	path, ok := p.only()
+	path, ok := p.takeSingle()
 	if !ok {
 		return nil
 	}
 	return []action{{"file_read", pathArgs{strings.TrimPrefix(path, "@")}}} // as chats name a file
 }
 
-// findFiles reads "[all] files [named] GLOB [in DIR]".
-func (p *reader) findFiles() []action {
+// parseFindFiles reads "[all] files [named] GLOB [in DIR]".
+func (p *phraseParser) parseFindFiles() []action {
 	p.skipAll("all")
 	if !p.skip("files") {
 		return nil
 	}
 	p.skip("named")
 	args, in := globArgs{}, p.fork()
-	pattern, ok := in.until(first, "in")
+	pattern, ok := in.takeUntil(first, "in")
 	if ok {
-		args.Path, ok = in.only()
+		args.Path, ok = in.takeSingle()
 	} else {
-		pattern, ok = p.only()
+		pattern, ok = p.takeSingle()
 	}
 	if !ok {
 		return nil
@@ -435,21 +435,21 @@ func (p *reader) findFiles() []action {
 	return []action{{"glob", args}}
 }
 
-func (p *reader) find() []action {
+func (p *phraseParser) parseFind() []action {
 	p.skip("for")
 	args := grepArgs{FixedStrings: true}
 	rest := p.fork()
-	text, ok := rest.until(last, "in")
+	text, ok := rest.takeUntil(last, "in")
 	if ok {
 		rest.skipAll("the", "file")
 		var where string
-		if where, ok = rest.only(); where == "." || where == ".." || strings.HasSuffix(where, "/") {
+		if where, ok = rest.takeSingle(); where == "." || where == ".." || strings.HasSuffix(where, "/") {
 			args.Path = where
 		} else {
 			args.FileFilter = where
 		}
 	} else {
-		text, ok = p.rest()
+		text, ok = p.takeRest()
 	}
 	if !ok || text == "" {
 		return nil
@@ -458,37 +458,37 @@ func (p *reader) find() []action {
 	return []action{{"grep", args}}
 }
 
-func (p *reader) replace() []action {
-	from, ok := p.until(first, "with", "to")
+func (p *phraseParser) parseReplace() []action {
+	from, ok := p.takeUntil(first, "with", "to")
 	if !ok || from == "" {
 		return nil
 	}
-	to, ok := p.until(last, "in")
+	to, ok := p.takeUntil(last, "in")
 	if !ok {
 		return nil
 	}
 	p.skipAll("the", "file")
-	path, ok := p.only()
+	path, ok := p.takeSingle()
 	if !ok {
 		return nil
 	}
 	return []action{{"file_edit", editArgs{Path: path, OldString: from, NewString: to, ReplaceAll: true}}}
 }
 
-func (p *reader) write() []action {
-	text, ok := p.until(last, "to")
+func (p *phraseParser) parseWrite() []action {
+	text, ok := p.takeUntil(last, "to")
 	if !ok {
 		return nil
 	}
-	path, ok := p.only()
+	path, ok := p.takeSingle()
 	if !ok {
 		return nil
 	}
 	return []action{{"file_write", writeArgs{Path: path, Content: text}}}
 }
 
-func (p *reader) run() []action {
-	command, ok := p.rest()
+func (p *phraseParser) parseRun() []action {
+	command, ok := p.takeRest()
 	if !ok {
 		return nil
 	}

@@ -39,10 +39,10 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 		}
 		switch m.Role {
 		case openai.ChatMessageRoleUser:
-			if strings.HasPrefix(content, llm.ResultImages) {
+			if strings.HasPrefix(content, llm.ResultImagesHeading) {
 				continue // it sees nothing
 			}
-			content, _, _ = strings.Cut(content, "\n\n"+llm.Below) // it reads phrases, and these are files
+			content, _, _ = strings.Cut(content, "\n\n"+llm.AttachmentsHeading) // it reads phrases, and these are files
 			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
 		case openai.ChatMessageRoleAssistant:
 			for _, c := range m.ToolCalls {
@@ -63,11 +63,11 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 	return messages, tools
 }
 
-// done is one call since the last user message, with its result.
-type done struct {
-	call   llm.CallData
-	result string
-	has    bool // there is a result
+// pastCall is one call since the last user message, with its result.
+type pastCall struct {
+	call      llm.CallData
+	result    string
+	hasResult bool // there is a result
 }
 
 // actionsOf lists the calls that carry out the phrases. A file is read before
@@ -134,12 +134,12 @@ func callID(prompt string, messages int) string {
 
 // callsSince collects the calls and their results. limit is what the host said
 // if one of them told that the loop stops.
-func callsSince(messages []llm.Message) (calls []done, limit string) {
+func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	waiting := make(map[string]int)
 	for _, m := range messages {
 		switch m.Kind {
 		case llm.ToolCall:
-			var d done
+			var d pastCall
 			_ = json.Unmarshal(m.Data, &d.call) // a call that cannot be read still counts as one
 			waiting[d.call.ID] = len(calls)
 			calls = append(calls, d)
@@ -149,7 +149,7 @@ func callsSince(messages []llm.Message) (calls []done, limit string) {
 				continue
 			}
 			if i, ok := waiting[data.CallID]; ok {
-				calls[i].result, calls[i].has = data.Output, true
+				calls[i].result, calls[i].hasResult = data.Output, true
 			}
 			if env := parseEnvelope(data.Output); env != nil && env.LimitReached {
 				limit = cmp.Or(env.LimitMessage, "the limit of the loop is reached")
@@ -160,7 +160,7 @@ func callsSince(messages []llm.Message) (calls []done, limit string) {
 }
 
 // report is the last answer of a turn.
-func report(phrases []phrase, cut bool, calls []done, limit string) string {
+func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 	var out strings.Builder
 	switch {
 	case len(calls) > 0:
@@ -187,7 +187,7 @@ func report(phrases []phrase, cut bool, calls []done, limit string) string {
 		}
 		// Before it there may be a call that prepares it, as the read of a file that
 		// is edited does.
-		if i := slices.IndexFunc(calls[next:], func(d done) bool { return p.made(d.call) }); i >= 0 {
+		if i := slices.IndexFunc(calls[next:], func(d pastCall) bool { return p.matchesCall(d.call) }); i >= 0 {
 			next += i + 1
 			continue
 		}
@@ -199,15 +199,15 @@ func report(phrases []phrase, cut bool, calls []done, limit string) string {
 	}
 	if unclear || len(phrases) == 0 {
 		out.WriteString("\nIt understands these phrases, joined by \"then\" or on lines of their own:\n")
-		for _, usage := range usages {
+		for _, usage := range phraseForms {
 			out.WriteString("    " + usage + "\n")
 		}
 	}
 	return out.String()
 }
 
-// made reports whether the call is one that the phrase leads to.
-func (p phrase) made(call llm.CallData) bool {
+// matchesCall reports whether the call is one that the phrase leads to.
+func (p phrase) matchesCall(call llm.CallData) bool {
 	var args any
 	if json.Unmarshal([]byte(call.Function.Arguments), &args) != nil {
 		return false
@@ -255,8 +255,8 @@ func parseEnvelope(output string) *envelope {
 }
 
 // describe tells what came of a call, in the words of the result.
-func describe(d done) string {
-	if !d.has {
+func describe(d pastCall) string {
+	if !d.hasResult {
 		return "no result came back."
 	}
 	env := parseEnvelope(d.result)

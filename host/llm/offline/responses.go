@@ -17,7 +17,7 @@ import (
 )
 
 // responsesRequest is a request of OpenAI's Responses API. The API refuses fields that it
-// does not document, and so does [strictly].
+// does not document, and so does [decodeStrict].
 type responsesRequest struct {
 	openai.CreateResponseRequest
 	Input          json.RawMessage   `json:"input"` // a text, or a list of items
@@ -77,8 +77,8 @@ type (
 	}
 )
 
-// strictly decodes JSON that has no other fields than v.
-func strictly(data []byte, v any) error {
+// decodeStrict decodes JSON that has no other fields than v.
+func decodeStrict(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(v)
@@ -89,7 +89,7 @@ func strictly(data []byte, v any) error {
 func readResponses(req *Request) error {
 	in := new(responsesRequest)
 	req.responses = in
-	if err := strictly(req.Body, in); err != nil {
+	if err := decodeStrict(req.Body, in); err != nil {
 		return fmt.Errorf("the request is not JSON of the responses API: %w", err)
 	}
 	if in.PreviousResponseID != "" || in.Conversation != nil {
@@ -107,7 +107,7 @@ func readResponses(req *Request) error {
 		if t.Type != "function" {
 			continue // of the many other types a model may make no use
 		}
-		if err := strictly(raw, &t); err != nil || !tool.ValidName(t.Name) || len(t.Parameters) == 0 {
+		if err := decodeStrict(raw, &t); err != nil || !tool.ValidName(t.Name) || len(t.Parameters) == 0 {
 			return cmp.Or(err, fmt.Errorf("tools[%d]: not a function with parameters and a name that matches ^[a-zA-Z0-9_-]{1,64}$", i))
 		}
 		req.Chat.Tools = append(req.Chat.Tools, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: t.Name}})
@@ -146,7 +146,7 @@ func (req *Request) readItems(items []json.RawMessage) error {
 			err = req.readMessage(raw)
 		case "function_call":
 			var c responsesCall
-			err = strictly(raw, &c)
+			err = decodeStrict(raw, &c)
 			_, twice := calls[c.CallID]
 			switch {
 			case err != nil:
@@ -161,7 +161,7 @@ func (req *Request) readItems(items []json.RawMessage) error {
 			}}})
 		case "function_call_output":
 			var o responsesOutput
-			err = strictly(raw, &o)
+			err = decodeStrict(raw, &o)
 			if _, ok := calls[o.CallID]; err == nil && !ok {
 				err = fmt.Errorf("no tool call found for function call output with call_id %.80s", o.CallID)
 			}
@@ -193,7 +193,7 @@ func (req *Request) readItems(items []json.RawMessage) error {
 
 func (req *Request) readMessage(raw []byte) error {
 	var m responsesMessage
-	if err := strictly(raw, &m); err != nil {
+	if err := decodeStrict(raw, &m); err != nil {
 		return err
 	}
 	types := []string{"input_text", "input_image"}
@@ -215,7 +215,7 @@ func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types 
 		return m, nil
 	}
 	var parts []responsesPart
-	if err := strictly(content, &parts); err != nil {
+	if err := decodeStrict(content, &parts); err != nil {
 		return m, fmt.Errorf("content: %w", err)
 	}
 	for i, p := range parts {
@@ -240,7 +240,7 @@ func (req *Request) seal() string { return "@" + cmp.Or(req.Chat.Model, model) }
 
 func (req *Request) readReasoning(raw []byte) error {
 	var r responsesReasoning
-	if err := strictly(raw, &r); err != nil {
+	if err := decodeStrict(raw, &r); err != nil {
 		return err
 	}
 	if r.Summary == nil {

@@ -224,7 +224,7 @@ func readChat(req *Request) error {
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
 	status := cmp.Or(a.Fault.Status, http.StatusOK)
-	stream, whole := stream, whole
+	stream, whole := streamChat, wholeChat
 	if req.responses != nil {
 		stream, whole = streamResponse, wholeResponse
 	}
@@ -339,9 +339,9 @@ type chunkCall struct {
 	} `json:"function"`
 }
 
-// stream makes the event stream of an answer: the reasoning, the text, then the calls,
+// streamChat makes the event stream of an answer: the reasoning, the text, then the calls,
 // their arguments interleaved in small pieces as a fast model's are.
-func stream(req *Request, a Answer) []byte {
+func streamChat(req *Request, a Answer) []byte {
 	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer
 	id, now := answerID("chatcmpl-", req), time.Now().Unix()
@@ -395,7 +395,7 @@ func stream(req *Request, a Answer) []byte {
 	return out.Bytes()
 }
 
-func whole(req *Request, a Answer) any {
+func wholeChat(req *Request, a Answer) any {
 	type choice struct {
 		Index        int                          `json:"index"`
 		Message      openai.ChatCompletionMessage `json:"message"`

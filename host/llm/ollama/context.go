@@ -30,42 +30,42 @@ const (
 	// defaultContext is what a model is loaded with, in tokens, if nothing says another
 	// number. Of a model of 8 thousand million parameters, it takes about 4 GiB of memory.
 	defaultContext = 32 << 10
-	// mostContext is what it is loaded with for a first request that needs more, as one of a long
+	// maxInitialContext is what it is loaded with for a first request that needs more, as one of a long
 	// session does that is taken up again.
-	mostContext = 64 << 10
+	maxInitialContext = 64 << 10
 
 	// Bytes of a request to a token: no model has more in all of a request, whatever it says;
 	// few have more; and hardly one has less. Text in English has four.
-	mostBytes, manyBytes, fewBytes = 16, 6, 2
-	// surelyBytes is a size from which on mostBytes holds. In a small request, what is not
+	maxBytesPerToken, highBytesPerToken, lowBytesPerToken = 16, 6, 2
+	// minCheckedBytes is a size from which on mostBytes holds. In a small request, what is not
 	// text is a large part.
-	surelyBytes = 4 << 10
+	minCheckedBytes = 4 << 10
 
 	maxAnswerBytes = 4 << 20 // of what the server says of its models
 )
 
-// window is the context of a model, the same as long as this program runs: another size
+// contextWindow is the context of a model, the same as long as this program runs: another size
 // would load the model again.
-type window struct {
+type contextWindow struct {
 	numCtx int    // what is asked for
 	think  string // how much the model is to think, as JSON; "": it cannot
 
 	checked atomic.Bool // the server has been asked what it has given
 
-	mu    sync.Mutex
-	holds int // what it has given, as far as it says: at most numCtx
-	// size and read are of the newest request that is not small: bytes, and tokens as the
+	mu         sync.Mutex
+	grantedCtx int // what it has given, as far as it says: at most numCtx
+	// lastBytes and read are of the newest request that is not small: bytes, and tokens as the
 	// server counts.
-	size, read int
+	lastBytes, lastTokens int
 }
 
-type windows struct {
+type contextWindows struct {
 	mu sync.Mutex
-	of map[string]*window // by model
+	of map[string]*contextWindow // by model
 }
 
 // window is that of the model, chosen at its first request, which has so many bytes.
-func (m *Model) window(ctx context.Context, model string, size int) (*window, error) {
+func (m *Model) window(ctx context.Context, model string, size int) (*contextWindow, error) {
 	m.windows.mu.Lock()
 	w := m.windows.of[model]
 	m.windows.mu.Unlock()
@@ -76,18 +76,18 @@ func (m *Model) window(ctx context.Context, model string, size int) (*window, er
 	if err != nil {
 		return nil, err
 	}
-	w = &window{numCtx: about.context(m.ContextTokens, m.loaded(ctx, model), size)}
+	w = &contextWindow{numCtx: about.chooseContext(m.ContextTokens, m.loadedContext(ctx, model), size)}
 	if slices.Contains(about.capabilities, "thinking") {
 		w.think = "true"
-		if m.Reasoning != "" {
-			w.think = string(tool.Marshal(m.Reasoning))
+		if m.ReasoningEffort != "" {
+			w.think = string(tool.Marshal(m.ReasoningEffort))
 		}
 	}
-	w.holds = w.numCtx
+	w.grantedCtx = w.numCtx
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()
 	if m.windows.of == nil {
-		m.windows.of = map[string]*window{}
+		m.windows.of = map[string]*contextWindow{}
 	}
 	if other := m.windows.of[model]; other != nil {
 		return other, nil // of a request at the same time
@@ -96,29 +96,29 @@ func (m *Model) window(ctx context.Context, model string, size int) (*window, er
 	return w, nil
 }
 
-// about is what a server says of a model. What it does not say is zero.
-type about struct {
-	most         int // tokens that the model can hold
+// modelInfo is what a server says of a model. What it does not say is zero.
+type modelInfo struct {
+	maxContext   int // tokens that the model can hold
 	numCtx       int // the parameter of its Modelfile
 	remote       bool
 	capabilities []string // nil: from a version that does not say
 }
 
-// context chooses num_ctx. What is loaded is taken as it is if it is enough.
-func (a about) context(configured, loaded, size int) int {
-	n := max(defaultContext, a.numCtx, loaded, min(size/fewBytes, mostContext))
+// chooseContext chooses num_ctx. What is loaded is taken as it is if it is enough.
+func (a modelInfo) chooseContext(configured, loaded, size int) int {
+	n := max(defaultContext, a.numCtx, loaded, min(size/lowBytesPerToken, maxInitialContext))
 	if a.remote { // it is not this machine's memory
-		n = cmp.Or(a.most, n)
+		n = cmp.Or(a.maxContext, n)
 	}
-	if n = cmp.Or(configured, n); a.most > 0 {
-		n = min(n, a.most) // more is not to be had, and would be shown as if it were
+	if n = cmp.Or(configured, n); a.maxContext > 0 {
+		n = min(n, a.maxContext) // more is not to be had, and would be shown as if it were
 	}
 	return n
 }
 
 // show asks the server about a model. One that does not have it is an error, and one
 // that does not know the question is none.
-func (m *Model) show(ctx context.Context, model string) (a about, err error) {
+func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error) {
 	answer, err := m.ask(ctx, "/api/show", tool.Marshal(map[string]string{"model": model}))
 	if failure, ok := errors.AsType[*llm.ProviderError](err); ok && (failure.Status == http.StatusMethodNotAllowed ||
 		failure.Status == http.StatusNotFound && !strings.Contains(failure.Message, "model")) {
@@ -135,20 +135,20 @@ func (m *Model) show(ctx context.Context, model string) (a about, err error) {
 	if json.Unmarshal(answer, &said) != nil {
 		return a, nil
 	}
-	a = about{remote: said.RemoteHost != "", capabilities: said.Capabilities}
-	a.most = provider.Tokens(said.Info[provider.Text(said.Info["general.architecture"])+".context_length"])
+	a = modelInfo{remote: said.RemoteHost != "", capabilities: said.Capabilities}
+	a.maxContext = provider.ParseTokens(said.Info[provider.ScalarText(said.Info["general.architecture"])+".context_length"])
 	for line := range strings.Lines(said.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
 			n, _ := strconv.ParseInt(f[1], 10, 64)
-			a.numCtx = llm.Tokens(n)
+			a.numCtx = llm.ClampTokens(n)
 		}
 	}
 	return a, nil
 }
 
-// loaded is the context that the model is loaded with; 0 if it is not, or the server does
+// loadedContext is the context that the model is loaded with; 0 if it is not, or the server does
 // not say.
-func (m *Model) loaded(ctx context.Context, model string) int {
+func (m *Model) loadedContext(ctx context.Context, model string) int {
 	answer, err := m.Get(ctx, "/api/ps", m.Bearer(), maxAnswerBytes)
 	var said struct {
 		Models []struct {
@@ -161,7 +161,7 @@ func (m *Model) loaded(ctx context.Context, model string) int {
 	}
 	for _, l := range said.Models {
 		if withTag(l.Name) == withTag(model) {
-			return provider.Tokens(l.Context)
+			return provider.ParseTokens(l.Context)
 		}
 	}
 	return 0
@@ -194,40 +194,40 @@ func withTag(name string) string {
 	return name + ":latest"
 }
 
-// fits is the error of a request that is too long for certain.
-func (m *Model) fits(w *window, size int) error {
+// checkFits is the error of a request that is too long for certain.
+func (m *Model) checkFits(w *contextWindow, size int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	need := size / manyBytes
-	if w.read > 0 { // most of it is what was sent before
-		need = int(int64(size) * int64(w.read) / int64(w.size))
+	need := size / highBytesPerToken
+	if w.lastTokens > 0 { // most of it is what was sent before
+		need = int(int64(size) * int64(w.lastTokens) / int64(w.lastBytes))
 	}
-	if need > w.holds {
-		return m.tooLong(fmt.Sprintf("the conversation is about %d tokens long, and the context of the model holds %d", need, w.holds))
+	if need > w.grantedCtx {
+		return m.tooLong(fmt.Sprintf("the conversation is about %d tokens long, and the context of the model holds %d", need, w.grantedCtx))
 	}
 	return nil
 }
 
-// readAll is the error of an answer to a request of which the server has not read all.
-func (m *Model) readAll(ctx context.Context, w *window, model string, size int, usage llm.Usage) error {
+// checkNotCut is the error of an answer to a request of which the server has not read all.
+func (m *Model) checkNotCut(ctx context.Context, w *contextWindow, model string, size int, usage llm.Usage) error {
 	given := w.numCtx
 	if w.checked.CompareAndSwap(false, true) { // once: a model stays loaded as it is
-		given = cmp.Or(m.loaded(ctx, model), given)
+		given = cmp.Or(m.loadedContext(ctx, model), given)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.holds = min(w.holds, given)
+	w.grantedCtx = min(w.grantedCtx, given)
 	read := usage.InputTokens
 	switch {
 	case read == 0: // it does not count
 		return nil
-	case read == w.holds || read == w.holds-1: // more would be a context that is larger than asked for
+	case read == w.grantedCtx || read == w.grantedCtx-1: // more would be a context that is larger than asked for
 		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens, and that is all that the context of the model holds", read))
-	case size > surelyBytes && read < size/mostBytes:
-		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens of at least %d; the context of the model holds %d", read, size/mostBytes, w.holds))
+	case size > minCheckedBytes && read < size/maxBytesPerToken:
+		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens of at least %d; the context of the model holds %d", read, size/maxBytesPerToken, w.grantedCtx))
 	}
-	if size > surelyBytes {
-		w.size, w.read = size, read
+	if size > minCheckedBytes {
+		w.lastBytes, w.lastTokens = size, read
 	}
 	return nil
 }

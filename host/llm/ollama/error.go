@@ -12,8 +12,8 @@ import (
 
 const contextHint = "raise model.context_tokens, if the model and the memory allow more; or start a new session, or lower history_char_budget"
 
-// adjust mends an error by what Ollama says, which is words only: it has no codes.
-func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
+// refineError mends an error by what Ollama says, which is words only: it has no codes.
+func refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
 	words := strings.ToLower(said.Message)
 	has := func(phrases ...string) bool {
 		return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(words, p) })
@@ -38,9 +38,9 @@ func adjust(e *llm.ProviderError, said provider.Said, body []byte) {
 	e.Hint, e.Retryable = hint, false
 }
 
-// named has the hint of an error say what to do about the model, and about a server that
+// withModelHint has the hint of an error say what to do about the model, and about a server that
 // does not run.
-func named(model string, err error) error {
+func withModelHint(model string, err error) error {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok {
 		return err

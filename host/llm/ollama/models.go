@@ -22,7 +22,7 @@ const maxModels = 10_000
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	answer, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
 	if err != nil {
-		return nil, named("", err)
+		return nil, withModelHint("", err)
 	}
 	var said struct {
 		Models []struct {
@@ -35,7 +35,7 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	}
 	tools, others := []string{}, []string(nil)
 	for _, model := range said.Models[:min(len(said.Models), maxModels)] {
-		name, can := provider.Text(model.Name), []string(nil)
+		name, can := provider.ScalarText(model.Name), []string(nil)
 		if json.Unmarshal(model.Capabilities, &can) != nil {
 			can = nil
 		}
@@ -88,14 +88,14 @@ func HostURL(host string) string {
 func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (json.RawMessage, error) {
 	x, done := m.Begin(ctx)
 	defer done()
-	x.Lines = true
+	x.JSONLines = true
 	if err := x.Post(path, m.Bearer(), provider.Pieces{body}); err != nil {
 		return nil, x.Explain(err)
 	}
 	answer, err := x.Next()
 	if err != nil {
-		return nil, x.Ended(err, true)
+		return nil, x.EndError(err, true)
 	}
-	x.End()
+	x.Drain()
 	return answer, nil
 }

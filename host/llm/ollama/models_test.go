@@ -76,7 +76,7 @@ func TestAModelMayLoadForMinutes(t *testing.T) {
 		want        string
 	}{
 		"a load, and an answer":      {10 * time.Minute, 10 * time.Minute, `{"message":{"content":"a"},"done":true}`, ""},
-		"a load that does not end":   {time.Hour, patience, "", "no answer for 900s"},
+		"a load that does not end":   {time.Hour, minFirstByteTimeout, "", "no answer for 900s"},
 		"a load, and half an answer": {10 * time.Minute, 11 * time.Minute, `{"message":{"content":"a"}}` + "\n", "no answer for 60s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -24,23 +24,23 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// patience is how long the server may be silent before its answer begins: nothing comes
+// minFirstByteTimeout is how long the server may be silent before its answer begins: nothing comes
 // while a model is loaded from a disk and while it reads a long conversation without a
 // graphics card, which both take minutes, and no part of the API tells that time from
 // a server that hangs. Ollama itself gives a load up after five minutes without progress.
-const patience = 15 * time.Minute
+const minFirstByteTimeout = 15 * time.Minute
 
 // Defaults are the options of an Ollama on this machine.
-var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY", Endings: []string{"/chat/completions", "/v1", "/api/chat", "/api"}}
+var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY", StripSuffixes: []string{"/chat/completions", "/v1", "/api/chat", "/api"}}
 
 // Model is a model behind Ollama's API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	patience   time.Duration
-	transcript llm.Transcript
-	tools      wireTools
-	images     provider.Images
-	windows    windows
+	firstByteTimeout time.Duration
+	transcript       llm.Transcript
+	tools            wireTools
+	images           provider.RefusedImages
+	windows          contextWindows
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that cannot
@@ -52,10 +52,10 @@ type Model struct {
 // 65,536), and less if the model cannot hold so many. The answer may be 15 minutes in
 // coming, or the stall time-out if that is longer.
 func New(opts provider.Options) *Model {
-	opts = opts.Or(Defaults)
+	opts = opts.WithDefaults(Defaults)
 	return &Model{
-		Client:   provider.Client{Options: opts, Likely: "Ollama's own is " + Defaults.BaseURL, Adjust: adjust},
-		patience: max(patience, opts.StallTimeout),
+		Client:           provider.Client{Options: opts, BaseURLHint: "Ollama's own is " + Defaults.BaseURL, RefineError: refineError},
+		firstByteTimeout: max(minFirstByteTimeout, opts.StallTimeout),
 	}
 }
 
@@ -63,7 +63,7 @@ func New(opts provider.Options) *Model {
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	model, entries, tools := m.ModelOf(req), m.transcript.Entries(req.Messages), m.tools.get(req.Tools)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
-		return named(model, m.stream(ctx, model, entries, tools, yield))
+		return withModelHint(model, m.stream(ctx, model, entries, tools, yield))
 	})
 }
 
@@ -71,16 +71,16 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, tools []byte, yield func(llm.Delta) bool) error {
 	x, done := m.Begin(ctx)
 	defer done()
-	x.Lines, x.Patience = true, m.patience
-	var w *window
+	x.JSONLines, x.FirstByteTimeout = true, m.firstByteTimeout
+	var w *contextWindow
 	size := 0
-	err := m.images.Ask(entries, func() (err error) {
-		messages := provider.Wire(entries, m.images.Version(), m.wireEntry)
+	err := m.images.SendWithFallback(entries, func() (err error) {
+		messages := provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)
 		size = sizeOf(messages) + len(tools)
 		if w, err = m.window(ctx, model, size); err != nil {
 			return err
 		}
-		if err := m.fits(w, size); err != nil {
+		if err := m.checkFits(w, size); err != nil {
 			return err
 		}
 		return x.Post("/api/chat", m.Bearer(), w.body(model, tools, messages))
@@ -88,5 +88,5 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 	if err != nil {
 		return x.Explain(err)
 	}
-	return m.decode(x, yield, func(u llm.Usage) error { return m.readAll(ctx, w, model, size, u) })
+	return m.decode(x, yield, func(u llm.Usage) error { return m.checkNotCut(ctx, w, model, size, u) })
 }

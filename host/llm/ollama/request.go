@@ -48,7 +48,7 @@ type wireTool struct {
 // truncate and shift forbid the server to forget the beginning of the request in silence,
 // before the answer and within it. Servers know them since 0.12.4; see context.go for the
 // others.
-func (w *window) body(model string, tools []byte, messages provider.Pieces) provider.Pieces {
+func (w *contextWindow) body(model string, tools []byte, messages provider.Pieces) provider.Pieces {
 	head := `{"model":` + string(tool.Marshal(model)) + `,"stream":true,"truncate":false,"shift":false,"options":{"num_ctx":` + strconv.Itoa(w.numCtx) + `}`
 	if w.think != "" {
 		head += `,"think":` + w.think
@@ -76,7 +76,7 @@ func (m *Model) wireEntry(e *llm.Entry) []byte {
 			images = m.withImages(images, p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)
 		}
 		if images.Content != "" {
-			images.Content = llm.ResultImages + images.Content
+			images.Content = llm.ResultImagesHeading + images.Content
 			out = out.Add(tool.Marshal(images))
 		}
 	}

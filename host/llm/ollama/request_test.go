@@ -35,10 +35,10 @@ func TestRequest(t *testing.T) {
 		{Kind: llm.User, Content: "Go on."},
 	}
 	m := New(provider.Options{})
-	w := &window{numCtx: 8192, think: "true"}
+	w := &contextWindow{numCtx: 8192, think: "true"}
 	defs := []tool.Definition{{Name: "glob", Description: "Finds files.", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{}}}`)}}
 	entries := m.transcript.Entries(messages)
-	got := bytes.Join(w.body("qwen3", m.tools.get(defs), provider.Wire(entries, m.images.Version(), m.wireEntry)), nil)
+	got := bytes.Join(w.body("qwen3", m.tools.get(defs), provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)), nil)
 	want := `{"model":"qwen3","stream":true,"truncate":false,"shift":false,"options":{"num_ctx":8192},"think":true,` +
 		`"tools":[{"type":"function","function":{"name":"glob","description":"Finds files.","parameters":{"type":"object","properties":{"z":{"type":"string"},"a":{}}}}}],` +
 		`"messages":[{"role":"system","content":"You work <here>."},` +
@@ -48,7 +48,7 @@ func TestRequest(t *testing.T) {
 		`{"id":"b","type":"function","function":{"index":1,"name":"glob","arguments":{"malformed_arguments":"{\"pattern\": \"*.c"}}}]},` +
 		`{"role":"tool","content":"` + strings.ReplaceAll(entries[3].Parts[0].Text, `"`, `\"`) + `","tool_name":"glob","tool_call_id":"a"},` +
 		`{"role":"tool","content":"` + strings.ReplaceAll(entries[3].Parts[1].Text, `"`, `\"`) + `","tool_name":"glob","tool_call_id":"b"},` +
-		`{"role":"user","content":"` + llm.ResultImages + `\n[image 1 of the result of a, glob]","images":["SU1BR0U="]},` +
+		`{"role":"user","content":"` + llm.ResultImagesHeading + `\n[image 1 of the result of a, glob]","images":["SU1BR0U="]},` +
 		`{"role":"user","content":"Go on."}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)

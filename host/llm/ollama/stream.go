@@ -37,7 +37,7 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole f
 	for {
 		raw, err := x.Next()
 		if err != nil {
-			return x.Ended(err, empty)
+			return x.EndError(err, empty)
 		}
 		empty = false
 		d, err := m.delta(raw, &calls)
@@ -45,7 +45,7 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole f
 			return err
 		}
 		if d.Finish != "" {
-			x.End()
+			x.Drain()
 			if err := whole(*d.Usage); err != nil {
 				return err
 			}
@@ -64,21 +64,21 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 		return d, m.BadEvent(raw)
 	}
 	if provider.IsSet(l.Error) {
-		return d, m.InStream(provider.ParseSaid(l.Error), raw)
+		return d, m.StreamError(provider.ParseErrorDetail(l.Error), raw)
 	}
-	d.Reasoning, d.Text = provider.Text(l.Message.Thinking), provider.Text(l.Message.Content)
+	d.Reasoning, d.Text = provider.ScalarText(l.Message.Thinking), provider.ScalarText(l.Message.Content)
 	for _, c := range l.Message.ToolCalls {
 		if *calls == llm.MaxCalls {
 			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
 		// A call is whole in one line, whatever its index: some versions say 0 of each.
-		d.Calls = append(d.Calls, llm.CallDelta{Index: *calls, ID: provider.Text(c.ID), Name: provider.Text(c.Function.Name), Arguments: argumentsText(c.Function.Arguments)})
+		d.Calls = append(d.Calls, llm.CallDelta{Index: *calls, ID: provider.ScalarText(c.ID), Name: provider.ScalarText(c.Function.Name), Arguments: argumentsText(c.Function.Arguments)})
 		*calls++
 	}
 	if !l.Done {
 		return d, nil
 	}
-	switch provider.Text(l.DoneReason) {
+	switch provider.ScalarText(l.DoneReason) {
 	case "load", "unload": // as to a request without messages
 		return d, &llm.ProviderError{Provider: m.Name, Retryable: true, Message: "it answered nothing, only that the model was loaded"}
 	case "length":
@@ -88,7 +88,7 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 			d.Finish = llm.FinishTools
 		}
 	}
-	d.Usage = &llm.Usage{InputTokens: provider.Tokens(l.PromptEvalCount), OutputTokens: provider.Tokens(l.EvalCount)}
+	d.Usage = &llm.Usage{InputTokens: provider.ParseTokens(l.PromptEvalCount), OutputTokens: provider.ParseTokens(l.EvalCount)}
 	return d, nil
 }
 
@@ -99,7 +99,7 @@ func argumentsText(raw json.RawMessage) string {
 		return ""
 	}
 	if raw[0] == '"' {
-		return provider.Text(raw)
+		return provider.ScalarText(raw)
 	}
 	return string(raw)
 }

@@ -23,7 +23,7 @@ func options(t testing.TB, s scripted, script ...string) provider.Options {
 func TestModelPassesTheSuite(t *testing.T) {
 	llmtest.Run(t, func(t testing.TB, script []string) llm.Model {
 		m := New(options(t, scripted{}, script...))
-		m.patience = llmtest.StallTimeout
+		m.firstByteTimeout = llmtest.StallTimeout
 		return m
-	}, llmtest.Signatures, llmtest.CachedTokens, llmtest.ReasonTokens)
+	}, llmtest.Signatures, llmtest.CachedTokens, llmtest.ReasoningTokens)
 }

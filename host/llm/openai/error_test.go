@@ -289,7 +289,7 @@ func TestOptionsThatCannotWork(t *testing.T) {
 		{"no model", provider.Options{}, "no model is named"},
 		{"a key with a line end", provider.Options{Model: "m", APIKey: "sk-secret\n"}, "the API key holds"},
 		{"a model that takes no tools", provider.Options{Model: "gpt-6-astra"}, "in the Responses API only"},
-		{"reasoning that was asked for, which it cannot have with tools", provider.Options{Model: "gpt-6-sol", Reasoning: "low"}, "in the Responses API only"},
+		{"reasoning that was asked for, which it cannot have with tools", provider.Options{Model: "gpt-6-sol", ReasoningEffort: "low"}, "in the Responses API only"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestImagesOnTheWire(t *testing.T) {
 	want := []string{
 		"user: | look | [image 1 of this message] | data:image/png;base64,cA==",
 		"assistant:", "tool: of a", "tool: of b", "tool: of c",
-		"user: | " + llm.ResultImages + " | [image 1 of the result of a, file_read] | data:image/png;base64,YTE=" +
+		"user: | " + llm.ResultImagesHeading + " | [image 1 of the result of a, file_read] | data:image/png;base64,YTE=" +
 			" | [image 1 of the result of c, shot] | data:image/png;base64,YzE= | [image 2 of the result of c, shot was left out to save room; read it again if you need it]",
 		"assistant:", "tool: of d", "user: and now",
 	}

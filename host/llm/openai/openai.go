@@ -24,26 +24,26 @@ import (
 )
 
 // Defaults are the options of OpenAI itself.
-var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", Endings: []string{"/chat/completions", "/completions"}}
+var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}}
 
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
 	// The server refuses to be asked for usage, and to get reasoning back.
 	noUsage, noReasoning atomic.Bool
-	images               provider.Images
+	images               provider.RefusedImages
 	transcript           llm.Transcript
 }
 
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
-	opts = opts.Or(Defaults)
-	return &Model{Client: provider.Client{Options: opts, Likely: Likely(opts)}}
+	opts = opts.WithDefaults(Defaults)
+	return &Model{Client: provider.Client{Options: opts, BaseURLHint: BaseURLHint(opts)}}
 }
 
-// Likely is a hint for a base URL without a version. Empty: it has one.
-func Likely(o provider.Options) string {
+// BaseURLHint is a hint for a base URL without a version. Empty: it has one.
+func BaseURLHint(o provider.Options) string {
 	if u, err := url.Parse(o.BaseURL); err != nil || strings.Contains(u.Path, "/v") || o.Query != "" {
 		return ""
 	}
@@ -52,11 +52,11 @@ func Likely(o provider.Options) string {
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	entries, envelope := m.transcript.Entries(req.Messages), m.envelope(req)
+	entries, envelope := m.transcript.Entries(req.Messages), m.requestTemplate(req)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		if err := m.images.Ask(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
+		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
 			return x.Explain(err)
 		}
 		return m.decode(x, envelope.Model, yield)

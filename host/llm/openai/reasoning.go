@@ -19,9 +19,9 @@ const (
 	thinkingBlocks = "thinking_blocks"
 )
 
-// keptReasoning is what is kept of reasoning. Some models are lost without their own in
+// reasoningData is what is kept of reasoning. Some models are lost without their own in
 // the middle of a turn with calls, and each server wants it in the field in which it came.
-type keptReasoning struct {
+type reasoningData struct {
 	Field     string `json:"field"`
 	Signature string `json:"signature,omitempty"` // of a thinking block
 }
@@ -42,11 +42,11 @@ func signature(blocks json.RawMessage) string {
 	return all[len(all)-1].Signature
 }
 
-// kept marks reasoning of the model, as it came. The mark is of the provider by
+// providerDataDelta marks reasoning of the model, as it came. The mark is of the provider by
 // its name: behind those that share this package there are different servers.
-func (m *Model) kept(model string, k keptReasoning) *llm.KeptDelta {
+func (m *Model) providerDataDelta(model string, k reasoningData) *llm.ProviderDataDelta {
 	data, _ := json.Marshal(k) // which fails never
-	return &llm.KeptDelta{Of: llm.ReasoningPart, Kept: llm.Kept{Provider: m.Name, Model: model, Data: data}}
+	return &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: llm.ProviderData{Provider: m.Name, Model: model, Data: data}}
 }
 
 // withReasoning adds the reasoning of an entry to its message on the wire, if it came from
@@ -56,8 +56,8 @@ func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte
 	var texts []string
 	var blocks []thinkingBlock
 	for _, p := range e.Parts {
-		var k keptReasoning
-		if p.Type != llm.ReasoningPart || p.Text == "" || !p.Kept.From(m.Name, model) || json.Unmarshal(p.Kept.Data, &k) != nil ||
+		var k reasoningData
+		if p.Type != llm.ReasoningPart || p.Text == "" || !p.ProviderData.IsFrom(m.Name, model) || json.Unmarshal(p.ProviderData.Data, &k) != nil ||
 			k.Field != reasoningContent && k.Field != reasoningText && k.Field != thinkingBlocks || field != "" && k.Field != field {
 			continue
 		}

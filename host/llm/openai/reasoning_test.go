@@ -58,7 +58,7 @@ func TestReasoningGoesBackInTheFieldInWhichItCame(t *testing.T) {
 
 func TestReasoningIsSentAsItIsKept(t *testing.T) {
 	thought := func(provider, model, data string) llm.Part {
-		return llm.Part{Type: llm.ReasoningPart, Text: "h\"m", Kept: &llm.Kept{Provider: provider, Model: model, Data: json.RawMessage(data)}}
+		return llm.Part{Type: llm.ReasoningPart, Text: "h\"m", ProviderData: &llm.ProviderData{Provider: provider, Model: model, Data: json.RawMessage(data)}}
 	}
 	const message, reasoned = `{"role":"assistant","content":"hi"}`, `{"role":"assistant","content":"hi","reasoning":"h\"m\n\nh\"m"}`
 	tests := []struct {
@@ -73,7 +73,7 @@ func TestReasoningIsSentAsItIsKept(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := &llm.Entry{Role: llm.RoleAssistant, Parts: append(tt.parts, llm.Part{Type: llm.TextPart, Text: "hi"})}
-			got := string(over("").wire(e, "m", true))
+			got := string(over("").encodeEntry(e, "m", true))
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}

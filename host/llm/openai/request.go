@@ -24,14 +24,14 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 	for {
 		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
 		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
-		messages := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model, reasons) })
+		messages := provider.EncodeEntries(entries, version, func(e *llm.Entry) []byte { return m.encodeEntry(e, wire.Model, reasons) })
 		wire.StreamOptions = nil
 		if usage {
 			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/chat/completions", m.Bearer(), messages.In(body, standIn()))
+			err = x.Post("/chat/completions", m.Bearer(), messages.SpliceInto(body, placeholderMessage()))
 		}
 		switch {
 		case usage && refusesUsage(err):
@@ -62,17 +62,17 @@ func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
 	if err == nil {
 		return nil
 	}
-	return m.Refuse("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
+	return m.InvalidRequest("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
-// standIn is the message that stands for the conversation.
-func standIn() openai.ChatCompletionMessage {
+// placeholderMessage is the message that stands for the conversation.
+func placeholderMessage() openai.ChatCompletionMessage {
 	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder()}
 }
 
-// envelope is the request but for its messages.
-func (m *Model) envelope(req llm.Request) openai.ChatCompletionRequest {
-	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{standIn()}, Stream: true, ReasoningEffort: m.Reasoning}
+// requestTemplate is the request but for its messages.
+func (m *Model) requestTemplate(req llm.Request) openai.ChatCompletionRequest {
+	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{placeholderMessage()}, Stream: true, ReasoningEffort: m.ReasoningEffort}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
 		if !json.Valid(params) {
@@ -86,8 +86,8 @@ func (m *Model) envelope(req llm.Request) openai.ChatCompletionRequest {
 	return wire
 }
 
-// wire are the messages of an entry, with commas between, and with its reasoning.
-func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
+// encodeEntry are the messages of an entry, with commas between, and with its reasoning.
+func (m *Model) encodeEntry(e *llm.Entry, model string, reasons bool) []byte {
 	var out provider.Pieces
 	add := func(message openai.ChatCompletionMessage) { out = out.Add(marshal(message)) }
 	switch e.Role {
@@ -120,13 +120,13 @@ func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
 		}
 		return said
 	case llm.RoleTool:
-		var images []provider.Shown
+		var images []provider.ImageOrText
 		for _, p := range e.Parts {
 			add(openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: p.Text, ToolCallID: p.Result.CallID})
 			images = append(images, m.images.Show(p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)...)
 		}
 		if images != nil { // a message of a tool holds text only
-			add(userMessage(llm.ResultImages, images))
+			add(userMessage(llm.ResultImagesHeading, images))
 		}
 	}
 	return bytes.Join(out, nil)
@@ -134,7 +134,7 @@ func (m *Model) wire(e *llm.Entry, model string, reasons bool) []byte {
 
 // userMessage is a message of a text and what goes with it. Without images it is text,
 // which is all that some servers know.
-func userMessage(text string, shown []provider.Shown) openai.ChatCompletionMessage {
+func userMessage(text string, shown []provider.ImageOrText) openai.ChatCompletionMessage {
 	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser}
 	texts, images := []string{text}, false
 	parts := []openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: text}}

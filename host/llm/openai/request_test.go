@@ -257,7 +257,7 @@ func TestReasoningIsAsAskedForAndOffWhereToolsNeedThat(t *testing.T) {
 	for _, tt := range []struct{ model, asked, want string }{{"gpt-6-sol", "", "none"}, {"gpt-4o", "", ""}, {"grok-4", "high", "high"}} {
 		model, want := tt.model, tt.want
 		opts := scriptedServer(t, `{"text":"ok"}`)
-		opts.Reasoning = tt.asked
+		opts.ReasoningEffort = tt.asked
 		spy := &wireSpy{next: opts.HTTPClient.Transport}
 		opts.HTTPClient = &http.Client{Transport: spy}
 		req := llmtest.Request()

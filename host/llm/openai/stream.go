@@ -67,10 +67,10 @@ type usage struct {
 // count is what was used. xAI counts reasoning beside the answer, and not as a part of it.
 func (u usage) count() *llm.Usage {
 	out := llm.Usage{
-		InputTokens: provider.Tokens(u.PromptTokens), OutputTokens: provider.Tokens(u.CompletionTokens), ReasoningTokens: provider.Tokens(u.Completion.Reasoning),
-		CachedTokens: cmp.Or(provider.Tokens(u.Prompt.Cached), provider.Tokens(u.Hit)), CacheWriteTokens: provider.Tokens(u.Prompt.Written),
+		InputTokens: provider.ParseTokens(u.PromptTokens), OutputTokens: provider.ParseTokens(u.CompletionTokens), ReasoningTokens: provider.ParseTokens(u.Completion.Reasoning),
+		CachedTokens: cmp.Or(provider.ParseTokens(u.Prompt.Cached), provider.ParseTokens(u.Hit)), CacheWriteTokens: provider.ParseTokens(u.Prompt.Written),
 	}
-	if out.ReasoningTokens > 0 && provider.Tokens(u.TotalTokens) == out.InputTokens+out.OutputTokens+out.ReasoningTokens {
+	if out.ReasoningTokens > 0 && provider.ParseTokens(u.TotalTokens) == out.InputTokens+out.OutputTokens+out.ReasoningTokens {
 		out.OutputTokens += out.ReasoningTokens
 	}
 	return &out
@@ -83,19 +83,19 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 		calls   calls
 		finish  llm.FinishReason
 		events  int
-		thought keptReasoning // of reasoning that nothing has followed yet
+		thought reasoningData // of reasoning that nothing has followed yet
 	)
 	for {
 		line, err := x.Next()
 		if err != nil {
 			// Once there is a finish the answer is whole; what is missing is at most the usage.
 			if finish == "" || x.Cancelled() {
-				return x.Ended(err, events == 0)
+				return x.EndError(err, events == 0)
 			}
 			if finish == llm.FinishStop && len(calls.list) > 0 {
 				finish = llm.FinishTools // as Ollama should have said
 			}
-			x.End()
+			x.Drain()
 			yield(llm.Delta{Finish: finish})
 			return nil
 		}
@@ -105,10 +105,10 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 			return m.BadEvent(line)
 		}
 		if provider.IsSet(c.Error) {
-			return m.InStream(provider.ParseSaid(c.Error), c.Error)
+			return m.StreamError(provider.ParseErrorDetail(c.Error), c.Error)
 		}
-		if provider.Text(c.Object) == "error" {
-			return m.InStream(provider.ParseSaid(line), line)
+		if provider.ScalarText(c.Object) == "error" {
+			return m.StreamError(provider.ParseErrorDetail(line), line)
 		}
 		var u usage
 		if provider.IsSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil && !yield(llm.Delta{Usage: u.count()}) {
@@ -128,18 +128,18 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 			thought, d.Reasoning = cmp.Or(k, thought), ""
 			says := d.Text != "" || len(d.Calls) > 0
 			if (says || k.Signature != "") && thought.Field != "" {
-				if !yield(llm.Delta{Kept: m.kept(model, thought)}) {
+				if !yield(llm.Delta{ProviderData: m.providerDataDelta(model, thought)}) {
 					return nil
 				}
-				thought = keptReasoning{}
+				thought = reasoningData{}
 			}
 			if says && !yield(d) {
 				return nil
 			}
-			switch reason := provider.Text(choice.FinishReason); {
+			switch reason := provider.ScalarText(choice.FinishReason); {
 			case reason == "":
 			case reason == "error", reason == "network_error", reason == "insufficient_system_resource": // OpenRouter, GLM, DeepSeek
-				return m.InStream(provider.Said{}, line)
+				return m.StreamError(provider.ErrorDetail{}, line)
 			case finish == "": // some servers repeat it
 				finish = finishReason(reason)
 			}
@@ -148,7 +148,7 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 }
 
 // choiceDelta is what a choice says, and what is to be kept of its reasoning.
-func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasoning, err error) {
+func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningData, err error) {
 	piece := c.Delta
 	if piece == nil {
 		piece = c.Message
@@ -163,14 +163,14 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k keptReasonin
 		k.Field = reasoningText
 	}
 	if s := signature(piece.Blocks); s != "" {
-		k = keptReasoning{thinkingBlocks, s}
+		k = reasoningData{thinkingBlocks, s}
 	}
 	var f function
 	if json.Unmarshal(piece.Function, &f) == nil && len(piece.ToolCalls) == 0 {
 		piece.ToolCalls = []callPiece{{Function: f}}
 	}
 	for _, p := range piece.ToolCalls {
-		call := llm.CallDelta{ID: provider.Text(p.ID), Name: provider.Text(p.Function.Name), Arguments: arguments(p.Function.Arguments)}
+		call := llm.CallDelta{ID: provider.ScalarText(p.ID), Name: provider.ScalarText(p.Function.Name), Arguments: arguments(p.Function.Arguments)}
 		if call.ID == "" && call.Name == "" && call.Arguments == "" {
 			continue // says nothing, so it begins no call
 		}
@@ -194,7 +194,7 @@ type calls struct {
 type callState struct {
 	index    int // on the wire, when it began
 	id, name string
-	args     shape
+	args     bracketCounter
 }
 
 // place returns the position of the call that the piece belongs to or begins.
@@ -220,7 +220,7 @@ func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
 	last := len(c.list) - 1
 	for i, s := range slices.Backward(c.list) {
-		if piece.ID != "" && s.id == piece.ID && (!hasIndex || s.index == index || piece.Name == "" || s.goesOnWith(piece)) {
+		if piece.ID != "" && s.id == piece.ID && (!hasIndex || s.index == index || piece.Name == "" || s.continuesWith(piece)) {
 			return i
 		}
 	}
@@ -235,7 +235,7 @@ func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
 		return known
 	case nameless, // with no index, or with another one than the id
 		!hasIndex && piece.Name == "", // an id of its own for each piece
-		!hasIndex && piece.ID == "" && last >= 0 && c.list[last].goesOnWith(piece):
+		!hasIndex && piece.ID == "" && last >= 0 && c.list[last].continuesWith(piece):
 		return last
 	}
 	return -1
@@ -249,22 +249,22 @@ func (s callState) endedBy(piece llm.CallDelta) bool {
 	if piece.ID != "" && s.id != "" {
 		return piece.ID != s.id
 	}
-	return s.args.whole() && !s.goesOnWith(piece)
+	return s.args.whole() && !s.continuesWith(piece)
 }
 
-// goesOnWith reports whether a piece repeats the name of the call, as some servers do with
+// continuesWith reports whether a piece repeats the name of the call, as some servers do with
 // each piece of its arguments.
-func (s callState) goesOnWith(piece llm.CallDelta) bool {
+func (s callState) continuesWith(piece llm.CallDelta) bool {
 	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
 }
 
-// shape counts the brackets of a JSON value that comes in pieces.
-type shape struct {
+// bracketCounter counts the brackets of a JSON value that comes in pieces.
+type bracketCounter struct {
 	depth                  int
 	quoted, escaped, begun bool
 }
 
-func (s *shape) add(text string) {
+func (s *bracketCounter) add(text string) {
 	for i := range len(text) {
 		switch c := text[i]; {
 		case s.escaped:
@@ -283,7 +283,7 @@ func (s *shape) add(text string) {
 }
 
 // whole reports whether the value has come to its end.
-func (s shape) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
+func (s bracketCounter) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
 
 // arguments returns the text of a piece of arguments. Some servers send an object.
 func arguments(raw json.RawMessage) (text string) {
@@ -328,6 +328,6 @@ func finishReason(reason string) llm.FinishReason {
 
 // number is an integer; not ok for anything else, however large.
 func number(raw json.RawMessage) (int, bool) {
-	n, err := strconv.Atoi(provider.Text(raw))
+	n, err := strconv.Atoi(provider.ScalarText(raw))
 	return n, err == nil
 }

@@ -14,11 +14,11 @@ import (
 // next: what was sent before is sent again without a look at it.
 type Pieces [][]byte
 
-// Wire are the wire forms of entries, with commas between.
-func Wire(entries []*llm.Entry, version string, translate func(*llm.Entry) []byte) Pieces {
+// EncodeEntries are the wire forms of entries, with commas between.
+func EncodeEntries(entries []*llm.Entry, version string, translate func(*llm.Entry) []byte) Pieces {
 	out := make(Pieces, 0, 2*len(entries))
 	for _, e := range entries {
-		out = out.Add(e.Wire(version, translate))
+		out = out.Add(e.Encode(version, translate))
 	}
 	return out
 }
@@ -65,11 +65,11 @@ func (r *reader) Read(p []byte) (int, error) {
 	return total, nil
 }
 
-// Placeholder is a text that no request holds by chance or on purpose: see [Pieces.In].
+// Placeholder is a text that no request holds by chance or on purpose: see [Pieces.SpliceInto].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// In returns a body with the pieces in the place of a message, which has the text [Placeholder].
-func (p Pieces) In(body []byte, message any) Pieces {
+// SpliceInto returns a body with the pieces in the place of a message, which has the text [Placeholder].
+func (p Pieces) SpliceInto(body []byte, message any) Pieces {
 	written, _ := json.Marshal(message) // body holds the same
 	head, tail, _ := bytes.Cut(body, written)
 	return append(append(Pieces{head}, p...), tail)

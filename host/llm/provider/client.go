@@ -37,13 +37,13 @@ type Options struct {
 	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
 	APIKey    string // empty: none is sent, which local servers accept
 	Model     string // when a request names none
-	// Endings are paths of requests, the longest first. People copy them, and [Options.Or] removes
+	// StripSuffixes are paths of requests, the longest first. People copy them, and [Options.WithDefaults] removes
 	// them from the base URL.
-	Endings []string
-	Query   string // the query of the base URL, such as api-version=1, for each request
-	// Reasoning is how much the model thinks: "low", "medium" or "high". Empty: as much as
+	StripSuffixes []string
+	Query         string // the query of the base URL, such as api-version=1, for each request
+	// ReasoningEffort is how much the model thinks: "low", "medium" or "high". Empty: as much as
 	// the provider does unasked.
-	Reasoning string
+	ReasoningEffort string
 	// ContextTokens is how many tokens the context of the model holds; 0: not said.
 	ContextTokens int
 
@@ -58,14 +58,14 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Or fills empty options from others. It removes the query and the path of a request from the
+// WithDefaults fills empty options from others. It removes the query and the path of a request from the
 // base URL.
-func (o Options) Or(other Options) Options {
+func (o Options) WithDefaults(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
 	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
 	o.BaseURL, o.Query, _ = strings.Cut(o.BaseURL, "?")
 	o.BaseURL = strings.TrimRight(o.BaseURL, "/")
-	for _, ending := range other.Endings {
+	for _, ending := range other.StripSuffixes {
 		o.BaseURL = strings.TrimRight(strings.TrimSuffix(o.BaseURL, ending), "/")
 	}
 	o.KeySource = cmp.Or(o.KeySource, other.KeySource)
@@ -91,14 +91,14 @@ func (o Options) GoString() string { return o.String() }
 // are fixed at creation.
 type Client struct {
 	Options
-	// Likely says, for hints, what a base URL of the provider looks like.
-	Likely string
-	// Adjust mends an error for a provider that says more than the status: with what it
+	// BaseURLHint says, for hints, what a base URL of the provider looks like.
+	BaseURLHint string
+	// RefineError mends an error for a provider that says more than the status: with what it
 	// said, in full. Nil: nothing is mended.
-	Adjust func(e *llm.ProviderError, said Said, body []byte)
-	// Limited is how long the headers say that a limit holds, of a provider that has headers
+	RefineError func(e *llm.ProviderError, said ErrorDetail, body []byte)
+	// RateLimitWait is how long the headers say that a limit holds, of a provider that has headers
 	// for it; 0 if they do not. It is asked where there is no Retry-After. Nil: nothing is.
-	Limited func(header http.Header, now time.Time) time.Duration
+	RateLimitWait func(header http.Header, now time.Time) time.Duration
 }
 
 // ModelOf is the model that a request asks.
@@ -107,20 +107,20 @@ func (c *Client) ModelOf(req llm.Request) string { return cmp.Or(req.Model, c.Mo
 // Check refuses options that cannot work, before anything is sent.
 func (c *Client) Check() error {
 	if c.HTTPClient == nil || c.HTTPClient.Transport == nil {
-		return c.Refuse("there is no way to the network", "")
+		return c.InvalidRequest("there is no way to the network", "")
 	}
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		// The text of the URL stays out: it may hold a password.
-		return c.Refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
+		return c.InvalidRequest("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	for ending, name := range map[string]string{"/chat/completions": "openai", "/responses": "openai-responses", "/messages": "anthropic", "/api/chat": "ollama"} {
 		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // Or has removed its own
-			return c.Refuse("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
+			return c.InvalidRequest("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
 		}
 	}
 	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return c.Refuse("the API key holds a space or a character that is not ASCII", c.KeyHint())
+		return c.InvalidRequest("the API key holds a space or a character that is not ASCII", c.KeyHint())
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 		stopped := false
 		err := c.Check()
 		if err == nil && c.ModelOf(req) == "" {
-			err = c.Refuse("no model is named", "name one with --model, or as model.name in agent.toml")
+			err = c.InvalidRequest("no model is named", "name one with --model, or as model.name in agent.toml")
 		}
 		if err == nil {
 			answer := llm.Assembler{}
@@ -142,9 +142,9 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 				stopped = !yield(d, nil)
 				return !stopped
 			})
-			if end, ok := errors.AsType[*done](err); ok {
-				if err = end.half; answer.Whole() != "" && !stopped {
-					yield(llm.Delta{Finish: answer.Whole()}, nil)
+			if end, ok := errors.AsType[*markedEnd](err); ok {
+				if err = end.incomplete; answer.InferFinish() != "" && !stopped {
+					yield(llm.Delta{Finish: answer.InferFinish()}, nil)
 					return
 				}
 			}
@@ -160,10 +160,10 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 }
 
 // Bearer returns a header with the key as most servers want it.
-func (o Options) Bearer() http.Header { return o.KeyIn("Authorization", "Bearer ") }
+func (o Options) Bearer() http.Header { return o.KeyHeader("Authorization", "Bearer ") }
 
-// KeyIn returns a header with the key under a name, after a prefix.
-func (o Options) KeyIn(name, prefix string) http.Header {
+// KeyHeader returns a header with the key under a name, after a prefix.
+func (o Options) KeyHeader(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {
 		h.Set(name, prefix+o.APIKey)
@@ -185,13 +185,13 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	if err != nil {
 		return nil, x.Explain(err)
 	}
-	x.watch.arm()
+	x.stallTimer.arm()
 	resp, err := x.client.Do(req)
 	if err != nil {
 		return nil, x.Explain(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(x.watch.duringRead(resp.Body), most))
+	body, err := io.ReadAll(io.LimitReader(x.stallTimer.duringRead(resp.Body), most))
 	if err != nil {
 		return nil, x.Explain(err)
 	}
@@ -201,7 +201,7 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return nil, nil
 	}
-	return nil, c.status(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
+	return nil, c.statusError(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
 }
 
 // List is the list of models that a server has at a path: of an object's field with
@@ -219,7 +219,7 @@ func (c *Client) List(ctx context.Context, path string, header http.Header, list
 	}
 	var names []string
 	for _, m := range inner[:min(len(inner), maxModels)] {
-		names = append(names, Text(m[name]))
+		names = append(names, ScalarText(m[name]))
 	}
 	return names, nil
 }

@@ -48,19 +48,19 @@ func (c *Client) clean(text string, maxRunes int) string {
 	if len(c.APIKey) >= leastKey {
 		text = strings.ReplaceAll(text, c.APIKey, "[key]")
 	}
-	return llm.Cut(text, maxRunes)
+	return llm.Truncate(text, maxRunes)
 }
 
-// cause keeps err as a cause unless its text holds the key.
-func (c *Client) cause(err error) error {
+// safeCause keeps err as a cause unless its text holds the key.
+func (c *Client) safeCause(err error) error {
 	if err != nil && len(c.APIKey) >= leastKey && strings.Contains(err.Error(), c.APIKey) {
 		return nil
 	}
 	return err
 }
 
-// Refuse is the error of a request that makes no sense to send.
-func (c *Client) Refuse(message, hint string) *llm.ProviderError {
+// InvalidRequest is the error of a request that makes no sense to send.
+func (c *Client) InvalidRequest(message, hint string) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: message, Hint: hint}
 }
 
@@ -76,8 +76,8 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// Empty is the error of a stream in which nothing came.
-func (c *Client) Empty() *llm.ProviderError {
+// EmptyStream is the error of a stream in which nothing came.
+func (c *Client) EmptyStream() *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: "the stream is empty", Retryable: true}
 }
 
@@ -91,7 +91,7 @@ func (c *Client) BadEvent(event []byte) *llm.ProviderError {
 
 // EndedEarly is the error of a stream that broke off.
 func (c *Client) EndedEarly(cause error) *llm.ProviderError {
-	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.cause(cause)}
+	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.safeCause(cause)}
 }
 
 // KeyHint says what to do about a key that is not taken, or about none.
@@ -129,8 +129,8 @@ func (c *Client) pageHint() string {
 // URLHint is the hint for a base URL that may be wrong.
 func (c *Client) URLHint() string {
 	hint := "check the base URL; `stockade config` shows where it comes from"
-	if c.Likely != "" {
-		hint += "; " + c.Likely
+	if c.BaseURLHint != "" {
+		hint += "; " + c.BaseURLHint
 	}
 	return hint
 }
@@ -140,11 +140,11 @@ func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
 	e := &llm.ProviderError{Provider: c.Name, Hint: c.URLHint()}
 	page, isPage := c.page(body)
-	switch said := parseBody(body); {
+	switch said := parseErrorBody(body); {
 	case said.Message != "":
 		e.Message, e.Code = c.clean(said.Message, maxMessageRunes), c.clean(said.Code, maxCodeRunes)
-		e.Hint = c.Likely // a server may answer like that to an address that it does not have
-		overflows(e, said)
+		e.Hint = c.BaseURLHint // a server may answer like that to an address that it does not have
+		markContextExceeded(e, said)
 	case isPage:
 		e.Message = "the answer is a web page, not an event stream" + page
 		e.Hint = c.pageHint() + "; " + e.Hint
@@ -154,10 +154,10 @@ func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	return e
 }
 
-// status is the error of an answer with another status than 200.
-func (c *Client) status(status int, header http.Header, body []byte) *llm.ProviderError {
+// statusError is the error of an answer with another status than 200.
+func (c *Client) statusError(status int, header http.Header, body []byte) *llm.ProviderError {
 	e := &llm.ProviderError{Provider: c.Name, Status: status}
-	said := parseBody(body)
+	said := parseErrorBody(body)
 	trimmed := bytes.TrimSpace(body)
 	page, isPage := c.page(trimmed)
 	switch {
@@ -184,12 +184,12 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 	}
 	if e.Retryable {
 		e.RetryAfter = retryAfter(header, time.Now())
-		if e.RetryAfter == 0 && c.Limited != nil {
-			e.RetryAfter = c.Limited(header, time.Now())
+		if e.RetryAfter == 0 && c.RateLimitWait != nil {
+			e.RetryAfter = c.RateLimitWait(header, time.Now())
 		}
 	}
-	if c.Adjust != nil {
-		c.Adjust(e, said, body)
+	if c.RefineError != nil {
+		c.RefineError(e, said, body)
 	}
 	switch {
 	case status >= 300 && status < 400:
@@ -212,18 +212,18 @@ func (c *Client) status(status int, header http.Header, body []byte) *llm.Provid
 
 // classify says whether to try again and what to do, from e.Status and what
 // the server said.
-func (c *Client) classify(e *llm.ProviderError, said Said) {
+func (c *Client) classify(e *llm.ProviderError, said ErrorDetail) {
 	codes := said.Code + " " + said.Kind
 	switch s := e.Status; {
-	case overflows(e, said):
+	case markContextExceeded(e, said):
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		e.Hint = c.KeyHint()
 	case s == http.StatusNotFound:
 		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
-		if c.Likely != "" {
-			e.Hint += "; " + c.Likely
+		if c.BaseURLHint != "" {
+			e.Hint += "; " + c.BaseURLHint
 		}
 	case s == http.StatusRequestEntityTooLarge && !notTooLong().MatchString(e.Message):
 		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
@@ -232,8 +232,8 @@ func (c *Client) classify(e *llm.ProviderError, said Said) {
 	}
 }
 
-// InStream is the error that a server sends as an event.
-func (c *Client) InStream(said Said, event []byte) *llm.ProviderError {
+// StreamError is the error that a server sends as an event.
+func (c *Client) StreamError(said ErrorDetail, event []byte) *llm.ProviderError {
 	e := &llm.ProviderError{
 		Provider: c.Name,
 		Code:     c.clean(cmp.Or(said.Code, said.Kind), maxCodeRunes),
@@ -248,26 +248,26 @@ func (c *Client) InStream(said Said, event []byte) *llm.ProviderError {
 		// The request had been accepted, so what failed is mostly on their side.
 		e.Retryable = !strings.Contains(said.Kind, "invalid_request") && !strings.Contains(said.Code, "invalid")
 	}
-	if c.Adjust != nil {
-		c.Adjust(e, said, event)
+	if c.RefineError != nil {
+		c.RefineError(e, said, event)
 	}
 	return e
 }
 
-// network is the error of a connection that could not be made or that broke.
+// networkError is the error of a connection that could not be made or that broke.
 //
 // Refused by this machine is not retried: no server listens, and a person has
 // to start one. Refused elsewhere is, since load balancers do that while a
 // server restarts. A name that does not exist and a certificate that is not
 // trusted are not retried; every other failure of the network is.
-func (c *Client) network(err error, base *url.URL, begun bool) *llm.ProviderError {
+func (c *Client) networkError(err error, base *url.URL, begun bool) *llm.ProviderError {
 	if begun {
 		return c.EndedEarly(err)
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // without the URL
 	}
-	e := &llm.ProviderError{Provider: c.Name, Message: c.clean(err.Error(), maxMessageRunes), Retryable: true, Err: c.cause(err)}
+	e := &llm.ProviderError{Provider: c.Name, Message: c.clean(err.Error(), maxMessageRunes), Retryable: true, Err: c.safeCause(err)}
 	if way, ok := errors.AsType[interface { // effect.Error
 		error
 		Remedy() (hint string, final bool)
@@ -308,14 +308,14 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// Said is what a server says about an error. Kind is its type, such as
+// ErrorDetail is what a server says about an error. Kind is its type, such as
 // "invalid_request_error", or with Google its status.
-type Said struct{ Message, Code, Kind string }
+type ErrorDetail struct{ Message, Code, Kind string }
 
-// parseBody finds the error in the forms that servers use:
+// parseErrorBody finds the error in the forms that servers use:
 // {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}.
 // The result is empty when there is none.
-func parseBody(body []byte) Said {
+func parseErrorBody(body []byte) ErrorDetail {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("[")) { // Google wraps it in a list
 		var list []json.RawMessage
@@ -325,34 +325,34 @@ func parseBody(body []byte) Said {
 	}
 	var outer map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
-		return Said{}
+		return ErrorDetail{}
 	}
 	if inner := outer["error"]; len(inner) > 0 && string(inner) != "null" {
-		return ParseSaid(inner)
+		return ParseErrorDetail(inner)
 	}
-	said := ParseSaid(body)
+	said := ParseErrorDetail(body)
 	if said.Message == "" {
-		said.Message = Text(outer["detail"])
+		said.Message = ScalarText(outer["detail"])
 	}
 	return said
 }
 
-// ParseSaid reads an object with a message, a code and a type, or the text of a message.
-func ParseSaid(value json.RawMessage) Said {
+// ParseErrorDetail reads an object with a message, a code and a type, or the text of a message.
+func ParseErrorDetail(value json.RawMessage) ErrorDetail {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
-		text := Text(value)
+		text := ScalarText(value)
 		var inner map[string]json.RawMessage // of the server behind this one, whose whole answer it repeats
-		if json.Unmarshal([]byte(text), &inner) == nil && json.Unmarshal(inner["error"], &fields) == nil && Text(fields["message"]) != "" {
-			return ParseSaid(inner["error"])
+		if json.Unmarshal([]byte(text), &inner) == nil && json.Unmarshal(inner["error"], &fields) == nil && ScalarText(fields["message"]) != "" {
+			return ParseErrorDetail(inner["error"])
 		}
-		return Said{Message: text}
+		return ErrorDetail{Message: text}
 	}
-	said := Said{Message: Text(fields["message"]), Code: Text(fields["code"]), Kind: cmp.Or(Text(fields["type"]), Text(fields["status"]))}
+	said := ErrorDetail{Message: ScalarText(fields["message"]), Code: ScalarText(fields["code"]), Kind: cmp.Or(ScalarText(fields["type"]), ScalarText(fields["status"]))}
 	var metadata map[string]json.RawMessage // OpenRouter puts the answer of the server behind it here
 	if json.Unmarshal(fields["metadata"], &metadata) == nil && IsSet(metadata["raw"]) {
-		raw := Text(metadata["raw"])
-		said.Message += ": " + cmp.Or(parseBody([]byte(raw)).Message, raw)
+		raw := ScalarText(metadata["raw"])
+		said.Message += ": " + cmp.Or(parseErrorBody([]byte(raw)).Message, raw)
 	}
 	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
 		said.Message = strings.Join(parts, ", ")
@@ -360,8 +360,8 @@ func ParseSaid(value json.RawMessage) Said {
 	return said
 }
 
-// Text is a JSON string's or number's text, and "" for anything else.
-func Text(raw json.RawMessage) string {
+// ScalarText is a JSON string's or number's text, and "" for anything else.
+func ScalarText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -376,10 +376,10 @@ func Text(raw json.RawMessage) string {
 // IsSet reports whether a field was sent, and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Tokens is a number of tokens, within reason: see [llm.Tokens]. 0: it is no number.
-func Tokens(raw json.RawMessage) int {
-	n, _ := strconv.ParseInt(Text(raw), 10, 64)
-	return llm.Tokens(n)
+// ParseTokens is a number of tokens, within reason: see [llm.ClampTokens]. 0: it is no number.
+func ParseTokens(raw json.RawMessage) int {
+	n, _ := strconv.ParseInt(ScalarText(raw), 10, 64)
+	return llm.ClampTokens(n)
 }
 
 // retryAfter is how long the header asks to wait; 0 when it does not.

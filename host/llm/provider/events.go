@@ -20,28 +20,28 @@ const maxLineBytes = 8 << 20
 // each line, or, from a server that does not stream, JSON. A line of data that is JSON is an event
 // at once, because some servers leave out the empty line behind it.
 type stream struct {
-	c      *Client
-	lines  bool // each line is a JSON value
-	in     *bufio.Reader
-	err    error             // follows the events that have come
-	seen   bool              // there was a line with data
-	cr     bool              // the last line ended in CR, whose LF may follow
-	event  []byte            // the lines of data of an event that has more than one
-	values []json.RawMessage // the events of a body that is JSON
-	junk   []byte            // the first lines that are not part of a stream
+	c         *Client
+	jsonLines bool // each line is a JSON value
+	in        *bufio.Reader
+	err       error             // follows the events that have come
+	seen      bool              // there was a line with data
+	cr        bool              // the last line ended in CR, whose LF may follow
+	event     []byte            // the lines of data of an event that has more than one
+	values    []json.RawMessage // the events of a body that is JSON
+	junk      []byte            // the first lines that are not part of a stream
 }
 
-// done is the error for the end of an answer that a server marks: with [DONE], or with the end of
+// markedEnd is the error for the end of an answer that a server marks: with [DONE], or with the end of
 // a body that is JSON.
-type done struct {
-	half *llm.ProviderError // the error if the answer is not whole by then
+type markedEnd struct {
+	incomplete *llm.ProviderError // the error if the answer is not whole by then
 }
 
-func (*done) Error() string { return "the answer has ended without a reason" }
+func (*markedEnd) Error() string { return "the answer has ended without a reason" }
 
 func (x *Exchange) newStream(body io.Reader) *stream {
 	limited := http.MaxBytesReader(nil, io.NopCloser(body), x.c.MaxStreamBytes)
-	return &stream{c: x.c, lines: x.Lines, in: bufio.NewReaderSize(limited, 32<<10)}
+	return &stream{c: x.c, jsonLines: x.JSONLines, in: bufio.NewReaderSize(limited, 32<<10)}
 }
 
 // next returns the data of the next event that has any, and after the last event an error.
@@ -54,14 +54,14 @@ func (e *stream) next() ([]byte, error) {
 		}
 		line, err := e.line()
 		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))) // a byte order mark
-		if !e.seen && !e.lines && len(e.junk) == 0 && len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-			e.err = e.unstreamed(text, err)
+		if !e.seen && !e.jsonLines && len(e.junk) == 0 && len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+			e.err = e.readJSONBody(text, err)
 			continue
 		}
-		data := e.take(text, err != nil)
+		data := e.parseLine(text, err != nil)
 		switch {
 		case string(data) == "[DONE]":
-			data, err = nil, &done{e.c.EndedEarly(nil)}
+			data, err = nil, &markedEnd{e.c.EndedEarly(nil)}
 		case len(e.event) > maxLineBytes:
 			err = e.c.TooLarge("an event of more than " + mebibytes(maxLineBytes))
 		case !e.seen && (errors.Is(err, io.EOF) && len(e.junk) > 0 || len(e.junk) == maxErrorBytes):
@@ -95,15 +95,15 @@ func (e *stream) line() (line []byte, err error) {
 	}
 }
 
-// take reads one line, and returns the data of an event if the line completes one. Cut: the
+// parseLine reads one line, and returns the data of an event if the line completes one. Cut: the
 // answer ends within the line.
-func (e *stream) take(text []byte, cut bool) (data []byte) {
+func (e *stream) parseLine(text []byte, cut bool) (data []byte) {
 	field, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimSpace(value)
 	switch {
-	case e.lines && len(text) > 0 && (text[0] == '{' || e.seen):
+	case e.jsonLines && len(text) > 0 && (text[0] == '{' || e.seen):
 		field, value = []byte("data"), text
-	case e.lines && len(text) > 0:
+	case e.jsonLines && len(text) > 0:
 		field = []byte("?")
 	}
 	switch string(field) {
@@ -112,7 +112,7 @@ func (e *stream) take(text []byte, cut bool) (data []byte) {
 			break
 		}
 		e.seen = e.seen || !cut
-		if e.event == nil && (json.Valid(value) || string(value) == "[DONE]" || e.lines && !cut) {
+		if e.event == nil && (json.Valid(value) || string(value) == "[DONE]" || e.jsonLines && !cut) {
 			return value
 		}
 		e.event = append(append(e.event, value...), '\n')
@@ -133,9 +133,9 @@ func (e *stream) take(text []byte, cut bool) (data []byte) {
 	return bytes.TrimSpace(data)
 }
 
-// unstreamed reads the rest of a body that is JSON. Its value is an event, or each element of it
+// readJSONBody reads the rest of a body that is JSON. Its value is an event, or each element of it
 // if it is a list. It returns the error that follows them.
-func (e *stream) unstreamed(begin []byte, err error) error {
+func (e *stream) readJSONBody(begin []byte, err error) error {
 	var rest []byte
 	if err == nil {
 		rest, err = io.ReadAll(io.LimitReader(e.in, maxLineBytes))
@@ -149,11 +149,11 @@ func (e *stream) unstreamed(begin []byte, err error) error {
 		return e.c.TooLarge("an answer of more than " + mebibytes(maxLineBytes))
 	case errors.Is(json.NewDecoder(bytes.NewReader(body)).Decode(&value), io.ErrUnexpectedEOF):
 		return e.c.EndedEarly(nil)
-	case !json.Valid(body) || parseBody(body).Message != "":
+	case !json.Valid(body) || parseErrorBody(body).Message != "":
 		return e.c.notAStream(body)
 	}
 	if json.Unmarshal(body, &e.values) != nil { // no list
 		e.values = []json.RawMessage{value}
 	}
-	return &done{e.c.notAStream(body)}
+	return &markedEnd{e.c.notAStream(body)}
 }

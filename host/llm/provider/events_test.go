@@ -37,12 +37,12 @@ func TestEventsOfAStream(t *testing.T) {
 	for _, tt := range tests {
 		for name, in := range map[string]io.Reader{"at once": strings.NewReader(tt.body), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.body))} {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
-				x := &Exchange{c: &Client{Options: Options{Name: "test", MaxStreamBytes: 1 << 20}}, Lines: tt.lines}
+				x := &Exchange{c: &Client{Options: Options{Name: "test", MaxStreamBytes: 1 << 20}}, JSONLines: tt.lines}
 				e := x.newStream(in)
 				var got []string
 				for len(got) < 10 {
 					data, err := e.next()
-					if _, ok := errors.AsType[*done](err); ok {
+					if _, ok := errors.AsType[*markedEnd](err); ok {
 						got = append(got, "done")
 						break
 					} else if err != nil {

@@ -21,34 +21,34 @@ const maxErrorBytes = 64 << 10
 
 // Exchange is one request and its answer, which begins with [Client.Begin].
 type Exchange struct {
-	// Lines: the stream has a JSON value in each line, and is no event stream.
-	Lines bool
-	// Patience is how long the server may be silent before its answer begins. The stall
+	// JSONLines: the stream has a JSON value in each line, and is no event stream.
+	JSONLines bool
+	// FirstByteTimeout is how long the server may be silent before its answer begins. The stall
 	// time-out, if it is zero.
-	Patience time.Duration
+	FirstByteTimeout time.Duration
 
-	c      *Client
-	ctx    context.Context // ends when the server is silent for too long
-	parent context.Context
-	client http.Client
-	watch  *watch
-	stream *stream // of the answer, once there is one
-	answer io.Closer
-	body   io.Reader // of the answer, which stream reads
+	c          *Client
+	ctx        context.Context // ends when the server is silent for too long
+	parent     context.Context
+	client     http.Client
+	stallTimer *stallTimer
+	stream     *stream // of the answer, once there is one
+	answer     io.Closer
+	body       io.Reader // of the answer, which stream reads
 }
 
 // Begin begins an exchange; done must be called at its end.
 func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	x = &Exchange{c: c, ctx: ctx, parent: parent}
-	x.watch = newWatch(c.StallTimeout, func() { cancel(errStalled) })
+	x.stallTimer = newStallTimer(c.StallTimeout, func() { cancel(errStalled) })
 	x.client = http.Client{
 		Transport: c.HTTPClient.Transport,
 		// The key and the conversation are for the host that was configured only.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return x, func() {
-		x.watch.rest()
+		x.stallTimer.stop()
 		cancel(context.Canceled)
 		if x.answer != nil {
 			_ = x.answer.Close() // nothing of it is wanted any more
@@ -78,53 +78,53 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.ContentLength = body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: body}), nil }
-	req.Body = io.NopCloser(x.watch.duringUpload(&reader{pieces: body})) // a slow upload is life, too
-	x.watch.uploading(cmp.Or(x.Patience, x.c.StallTimeout))
+	req.Body = io.NopCloser(x.stallTimer.duringUpload(&reader{pieces: body})) // a slow upload is life, too
+	x.stallTimer.beginUpload(cmp.Or(x.FirstByteTimeout, x.c.StallTimeout))
 	resp, err := x.client.Do(req) //nolint:bodyclose // at the end of the exchange
-	x.watch.uploaded()
+	x.stallTimer.endUpload()
 	if err != nil {
 		return err
 	}
-	answer := x.watch.duringRead(resp.Body)
+	answer := x.stallTimer.duringRead(resp.Body)
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
 		text, err := io.ReadAll(io.LimitReader(answer, maxErrorBytes))
 		if err != nil && x.ctx.Err() != nil {
 			return err
 		}
-		return x.c.status(resp.StatusCode, resp.Header, text)
+		return x.c.statusError(resp.StatusCode, resp.Header, text)
 	}
 	x.stream, x.body, x.answer = x.newStream(answer), answer, resp.Body
 	return nil
 }
 
-// Next is the data of the next event, or an error behind the last: see [Exchange.Ended].
+// Next is the data of the next event, or an error behind the last: see [Exchange.EndError].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
-// End reads what follows the last event of an answer: the end of the body, without which
+// Drain reads what follows the last event of an answer: the end of the body, without which
 // the next request would have to connect anew. It comes at once or never, so the wait for
 // it is short.
-func (x *Exchange) End() {
-	x.watch.stall = 50 * time.Millisecond
+func (x *Exchange) Drain() {
+	x.stallTimer.stall = 50 * time.Millisecond
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// Ended turns the error of [Exchange.Next] into the error of a provider, for an answer that its
+// EndError turns the error of [Exchange.Next] into the error of a provider, for an answer that its
 // format has not ended. Empty: there was no event.
 //
 // One rule holds for all formats. An answer is whole if the server ends it: as its format says,
-// or with [DONE] or the end of a body that is JSON, if [llm.Assembler.Whole] finds it whole. If
+// or with [DONE] or the end of a body that is JSON, if [llm.Assembler.InferFinish] finds it whole. If
 // only the bytes end, it is half an answer, even after a clean end of the body: a proxy that
 // loses its server sends that, too.
-func (x *Exchange) Ended(err error, empty bool) error {
-	end, said := errors.AsType[*done](err)
+func (x *Exchange) EndError(err error, empty bool) error {
+	end, said := errors.AsType[*markedEnd](err)
 	switch {
 	case x.parent.Err() != nil || !said && !errors.Is(err, io.EOF):
 		return x.Explain(err)
 	case empty:
-		return x.c.Empty()
+		return x.c.EmptyStream()
 	case said:
-		x.End()
+		x.Drain()
 		return end // Client.Stream knows the answer
 	}
 	return x.c.EndedEarly(nil)
@@ -141,7 +141,7 @@ func (x *Exchange) Explain(err error) error {
 	if errors.Is(context.Cause(x.ctx), errStalled) {
 		limit := x.c.StallTimeout
 		if x.stream == nil {
-			limit = cmp.Or(x.Patience, limit)
+			limit = cmp.Or(x.FirstByteTimeout, limit)
 		}
 		return &llm.ProviderError{
 			Provider: x.c.Name, Retryable: true,
@@ -157,7 +157,7 @@ func (x *Exchange) Explain(err error) error {
 		return x.c.TooLarge("more than " + mebibytes(limit.Limit))
 	}
 	base, _ := url.Parse(x.c.BaseURL) // checked before
-	return x.c.network(err, base, x.stream != nil)
+	return x.c.networkError(err, base, x.stream != nil)
 }
 
 // errStalled is no context.DeadlineExceeded, which a caller takes for the end
@@ -171,10 +171,10 @@ func seconds(d time.Duration) string {
 	return d.String()
 }
 
-// watch calls stalled when a wait for the server takes too long. It runs only
+// stallTimer calls stalled when a wait for the server takes too long. It runs only
 // while we wait, so that a slow consumer of the answer is not taken for a
 // silent server.
-type watch struct {
+type stallTimer struct {
 	stall time.Duration
 
 	mu     sync.Mutex // the transport reads the upload on a goroutine of its own
@@ -183,34 +183,34 @@ type watch struct {
 	answer bool          // it has begun, so that the upload no longer matters
 }
 
-func newWatch(limit time.Duration, stalled func()) *watch {
-	w := &watch{timer: time.AfterFunc(limit, stalled), stall: limit}
-	w.rest()
+func newStallTimer(limit time.Duration, stalled func()) *stallTimer {
+	w := &stallTimer{timer: time.AfterFunc(limit, stalled), stall: limit}
+	w.stop()
 	return w
 }
 
-func (w *watch) arm() {
+func (w *stallTimer) arm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer.Reset(w.stall)
 }
 
-func (w *watch) rest() {
+func (w *stallTimer) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer.Stop()
 }
 
-// uploading begins the wait for the answer to a request: the first one of an
+// beginUpload begins the wait for the answer to a request: the first one of an
 // exchange, or one that is sent because that was refused.
-func (w *watch) uploading(limit time.Duration) {
+func (w *stallTimer) beginUpload(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer, w.first = false, limit
 	w.timer.Reset(limit)
 }
 
-func (w *watch) uploaded() {
+func (w *stallTimer) endUpload() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = true
@@ -218,7 +218,7 @@ func (w *watch) uploaded() {
 }
 
 // duringUpload begins the wait anew with each read of r.
-func (w *watch) duringUpload(r io.Reader) io.Reader {
+func (w *stallTimer) duringUpload(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		w.mu.Lock()
 		if !w.answer {
@@ -230,10 +230,10 @@ func (w *watch) duringUpload(r io.Reader) io.Reader {
 }
 
 // duringRead waits only while r is read.
-func (w *watch) duringRead(r io.Reader) io.Reader {
+func (w *stallTimer) duringRead(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		w.arm()
-		defer w.rest()
+		defer w.stop()
 		return r.Read(p)
 	})
 }

@@ -12,32 +12,32 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// Images are those that a server has refused, or the model behind it, by what it has said
+// RefusedImages are those that a server has refused, or the model behind it, by what it has said
 // of them. They would be in each request from then on, and no conversation could go on
 // in which there is one. See RATIONALE, "Why is an image sent behind the results, and not
 // again once it was refused?" The zero value is ready; it is safe for concurrent use.
-type Images struct {
+type RefusedImages struct {
 	mu      sync.Mutex
 	refused map[[32]byte]string
 	changes int
 }
 
 // Version changes with what is refused. It is a part of that of a wire form.
-func (s *Images) Version() string {
+func (s *RefusedImages) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strconv.Itoa(s.changes)
 }
 
-// Shown is a text or an image of a request.
-type Shown struct {
+// ImageOrText is a text or an image of a request.
+type ImageOrText struct {
 	Text  string
 	Image *llm.Part // nil: it is a text
 }
 
 // Show are images as a request has them: each behind a line that says what it is of, or
 // that line and why there is no image.
-func (s *Images) Show(images []llm.Part, of string) (out []Shown) {
+func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, image := range images {
@@ -48,19 +48,19 @@ func (s *Images) Show(images []llm.Part, of string) (out []Shown) {
 		said, refused := s.refused[sha256.Sum256(image.Data)]
 		switch {
 		case len(image.Data) == 0:
-			out = append(out, Shown{Text: fmt.Sprintf("[image %d of %s was left out to save room; read it again if you need it]", i+1, of)})
+			out = append(out, ImageOrText{Text: fmt.Sprintf("[image %d of %s was left out to save room; read it again if you need it]", i+1, of)})
 		case refused:
-			out = append(out, Shown{Text: label}, Shown{Text: "[it could not be sent: the server refused a request with it: " + said + "]"})
+			out = append(out, ImageOrText{Text: label}, ImageOrText{Text: "[it could not be sent: the server refused a request with it: " + said + "]"})
 		default:
-			out = append(out, Shown{Text: label}, Shown{Image: &images[i]})
+			out = append(out, ImageOrText{Text: label}, ImageOrText{Image: &images[i]})
 		}
 	}
 	return out
 }
 
-// Ask sends a request with entries. If a server refuses one with images, it is sent again
+// SendWithFallback sends a request with entries. If a server refuses one with images, it is sent again
 // without: if that is what it takes, these images are not sent any more.
-func (s *Images) Ask(entries []*llm.Entry, send func() error) error {
+func (s *RefusedImages) SendWithFallback(entries []*llm.Entry, send func() error) error {
 	err := send()
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok || !aboutImages(failure) {
@@ -93,7 +93,7 @@ func aboutImages(failure *llm.ProviderError) bool {
 }
 
 // refuse takes the images of entries for refused, and returns those that were not before.
-func (s *Images) refuse(entries []*llm.Entry, said string) (refused [][32]byte) {
+func (s *RefusedImages) refuse(entries []*llm.Entry, said string) (refused [][32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused == nil {
@@ -120,7 +120,7 @@ func (s *Images) refuse(entries []*llm.Entry, said string) (refused [][32]byte) 
 	return refused
 }
 
-func (s *Images) forgive(refused [][32]byte) {
+func (s *RefusedImages) forgive(refused [][32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sum := range refused {

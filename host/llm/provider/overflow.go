@@ -37,9 +37,9 @@ var notTooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(: |- )\W*max_\w*tokens\b|rate.?limit|quota|too many requests|throttl|per (min|hour|day)`)
 })
 
-// overflows reports whether an error is about a conversation that does not fit into the context.
+// markContextExceeded reports whether an error is about a conversation that does not fit into the context.
 // It sets the code and the hint of such an error.
-func overflows(e *llm.ProviderError, said Said) bool {
+func markContextExceeded(e *llm.ProviderError, said ErrorDetail) bool {
 	text := cmp.Or(said.Message, e.Message)
 	text = said.Code + " " + said.Kind + ": " + text[:min(len(text), maxErrorBytes)]
 	if !tooLong().MatchString(text) || notTooLong().MatchString(text) {

@@ -80,11 +80,11 @@ func TestConversationsThatDoNotFit(t *testing.T) {
 	for want, texts := range map[bool]map[string]string{true: fits, false: others} {
 		for name, text := range texts {
 			for _, status := range []int{200, 400, 500} {
-				e := c.InStream(parseBody([]byte(text)), []byte(text))
+				e := c.StreamError(parseErrorBody([]byte(text)), []byte(text))
 				if status != 200 {
-					e = c.status(status, nil, []byte(text))
+					e = c.statusError(status, nil, []byte(text))
 				}
-				if known := e.Code == llm.ContextExceeded; known != want || known && (e.Retryable || e.Elsewhere() || e.Hint == "") {
+				if known := e.Code == llm.ContextExceeded; known != want || known && (e.Retryable || e.CanFailOver() || e.Hint == "") {
 					t.Errorf("%s, %d: got %+v", name, status, e)
 				}
 			}

@@ -18,8 +18,8 @@ import (
 // One answer counts all the same: --allow with the whole command to the letter,
 // on the command line of this run. Whoever writes it has read this command.
 
-// regretted are programs and what each does, as words behind its name.
-var regretted = sync.OnceValue(func() map[string]string {
+// dangerousPrograms are programs and what each does, as words behind its name.
+var dangerousPrograms = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	for what, programs := range map[string]string{
 		"deletes files":               "rm unlink srm wipe rimraf trash",
@@ -42,10 +42,10 @@ var regretted = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// regrettedWith are programs that are regretted with some of their arguments
+// dangerousArguments are programs that are regretted with some of their arguments
 // only: any of the words, or a short option in a bundle of them.
-var regrettedWith = sync.OnceValue(func() map[string][]wordRegretted {
-	out := map[string][]wordRegretted{}
+var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
+	out := map[string][]dangerousArgument{}
 	for _, r := range []struct{ programs, words, what string }{
 		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
 		{"find fd fdfind", "-delete", "deletes files"},
@@ -62,14 +62,14 @@ var regrettedWith = sync.OnceValue(func() map[string][]wordRegretted {
 	} {
 		for name := range strings.FieldsSeq(r.programs) {
 			for word := range strings.FieldsSeq(r.words) {
-				out[name] = append(out[name], wordRegretted{word, r.what})
+				out[name] = append(out[name], dangerousArgument{word, r.what})
 			}
 		}
 	}
 	return out
 })
 
-type wordRegretted struct{ word, what string }
+type dangerousArgument struct{ word, what string }
 
 // wrappers are programs that start the command in their arguments, with the
 // number of their operands that come before it.
@@ -205,15 +205,15 @@ func (s *dangerScan) argument(w string, within int) {
 }
 
 func (s *dangerScan) program(name string, args []string) {
-	what, ok := regretted()[name]
+	what, ok := dangerousPrograms()[name]
 	if !ok && strings.HasPrefix(name, "mkfs.") {
-		what, ok = regretted()["mkfs"], true
+		what, ok = dangerousPrograms()["mkfs"], true
 	}
 	if ok {
 		s.add(name, what)
 	}
-	for _, r := range regrettedWith()[name] {
-		if slices.ContainsFunc(args, func(arg string) bool { return says(arg, r.word) }) {
+	for _, r := range dangerousArguments()[name] {
+		if slices.ContainsFunc(args, func(arg string) bool { return matchesWord(arg, r.word) }) {
 			s.add(name+" "+r.word, r.what)
 		}
 	}
@@ -225,9 +225,9 @@ func (s *dangerScan) program(name string, args []string) {
 	}
 }
 
-// says reports whether an argument is a word, or holds a short option with
+// matchesWord reports whether an argument is a word, or holds a short option with
 // others behind one hyphen.
-func says(arg, word string) bool {
+func matchesWord(arg, word string) bool {
 	bundle := len(word) == 2 && word[0] == '-' && len(arg) > 2 && arg[0] == '-' && arg[1] != '-'
 	return arg == word || bundle && strings.Contains(arg, word[1:])
 }

@@ -27,9 +27,9 @@ type Line struct {
 	file *syntax.File // nil: not needed, or not to be read
 }
 
-// Plain says that the command starts the program that it names and, as far as anybody
+// StartsOneProgram says that the command starts the program that it names and, as far as anybody
 // can tell from here, no other.
-func (l Line) Plain() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
+func (l Line) StartsOneProgram() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
 
 // Of a longer command, or one with more brackets, nothing is known: the
 // parser's stack grows with each of them.
@@ -38,11 +38,11 @@ const (
 	maxBrackets = 1000
 )
 
-// unlike reports whether bash and the parser may read a command differently. A
+// parsesDifferently reports whether bash and the parser may read a command differently. A
 // carriage return is a letter to bash, and a blank or nothing to the parser, so
 // that a backslash before the end of a line of Windows continues it for one and
 // not for the other. Bash uses some control characters as marks of its own.
-func unlike(s string) bool {
+func parsesDifferently(s string) bool {
 	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
 	return !utf8.ValidString(s) || strings.ContainsFunc(s, control)
 }
@@ -53,7 +53,7 @@ func Parse(s string) Line {
 		return Line{Commands: [][]string{words}, Literal: true}
 	}
 	l := Line{file: parse(s)}
-	if l.file == nil || unlike(s) {
+	if l.file == nil || parsesDifferently(s) {
 		return l
 	}
 	syntax.Walk(l.file, func(n syntax.Node) bool {

@@ -26,7 +26,7 @@ const MaxPattern = 4096
 // ParsePattern reads a pattern, its words separated and quoted as bash does.
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
-	if len(s) > MaxPattern || unlike(s) { // before the parser's stack grows with its brackets
+	if len(s) > MaxPattern || parsesDifferently(s) { // before the parser's stack grows with its brackets
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")

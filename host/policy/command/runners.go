@@ -66,10 +66,10 @@ func RunsOthers(words []string) bool {
 	return runners()[strings.TrimRight(name, "0123456789.-")]
 }
 
-// Written reports whether the program is a file that somebody may have written
+// MayBeWritten reports whether the program is a file that somebody may have written
 // into a workspace: a rule about it would hold for whatever is written there
 // next. Programs of the system are named without a directory, or by one of its.
-func Written(program string) bool {
+func MayBeWritten(program string) bool {
 	if !strings.Contains(program, "/") {
 		return false
 	}

@@ -114,9 +114,9 @@ var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 	}
 })
 
-// Change lists the keys that differ between two configurations, in words. It is an
+// Diff lists the keys that differ between two configurations, in words. It is an
 // error unless all of them are such as may change after an answer.
-func Change(before, after string) (words []string, err error) {
+func Diff(before, after string) (words []string, err error) {
 	was, err := Parse(before)
 	if err != nil {
 		return nil, fmt.Errorf("as it is: %w", err)

@@ -26,7 +26,7 @@ type Arguments struct {
 	derived string                  // an argument that stands for what another one says; empty: there is none
 	derive  func() ([]string, bool) // its values, and whether they could be told
 
-	looked []lookedUp // few: a map would cost more
+	lookups []lookup // few: a map would cost more
 }
 
 // NewArguments takes the arguments as they were sent, a JSON object, and the
@@ -42,8 +42,8 @@ func (a *Arguments) Derive(name string, derive func() (values []string, known bo
 	a.derived, a.derive = name, derive
 }
 
-// lookedUp is what the name of an argument, or a pointer, has led to.
-type lookedUp struct {
+// lookup is what the name of an argument, or a pointer, has led to.
+type lookup struct {
 	arg    string
 	values []value // nil: nothing
 	// lacks: the pointer has led nowhere at some of the places where it was
@@ -55,7 +55,7 @@ type lookedUp struct {
 }
 
 // take is [Work.take]; without it nothing is known of the values.
-func (l *lookedUp) take(units int) bool {
+func (l *lookup) take(units int) bool {
 	l.unknown = l.unknown || !l.work.take(units)
 	return !l.unknown
 }
@@ -64,9 +64,9 @@ func (l *lookedUp) take(units int) bool {
 type value struct {
 	text   string // a string as it is, anything else as plain JSON
 	isText bool
-	// likely: its name differs in case from the one that was asked for. Many
+	// caseDiffers: its name differs in case from the one that was asked for. Many
 	// decoders take it for that one all the same.
-	likely bool
+	caseDiffers bool
 
 	cleaned        string
 	sure, didPath  bool
@@ -119,16 +119,16 @@ func (a *Arguments) Object() map[string]json.RawMessage {
 
 // values returns what an argument, or a JSON pointer, names. More than one is
 // there if a pointer has a star, or names differ in case alone.
-func (a *Arguments) values(arg string) *lookedUp {
-	if !a.work.take(1 + len(a.looked)/4) {
-		return &lookedUp{unknown: true}
+func (a *Arguments) values(arg string) *lookup {
+	if !a.work.take(1 + len(a.lookups)/4) {
+		return &lookup{unknown: true}
 	}
-	for i := range a.looked {
-		if a.looked[i].arg == arg {
-			return &a.looked[i]
+	for i := range a.lookups {
+		if a.lookups[i].arg == arg {
+			return &a.lookups[i]
 		}
 	}
-	l := lookedUp{arg: arg, work: a.work}
+	l := lookup{arg: arg, work: a.work}
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
 		l.inObject(a.Object(), pointer, false)
 	} else {
@@ -137,25 +137,25 @@ func (a *Arguments) values(arg string) *lookedUp {
 	if name := strings.TrimPrefix(arg, "/"); a.derive != nil && (strings.EqualFold(name, a.derived) || arg == "/*") {
 		l.addDerived(a, name != a.derived && arg != "/*")
 	}
-	a.looked = append(a.looked, l)
-	return &a.looked[len(a.looked)-1]
+	a.lookups = append(a.lookups, l)
+	return &a.lookups[len(a.lookups)-1]
 }
 
-func (l *lookedUp) addDerived(a *Arguments, likely bool) {
+func (l *lookup) addDerived(a *Arguments, likely bool) {
 	if !l.take(len(a.raw)) {
 		return
 	}
 	texts, known := a.derive()
 	l.unknown = !known
 	for _, text := range texts {
-		l.values = append(l.values, value{text: text, isText: true, likely: likely})
+		l.values = append(l.values, value{text: text, isText: true, caseDiffers: likely})
 		l.lacks = false // it is no argument that could be there itself
 	}
 }
 
 // inObject follows a pointer from an object. A star is every member, also
 // where one has that name.
-func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
+func (l *lookup) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
 	if step != "*" {
 		l.named(object, unescape(step), rest, more, likely)
@@ -168,7 +168,7 @@ func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, l
 }
 
 // named follows a pointer from the members with that name, in whatever case.
-func (l *lookedUp) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
+func (l *lookup) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
 	found := false
 	if !l.take(len(object)) {
 		return
@@ -182,7 +182,7 @@ func (l *lookedUp) named(object map[string]json.RawMessage, name, pointer string
 	l.lacks = l.lacks || !found
 }
 
-func (l *lookedUp) inList(list []json.RawMessage, pointer string, likely bool) {
+func (l *lookup) inList(list []json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
 	found := false
 	for i, raw := range list {
@@ -195,7 +195,7 @@ func (l *lookedUp) inList(list []json.RawMessage, pointer string, likely bool) {
 }
 
 // follow takes a value, or goes on into it, if there is more to the pointer.
-func (l *lookedUp) follow(raw json.RawMessage, pointer string, more, likely bool) {
+func (l *lookup) follow(raw json.RawMessage, pointer string, more, likely bool) {
 	if more {
 		l.into(raw, pointer, likely)
 		return
@@ -208,11 +208,11 @@ func (l *lookedUp) follow(raw json.RawMessage, pointer string, more, likely bool
 		return
 	}
 	v := valueOf(raw)
-	v.likely = likely
+	v.caseDiffers = likely
 	l.values = append(l.values, v)
 }
 
-func (l *lookedUp) into(raw json.RawMessage, pointer string, likely bool) {
+func (l *lookup) into(raw json.RawMessage, pointer string, likely bool) {
 	var object map[string]json.RawMessage
 	var list []json.RawMessage
 	switch {
@@ -244,7 +244,7 @@ func valueOf(raw json.RawMessage) value {
 	if s, ok := Text(raw); ok {
 		return value{text: s, isText: true}
 	}
-	return value{text: plainJSON(raw)}
+	return value{text: canonicalJSON(raw)}
 }
 
 // Texts returns what an argument or a JSON pointer leads to: a string as it is,

@@ -27,7 +27,7 @@ type Kind string
 // The kinds. Except for Is, a kind is written before the argument, with a
 // colon: path:path=/work/**.
 const (
-	Is       Kind = ""        // equal: text to the letter, anything else as JSON
+	Equal    Kind = ""        // equal: text to the letter, anything else as JSON
 	Path     Kind = "path"    // a path under a pattern, see [NewCondition]
 	Hostname Kind = "host"    // a host, or a URL with one: NAME, or *.NAME
 	Words    Kind = "words"   // a command, by its literal words
@@ -46,14 +46,14 @@ type Condition struct {
 	value string
 	not   bool
 
-	path  paths.Pattern
-	host  network.Pattern
-	words command.Pattern
-	re    *regexp.Regexp
-	steps int // that re can take for a byte
-	oneOf []string
-	max   float64
-	plain string // the value of Is as plain JSON
+	path      paths.Pattern
+	host      network.Pattern
+	words     command.Pattern
+	re        *regexp.Regexp
+	steps     int // that re can take for a byte
+	oneOf     []string
+	max       float64
+	canonical string // the value of Is as plain JSON
 }
 
 // NewCondition makes a condition on an argument: the name of one, or a JSON
@@ -75,8 +75,8 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	}
 	var err error
 	switch kind {
-	case Is:
-		c.plain = plainJSON([]byte(value))
+	case Equal:
+		c.canonical = canonicalJSON([]byte(value))
 	case Path:
 		c.path, err = paths.ParsePattern(value)
 	case Hostname:
@@ -143,7 +143,7 @@ func ParseCondition(s string) (Condition, error) {
 	if !ok || arg == "" {
 		return Condition{}, fmt.Errorf("condition %.80q: want ARGUMENT=VALUE, or KIND:ARGUMENT=VALUE with one of the kinds %v", s, kinds)
 	}
-	kind := Is
+	kind := Equal
 	if word, name, ok := strings.Cut(arg, ":"); ok && !strings.HasPrefix(arg, "/") {
 		kind, arg = Kind(word), name
 		if !slices.Contains(kinds, kind) {
@@ -156,9 +156,9 @@ func ParseCondition(s string) (Condition, error) {
 // Arg is the argument: a name or a JSON pointer.
 func (c Condition) Arg() string { return c.arg }
 
-// Name is the argument itself: of a JSON pointer, its first step. It fails where
+// TopArg is the argument itself: of a JSON pointer, its first step. It fails where
 // that is any argument.
-func (c Condition) Name() (string, bool) {
+func (c Condition) TopArg() (string, bool) {
 	pointer, ok := strings.CutPrefix(c.arg, "/")
 	if !ok {
 		return c.arg, true
@@ -185,7 +185,7 @@ func (c Condition) String() string {
 	if c.not {
 		not = "!"
 	}
-	if c.kind != Is {
+	if c.kind != Equal {
 		kind = string(c.kind) + ":"
 	}
 	return not + kind + c.arg + "=" + c.value
@@ -198,7 +198,7 @@ func (c Condition) InWords() string {
 		is = "is not"
 	}
 	what := map[Kind]string{
-		Is: "%q", Path: "a path under the pattern %q", Hostname: "the host %q", Words: "the command %q",
+		Equal: "%q", Path: "a path under the pattern %q", Hostname: "the host %q", Words: "the command %q",
 		Pattern: "all of the pattern %q", OneOf: "one of %s", Maximum: "at most %s",
 	}[c.kind]
 	return fmt.Sprintf("%s %s "+what, c.arg, is, c.value)
@@ -244,11 +244,11 @@ func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 		}
 		// What is turned around is read the other way: a rule that denies all
 		// but one command wants to be certain that it is that one.
-		t := c.one(&values[i], args, strict != c.not)
+		t := c.compareOne(&values[i], args, strict != c.not)
 		if c.not {
 			t = t.inverted()
 		}
-		if values[i].likely {
+		if values[i].caseDiffers {
 			t = min(t, Unsure) // whether the tool takes it for the argument is not known
 		}
 		if strict {
@@ -276,10 +276,10 @@ func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	return No
 }
 
-// one compares one value. What is of another type than the condition speaks of
+// compareOne compares one value. What is of another type than the condition speaks of
 // does not fit it; where that would be to escape it, nobody can tell what the
 // tool makes of it.
-func (c *Condition) one(v *value, args *Arguments, strict bool) Truth {
+func (c *Condition) compareOne(v *value, args *Arguments, strict bool) Truth {
 	other := Unsure
 	if strict {
 		other = No
@@ -291,8 +291,8 @@ func (c *Condition) one(v *value, args *Arguments, strict bool) Truth {
 		return No
 	}
 	switch c.kind {
-	case Is:
-		return truthOf(v.text == c.value || !v.isText && v.text == c.plain)
+	case Equal:
+		return truthOf(v.text == c.value || !v.isText && v.text == c.canonical)
 	case Pattern:
 		if len(v.text) > maxMatched {
 			return Unsure
@@ -354,7 +354,7 @@ func (c *Condition) command(line *command.Line, strict bool) Truth {
 			return Yes
 		}
 	}
-	if !line.Plain() {
+	if !line.StartsOneProgram() {
 		return Unsure
 	}
 	return No

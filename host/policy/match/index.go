@@ -18,10 +18,10 @@ import (
 // each directory above a path, each beginning of a command. Where an argument
 // leaves a doubt, all rules about it are candidates.
 type Index struct {
-	plain map[string][]int       // rules without such a condition, by tool
-	keyed map[ruleKey][]int      // the others
-	kinds map[string][]argOfKind // of each tool, what keyed rules look at
-	all   map[ruleKey][]int      // the keyed rules by that, with an empty text
+	unkeyed map[string][]int       // rules without such a condition, by tool
+	keyed   map[ruleKey][]int      // the others
+	kinds   map[string][]argOfKind // of each tool, what keyed rules look at
+	all     map[ruleKey][]int      // the keyed rules by that, with an empty text
 }
 
 type argOfKind struct {
@@ -58,7 +58,7 @@ func (x *Index) Add(i int, tool string, where []Condition) {
 		x.all[key] = append(x.all[key], i)
 		return
 	}
-	x.plain[tool] = append(x.plain[tool], i)
+	x.unkeyed[tool] = append(x.unkeyed[tool], i)
 }
 
 // key is what a rule with this condition is filed under.
@@ -67,7 +67,7 @@ func (c *Condition) key() (string, bool) {
 		return "", false
 	}
 	switch c.kind {
-	case Is:
+	case Equal:
 		return c.value, true
 	case Path:
 		return c.path.Literal(), true
@@ -79,15 +79,15 @@ func (c *Condition) key() (string, bool) {
 	return "", false
 }
 
-// Plain are the positions of the rules about a tool that are filed under no
+// Unkeyed are the positions of the rules about a tool that are filed under no
 // condition.
-func (x *Index) Plain(tool string) []int { return x.plain[tool] }
+func (x *Index) Unkeyed(tool string) []int { return x.unkeyed[tool] }
 
 // Find calls try with the position of every rule about a tool that could speak of
 // the call. A position can come twice. What it takes to look is for the rule that
 // begin is called with.
 func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
-	each(x.plain[tool], try)
+	each(x.unkeyed[tool], try)
 	for _, at := range x.kinds[tool] {
 		key := ruleKey{tool: tool, argOfKind: at}
 		begin(x.all[key][0])
@@ -106,16 +106,16 @@ func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	}
 	for i := range found.values {
 		begin(all[0])
-		if !x.look(key, &found.values[i], args, try) {
+		if !x.findValue(key, &found.values[i], args, try) {
 			each(all, try)
 			return
 		}
 	}
 }
 
-// look finds the rules about one value. It fails if all could be: where the value
+// findValue finds the rules about one value. It fails if all could be: where the value
 // can be written in several ways, or is no path, host or command.
-func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool {
+func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int)) bool {
 	if !v.isText {
 		return false
 	}
@@ -124,7 +124,7 @@ func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool
 		each(x.keyed[key], try)
 	}
 	switch key.kind {
-	case Is:
+	case Equal:
 		look(v.text)
 	case Path:
 		name, sure := v.path(args.cwd)
@@ -153,17 +153,17 @@ func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool
 			_, name, more = strings.Cut(name, ".")
 		}
 	case Words:
-		if !args.work.take(64*len(v.text)) || !v.command().Plain() {
+		if !args.work.take(64*len(v.text)) || !v.command().StartsOneProgram() {
 			return false
 		}
-		lookWords(v.line.Commands[0], look)
+		findWords(v.line.Commands[0], look)
 	}
 	return true
 }
 
-// lookWords looks up each beginning of a command that a rule can have, with the
+// findWords looks up each beginning of a command that a rule can have, with the
 // program as it stands there and by its name alone.
-func lookWords(words []string, look func(string)) {
+func findWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
 	beginnings := func(line string) {
 		for at := range min(len(line), command.MaxPattern) + 1 {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// plainJSON writes a value as there is one way to write it: 1e3, 1000.0 and
+// canonicalJSON writes a value as there is one way to write it: 1e3, 1000.0 and
 // 1000 are one number, and neither blanks nor the order of members mean
 // anything. No digit is rounded away. What is no JSON stands for itself.
-func plainJSON(raw []byte) string {
+func canonicalJSON(raw []byte) string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -20,31 +20,31 @@ func plainJSON(raw []byte) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if enc.Encode(plainNumbers(v)) != nil {
+	if enc.Encode(canonicalNumbers(v)) != nil {
 		return string(raw)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-func plainNumbers(v any) any {
+func canonicalNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		return json.Number(plainNumber(string(v)))
+		return json.Number(canonicalNumber(string(v)))
 	case []any:
 		for i := range v {
-			v[i] = plainNumbers(v[i])
+			v[i] = canonicalNumbers(v[i])
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = plainNumbers(v[k])
+			v[k] = canonicalNumbers(v[k])
 		}
 	}
 	return v
 }
 
-// plainNumber writes a number of JSON without an exponent, or where that would
+// canonicalNumber writes a number of JSON without an exponent, or where that would
 // be long, with the shortest.
-func plainNumber(s string) string {
+func canonicalNumber(s string) string {
 	const long = 40
 	unsigned := strings.TrimPrefix(s, "-")
 	minus := s[:len(s)-len(unsigned)]

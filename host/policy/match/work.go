@@ -14,12 +14,12 @@ const (
 // of which that cannot be told. Where the whole is used up, nobody knows what the
 // administrator's rules say, and no answer may stand in for them: that denies.
 type Work struct {
-	left, projectLeft int
-	rule              int  // that is held against the call now; noRule: none
-	project           bool // it is a project's
-	asked             int  // units that it asked for
-	most, mostProject spender
-	out, projectOut   bool
+	left, projectLeft           int
+	rule                        int  // that is held against the call now; noRule: none
+	project                     bool // it is a project's
+	asked                       int  // units that it asked for
+	most, mostProject           spender
+	exhausted, projectExhausted bool
 }
 
 // spender is the rule that asked for the most.
@@ -50,10 +50,10 @@ func (w *Work) take(units int) bool {
 	}
 	switch {
 	case w.project && units > w.projectLeft:
-		w.projectOut = true
+		w.projectExhausted = true
 		return false
 	case units > w.left:
-		w.out = true
+		w.exhausted = true
 		return false
 	case w.project:
 		w.projectLeft -= units
@@ -62,17 +62,17 @@ func (w *Work) take(units int) bool {
 	return true
 }
 
-// Out reports whether units were asked for that were not left, and the rule that
+// Exhausted reports whether units were asked for that were not left, and the rule that
 // asked for the most.
-func (w *Work) Out() (rule int, out bool) {
+func (w *Work) Exhausted() (rule int, out bool) {
 	if w.mostProject.units > w.most.units {
-		return w.mostProject.rule, w.out
+		return w.mostProject.rule, w.exhausted
 	}
-	return w.most.rule, w.out
+	return w.most.rule, w.exhausted
 }
 
-// ProjectOut is Out for the share of a project's rules.
-func (w *Work) ProjectOut() (rule int, out bool) { return w.mostProject.rule, w.projectOut }
+// ProjectExhausted is Out for the share of a project's rules.
+func (w *Work) ProjectExhausted() (rule int, out bool) { return w.mostProject.rule, w.projectExhausted }
 
 // cost is what it takes to compare one value, at worst.
 func (c *Condition) cost(v *value) int {

@@ -7,10 +7,10 @@ func TestAProjectsRulesHaveAShare(t *testing.T) {
 	w.Begin(3, true)
 	for w.take(MaxProjectWork / 10) {
 	}
-	if rule, out := w.ProjectOut(); !out || rule != 3 || w.left < MaxWork-MaxProjectWork {
+	if rule, out := w.ProjectExhausted(); !out || rule != 3 || w.left < MaxWork-MaxProjectWork {
 		t.Errorf("%d units are left, rule %d took the most, %v", w.left, rule, out)
 	}
-	if _, out := w.Out(); out {
+	if _, out := w.Exhausted(); out {
 		t.Error("a project's rules have used up the whole")
 	}
 	w.Begin(4, false)
@@ -19,7 +19,7 @@ func TestAProjectsRulesHaveAShare(t *testing.T) {
 	}
 	for w.take(1 << 20) {
 	}
-	if rule, out := w.Out(); !out || rule != 4 {
+	if rule, out := w.Exhausted(); !out || rule != 4 {
 		t.Errorf("rule %d took the most, %v", rule, out)
 	}
 }

@@ -98,9 +98,9 @@ func rangesOf(a netip.Addr) []reserved {
 // contains is Prefix.Contains whatever the zone.
 func contains(p netip.Prefix, a netip.Addr) bool { return p.Contains(a.WithZone("")) }
 
-// within returns the IPv4 address to which a gateway may send what is addressed
+// embeddedIPv4 returns the IPv4 address to which a gateway may send what is addressed
 // to a.
-func within(a netip.Addr) (netip.Addr, bool) {
+func embeddedIPv4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
 	}

@@ -186,9 +186,9 @@ func (h Host) String() string {
 	return h.name
 }
 
-// near are the domains of no host of the internet: of this machine, of networks nearby and
+// nonPublicDomains are the domains of no host of the internet: of this machine, of networks nearby and
 // of what is not looked up in the DNS.
-var near = []string{
+var nonPublicDomains = []string{
 	"alt", "arpa", "corp", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain", "localhost", "onion", "private", "test",
 }
 
@@ -196,7 +196,7 @@ var near = []string{
 // off it.
 func (h Host) public() bool {
 	i := strings.LastIndexByte(h.name, '.')
-	return i > 0 && !slices.Contains(near, h.name[i+1:])
+	return i > 0 && !slices.Contains(nonPublicDomains, h.name[i+1:])
 }
 
 // loopback reports whether the name is of this machine wherever it is looked

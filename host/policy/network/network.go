@@ -23,7 +23,7 @@ import (
 // denies everything. What is not allowed is denied, and a rule that denies wins
 // over every rule that allows.
 //
-// It has layers, of which each has to allow: [Network.Under] adds one, so it
+// It has layers, of which each has to allow: [Network.Restrict] adds one, so it
 // can only take away.
 type Network struct {
 	layers []layer
@@ -35,30 +35,30 @@ type layer struct {
 	allow  []Rule
 }
 
-// The layers of the network of one tool, see [Network.Own].
+// The layers of the network of one tool, see [Network.ForTool].
 const (
-	Allowance = "allowance" // what a person lets it have
-	Manifest  = "manifest"  // what it asks for
+	SourceAllowance = "allowance" // what a person lets it have
+	SourceManifest  = "manifest"  // what it asks for
 )
 
 // Whose other layers they are, as far as a message differs. No flag adds to those of
 // the administrator, the user's policy and the project's.
 const (
-	settings      = "settings"
-	administrator = "administrator"
-	user          = "user"
-	project       = "project"
+	sourceSettings      = "settings"
+	sourceAdministrator = "administrator"
+	sourceUser          = "user"
+	sourceProject       = "project"
 )
 
 // New returns the network of these rules, which it copies.
 func New(rules []Rule) *Network {
-	return new(Network).Under(settings, rules)
+	return new(Network).Restrict(sourceSettings, rules)
 }
 
-// Under returns what is left of n when these rules have to allow, too, such as
+// Restrict returns what is left of n when these rules have to allow, too, such as
 // the administrator's list. Source is whose they are, in the word that a policy
 // has for it.
-func (n *Network) Under(source string, rules []Rule) *Network {
+func (n *Network) Restrict(source string, rules []Rule) *Network {
 	if n == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (n *Network) Under(source string, rules []Rule) *Network {
 // that the user has configured: that host, and wherever it leads on this machine
 // itself, where local models listen. Of the user's rules, those that deny hold,
 // and those that allow addresses, because a provider may live in a private
-// network. An administrator's list goes on top of it, with [Network.Under].
+// network. An administrator's list goes on top of it, with [Network.Restrict].
 func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network {
 	own := []Rule{{Allow: true, Name: host.name, Port: port, Protocol: proto}}
 	if host.IsAddr() {
@@ -96,28 +96,28 @@ func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network 
 	return New(own)
 }
 
-// Own returns the network of one tool, which was given hosts of its own: of n it
+// ForTool returns the network of one tool, which was given hosts of its own: of n it
 // keeps what n denies, and nothing that n allows. Asked are the hosts that the tool
 // wants, in the form of [ParseAsked]; nil: any that it was given.
-func (n *Network) Own(given, asked []Rule) *Network {
+func (n *Network) ForTool(given, asked []Rule) *Network {
 	out := new(Network)
 	if n != nil {
 		out.deny = slices.Clone(n.deny)
 	}
-	out = out.Under(Allowance, given)
+	out = out.Restrict(SourceAllowance, given)
 	if asked != nil {
-		out = out.Under(Manifest, asked)
+		out = out.Restrict(SourceManifest, asked)
 	}
 	return out
 }
 
-// Opened returns the network that reaches one name more, over https at its port, for
+// WithHost returns the network that reaches one name more, over https at its port, for
 // who asks a person about a host that no rule opens. It fails where anything else is in
 // the way: a rule that denies the name, a layer that leaves it out, or that it can be no
 // name of the internet. So an address, http and another port need a rule, and where a
 // name leads is still for [Decision.CheckAddr].
-func (n *Network) Opened(name string) (*Network, bool) {
-	if !n.opens() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
+func (n *Network) WithHost(name string) (*Network, bool) {
+	if !n.startsWithSettings() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
 		return nil, false
 	}
 	host, err := ParseHost(name)
@@ -130,23 +130,23 @@ func (n *Network) Opened(name string) (*Network, bool) {
 	return out, out.Decide(host.name, HTTPS.port(), HTTPS).Err() == nil
 }
 
-// Openable reports whether [Network.Opened] can open any name at all.
-func (n *Network) Openable() bool {
-	if !n.opens() {
+// CanAddHost reports whether [Network.WithHost] can open any name at all.
+func (n *Network) CanAddHost() bool {
+	if !n.startsWithSettings() {
 		return false
 	}
 	for _, l := range n.layers[1:] {
-		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.Name != "" && r.speaks(HTTPS.port(), HTTPS) }) {
+		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.Name != "" && r.matchesPort(HTTPS.port(), HTTPS) }) {
 			return false
 		}
 	}
 	return true
 }
 
-// opens reports whether the first layer is the settings: what a tool was given is not
+// startsWithSettings reports whether the first layer is the settings: what a tool was given is not
 // added to.
-func (n *Network) opens() bool {
-	return n != nil && len(n.layers) > 0 && n.layers[0].source == settings
+func (n *Network) startsWithSettings() bool {
+	return n != nil && len(n.layers) > 0 && n.layers[0].source == sourceSettings
 }
 
 // Rules lists what the network consists of, for the record: the rules, and for
@@ -178,41 +178,41 @@ func (n *Network) Rules() []string {
 
 // Closed reports whether no host at all can be reached: each layer would have to
 // allow it.
-func (n *Network) Closed() bool { return len(n.open()) == 0 }
+func (n *Network) Closed() bool { return len(n.openRules()) == 0 }
 
-// Open lists the rules that leave some host to be reached, if nothing denies it.
-func (n *Network) Open() []string {
+// OpenRules lists the rules that leave some host to be reached, if nothing denies it.
+func (n *Network) OpenRules() []string {
 	var out []string
-	for _, r := range n.open() {
+	for _, r := range n.openRules() {
 		out = append(out, r.String())
 	}
 	return out
 }
 
-// open are the rules of the first layer of which each other layer leaves something.
-func (n *Network) open() []Rule {
+// openRules are the rules of the first layer of which each other layer leaves something.
+func (n *Network) openRules() []Rule {
 	if n == nil {
 		return nil
 	}
 	left := n.layers[0].allow
 	for _, l := range n.layers[1:] {
 		left = slices.DeleteFunc(slices.Clone(left), func(r Rule) bool {
-			return !slices.ContainsFunc(l.allow, func(o Rule) bool { return r.meets(&o) })
+			return !slices.ContainsFunc(l.allow, func(o Rule) bool { return r.overlaps(&o) })
 		})
 	}
 	return left
 }
 
-// meets reports whether some host can be one that both rules allow.
-func (r *Rule) meets(o *Rule) bool {
+// overlaps reports whether some host can be one that both rules allow.
+func (r *Rule) overlaps(o *Rule) bool {
 	switch {
 	case r.Port != 0 && o.Port != 0 && r.Port != o.Port, r.Protocol != "" && o.Protocol != "" && r.Protocol != o.Protocol:
 		return false
 	case r.Prefix.IsValid() || o.Prefix.IsValid():
 		return r.Prefix.IsValid() && o.Prefix.IsValid() && r.Prefix.Overlaps(o.Prefix)
-	case r.Below && o.Below:
+	case r.Subdomains && o.Subdomains:
 		return strings.HasSuffix("."+r.Name, "."+o.Name) || strings.HasSuffix("."+o.Name, "."+r.Name)
-	case r.Below:
+	case r.Subdomains:
 		return r.matchesName(o.Name)
 	}
 	return o.matchesName(r.Name)
@@ -251,16 +251,16 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 		return d.address()
 	}
 	for i := range n.deny {
-		if r := &n.deny[i]; r.speaks(port, proto) && r.matchesName(h.name) {
-			return d.deny(h.name, r.denies())
+		if r := &n.deny[i]; r.matchesPort(port, proto) && r.matchesName(h.name) {
+			return d.deny(h.name, r.denial())
 		}
 	}
 	if h.loopback() {
 		return d.local()
 	}
 	for _, l := range slices.Backward(n.layers) { // a flag opens nothing that a layer above does not
-		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
-			return d.deny(h.name, l.lacks(d.exact()))
+		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.matchesPort(port, proto) && r.matchesName(h.name) }) {
+			return d.deny(h.name, l.denial(d.exact()))
 		}
 	}
 	return d
@@ -289,7 +289,7 @@ func (d Decision) address() Decision {
 	}
 	for _, l := range slices.Backward(d.net.layers) {
 		if !l.allowsAddr(d.host.addr, d.port, d.proto, 0) {
-			return d.deny(d.host.String(), l.lacks(d.exactAddr(d.host.addr)))
+			return d.deny(d.host.String(), l.denial(d.exactAddr(d.host.addr)))
 		}
 	}
 	d.addrs = []netip.Addr{d.host.addr}
@@ -299,15 +299,15 @@ func (d Decision) address() Decision {
 // allowsAddr reports whether a rule of at least so many bits allows an address.
 func (l *layer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
 	return slices.ContainsFunc(l.allow, func(r Rule) bool {
-		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.speaks(port, proto) && contains(r.Prefix, a)
+		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.matchesPort(port, proto) && contains(r.Prefix, a)
 	})
 }
 
 // check is nil if an address may be reached in so far as it is an address.
 func (d Decision) check(a netip.Addr) *Denial {
 	for i := range d.net.deny {
-		if r := &d.net.deny[i]; r.Prefix.IsValid() && r.speaks(d.port, d.proto) && contains(r.Prefix, a) {
-			denial := r.denies()
+		if r := &d.net.deny[i]; r.Prefix.IsValid() && r.matchesPort(d.port, d.proto) && contains(r.Prefix, a) {
+			denial := r.denial()
 			denial.Addr = a
 			return &denial
 		}
@@ -317,24 +317,24 @@ func (d Decision) check(a netip.Addr) *Denial {
 			// A rule that is wider than the range means something else: whoever
 			// writes 0.0.0.0/0 thinks of the internet.
 			if !l.allowsAddr(a, d.port, d.proto, r.prefix.Bits()) {
-				denial := l.lacks(d.exactAddr(a))
+				denial := l.denial(d.exactAddr(a))
 				denial.Addr = a
 				denial.Reason = fmt.Sprintf("the address %s is %s (%s) and not granted by address", a, r.what, r.prefix)
 				switch l.source {
-				case administrator:
+				case sourceAdministrator:
 					denial.Reason += " by the administrator"
-				case Allowance:
+				case SourceAllowance:
 					denial.Reason += " to the tool"
-				case Manifest:
+				case SourceManifest:
 					denial.Reason = fmt.Sprintf("the tool does not ask for the address %s, which is %s (%s)", a, r.what, r.prefix)
-				case user, project:
+				case sourceUser, sourceProject:
 					denial.Reason += fmt.Sprintf(" by the %s's policy", l.source)
 				}
 				return &denial
 			}
 		}
 	}
-	if inner, ok := within(a); ok {
+	if inner, ok := embeddedIPv4(a); ok {
 		if denial := d.check(inner); denial != nil {
 			denial.Addr = a
 			return denial
@@ -421,25 +421,25 @@ func (d Decision) exactAddr(a netip.Addr) Rule {
 	return Rule{Allow: true, Prefix: netip.PrefixFrom(a, a.BitLen()), Port: d.port, Protocol: d.proto}
 }
 
-func (r *Rule) denies() Denial {
-	return Denial{Rule: r.String(), Source: settings, Reason: fmt.Sprintf("the %s rule %q denies it", settings, r)}
+func (r *Rule) denial() Denial {
+	return Denial{Rule: r.String(), Source: sourceSettings, Reason: fmt.Sprintf("the %s rule %q denies it", sourceSettings, r)}
 }
 
-// lacks is the denial of a layer in which a rule is missing.
-func (l *layer) lacks(missing Rule) Denial {
+// denial is the denial of a layer in which a rule is missing.
+func (l *layer) denial(missing Rule) Denial {
 	denial := Denial{Source: l.source, Reason: "no rule allows it"}
 	switch {
-	case l.source == administrator:
+	case l.source == sourceAdministrator:
 		denial.Reason = "it is not on the administrator's list"
-	case l.source == user || l.source == project:
+	case l.source == sourceUser || l.source == sourceProject:
 		denial.Reason = fmt.Sprintf("it is not on the list of the %s's policy", l.source)
-	case l.source == Allowance:
+	case l.source == SourceAllowance:
 		denial.Reason = "the tool was not given this host"
-	case l.source == Manifest:
+	case l.source == SourceManifest:
 		denial.Reason = "the tool does not ask for this host"
 	case missing.Prefix.IsValid() && missing.Prefix.Addr().Is4In6():
 	default:
-		denial.Grant = &missing
+		denial.AllowRule = &missing
 	}
 	return denial
 }
@@ -454,9 +454,9 @@ type Denial struct {
 	Rule   string // that denied; empty: none allowed
 	Source string // of that rule, or of the list in which one is missing
 	Reason string // one clause
-	// Grant is the smallest rule that would allow what was refused. Nil: no rule
+	// AllowRule is the smallest rule that would allow what was refused. Nil: no rule
 	// of the user would.
-	Grant *Rule
+	AllowRule *Rule
 }
 
 // Error says what was refused, why, and what would allow it.
@@ -465,8 +465,8 @@ func (e *Denial) Error() string {
 	if e.Host == "" {
 		text = "no connection: " + e.Reason
 	}
-	if e.Grant != nil {
-		text += fmt.Sprintf("; the rule %q of the network would allow it", e.Grant)
+	if e.AllowRule != nil {
+		text += fmt.Sprintf("; the rule %q of the network would allow it", e.AllowRule)
 	}
 	return text
 }

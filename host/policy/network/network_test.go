@@ -193,7 +193,7 @@ func TestWhereANameLeads(t *testing.T) {
 		t.Error("an address leads to another")
 	}
 	var none *Network
-	if none.Decide("a.example", 443, HTTPS).Err() == nil || none.Under(administrator, nil) != nil || none.Rules() != nil {
+	if none.Decide("a.example", 443, HTTPS).Err() == nil || none.Restrict(sourceAdministrator, nil) != nil || none.Rules() != nil {
 		t.Error("no network allows")
 	}
 }
@@ -251,13 +251,13 @@ func TestTheGrantOfADenialAllows(t *testing.T) {
 				if denial == nil {
 					break
 				}
-				if denial.Grant == nil || steps == 3 {
+				if denial.AllowRule == nil || steps == 3 {
 					t.Errorf("%s %s: %v after %v", proto, host, denial, rules)
 					break
 				}
-				again, err := ParseRule(denial.Grant.String())
-				if err != nil || again != *denial.Grant {
-					t.Errorf("the grant %q is read as %+v, %v", denial.Grant, again, err)
+				again, err := ParseRule(denial.AllowRule.String())
+				if err != nil || again != *denial.AllowRule {
+					t.Errorf("the grant %q is read as %+v, %v", denial.AllowRule, again, err)
 				}
 				if other := New(append(rules, again)).Decide("b.example", 8080, proto); other.Err() == nil {
 					t.Errorf("%q allows more than %s", again, host)
@@ -268,14 +268,14 @@ func TestTheGrantOfADenialAllows(t *testing.T) {
 	}
 	d := New(rulesOf(t, "a.example")).Decide("a.example", 443, HTTPS)
 	denial := denialOf(d.CheckAddr(netip.MustParseAddr("192.168.1.1")))
-	if denial == nil || denial.Grant == nil || denial.Grant.String() != "192.168.1.1" || denial.Addr.String() != "192.168.1.1" || denial.Host != "a.example" {
+	if denial == nil || denial.AllowRule == nil || denial.AllowRule.String() != "192.168.1.1" || denial.Addr.String() != "192.168.1.1" || denial.Host != "a.example" {
 		t.Errorf("the denial of an address is %+v", denial)
 	}
 }
 
 func TestTheAdministratorsListIsACeiling(t *testing.T) {
 	user := New(rulesOf(t, "a.example", "b.example", "10.0.0.0/8", "localhost.example"))
-	n := user.Under(administrator, rulesOf(t, "a.example", "10.1.0.0/16", "not 10.1.1.1", "c.example"))
+	n := user.Restrict(sourceAdministrator, rulesOf(t, "a.example", "10.1.0.0/16", "not 10.1.1.1", "c.example"))
 	for host, want := range map[string]string{
 		"a.example": "", "10.1.0.1": "", "b.example": "not on the administrator's list", "c.example": "no rule allows it",
 		"10.2.0.1": "by the administrator", "10.1.1.1": "denies it",
@@ -284,11 +284,11 @@ func TestTheAdministratorsListIsACeiling(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", host, err, want)
 		}
-		if denial := denialOf(err); denial != nil && strings.Contains(want, "administrator") && denial.Grant != nil {
-			t.Errorf("%s: a user is told that %s would help", host, denial.Grant)
+		if denial := denialOf(err); denial != nil && strings.Contains(want, "administrator") && denial.AllowRule != nil {
+			t.Errorf("%s: a user is told that %s would help", host, denial.AllowRule)
 		}
 	}
-	if user.Under(administrator, nil).Decide("a.example", 443, HTTPS).Err() == nil {
+	if user.Restrict(sourceAdministrator, nil).Decide("a.example", 443, HTTPS).Err() == nil {
 		t.Error("an empty list allows everything")
 	}
 	if user.Decide("b.example", 443, HTTPS).Err() != nil {
@@ -336,11 +336,11 @@ func TestTheProvidersNetwork(t *testing.T) {
 	if of("localhost", 11434, HTTP, "not 127.0.0.0/8", "not ::1").Decide("localhost", 11434, HTTP).Err() == nil {
 		t.Error("what the user denies is allowed to the provider")
 	}
-	admin := api.Under(administrator, rulesOf(t, "models.example"))
+	admin := api.Restrict(sourceAdministrator, rulesOf(t, "models.example"))
 	if admin.Decide("api.example.com", 443, HTTPS).Err() == nil {
 		t.Error("the provider is not on the administrator's list")
 	}
-	loopback := of("localhost", 11434, HTTP).Under(administrator, rulesOf(t, "models.example"))
+	loopback := of("localhost", 11434, HTTP).Restrict(sourceAdministrator, rulesOf(t, "models.example"))
 	if loopback.Decide("localhost", 11434, HTTP).Err() == nil {
 		t.Error("loopback is not on the administrator's list")
 	}
@@ -367,7 +367,7 @@ func TestDenyWinsAndLayersNarrow(t *testing.T) {
 	for range 20_000 {
 		first, second, denied := some(), some(), texts[rnd.IntN(len(texts))]
 		n := New(rulesOf(t, first...))
-		narrow := n.Under(administrator, rulesOf(t, second...))
+		narrow := n.Restrict(sourceAdministrator, rulesOf(t, second...))
 		denying := New(rulesOf(t, append(first, "not "+denied)...))
 		rule := rulesOf(t, "not "+denied)[0]
 		for _, host := range hosts {
@@ -380,7 +380,7 @@ func TestDenyWinsAndLayersNarrow(t *testing.T) {
 			}
 			d := denying.Decide(host, 443, HTTPS)
 			h := d.Host()
-			if d.Err() == nil && rule.speaks(443, HTTPS) && (rule.matchesName(h.Name()) || h.IsAddr() && contains(rule.Prefix, h.Addr())) {
+			if d.Err() == nil && rule.matchesPort(443, HTTPS) && (rule.matchesName(h.Name()) || h.IsAddr() && contains(rule.Prefix, h.Addr())) {
 				t.Fatalf("%v and not %s allows %s", first, denied, host)
 			}
 			if d.Err() == nil && before.Err() != nil {
@@ -425,18 +425,18 @@ func TestAToolHasANetworkOfItsOwn(t *testing.T) {
 		"an address that it does not ask for":   {rulesOf(t, "10.0.0.2"), asked("a.example"), "10.0.0.2", 443, "the tool does not ask for the address 10.0.0.2"},
 		"an address that it was given and asks": {rulesOf(t, "10.0.0.2"), asked("10.0.0.2"), "10.0.0.2", 443, ""},
 	} {
-		err := all.Own(c.given, c.asked).Decide(c.host, c.port, HTTPS).Err()
+		err := all.ForTool(c.given, c.asked).Decide(c.host, c.port, HTTPS).Err()
 		switch denial := denialOf(err); {
 		case c.want == "" && err != nil, c.want != "" && (denial == nil || !strings.Contains(denial.Reason, c.want)):
 			t.Errorf("%s: %v", name, err)
-		case denial != nil && denial.Grant != nil:
-			t.Errorf("%s: it offers the rule %s for all tools", name, denial.Grant)
+		case denial != nil && denial.AllowRule != nil:
+			t.Errorf("%s: it offers the rule %s for all tools", name, denial.AllowRule)
 		}
 	}
-	if n := all.Own(rulesOf(t, "a.example", "b.example"), asked("b.example:443")); strings.Join(n.Open(), " ") != "b.example" || n.Closed() {
-		t.Errorf("open are %q", n.Open())
+	if n := all.ForTool(rulesOf(t, "a.example", "b.example"), asked("b.example:443")); strings.Join(n.OpenRules(), " ") != "b.example" || n.Closed() {
+		t.Errorf("open are %q", n.OpenRules())
 	}
-	if n := (*Network)(nil).Own(rulesOf(t, "a.example"), nil); n.Decide("a.example", 443, HTTPS).Err() != nil {
+	if n := (*Network)(nil).ForTool(rulesOf(t, "a.example"), nil); n.Decide("a.example", 443, HTTPS).Err() != nil {
 		t.Error("a network of its own needs another")
 	}
 }
@@ -455,7 +455,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.Allow != allow || (r.Name == "") != r.Prefix.IsValid() || r.Below && r.Name == "" {
+		if r.Allow != allow || (r.Name == "") != r.Prefix.IsValid() || r.Subdomains && r.Name == "" {
 			t.Errorf("%q is %+v", text, r)
 		}
 		again, err := parse(r.String())
@@ -480,29 +480,29 @@ func FuzzRule(f *testing.F) {
 
 // TestOpened: a name of the internet, where nothing but a rule of the settings is missing.
 func TestOpened(t *testing.T) {
-	n := New(rulesOf(t, "a.example", "e.example", "f.example", "not d.example")).Under(administrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
+	n := New(rulesOf(t, "a.example", "e.example", "f.example", "not d.example")).Restrict(sourceAdministrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
 	for name, want := range map[string]bool{
 		"b.example": true, "B.Example.": true, "a.example": false, "d.example": false, "c.test": false, "b.example.org": false,
 		"localhost": false, "x.localhost": false, "example": false, "10.0.0.1": false, "93.184.216.34": false, "": false, "*.b.example": false, "b.example:443": false,
 	} {
-		out, ok := n.Opened(name)
+		out, ok := n.WithHost(name)
 		if ok != want || ok && (out.Decide(name, 443, HTTPS).Err() != nil || out.Decide("c.example", 443, HTTPS).Err() == nil || out.Decide("d.example", 443, HTTPS).Err() == nil) {
 			t.Errorf("%q is opened: %v, %v", name, ok, out.Rules())
 		}
 	}
-	b, _ := n.Opened("b.example")
-	n.Opened("c.example")
+	b, _ := n.WithHost("b.example")
+	n.WithHost("c.example")
 	if n.Decide("b.example", 443, HTTPS).Err() == nil || b.Decide("b.example", 443, HTTPS).Err() != nil || b.Decide("c.example", 443, HTTPS).Err() == nil {
 		t.Error("a network that was there is another now")
 	}
 	for name, n := range map[string]*Network{
-		"none": nil, "the zero value": {}, "of an added tool": n.Own(rulesOf(t, "a.example"), nil),
+		"none": nil, "the zero value": {}, "of an added tool": n.ForTool(rulesOf(t, "a.example"), nil),
 	} {
-		if _, ok := n.Opened("b.example"); ok || n.Openable() {
+		if _, ok := n.WithHost("b.example"); ok || n.CanAddHost() {
 			t.Errorf("a network is opened: %s", name)
 		}
 	}
-	if !n.Openable() || n.Under(user, nil).Openable() || n.Under(user, rulesOf(t, "http://*.example:*", "1.2.3.4:*")).Openable() {
+	if !n.CanAddHost() || n.Restrict(sourceUser, nil).CanAddHost() || n.Restrict(sourceUser, rulesOf(t, "http://*.example:*", "1.2.3.4:*")).CanAddHost() {
 		t.Error("what is closed can be opened, or what is not cannot")
 	}
 }

@@ -11,8 +11,8 @@ import (
 // name below NAME, at any depth and without NAME itself. Labels are compared
 // whole.
 type Pattern struct {
-	name  string // as nameOf gives it
-	below bool
+	name       string // as nameOf gives it
+	subdomains bool
 }
 
 // ParsePattern reads a name, an address, or "*." and a name that is no top-level
@@ -36,7 +36,7 @@ func ParsePattern(s string) (Pattern, error) {
 
 // Match takes a host as [HostOf] gives it.
 func (p Pattern) Match(name string) bool {
-	if p.below {
+	if p.subdomains {
 		return strings.HasSuffix(name, "."+p.name)
 	}
 	return name == p.name
@@ -47,7 +47,7 @@ func (p Pattern) Name() string { return p.name }
 
 // String gives the form that [ParsePattern] reads.
 func (p Pattern) String() string {
-	if p.below {
+	if p.subdomains {
 		return "*." + p.name
 	}
 	return p.name

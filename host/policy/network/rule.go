@@ -28,8 +28,8 @@ type Rule struct {
 	Allow bool // false: it denies
 	// Name matches the host of that name, in the form of [Host.Name]. With
 	// Below, it matches the hosts below that name and not the name itself.
-	Name  string
-	Below bool
+	Name       string
+	Subdomains bool
 	// Prefix matches addresses.
 	Prefix netip.Prefix
 
@@ -155,7 +155,7 @@ func (r *Rule) setHost(s string) error {
 	case err != nil:
 		return err
 	case !h.IsAddr():
-		r.Name, r.Below = h.name, below
+		r.Name, r.Subdomains = h.name, below
 	case below:
 		return errors.New("nothing is below an address")
 	case h.addr.Is4In6():
@@ -184,7 +184,7 @@ func (r Rule) String() string {
 		b.WriteString(string(r.Protocol) + "://")
 	}
 	switch {
-	case !r.Prefix.IsValid() && r.Below:
+	case !r.Prefix.IsValid() && r.Subdomains:
 		b.WriteString("*." + r.Name)
 	case !r.Prefix.IsValid():
 		b.WriteString(r.Name)
@@ -207,8 +207,8 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-// speaks reports whether the rule is about this port and protocol.
-func (r *Rule) speaks(port uint16, proto Protocol) bool {
+// matchesPort reports whether the rule is about this port and protocol.
+func (r *Rule) matchesPort(port uint16, proto Protocol) bool {
 	return (r.Port == 0 || r.Port == port) && (r.Protocol == "" || r.Protocol == proto)
 }
 
@@ -217,7 +217,7 @@ func (r *Rule) matchesName(name string) bool {
 	if r.Name == "" || r.Prefix.IsValid() {
 		return false
 	}
-	if r.Below {
+	if r.Subdomains {
 		return strings.HasSuffix(name, "."+r.Name)
 	}
 	return name == r.Name

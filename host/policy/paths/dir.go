@@ -4,7 +4,7 @@ import "strings"
 
 // Dir is a directory as somebody has it who walks a tree: it remembers how far
 // its name has come along the list, so that a name in it costs no more than that
-// name. What it says is what [Read], [Change] and [Move] say of the whole path.
+// name. What it says is what [SpecialForRead], [SpecialForChange] and [SpecialForMove] say of the whole path.
 // Its methods may be called at the same time.
 type Dir struct {
 	given     trail
@@ -17,23 +17,23 @@ type Dir struct {
 type trail []rest
 
 type rest struct {
-	*listed
+	*specialEntry
 	parts []part
 }
 
-// Found is what the list says of a name in a directory.
-type Found struct {
-	// Held is the entry because of which no command may change it, or nil: one that
+// Protection is what the list says of a name in a directory.
+type Protection struct {
+	// ReadOnly is the entry because of which no command may change it, or nil: one that
 	// is closed, or one that would be asked about each time, which a command that
 	// runs cannot be. Git itself changes HEAD.
-	Held *Special
+	ReadOnly *Special
 	// Secret is an entry of that care, or nil.
 	Secret *Special
 	// Hidden is Secret, unless that is what git has to read, its configuration.
 	Hidden *Special
-	// HeldAll and SecretAll say of a directory that this goes for all that is
+	// ReadOnlyAll and SecretAll say of a directory that this goes for all that is
 	// in it.
-	HeldAll, SecretAll bool
+	ReadOnlyAll, SecretAll bool
 }
 
 // DirOf is the Dir of an absolute path, with slashes.
@@ -49,10 +49,10 @@ func DirOf(name string) Dir {
 func (d Dir) Enter(name string) Dir { return d.enter(componentOf(name)) }
 
 // Repository is the directory as one that git takes for a repository, whatever
-// its name is, see the function [Repository].
+// its name is, see the function [PossibleRepositories].
 func (d Dir) Repository() Dir {
 	d.given = d.given[:len(d.given):len(d.given)]
-	for _, e := range indexed().repository {
+	for _, e := range specialIndex().repository {
 		d.given = append(d.given, rest{e, e.parts[1:]})
 	}
 	if !d.backup {
@@ -61,11 +61,11 @@ func (d Dir) Repository() Dir {
 	return d
 }
 
-// Leads says that a path below the directory can be held because of how the
+// LeadsToReadOnly says that a path below the directory can be held because of how the
 // directory is called.
-func (d Dir) Leads() bool {
+func (d Dir) LeadsToReadOnly() bool {
 	for _, r := range d.given {
-		if r.Care != Secret && match(r.parts, nil) == leads {
+		if r.Care != Secret && match(r.parts, nil) == reachAbove {
 			return true
 		}
 	}
@@ -90,7 +90,7 @@ func (d Dir) enter(c component) Dir {
 func (t trail) enter(c *component) trail {
 	var out trail
 	for _, r := range t {
-		out = out.follow(r.listed, r.parts, c)
+		out = out.follow(r.specialEntry, r.parts, c)
 	}
 	for _, e := range c.entries(false) {
 		if len(e.parts) > 1 {
@@ -101,7 +101,7 @@ func (t trail) enter(c *component) trail {
 }
 
 // follow appends what is left of a pattern after a name.
-func (t trail) follow(e *listed, parts []part, c *component) trail {
+func (t trail) follow(e *specialEntry, parts []part, c *component) trail {
 	for len(parts) > 0 && parts[0].text == anyNames {
 		t = append(t, rest{e, parts})
 		parts = parts[1:]
@@ -114,37 +114,37 @@ func (t trail) follow(e *listed, parts []part, c *component) trail {
 
 // Find says what a name in the directory is, and whether there is anything to
 // say.
-func (d Dir) Find(name string) (f Found, any bool) {
+func (d Dir) Find(name string) (f Protection, any bool) {
 	c := componentOf(name)
 	d.given.find(&c, &f)
 	if o, backup := c.original(); backup || d.backup {
 		if !backup {
 			o = c
 		}
-		var secrets Found
+		var secrets Protection
 		d.originals.find(&o, &secrets)
 		f.addSecret(secrets.Secret, secrets.SecretAll)
 		f.addSecret(secrets.Hidden, secrets.SecretAll)
 	}
-	return f, f.Held != nil || f.Secret != nil
+	return f, f.ReadOnly != nil || f.Secret != nil
 }
 
-func (t trail) find(c *component, f *Found) {
+func (t trail) find(c *component, f *Protection) {
 	begun := c.entries(true)
 	if len(t)+len(begun) == 0 {
 		return
 	}
 	names := []component{*c}
 	for _, r := range t {
-		f.add(r.listed, match(r.parts, names), c)
+		f.add(r.specialEntry, match(r.parts, names), c)
 	}
 	for _, e := range begun {
 		f.add(e, match(e.parts, names), c)
 	}
 }
 
-func (f *Found) add(e *listed, how reach, c *component) {
-	if how != on && how != inside {
+func (f *Protection) add(e *specialEntry, how reach, c *component) {
+	if how != reachExact && how != reachInside {
 		return
 	}
 	switch e.Care {
@@ -152,17 +152,17 @@ func (f *Found) add(e *listed, how reach, c *component) {
 		if e.Pattern == headFile {
 			return
 		}
-		if all := how == inside; f.Held == nil || all && !f.HeldAll {
-			f.Held, f.HeldAll = &e.Special, all
+		if all := how == reachInside; f.ReadOnly == nil || all && !f.ReadOnlyAll {
+			f.ReadOnly, f.ReadOnlyAll = &e.Special, all
 		}
 	case Secret:
-		if !c.plain() {
-			f.addSecret(&e.Special, how == inside)
+		if !c.isHarmless() {
+			f.addSecret(&e.Special, how == reachInside)
 		}
 	}
 }
 
-func (f *Found) addSecret(s *Special, all bool) {
+func (f *Protection) addSecret(s *Special, all bool) {
 	if s == nil {
 		return
 	}

@@ -17,18 +17,18 @@ func sameOnAWalk(t *testing.T, name string) {
 		d = d.Enter(c.given)
 	}
 	got, _ := d.Find(names[len(names)-1].given)
-	change, sure := held(name, on|inside)
-	read := find2(name, on|inside, Secret)
-	if sure && (got.Held != nil) != change || (got.Secret != nil) != read {
+	change, sure := held(name, reachExact|reachInside)
+	read := find2(name, reachExact|reachInside, Secret)
+	if sure && (got.ReadOnly != nil) != change || (got.Secret != nil) != read {
 		t.Errorf("%q: held %v and secret %v, on a walk %+v", name, change, read, got)
 	}
-	if all, sure := held(name, inside); sure && got.HeldAll != all {
-		t.Errorf("%q: all held: %v, on a walk %v", name, all, got.HeldAll)
+	if all, sure := held(name, reachInside); sure && got.ReadOnlyAll != all {
+		t.Errorf("%q: all held: %v, on a walk %v", name, all, got.ReadOnlyAll)
 	}
-	if all := find2(name, inside, Secret); got.SecretAll != all {
+	if all := find2(name, reachInside, Secret); got.SecretAll != all {
 		t.Errorf("%q: all secret: %v, on a walk %v", name, all, got.SecretAll)
 	}
-	if leads, _ := held(name, leads); d.enter(names[len(names)-1]).Leads() != leads {
+	if leads, _ := held(name, reachAbove); d.enter(names[len(names)-1]).LeadsToReadOnly() != leads {
 		t.Errorf("%q leads to what is held: %v, on a walk %v", name, leads, !leads)
 	}
 }
@@ -121,11 +121,11 @@ func TestABareRepositoryOnAWalk(t *testing.T) {
 	}
 	d = d.Repository()
 	for _, name := range []string{"config", "hooks", "HOOKS", "commondir"} {
-		if f, _ := d.Find(name); f.Held == nil {
+		if f, _ := d.Find(name); f.ReadOnly == nil {
 			t.Errorf("%s of a repository is not closed", name)
 		}
 	}
-	if f, _ := d.Enter("hooks").Find("pre-commit"); !f.HeldAll {
+	if f, _ := d.Enter("hooks").Find("pre-commit"); !f.ReadOnlyAll {
 		t.Error("what is in the hooks is not closed")
 	}
 }
@@ -144,7 +144,7 @@ func BenchmarkDir(b *testing.B) {
 func BenchmarkReadAndChange(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		name := "/home/u/project/src/" + projectNames[i%len(projectNames)]
-		Read(name)
-		Change(name)
+		SpecialForRead(name)
+		SpecialForChange(name)
 	}
 }

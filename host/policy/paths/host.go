@@ -22,14 +22,14 @@ func Clean(arg, cwd string) (name string, sure bool) {
 	for seg := range strings.SplitSeq(arg, "/") {
 		sure = sure && seg != ".."
 	}
-	if !absolute(arg) {
+	if !isAbs(arg) {
 		arg = cwd + "/" + arg
 	}
 	return path.Clean(arg), sure
 }
 
-// absolute takes a path of Windows too, with slashes.
-func absolute(s string) bool {
+// isAbs takes a path of Windows too, with slashes.
+func isAbs(s string) bool {
 	return strings.HasPrefix(s, "/") || len(s) > 2 && s[1] == ':' && s[2] == '/' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
 }
 

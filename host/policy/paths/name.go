@@ -75,8 +75,8 @@ func fold(name string) string {
 
 func trimmed(name string) string { return strings.TrimRight(name, ". ") }
 
-// plain reports whether the last name of a path says that there is no secret.
-func (c component) plain() bool {
+// isHarmless reports whether the last name of a path says that there is no secret.
+func (c component) isHarmless() bool {
 	return harmless(c.forms[0]) && (c.forms[1] == "" || harmless(c.forms[1]))
 }
 
@@ -196,25 +196,25 @@ func (p part) fits(form string) bool {
 	return form == p.text
 }
 
-// listed is a [Special] that was taken apart.
-type listed struct {
+// specialEntry is a [Special] that was taken apart.
+type specialEntry struct {
 	Special
 	parts []part
 }
 
 // index is the list, by the first name of each pattern.
 type index struct {
-	byName     map[string][]*listed // that are a name
-	byShort    map[string][]*listed
-	byEnd      [256][]*listed // that begin with a star, by their last byte
-	byStart    [256][]*listed // that end with one, by their first
-	repository []*listed      // what is closed in a directory of git
+	byName     map[string][]*specialEntry // that are a name
+	byShort    map[string][]*specialEntry
+	byEnd      [256][]*specialEntry // that begin with a star, by their last byte
+	byStart    [256][]*specialEntry // that end with one, by their first
+	repository []*specialEntry      // what is closed in a directory of git
 }
 
-var indexed = sync.OnceValue(func() *index {
-	x := &index{byName: map[string][]*listed{}, byShort: map[string][]*listed{}}
+var specialIndex = sync.OnceValue(func() *index {
+	x := &index{byName: map[string][]*specialEntry{}, byShort: map[string][]*specialEntry{}}
 	for _, s := range specials {
-		e := &listed{Special: s}
+		e := &specialEntry{Special: s}
 		for text := range strings.SplitSeq(s.Pattern, "/") {
 			e.parts = append(e.parts, partOf(text))
 		}
@@ -239,8 +239,8 @@ var indexed = sync.OnceValue(func() *index {
 
 // entries are those that could begin with the name. A pattern with a star at
 // its beginning has one name.
-func (c *component) entries(last bool) []*listed {
-	x := indexed()
+func (c *component) entries(last bool) []*specialEntry {
+	x := specialIndex()
 	out := x.byName[c.forms[0]]
 	more := c.forms[1] != "" || c.short != ""
 	if !last && !more {
@@ -260,7 +260,7 @@ func (c *component) entries(last bool) []*listed {
 		if form == "" {
 			continue
 		}
-		for _, stars := range [][]*listed{x.byStart[form[0]], x.byEnd[form[len(form)-1]]} {
+		for _, stars := range [][]*specialEntry{x.byStart[form[0]], x.byEnd[form[len(form)-1]]} {
 			for _, e := range stars {
 				if e.parts[0].fits(form) {
 					out = append(out, e)

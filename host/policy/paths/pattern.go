@@ -21,9 +21,9 @@ type Pattern struct {
 // MaxPattern is the longest pattern, in bytes.
 const MaxPattern = 4096
 
-// foreign is what other patterns mean something by. Whoever writes it means
+// unsupportedChars is what other patterns mean something by. Whoever writes it means
 // more than the letter, and a rule that denies would cover less than it reads.
-const foreign = `[]{}?\`
+const unsupportedChars = `[]{}?\`
 
 // ParsePattern refuses what is no absolute path, and what is special in the
 // patterns of others.
@@ -47,8 +47,8 @@ func ParsePattern(s string) (Pattern, error) {
 			return Pattern{}, fmt.Errorf("%.80q has two slashes next to each other", s)
 		case seg == "." || seg == "..":
 			return Pattern{}, fmt.Errorf("%.80q has a segment %q: write the path that is meant", s, seg)
-		case strings.ContainsAny(seg, foreign):
-			return Pattern{}, fmt.Errorf("%.80q: %q is not supported: only * (any letters of one name) and ** (any number of names) stand for others; write a rule for each path that is meant, or * for what such a letter of a name stands for", s, seg[strings.IndexAny(seg, foreign)])
+		case strings.ContainsAny(seg, unsupportedChars):
+			return Pattern{}, fmt.Errorf("%.80q: %q is not supported: only * (any letters of one name) and ** (any number of names) stand for others; write a rule for each path that is meant, or * for what such a letter of a name stands for", s, seg[strings.IndexAny(seg, unsupportedChars)])
 		case seg != "**" && strings.Contains(seg, "**"):
 			return Pattern{}, fmt.Errorf("%.80q: ** is a segment of its own, as in /a/**/b", s)
 		}
@@ -70,7 +70,7 @@ func checkPattern(s string) error {
 		return fmt.Errorf("the pattern has more than %d bytes", MaxPattern)
 	case strings.ContainsRune(s, 0) || !utf8.ValidString(s):
 		return fmt.Errorf("%.80q is no path", s)
-	case !absolute(s):
+	case !isAbs(s):
 		return fmt.Errorf("%.80q is not absolute", s)
 	}
 	return nil

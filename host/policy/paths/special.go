@@ -2,8 +2,8 @@
 // nothing.
 //
 // A special path is one on the list of those that need care, whatever a tool is
-// allowed: it is closed, asked about, or secret ([Care]). [Change], [Move], [Read]
-// and [Hold] say by which entry of the list. A [Pattern] is what rules and lists
+// allowed: it is closed, asked about, or secret ([Care]). [SpecialForChange], [SpecialForMove], [SpecialForRead]
+// and [SpecialInside] say by which entry of the list. A [Pattern] is what rules and lists
 // of directories say about paths.
 package paths
 
@@ -43,67 +43,67 @@ type Special struct {
 	Why     string // what could happen, in one clause
 }
 
-// Change returns the entry by which a path cannot simply be made, changed,
+// SpecialForChange returns the entry by which a path cannot simply be made, changed,
 // replaced or removed. Paths are absolute, with slashes, and are the names that
 // the host has: what a link leads to and not the link. Where several entries
 // speak of it, it is one of the most careful.
-func Change(name string) (Special, bool) {
-	return find(name, on|inside, Closed, Asked)
+func SpecialForChange(name string) (Special, bool) {
+	return find(name, reachExact|reachInside, Closed, Asked)
 }
 
-// Move is Change for a directory that gets or loses this name: also where
+// SpecialForMove is Change for a directory that gets or loses this name: also where
 // something below it would need care.
-func Move(name string) (Special, bool) {
-	return find(name, on|inside|leads, Closed, Asked)
+func SpecialForMove(name string) (Special, bool) {
+	return find(name, reachExact|reachInside|reachAbove, Closed, Asked)
 }
 
-// Read returns the entry by which the content of a file cannot simply be read.
-func Read(name string) (Special, bool) {
-	return find(name, on|inside, Secret)
+// SpecialForRead returns the entry by which the content of a file cannot simply be read.
+func SpecialForRead(name string) (Special, bool) {
+	return find(name, reachExact|reachInside, Secret)
 }
 
 // Opened are secret files that an answer has opened, by the names that the host
 // has.
 type Opened []string
 
-// Read is [Read] but for these files.
-func (o Opened) Read(name string) (Special, bool) {
+// SpecialForRead is [SpecialForRead] but for these files.
+func (o Opened) SpecialForRead(name string) (Special, bool) {
 	if slices.Contains(o, name) {
 		return Special{}, false
 	}
-	return Read(name)
+	return SpecialForRead(name)
 }
 
-// Hold is Read for a directory: something in it may be secret because it is in
+// SpecialInside is Read for a directory: something in it may be secret because it is in
 // there, and would not be under another name.
-func Hold(name string) (Special, bool) {
-	return find(name, inside|leads, Secret)
+func SpecialInside(name string) (Special, bool) {
+	return find(name, reachInside|reachAbove, Secret)
 }
 
-// Repository lists directories above a path, the mount's own name included,
+// PossibleRepositories lists directories above a path, the mount's own name included,
 // that would make it a closed one if git kept a repository in them, which is
 // where they hold a file HEAD. A repository is not always called .git: it can be
 // bare, of a submodule or behind a link.
 //
 // moves says that it is a directory that gets or loses this name.
-func Repository(name string, moves bool) []string {
-	counts := on | inside
+func PossibleRepositories(name string, moves bool) []string {
+	counts := reachExact | reachInside
 	if moves {
-		counts |= leads
+		counts |= reachAbove
 	}
 	var room [16]component
 	names := components(room[:0], name)
 	var out []string
 	for i := 1; i < len(names); i++ {
-		holds := func(e *listed) bool { return match(e.parts[1:], names[i:])&counts != 0 }
-		if slices.ContainsFunc(indexed().repository, holds) {
+		holds := func(e *specialEntry) bool { return match(e.parts[1:], names[i:])&counts != 0 }
+		if slices.ContainsFunc(specialIndex().repository, holds) {
 			out = append(out, join(names[:i]))
 		}
 	}
 	return out
 }
 
-// RepositorySpecial is the entry for what [Repository] speaks of.
+// RepositorySpecial is the entry for what [PossibleRepositories] speaks of.
 var RepositorySpecial = Special{"HEAD/..", Closed, "a part of a git repository", gitRuns}
 
 // HomeBin is the entry for the directory bin of a home, wherever that is.
@@ -112,9 +112,9 @@ var HomeBin = Special{"bin/*", Asked, foundByName, shellRuns}
 // ClosedHint is what can be done about a closed path.
 const ClosedHint = "no tool changes it, and no rule allows one to; a person can by hand"
 
-// Refused says what became of a call that met a special path, and what can be
+// RefusalText says what became of a call that met a special path, and what can be
 // done.
-func (s Special) Refused(host string) string {
+func (s Special) RefusalText(host string) string {
 	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
 	switch s.Care {
 	case Closed:
@@ -130,9 +130,9 @@ func (s Special) Refused(host string) string {
 type reach int
 
 const (
-	leads  reach = 1 << iota // it is on the way to something special
-	inside                   // it is a directory in which everything is special, or in one
-	on                       // it is special itself
+	reachAbove  reach = 1 << iota // it is on the way to something special
+	reachInside                   // it is a directory in which everything is special, or in one
+	reachExact                    // it is special itself
 )
 
 // find returns an entry with the first of these cares that has one.
@@ -140,11 +140,11 @@ func find(name string, counts reach, cares ...Care) (Special, bool) {
 	var room [16]component
 	names := components(room[:0], name)
 	for _, care := range cares {
-		if e := look(names, counts, care); e != nil {
+		if e := findEntry(names, counts, care); e != nil {
 			return e.Special, true
 		}
 		if care == Secret && originals(names) {
-			if e := look(names, counts, care); e != nil {
+			if e := findEntry(names, counts, care); e != nil {
 				return e.Special, true
 			}
 		}
@@ -163,8 +163,8 @@ func originals(names []component) (any bool) {
 	return any
 }
 
-func look(names []component, counts reach, care Care) *listed {
-	if care == Secret && len(names) > 0 && names[len(names)-1].plain() {
+func findEntry(names []component, counts reach, care Care) *specialEntry {
+	if care == Secret && len(names) > 0 && names[len(names)-1].isHarmless() {
 		return nil
 	}
 	for i := range names {
@@ -182,7 +182,7 @@ func match(parts []part, names []component) reach {
 	for ; len(parts) > 0; parts, names = parts[1:], names[1:] {
 		switch {
 		case parts[0].text == anyNames && len(parts) == 1:
-			return inside
+			return reachInside
 		case parts[0].text == anyNames:
 			best := reach(0)
 			for i := range len(names) + 1 {
@@ -190,7 +190,7 @@ func match(parts []part, names []component) reach {
 			}
 			return best
 		case len(names) == 0:
-			return leads
+			return reachAbove
 		case !names[0].is(parts[0]):
 			return 0
 		}
@@ -198,7 +198,7 @@ func match(parts []part, names []component) reach {
 	if len(names) > 0 {
 		return 0
 	}
-	return on
+	return reachExact
 }
 
 // join makes an absolute path of names, as they were given.

@@ -282,8 +282,8 @@ func TestSpecialPaths(t *testing.T) {
 		"/ws/...":                            {},
 	} {
 		sameOnAWalk(t, name)
-		change, _ := Change(name)
-		read, _ := Read(name)
+		change, _ := SpecialForChange(name)
+		read, _ := SpecialForRead(name)
 		if change.Care != want.change || read.Care != want.read {
 			t.Errorf("%q: changed %q (%s) and read %q (%s); want %q and %q", name, change.Care, change.Pattern, read.Care, read.Pattern, want.change, want.read)
 		}
@@ -308,8 +308,8 @@ func TestWhatLeadsToSpecialPathsIsNotMoved(t *testing.T) {
 		"/ws/sub":             {},
 		"/ws/.CLAUDE/plugins": {Asked, ""},
 	} {
-		move, _ := Move(name)
-		hold, _ := Hold(name)
+		move, _ := SpecialForMove(name)
+		hold, _ := SpecialInside(name)
 		if move.Care != want.move || hold.Care != want.hold {
 			t.Errorf("%q: moved %q and held %q, want %q and %q", name, move.Care, hold.Care, want.move, want.hold)
 		}
@@ -326,7 +326,7 @@ func TestDirectoriesThatMayBeRepositories(t *testing.T) {
 		"/ws/x/info":                "",
 		"/config":                   "",
 	} {
-		if got := strings.Join(Repository(name, false), " "); got != want {
+		if got := strings.Join(PossibleRepositories(name, false), " "); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -334,11 +334,11 @@ func TestDirectoriesThatMayBeRepositories(t *testing.T) {
 
 func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
 	p := Opened{"/ws/.env"}
-	if _, care := p.Read("/ws/.env"); care {
+	if _, care := p.SpecialForRead("/ws/.env"); care {
 		t.Error("/ws/.env is not readable")
 	}
 	for _, name := range []string{"/ws/.ENV", "/ws/.env.local", "/ws/sub/.env", "/ws/.env/.env", "/.env"} {
-		if _, care := p.Read(name); !care {
+		if _, care := p.SpecialForRead(name); !care {
 			t.Errorf("%s is readable", name)
 		}
 	}
@@ -348,9 +348,9 @@ func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
 func TestSpecialsMeetThemselves(t *testing.T) {
 	for _, s := range specials {
 		name := "/ws/" + strings.ReplaceAll(strings.TrimSuffix(s.Pattern, "/**"), "*", "x")
-		found := Change
+		found := SpecialForChange
 		if s.Care == Secret {
-			found = Read
+			found = SpecialForRead
 			if strings.HasSuffix(s.Pattern, "/**") {
 				name += "/x"
 			}
@@ -372,7 +372,7 @@ func FuzzSpecialPaths(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, prefix string) {
 		check := func(name string) [4]Care {
 			var out [4]Care
-			for i, find := range []func(string) (Special, bool){Change, Move, Read, Hold} {
+			for i, find := range []func(string) (Special, bool){SpecialForChange, SpecialForMove, SpecialForRead, SpecialInside} {
 				s, ok := find(name)
 				if ok != (s.Care != "") {
 					t.Fatalf("%q: %v and %+v", name, ok, s)
@@ -406,7 +406,7 @@ func FuzzSpecialPaths(f *testing.F) {
 				t.Errorf("%q: %v, below %q %v", name, got, prefix, deeper)
 			}
 		}
-		if len(Repository(name, false)) > len(Repository(name, true)) {
+		if len(PossibleRepositories(name, false)) > len(PossibleRepositories(name, true)) {
 			t.Errorf("%q: fewer repositories for a move", name)
 		}
 	})

@@ -31,7 +31,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is good", bad)
 		}
 		dir := filepath.Join(t.TempDir(), "project")
-		if err := New(dir, bad); err == nil {
+		if err := CreateProject(dir, bad); err == nil {
 			t.Errorf("%q has a project", bad)
 		} else if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%q has left a folder", bad)
@@ -45,13 +45,13 @@ func TestAProjectIsWrittenOverNothing(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := New(dir, "weather")
+	err := CreateProject(dir, "weather")
 	content, _ := os.ReadFile(file)
 	found, _ := os.ReadDir(dir)
 	if !errors.Is(err, ErrNotEmpty) || string(content) != "mine" || len(found) != 1 {
 		t.Errorf("New says %v, and there are %v", err, found)
 	}
-	if err := New(file, "weather"); err == nil {
+	if err := CreateProject(file, "weather"); err == nil {
 		t.Error("a file is a folder")
 	}
 }
@@ -60,7 +60,7 @@ func TestAProjectIsWrittenOverNothing(t *testing.T) {
 // Go of this repository.
 func TestAProjectIsWhole(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "weather")
-	if err := New(dir, "weather"); err != nil {
+	if err := CreateProject(dir, "weather"); err != nil {
 		t.Fatal(err)
 	}
 	ours, err := os.ReadFile("../../../go.mod")
@@ -115,7 +115,7 @@ func TestPack(t *testing.T) {
 	box := sandbox.New(sandbox.Options{Interpreter: true})
 	defer box.Close()
 	module := func(o w.ToolOptions) *tool.Module {
-		return tool.ModuleOf("probe", tool.OriginFile, "probe.wasm", w.Tool(o))
+		return tool.NewModule("probe", tool.OriginFile, "probe.wasm", w.Tool(o))
 	}
 
 	plain := module(w.ToolOptions{NoSection: true})
@@ -159,7 +159,7 @@ func TestPack(t *testing.T) {
 			t.Errorf("%s: Pack says %v", name, err)
 		}
 	}
-	if _, err := Pack(t.Context(), box, tool.ModuleOf("text", tool.OriginFile, "text.wasm", []byte("text"))); err == nil {
+	if _, err := Pack(t.Context(), box, tool.NewModule("text", tool.OriginFile, "text.wasm", []byte("text"))); err == nil {
 		t.Error("text is packed")
 	}
 }
@@ -167,7 +167,7 @@ func TestPack(t *testing.T) {
 func TestWriteReplacesAFileAsAWhole(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.wasm")
 	for _, code := range []string{"one", "two, longer"} {
-		if err := Write(file, []byte(code)); err != nil {
+		if err := WriteModule(file, []byte(code)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != code {
@@ -177,7 +177,7 @@ func TestWriteReplacesAFileAsAWhole(t *testing.T) {
 	if found, _ := os.ReadDir(filepath.Dir(file)); len(found) != 1 {
 		t.Errorf("there are %v", found)
 	}
-	if err := Write(filepath.Join(file, "b.wasm"), nil); err == nil {
+	if err := WriteModule(filepath.Join(file, "b.wasm"), nil); err == nil {
 		t.Error("a file is a folder")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Build compiles the Go package in b.Dir, packs it, and writes it there under the
 // name of its manifest, in the place of what it had made before. It returns the name
 // of that file. b.Out is filled in. What the toolchain says is a *toolchain.Error.
-func Build(ctx context.Context, box Box, b toolchain.Build) (p Packed, file string, err error) {
+func Build(ctx context.Context, box Sandbox, b toolchain.Build) (p PackedModule, file string, err error) {
 	tmp, err := os.MkdirTemp("", "stockade-build-")
 	if err != nil {
 		return p, "", err
@@ -27,17 +27,17 @@ func Build(ctx context.Context, box Box, b toolchain.Build) (p Packed, file stri
 	if err != nil {
 		return p, "", err
 	}
-	p, err = Pack(ctx, box, tool.ModuleOf(filepath.Base(b.Dir), tool.OriginFile, b.Dir, code))
+	p, err = Pack(ctx, box, tool.NewModule(filepath.Base(b.Dir), tool.OriginFile, b.Dir, code))
 	if err != nil {
 		return p, "", err
 	}
 	file = filepath.Join(b.Dir, p.Manifest.Name+".wasm")
-	p.Module = tool.ModuleOf(p.Manifest.Name, tool.OriginFile, file, p.Code)
-	return p, file, Write(file, p.Code)
+	p.Module = tool.NewModule(p.Manifest.Name, tool.OriginFile, file, p.Code)
+	return p, file, WriteModule(file, p.Code)
 }
 
-// Write puts a module into a file as a whole, in the place of what was there.
-func Write(file string, code []byte) (err error) {
+// WriteModule puts a module into a file as a whole, in the place of what was there.
+func WriteModule(file string, code []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".stockade-*.wasm")
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package author makes new tools: the project of one, its build, its tests, and the
 // manifest in its module.
 //
-// [New] writes a project: a Go module with one tool, its tests, and the SDK beside
+// [CreateProject] writes a project: a Go module with one tool, its tests, and the SDK beside
 // it. [Build] compiles one with the author's toolchain. [Pack] finishes a module,
 // of whatever language: it puts the manifest into a custom section, and refuses a
 // module that imports more than its tools ask for. [ParseScript] reads a file of

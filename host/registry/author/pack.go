@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Box asks modules what they are. The sandbox is one.
-type Box interface {
+// Sandbox asks modules what they are. The sandbox is one.
+type Sandbox interface {
 	// AskManifest runs the module's describe function with nothing granted.
 	AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error)
 	// Describe reads the manifest, and refuses a module that imports more than its
@@ -18,8 +18,8 @@ type Box interface {
 	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
 }
 
-// Packed is a module with its manifest in a custom section.
-type Packed struct {
+// PackedModule is a module with its manifest in a custom section.
+type PackedModule struct {
 	Module   *tool.Module
 	Code     []byte // its bytes
 	Section  []byte // the manifest as it is in them
@@ -33,28 +33,28 @@ var ErrForeign = errors.New("it was not made for this host")
 // Pack puts a module's manifest into a custom section, unless it has one, and holds
 // it against the code. The same module gives the same bytes, and a packed one gives
 // its own. What it refuses is an *admit.RefusedError.
-func Pack(ctx context.Context, box Box, mod *tool.Module) (Packed, error) {
+func Pack(ctx context.Context, box Sandbox, mod *tool.Module) (PackedModule, error) {
 	code, err := mod.Read()
 	if err != nil {
-		return Packed{}, err
+		return PackedModule{}, err
 	}
 	facts, err := wasm.Decode(code)
 	if err != nil {
-		return Packed{}, fmt.Errorf("pack %s: %w", mod.Name, err)
+		return PackedModule{}, fmt.Errorf("pack %s: %w", mod.Name, err)
 	}
 	section, ok := wasm.CustomSection(facts, wasm.ManifestSection)
 	if !ok {
 		if wasm.Classify(facts).Kind != wasm.Native {
-			return Packed{}, ErrForeign
+			return PackedModule{}, ErrForeign
 		}
 		if section, err = box.AskManifest(ctx, mod); err != nil {
-			return Packed{}, err
+			return PackedModule{}, err
 		}
 		if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
-			return Packed{}, err
+			return PackedModule{}, err
 		}
-		mod = tool.ModuleOf(mod.Name, mod.Origin, mod.Path, code)
+		mod = tool.NewModule(mod.Name, mod.Origin, mod.Path, code)
 	}
 	manifest, err := box.Describe(ctx, mod)
-	return Packed{mod, code, section, manifest}, err
+	return PackedModule{mod, code, section, manifest}, err
 }

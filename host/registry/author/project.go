@@ -16,7 +16,7 @@ import (
 )
 
 //go:embed project
-var project embed.FS
+var projectFiles embed.FS
 
 const (
 	// goVersion is the one that the SDK is written for: that of our own go.mod.
@@ -56,9 +56,9 @@ func CheckName(name string) error {
 // ErrNotEmpty says that there is something already where a project is to be.
 var ErrNotEmpty = errors.New("there is something in it already")
 
-// New writes a project into a folder, which it makes: dir is missing, or empty. It
+// CreateProject writes a project into a folder, which it makes: dir is missing, or empty. It
 // writes over nothing. What it has begun when it fails stays.
-func New(dir, name string) error {
+func CreateProject(dir, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func New(dir, name string) error {
 		return fmt.Errorf("make a project in %s: %w", dir, ErrNotEmpty)
 	}
 	words := strings.NewReplacer("NAME", name, "GOVERSION", goVersion)
-	err = copyTree(project, "project", func(file string, content []byte) error {
+	err = copyTree(projectFiles, "project", func(file string, content []byte) error {
 		file = strings.TrimSuffix(file, ".in")
 		if file == "gitignore" {
 			file = ".gitignore" // no embedded file may have that name by a pattern

@@ -42,7 +42,7 @@ func parseAnswer(sec section) (*answer, error) {
 	}
 	var err error
 	var body []string
-	if a.wants, body, err = head(request); err != nil {
+	if a.wants, body, err = parseHead(request); err != nil {
 		return nil, err
 	}
 	if body != nil {
@@ -55,16 +55,16 @@ func parseAnswer(sec section) (*answer, error) {
 	if a.status, err = strconv.Atoi(rest[0]); err != nil || a.status < 200 || a.status > 599 {
 		return nil, fmt.Errorf("the answer begins with its status, such as 200, and not with %.40q", rest[0])
 	}
-	if a.headers, body, err = head(rest[1:]); err != nil {
+	if a.headers, body, err = parseHead(rest[1:]); err != nil {
 		return nil, err
 	}
 	a.body = strings.Join(body, "\n")
 	return a, nil
 }
 
-// head reads headers, and what is behind the empty line that ends them: nil if there
+// parseHead reads headers, and what is behind the empty line that ends them: nil if there
 // is none.
-func head(lines []string) (headers [][2]string, body []string, err error) {
+func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 	for i, line := range lines {
 		if line == "" {
 			return headers, append([]string{}, lines[i+1:]...), nil
@@ -85,8 +85,8 @@ type replay struct {
 	problems []string // of the call that runs
 }
 
-// take returns what went wrong since it was last called.
-func (r *replay) take() []string {
+// takeProblems returns what went wrong since it was last called.
+func (r *replay) takeProblems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.problems
@@ -97,20 +97,20 @@ func (r *replay) take() []string {
 // Fetch implements [effect.HTTP].
 func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 	if grant.Network() == nil {
-		return nil, failed(effect.Denied, "the network is not granted to this call")
+		return nil, effectError(effect.Denied, "the network is not granted to this call")
 	}
 	origin, _, err := network.ParseOrigin(req.URL)
 	if err != nil {
-		return nil, failed(effect.Invalid, "URL: %v", err)
+		return nil, effectError(effect.Invalid, "URL: %v", err)
 	}
 	u, err := url.Parse(req.URL)
 	if err != nil {
-		return nil, failed(effect.Invalid, "URL: %v", err)
+		return nil, effectError(effect.Invalid, "URL: %v", err)
 	}
 	d := grant.Network().Decide(origin.Host.String(), origin.Port, origin.Protocol)
 	if err := d.Err(); err != nil {
 		grant.NoteRefused(d)
-		return nil, failed(effect.Denied, "%v", err)
+		return nil, effectError(effect.Denied, "%v", err)
 	}
 	headers := map[string][]string{}
 	for _, h := range req.Headers {
@@ -120,18 +120,18 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request
 	open := headers["Authorization"]
 	if req.Fill != nil {
 		if headers, err = req.Fill(u, headers, req.Body); err != nil {
-			return nil, failed(effect.Denied, "%v", err)
+			return nil, effectError(effect.Denied, "%v", err)
 		}
 	}
 	if len(open) > 0 && slices.Equal(open, headers["Authorization"]) {
-		return nil, failed(effect.Invalid, `header "Authorization": it takes only a placeholder of a secret`)
+		return nil, effectError(effect.Invalid, `header "Authorization": it takes only a placeholder of a secret`)
 	}
 	if err := grant.TakeRequest(d, int64(len(req.URL)+len(req.Body))); err != nil {
-		return nil, failed(effect.Denied, "%v", err)
+		return nil, effectError(effect.Denied, "%v", err)
 	}
 	a := r.find(req, headers)
 	if a == nil { // the guest does not learn what was expected of it
-		return nil, failed(effect.Connect, "the request is not recorded")
+		return nil, effectError(effect.Connect, "the request is not recorded")
 	}
 	resp := &effect.Response{Status: a.status, URL: req.URL, Headers: slices.Clone(a.headers), Body: []byte(a.body)}
 	slices.SortStableFunc(resp.Headers, func(x, y [2]string) int { return strings.Compare(x[0], y[0]) })
@@ -156,7 +156,7 @@ func (r *replay) find(req effect.Request, headers map[string][]string) *answer {
 		if a.used || a.method != req.Method || a.url != req.URL {
 			continue
 		}
-		if err := a.wanted(req, headers); err != nil {
+		if err := a.checkRequest(req, headers); err != nil {
 			problem = fmt.Errorf("%.20s %.300s is not the request in line %d: %w", req.Method, req.URL, a.line, err)
 			continue
 		}
@@ -167,7 +167,7 @@ func (r *replay) find(req effect.Request, headers map[string][]string) *answer {
 	return nil
 }
 
-func (a *answer) wanted(req effect.Request, headers map[string][]string) error {
+func (a *answer) checkRequest(req effect.Request, headers map[string][]string) error {
 	for _, want := range a.wants {
 		if got := strings.Join(headers[want[0]], ", "); got != want[1] {
 			return fmt.Errorf("its header %s is %.200q, and not %.200q", want[0], got, want[1])
@@ -179,6 +179,6 @@ func (a *answer) wanted(req effect.Request, headers map[string][]string) error {
 	return nil
 }
 
-func failed(kind effect.Kind, format string, args ...any) error {
+func effectError(kind effect.Kind, format string, args ...any) error {
 	return &effect.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }

@@ -22,22 +22,22 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// World is what the calls of a file of tests have. Whoever opens it makes the calls
+// Environment is what the calls of a file of tests have. Whoever opens it makes the calls
 // through the policy and the sandbox, as those of an agent.
-type World struct {
+type Environment struct {
 	// Dir is where relative paths start; it is gone when Run returns.
 	Dir     string
 	Mounts  []policy.Mount
 	Network []network.Rule
 	// Services take the place of the network and of the person's secrets.
-	Services effect.Services
+	Services effect.Set
 	// Allows reports whether the file gives a tool what it asks for. What the
 	// policy asks about a call is answered so; commands never run.
 	Allows func(tool.Capabilities) bool
 }
 
-// Caller makes one call. A door.Session is one.
-type Caller interface {
+// Session makes one call. A door.Session is one.
+type Session interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
@@ -53,7 +53,7 @@ type Outcome struct {
 // Run makes the calls of a file in a new directory and compares what comes of them.
 // Report gets each when it has ended; one without a tool is about the whole file.
 // An error means that the calls could not be made.
-func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), report func(Outcome)) (err error) {
+func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error), report func(Outcome)) (err error) {
 	s.replaces = nil
 	for _, a := range s.answers {
 		a.used = false
@@ -72,9 +72,9 @@ func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), repo
 		}
 	}
 	service := &replay{answers: s.answers}
-	w := World{Dir: dir, Network: s.hosts, Services: effect.Services{HTTP: service, Secrets: keeper{s}}, Allows: s.allows}
-	if s.sees {
-		w.Mounts = []policy.Mount{{Host: dir, Write: s.changes, Named: "allow files in " + s.Name}}
+	w := Environment{Dir: dir, Network: s.hosts, Services: effect.Set{HTTP: service, Secrets: scriptSecrets{s}}, Allows: s.allows}
+	if s.mayRead {
+		w.Mounts = []policy.Mount{{Host: dir, Write: s.mayWrite, Origin: "allow files in " + s.Name}}
 	}
 	caller, err := open(w)
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), repo
 		if err := json.Compact(&line, c.args); err != nil {
 			return err // it was checked
 		}
-		o := Outcome{Line: c.line, Tool: c.tool, Args: line.String(), Usage: result.Usage, Problems: service.take()}
+		o := Outcome{Line: c.line, Tool: c.tool, Args: line.String(), Usage: result.Usage, Problems: service.takeProblems()}
 		known := len(s.replaces)
 		unrecorded := len(o.Problems) > 0
 		o.Problems = append(o.Problems, s.compare(ctx, c, result, dir)...)
-		for _, sec := range c.after {
+		for _, sec := range c.fileChecks {
 			o.Problems = append(o.Problems, s.compareFile(ctx, sec, dir)...)
 		}
 		if unrecorded { // what it says then is not what is to be expected of it
@@ -117,7 +117,7 @@ func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), repo
 func (s *Script) allows(c tool.Capabilities) bool {
 	switch {
 	case c.Exec != "",
-		c.Files == tool.FilesRead && !s.sees, c.Files == tool.FilesWrite && !s.changes,
+		c.Files == tool.FilesRead && !s.mayRead, c.Files == tool.FilesWrite && !s.mayWrite,
 		c.Network != tool.NetworkNone && len(s.hosts) == 0:
 		return false
 	}
@@ -126,12 +126,12 @@ func (s *Script) allows(c tool.Capabilities) bool {
 	})
 }
 
-// keeper has the secrets of a file.
-type keeper struct{ s *Script }
+// scriptSecrets has the secrets of a file.
+type scriptSecrets struct{ s *Script }
 
 // Placeholders implements [effect.Secrets]. A secret for which the tool names no
 // host goes to the hosts of the file, as if the person had named those.
-func (k keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
+func (k scriptSecrets) Placeholders(granted []tool.Secret) effect.Placeholders {
 	return secret.NewTable(granted, func(_ context.Context, name string) (secret.Record, error) {
 		for _, line := range k.s.secrets {
 			if line.name != name {
@@ -161,22 +161,22 @@ func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string
 	}
 	want := strings.Join(c.expect.body, "\n")
 	switch {
-	case c.expect.word == "result" && r.Err == nil && same(want, is):
+	case c.expect.keyword == "result" && r.Err == nil && same(want, is):
 		return nil
-	case c.expect.word == "result" && r.Err == nil:
+	case c.expect.keyword == "result" && r.Err == nil:
 		s.replace(c.expect, 0, got)
 		return []string{"the result is another:\n" + difference("result", pretty(want), is)}
-	case c.expect.word == "error" && r.Err != nil && kindIs(r.Err, c.expect.rest):
+	case c.expect.keyword == "error" && r.Err != nil && kindIs(r.Err, c.expect.rest):
 		missing := slices.DeleteFunc(slices.Clone(c.expect.body), func(line string) bool { return strings.Contains(is, strings.TrimSpace(line)) })
 		if len(missing) == 0 {
 			return nil
 		}
-		s.replace(c.expect, 0, append([]string{"error " + c.expect.rest}, indented(is)...))
+		s.replace(c.expect, 0, append([]string{"error " + c.expect.rest}, indentLines(is)...))
 		return []string{fmt.Sprintf("the message does not hold %q; it is:\n%s", missing[0], is)}
 	}
 	s.replace(c.expect, 0, got)
 	said := "result"
-	if c.expect.word == "error" {
+	if c.expect.keyword == "error" {
 		said = "error " + c.expect.rest
 	}
 	return []string{fmt.Sprintf("it is expected to end with %s, and ends with\n%s", said, strings.Join(got, "\n"))}
@@ -193,7 +193,7 @@ func asSection(r tool.Result, dir string) (lines []string, text string) {
 		if r.Err.Code == tool.CodeFailed && r.Err.Type != "" { // it says more
 			kind = string(r.Err.Type)
 		}
-		return append([]string{"error " + kind}, indented(text)...), text
+		return append([]string{"error " + kind}, indentLines(text)...), text
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(r.Output, &fields) != nil || len(fields) != 1 || json.Unmarshal(fields["output"], &text) != nil {
@@ -203,7 +203,7 @@ func asSection(r tool.Result, dir string) (lines []string, text string) {
 	if text != "" && len(text) < 100 && !strings.Contains(text, "\n") && strings.TrimSpace(text) == text {
 		return []string{"result " + text}, text
 	}
-	return append([]string{"result"}, indented(text)...), text
+	return append([]string{"result"}, indentLines(text)...), text
 }
 
 // pretty indents JSON; other text stays.
@@ -221,15 +221,15 @@ func same(want, got string) bool {
 	if want == got {
 		return true
 	}
-	a, err := decoded(want)
+	a, err := decodeObject(want)
 	if err != nil {
 		return false
 	}
-	b, err := decoded(got)
+	b, err := decodeObject(got)
 	return err == nil && reflect.DeepEqual(a, b)
 }
 
-func decoded(text string) (out map[string]any, err error) {
+func decodeObject(text string) (out map[string]any, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	if err = d.Decode(&out); err == nil && d.More() {
@@ -250,14 +250,14 @@ func (s *Script) compareFile(ctx context.Context, sec section, dir string) []str
 	switch {
 	case err != nil && !missing:
 		return []string{fmt.Sprintf("the file %s cannot be read: %v", sec.rest, err)}
-	case sec.word == "gone" && !missing:
-		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indented(got)...))
+	case sec.keyword == "gone" && !missing:
+		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indentLines(got)...))
 		return []string{fmt.Sprintf("the file %s is there", sec.rest)}
-	case sec.word == "has" && missing:
+	case sec.keyword == "has" && missing:
 		s.replace(&sec, 0, []string{"gone " + sec.rest})
 		return []string{fmt.Sprintf("there is no file %s", sec.rest)}
-	case sec.word == "has" && strings.TrimRight(got, "\n") != strings.TrimRight(sec.text(), "\n"):
-		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indented(got)...))
+	case sec.keyword == "has" && strings.TrimRight(got, "\n") != strings.TrimRight(sec.text(), "\n"):
+		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indentLines(got)...))
 		return []string{"the file holds something else:\n" + difference(sec.rest, sec.text(), got)}
 	}
 	return nil
@@ -278,7 +278,7 @@ func readAll(root *os.Root, name string) (string, error) {
 // difference shows what is expected and what is there as a unified diff.
 func difference(name, want, got string) string {
 	change := tool.Change{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}
-	text, _, _ := diff.Of(change, "/", func([]byte) bool { return false })
+	text, _, _ := diff.Unified(change, "/", func([]byte) bool { return false })
 	return strings.TrimRight(text, "\n")
 }
 

@@ -30,19 +30,19 @@ type Script struct {
 	answers  []*answer
 	hosts    []network.Rule
 	secrets  []secretLine
-	sees     bool // the tools see files
-	changes  bool // and change them
+	mayRead  bool // the tools see files
+	mayWrite bool // and change them
 	calls    []*call
 	replaces []replacement // by update
 }
 
 // section is a line that begins with a word, and the lines that belong to it.
 type section struct {
-	line int // from 1
-	end  int // the first line behind it
-	word string
-	rest string
-	body []string // as it is without what it is indented by
+	line    int // from 1
+	end     int // the first line behind it
+	keyword string
+	rest    string
+	body    []string // as it is without what it is indented by
 }
 
 // text is the body as text, whose last line ends.
@@ -58,20 +58,20 @@ type secretLine struct{ name, value string }
 // call is a call and what is expected of it.
 type call struct {
 	section
-	tool   string
-	args   json.RawMessage
-	expect *section // result or error; nil: nothing is said
-	after  []section
+	tool       string
+	args       json.RawMessage
+	expect     *section // result or error; nil: nothing is said
+	fileChecks []section
 }
 
 // SyntaxError says what is wrong in which line of a file of tests.
 type SyntaxError struct {
-	File string
-	Line int
-	What string
+	File    string
+	Line    int
+	Message string
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.What) }
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message) }
 
 // ParseScript reads a file of tests. The error is a *[SyntaxError].
 func ParseScript(name string, data []byte) (*Script, error) {
@@ -116,7 +116,7 @@ func (s *Script) split() (out []section, err error) {
 			return nil, &SyntaxError{s.Name, i + 1, "it is indented and belongs to nothing; what belongs to a line stands right below it, behind four spaces or a tab"}
 		default:
 			word, rest, _ := strings.Cut(line, " ")
-			out = append(out, section{line: i + 1, end: i + 2, word: word, rest: strings.TrimSpace(rest)})
+			out = append(out, section{line: i + 1, end: i + 2, keyword: word, rest: strings.TrimSpace(rest)})
 			open = true
 			if len(out) > maxSections {
 				return nil, &SyntaxError{s.Name, i + 1, fmt.Sprintf("more than %d things in one file", maxSections)}
@@ -126,17 +126,17 @@ func (s *Script) split() (out []section, err error) {
 	return out, nil
 }
 
-// words are those that a line can begin with.
-var words = []string{"allow", "call", "error", "file", "gone", "has", "http", "result", "secret"}
+// keywords are those that a line can begin with.
+var keywords = []string{"allow", "call", "error", "file", "gone", "has", "http", "result", "secret"}
 
 func (s *Script) add(sec section) (err error) {
-	if slices.Contains([]string{"allow", "file", "http", "secret"}, sec.word) && len(s.calls) > 0 {
-		return fmt.Errorf("%s stands behind a call; what the tools are given is said first, for the whole file", sec.word)
+	if slices.Contains([]string{"allow", "file", "http", "secret"}, sec.keyword) && len(s.calls) > 0 {
+		return fmt.Errorf("%s stands behind a call; what the tools are given is said first, for the whole file", sec.keyword)
 	}
-	if slices.Contains([]string{"allow", "secret", "gone"}, sec.word) && len(sec.body) > 0 {
-		return fmt.Errorf("no lines belong to %s", sec.word)
+	if slices.Contains([]string{"allow", "secret", "gone"}, sec.keyword) && len(sec.body) > 0 {
+		return fmt.Errorf("no lines belong to %s", sec.keyword)
 	}
-	switch sec.word {
+	switch sec.keyword {
 	case "allow":
 		return s.allow(sec)
 	case "secret":
@@ -172,37 +172,37 @@ func (s *Script) add(sec section) (err error) {
 		c.args = json.RawMessage(args)
 		s.calls = append(s.calls, c)
 	case "result", "error":
-		c, err := s.last(sec.word)
+		c, err := s.last(sec.keyword)
 		if err != nil {
 			return err
 		}
 		if c.expect != nil {
-			return fmt.Errorf("the call in line %d has a %s already", c.line, c.expect.word)
+			return fmt.Errorf("the call in line %d has a %s already", c.line, c.expect.keyword)
 		}
-		if len(c.after) > 0 {
-			return fmt.Errorf("%s stands right behind its call", sec.word)
+		if len(c.fileChecks) > 0 {
+			return fmt.Errorf("%s stands right behind its call", sec.keyword)
 		}
-		if sec.word == "result" && sec.rest != "" {
+		if sec.keyword == "result" && sec.rest != "" {
 			if len(sec.body) > 0 {
 				return fmt.Errorf("a result stands behind the word or in the lines below, and not both")
 			}
 			sec.body = []string{sec.rest}
 		}
-		if sec.word == "error" && (sec.rest == "" || strings.ContainsRune(sec.rest, ' ')) {
+		if sec.keyword == "error" && (sec.rest == "" || strings.ContainsRune(sec.rest, ' ')) {
 			return fmt.Errorf("an error has a kind, such as not_found or TOOL_FAILED, and its text in the lines below")
 		}
 		c.expect = &sec
 	case "has", "gone":
-		c, err := s.last(sec.word)
+		c, err := s.last(sec.keyword)
 		if err != nil {
 			return err
 		}
 		if err := checkFile(sec.rest); err != nil {
 			return err
 		}
-		c.after = append(c.after, sec)
+		c.fileChecks = append(c.fileChecks, sec)
 	default:
-		return fmt.Errorf("there is no word %.40q; the words are %s", sec.word, strings.Join(words, ", "))
+		return fmt.Errorf("there is no word %.40q; the words are %s", sec.keyword, strings.Join(keywords, ", "))
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (s *Script) allow(sec section) error {
 	what, of, _ := strings.Cut(sec.rest, " ")
 	switch {
 	case what == "files" && (of == "" || of == "rw"):
-		s.sees, s.changes = true, s.changes || of == "rw"
+		s.mayRead, s.mayWrite = true, s.mayWrite || of == "rw"
 		return nil
 	case what == "host" && of != "":
 		r, err := network.ParseRule(of)
@@ -239,7 +239,7 @@ func checkFile(name string) error {
 // replacement is new text for some lines.
 type replacement struct {
 	from, to int // lines from 1, without the last
-	with     []string
+	lines    []string
 }
 
 // replace notes what stands in the place of what was expected of a call; for an
@@ -263,7 +263,7 @@ func (s *Script) update() []byte {
 		for ; line < r.from; line++ {
 			out.WriteString(s.lines[line-1] + "\n")
 		}
-		for _, text := range r.with {
+		for _, text := range r.lines {
 			out.WriteString(text + "\n")
 		}
 		line = max(line, r.to)
@@ -274,8 +274,8 @@ func (s *Script) update() []byte {
 	return out.Bytes()
 }
 
-// indented are the lines of a text, as they belong to a section.
-func indented(text string) (out []string) {
+// indentLines are the lines of a text, as they belong to a section.
+func indentLines(text string) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		if line != "" {
 			line = "    " + line

@@ -58,7 +58,7 @@ func TestWhatIsWrongInAFileOfTests(t *testing.T) {
 	} {
 		_, err := ParseScript("x.txt", []byte(c.text))
 		e, ok := errors.AsType[*SyntaxError](err)
-		if !ok || e.Line != c.line || !strings.Contains(e.What, c.says) {
+		if !ok || e.Line != c.line || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%s: it says %v; want line %d: %s", name, err, c.line, c.says)
 		}
 	}
@@ -66,7 +66,7 @@ func TestWhatIsWrongInAFileOfTests(t *testing.T) {
 
 // answers is a caller whose tools answer with their arguments, or fail with what
 // these say.
-type answers struct{ w World }
+type answers struct{ w Environment }
 
 func (a answers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	var args struct{ Text, Fail, Write string }
@@ -91,7 +91,7 @@ func run(t *testing.T, s *Script) map[int]string {
 	t.Helper()
 	problems := map[int]string{}
 	dir := ""
-	err := s.Run(t.Context(), func(w World) (Caller, error) { dir = w.Dir; return answers{w}, nil }, func(o Outcome) {
+	err := s.Run(t.Context(), func(w Environment) (Session, error) { dir = w.Dir; return answers{w}, nil }, func(o Outcome) {
 		if len(o.Problems) > 0 {
 			problems[o.Line] = strings.Join(o.Problems, "\n")
 		}
@@ -301,7 +301,7 @@ result x
 		{"one that wants nothing of the request", effect.Request{Method: "GET", URL: post.URL}, nil, 14, ""},
 	} {
 		a := service.find(c.req, c.headers)
-		problems := strings.Join(service.take(), "\n")
+		problems := strings.Join(service.takeProblems(), "\n")
 		if (a == nil) != (c.line == 0) || a != nil && a.line != c.line || !strings.Contains(problems, c.problem) || c.problem == "" && problems != "" {
 			t.Errorf("%d, %s: %+v, %s", i, c.name, a, problems)
 		}
@@ -323,7 +323,7 @@ result x
 		"another body":   {effect.Request{Method: "POST", URL: post.URL, Body: []byte("other")}, key, "body"},
 	} {
 		a := service.find(c.req, c.headers)
-		if problems := strings.Join(service.take(), "\n"); a != nil || !strings.Contains(problems, "not the request in line 1") || !strings.Contains(problems, c.says) {
+		if problems := strings.Join(service.takeProblems(), "\n"); a != nil || !strings.Contains(problems, "not the request in line 1") || !strings.Contains(problems, c.says) {
 			t.Errorf("%s: %+v, %s", name, a, problems)
 		}
 	}

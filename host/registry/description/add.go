@@ -20,8 +20,8 @@ var abis = map[wasm.ShapeKind]string{
 	wasm.Command: tool.ABICommand, wasm.Extism: tool.ABIExtism, wasm.HyperMCPv1: tool.ABIServlet, wasm.HyperMCPv2: tool.ABIHyperMCP,
 }
 
-// open decodes a module that can be described.
-func open(mod *tool.Module) (code []byte, m *wasm.Module, abi string, err error) {
+// decodeDescribable decodes a module that can be described.
+func decodeDescribable(mod *tool.Module) (code []byte, m *wasm.Module, abi string, err error) {
 	if code, err = mod.Read(); err != nil {
 		return nil, nil, "", err
 	}
@@ -42,12 +42,12 @@ func open(mod *tool.Module) (code []byte, m *wasm.Module, abi string, err error)
 // file names no tools, the module is asked for them. Whether the module is as it is
 // described then is for the sandbox to say.
 func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) (*tool.Module, error) {
-	code, facts, abi, err := open(mod)
+	code, facts, abi, err := decodeDescribable(mod)
 	if err != nil {
 		return nil, err
 	}
 	if len(d.config) > 0 && abi == tool.ABICommand {
-		return nil, d.fail(d.at["config"], errors.New("only plugins are configured; what a command reads is its env, below [tools.NAME]"))
+		return nil, d.errorAt(d.settings["config"], errors.New("only plugins are configured; what a command reads is its env, below [tools.NAME]"))
 	}
 	m := tool.Manifest{ABI: abi, Name: tool.NameOf(mod.Name)}
 	for _, t := range d.tools {
@@ -58,8 +58,8 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 		m.Tools = append(m.Tools, s)
 	}
 	if d.tools == nil {
-		plain := tool.ModuleOf(mod.Name, mod.Origin, mod.Path, wasm.WithoutCustom(facts, wasm.ManifestSection))
-		plain.Signer, plain.Namespace, plain.ByAdministrator = mod.Signer, mod.Namespace, mod.ByAdministrator // who signed all of it
+		plain := tool.NewModule(mod.Name, mod.Origin, mod.Path, wasm.WithoutCustom(facts, wasm.ManifestSection))
+		plain.Signer, plain.Namespace, plain.AdminKnowsSigner = mod.Signer, mod.Namespace, mod.AdminKnowsSigner // who signed all of it
 		if m, err = box.Describe(ctx, plain); err != nil {
 			return nil, fmt.Errorf("%s names no tools, and the module does not say which it has: %w", d.path, err)
 		}
@@ -79,11 +79,11 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
 		return nil, err
 	}
-	return tool.ModuleOf(mod.Name, mod.Origin, mod.Path, code), nil
+	return tool.NewModule(mod.Name, mod.Origin, mod.Path, code), nil
 }
 
-// Carry puts the description of one module into another, which came in its place.
-func Carry(from []byte, to *tool.Module) (*tool.Module, error) {
+// Copy puts the description of one module into another, which came in its place.
+func Copy(from []byte, to *tool.Module) (*tool.Module, error) {
 	was, err := wasm.Decode(from)
 	if err != nil {
 		return nil, err
@@ -92,12 +92,12 @@ func Carry(from []byte, to *tool.Module) (*tool.Module, error) {
 	if !ok {
 		return nil, errors.New("the module that is there has no description")
 	}
-	code, _, _, err := open(to)
+	code, _, _, err := decodeDescribable(to)
 	if err != nil {
 		return nil, err
 	}
 	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
 		return nil, err
 	}
-	return tool.ModuleOf(to.Name, to.Origin, to.Path, code), nil
+	return tool.NewModule(to.Name, to.Origin, to.Path, code), nil
 }

@@ -12,7 +12,7 @@
 //
 // [Parse] checks all of it that does not take the module. [Description.Add] puts it
 // into a module, as the manifest in the custom section that native modules have: from
-// then on it is part of the bytes that are hashed, compared, signed and shared. [Carry]
+// then on it is part of the bytes that are hashed, compared, signed and shared. [Copy]
 // puts it into a newer version. See RATIONALE, "Why does a description become part of
 // the module?"
 //
@@ -47,39 +47,39 @@ const (
 
 // every key of the file.
 var table = slices.Concat(keys.Table{
-	{Name: "name", Kind: keys.Text("name", "a name in quotes", name)},
-	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, plain(64))},
-	{Name: "config.NAME", Kind: keys.Text("text", "a text in quotes", plain(maxText))},
-}, needs(""), keys.Table{
+	{Name: "name", Kind: keys.Text("name", "a name in quotes", checkName)},
+	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, textUpTo(64))},
+	{Name: "config.NAME", Kind: keys.Text("text", "a text in quotes", textUpTo(maxText))},
+}, needKeys(""), keys.Table{
 	{Name: "tools.NAME.description", Kind: keys.Text("text", "a text in quotes", nil)},
-	{Name: "tools.NAME.args", Kind: keys.List("arguments", `["-c", "{code}"]`, maxArgs, plain(maxText))},
-	{Name: "tools.NAME.stdin", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, plain(maxText))},
-	{Name: "tools.NAME.input", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, plain(maxText))},
-	{Name: "tools.NAME.function", Kind: keys.Text("name", "the name of an export in quotes", plain(256))},
-	{Name: "tools.NAME.env.NAME", Kind: keys.Text("text", "a text in quotes", plain(maxText))},
-}, needs("tools.NAME."), keys.Table{
+	{Name: "tools.NAME.args", Kind: keys.List("arguments", `["-c", "{code}"]`, maxArgs, textUpTo(maxText))},
+	{Name: "tools.NAME.stdin", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, textUpTo(maxText))},
+	{Name: "tools.NAME.input", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, textUpTo(maxText))},
+	{Name: "tools.NAME.function", Kind: keys.Text("name", "the name of an export in quotes", textUpTo(256))},
+	{Name: "tools.NAME.env.NAME", Kind: keys.Text("text", "a text in quotes", textUpTo(maxText))},
+}, needKeys("tools.NAME."), keys.Table{
 	{Name: "tools.NAME.parameters.NAME", Kind: keys.Object(`a table such as { type = "string", required = true }`)},
 })
 
-// needs are the keys of what is asked for.
-func needs(at string) keys.Table {
+// needKeys are the keys of what is asked for.
+func needKeys(at string) keys.Table {
 	return keys.Table{
 		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
 		{Name: at + "network", Kind: keys.Boolean()},
 		{Name: at + "hosts", Kind: keys.List("hosts", `["api.example.org"]`, maxHosts, nil)},
-		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, secret)},
+		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, checkSecretName)},
 	}
 }
 
-func name(s string) error {
+func checkName(s string) error {
 	if !tool.ValidName(s) {
 		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
 	}
 	return nil
 }
 
-// plain takes texts that a program can be given.
-func plain(most int) func(string) error {
+// textUpTo takes texts that a program can be given.
+func textUpTo(most int) func(string) error {
 	return func(s string) error {
 		switch {
 		case len(s) > most:
@@ -91,7 +91,7 @@ func plain(most int) func(string) error {
 	}
 }
 
-func secret(s string) error {
+func checkSecretName(s string) error {
 	if !tool.ValidSecretName(s) {
 		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s)
 	}
@@ -105,18 +105,18 @@ type Description struct {
 	name, version string
 	config        map[string]string
 	needs         tool.Capabilities // of all tools, where the module lists them itself
-	tools         []described       // in the order of the file; none: the module lists them
-	at            map[string]keys.Setting
+	tools         []toolDescription // in the order of the file; none: the module lists them
+	settings      map[string]keys.Setting
 }
 
-// described is a tool.
-type described struct {
-	name        string
-	first       keys.Setting // where the file says something of it
-	description string
-	run         tool.Run
-	needs       tool.Capabilities
-	parameters  map[string]json.RawMessage
+// toolDescription is a tool.
+type toolDescription struct {
+	name         string
+	firstSetting keys.Setting // where the file says something of it
+	description  string
+	run          tool.Run
+	needs        tool.Capabilities
+	parameters   map[string]json.RawMessage
 }
 
 // Read reads a file. What is wrong with what it says are [keys.Error] values, joined.
@@ -139,33 +139,33 @@ func Parse(path string, data []byte) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Description{path: path, file: file, config: map[string]string{}, at: map[string]keys.Setting{}}
+	d := &Description{path: path, file: file, config: map[string]string{}, settings: map[string]keys.Setting{}}
 	for _, s := range file.Settings {
-		d.at[strings.Join(s.Path, ".")] = s
+		d.settings[strings.Join(s.Path, ".")] = s
 		switch {
 		case s.Path[0] == "tools" && len(s.Path) > 1:
-			d.tool(s)
+			d.readToolKey(s)
 		case s.Path[0] != "tools" && s.Key >= 0:
-			d.head(s)
+			d.readModuleKey(s)
 		}
 	}
-	_, tools := d.at["tools"]
+	_, tools := d.settings["tools"]
 	if tools && d.tools == nil {
-		file.Fail(d.at["tools"], errors.New("it holds no tool; write [tools.NAME]"))
+		file.Fail(d.settings["tools"], errors.New("it holds no tool; write [tools.NAME]"))
 	}
 	for _, key := range []string{"files", "network", "hosts", "secrets"} {
-		if s, ok := d.at[key]; ok && d.tools != nil {
+		if s, ok := d.settings[key]; ok && d.tools != nil {
 			file.Fail(s, fmt.Errorf("each tool says by itself what it needs, where there are any: write it below [tools.%s]", d.tools[0].name))
 		}
 	}
-	d.network("", d.needs)
+	d.checkNetwork("", d.needs)
 	var wrong []error
 	for _, t := range d.tools {
-		d.network("tools."+t.name+".", t.needs)
-		if err := name(t.name); err != nil {
-			wrong = append(wrong, d.failTool(t, err))
+		d.checkNetwork("tools."+t.name+".", t.needs)
+		if err := checkName(t.name); err != nil {
+			wrong = append(wrong, d.errorAtTool(t, err))
 		} else if t.description == "" {
-			wrong = append(wrong, d.failTool(t, errors.New("it has no description, which is what the model knows of it")))
+			wrong = append(wrong, d.errorAtTool(t, errors.New("it has no description, which is what the model knows of it")))
 		}
 	}
 	if err := errors.Join(append([]error{file.Err()}, wrong...)...); err != nil {
@@ -174,8 +174,8 @@ func Parse(path string, data []byte) (*Description, error) {
 	return d, nil
 }
 
-// head reads a key of the module.
-func (d *Description) head(s keys.Setting) {
+// readModuleKey reads a key of the module.
+func (d *Description) readModuleKey(s keys.Setting) {
 	switch s.Path[0] {
 	case "name":
 		d.name = s.Value.(string)
@@ -186,21 +186,21 @@ func (d *Description) head(s keys.Setting) {
 			d.file.Fail(s, fmt.Errorf("config has more than %d entries", maxConfig))
 			return
 		}
-		if _, ok := d.at["config"]; !ok { // config.KEY = "..."
-			d.at["config"] = s
+		if _, ok := d.settings["config"]; !ok { // config.KEY = "..."
+			d.settings["config"] = s
 		}
 		d.config[s.Path[1]] = s.Value.(string)
 	default:
-		need(&d.needs, s.Path[0], s.Value)
+		readNeed(&d.needs, s.Path[0], s.Value)
 	}
 }
 
-// tool reads a key of a tool.
-func (d *Description) tool(s keys.Setting) {
-	i := slices.IndexFunc(d.tools, func(t described) bool { return t.name == s.Path[1] })
+// readToolKey reads a key of a tool.
+func (d *Description) readToolKey(s keys.Setting) {
+	i := slices.IndexFunc(d.tools, func(t toolDescription) bool { return t.name == s.Path[1] })
 	if i < 0 {
 		i = len(d.tools)
-		d.tools = append(d.tools, described{name: s.Path[1], first: s, run: tool.Run{Env: map[string]string{}}, parameters: map[string]json.RawMessage{}})
+		d.tools = append(d.tools, toolDescription{name: s.Path[1], firstSetting: s, run: tool.Run{Env: map[string]string{}}, parameters: map[string]json.RawMessage{}})
 	}
 	if s.Key < 0 {
 		return
@@ -219,7 +219,7 @@ func (d *Description) tool(s keys.Setting) {
 	case "env":
 		t.run.Env[s.Path[3]] = s.Value.(string)
 	case "parameters":
-		if err := asJSON(s.Value); err != nil {
+		if err := checkJSON(s.Value); err != nil {
 			d.file.Fail(s, err)
 			return
 		}
@@ -230,12 +230,12 @@ func (d *Description) tool(s keys.Setting) {
 		}
 		t.parameters[s.Path[3]] = schema
 	default:
-		need(&t.needs, s.Path[2], s.Value)
+		readNeed(&t.needs, s.Path[2], s.Value)
 	}
 }
 
-// need reads a key of what is asked for.
-func need(c *tool.Capabilities, key string, value any) {
+// readNeed reads a key of what is asked for.
+func readNeed(c *tool.Capabilities, key string, value any) {
 	switch key {
 	case "files":
 		c.Files = tool.Files(value.(string))
@@ -255,15 +255,15 @@ func need(c *tool.Capabilities, key string, value any) {
 	}
 }
 
-// network refuses hosts beside network = false.
-func (d *Description) network(at string, c tool.Capabilities) {
-	if s, ok := d.at[at+"network"]; ok && s.Value == false && len(c.Hosts) > 0 {
+// checkNetwork refuses hosts beside network = false.
+func (d *Description) checkNetwork(at string, c tool.Capabilities) {
+	if s, ok := d.settings[at+"network"]; ok && s.Value == false && len(c.Hosts) > 0 {
 		d.file.Fail(s, errors.New("it is false, and there are hosts; leave one of them out"))
 	}
 }
 
-// asJSON refuses what TOML has and JSON has not.
-func asJSON(v any) error {
+// checkJSON refuses what TOML has and JSON has not.
+func checkJSON(v any) error {
 	switch v := v.(type) {
 	case time.Time:
 		return errors.New("it holds a date without quotes, which JSON does not have")
@@ -273,19 +273,19 @@ func asJSON(v any) error {
 		}
 	case []any:
 		for _, e := range v {
-			if err := asJSON(e); err != nil {
+			if err := checkJSON(e); err != nil {
 				return err
 			}
 		}
 	case []map[string]any:
 		for _, e := range v {
-			if err := asJSON(e); err != nil {
+			if err := checkJSON(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if err := asJSON(v[key]); err != nil {
+			if err := checkJSON(v[key]); err != nil {
 				return err
 			}
 		}
@@ -293,22 +293,22 @@ func asJSON(v any) error {
 	return nil
 }
 
-// fail is a mistake at a setting that shows only beside the module.
-func (d *Description) fail(s keys.Setting, err error) error {
-	return &keys.Error{Path: d.path, Line: d.file.Line(s), What: fmt.Sprintf("%s: %v", s, err)}
+// errorAt is a mistake at a setting that shows only beside the module.
+func (d *Description) errorAt(s keys.Setting, err error) error {
+	return &keys.Error{Path: d.path, Line: d.file.Line(s), Message: fmt.Sprintf("%s: %v", s, err)}
 }
 
-// failTool is a mistake of a tool as a whole.
-func (d *Description) failTool(t described, err error) error {
-	return &keys.Error{Path: d.path, Line: d.file.Line(t.first), What: fmt.Sprintf("[tools.%s]: %v", t.name, err)}
+// errorAtTool is a mistake of a tool as a whole.
+func (d *Description) errorAtTool(t toolDescription, err error) error {
+	return &keys.Error{Path: d.path, Line: d.file.Line(t.firstSetting), Message: fmt.Sprintf("[tools.%s]: %v", t.name, err)}
 }
 
 // spec makes a tool of a module of an ABI.
-func (d *Description) spec(t described, abi string) (tool.Spec, error) {
+func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 	s := tool.Spec{Definition: tool.Definition{Name: t.name, Description: t.description}, Capabilities: t.needs}
 	var err error
 	if s.Parameters, err = tool.FlatSchema(t.parameters); err != nil {
-		return s, d.failTool(t, err)
+		return s, d.errorAtTool(t, err)
 	}
 	run := t.run
 	if len(run.Env) == 0 {
@@ -326,13 +326,13 @@ func (d *Description) spec(t described, abi string) (tool.Spec, error) {
 		{"function", run.Function != "", abi != tool.ABICommand},
 	} {
 		if part.set && !part.abi {
-			return s, d.failTool(t, fmt.Errorf("%s is not said of %s", part.key, tool.Manifest{ABI: abi}.Kind()))
+			return s, d.errorAtTool(t, fmt.Errorf("%s is not said of %s", part.key, tool.Manifest{ABI: abi}.Kind()))
 		}
 	}
 	if abi == tool.ABICommand || run.Input != "" { // else a plugin reads all of them
 		for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
-			if !run.Reads(name) {
-				return s, d.fail(d.at["tools."+t.name+".parameters."+name], fmt.Errorf("nothing says what becomes of it: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
+			if !run.UsesArgument(name) {
+				return s, d.errorAt(d.settings["tools."+t.name+".parameters."+name], fmt.Errorf("nothing says what becomes of it: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
 			}
 		}
 	}
@@ -347,7 +347,7 @@ func (d *Description) spec(t described, abi string) (tool.Spec, error) {
 	}
 	// By itself, so that what is wrong with it has a place in the file.
 	if _, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: abi, Name: t.name, Tools: []tool.Spec{s}})); err != nil {
-		return s, d.failTool(t, errors.New(strings.TrimPrefix(err.Error(), "manifest: tool 0: "+t.name+": ")))
+		return s, d.errorAtTool(t, errors.New(strings.TrimPrefix(err.Error(), "manifest: tool 0: "+t.name+": ")))
 	}
 	return s, nil
 }

@@ -61,7 +61,7 @@ func add(t testing.TB, text string, code []byte, box lists) (*tool.Module, error
 	if err != nil {
 		return nil, err
 	}
-	return d.Add(t.Context(), box, tool.ModuleOf("my file", tool.OriginFile, "my file.wasm", code))
+	return d.Add(t.Context(), box, tool.NewModule("my file", tool.OriginFile, "my file.wasm", code))
 }
 
 // section is what lies in a module.
@@ -149,7 +149,7 @@ func TestWhatADescriptionBecomes(t *testing.T) {
 				t.Error(diff)
 			}
 			code, _ := mod.Read()
-			again, err := description.Carry(code, tool.ModuleOf("my file", tool.OriginFile, "my file.wasm", tt.code))
+			again, err := description.Copy(code, tool.NewModule("my file", tool.OriginFile, "my file.wasm", tt.code))
 			if err != nil || again.Digest != mod.Digest {
 				t.Errorf("carried into the same module it is another one: %v", err)
 			}
@@ -248,7 +248,7 @@ func TestSamplesAreDescriptions(t *testing.T) {
 		"a plugin that lists its tools": {plugin("describe", "call"), "# hosts = "},
 	} {
 		t.Run(what, func(t *testing.T) {
-			text, err := description.Sample(tool.ModuleOf("my file", tool.OriginFile, "", tt.code))
+			text, err := description.Sample(tool.NewModule("my file", tool.OriginFile, "", tt.code))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -292,7 +292,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, code := range [][]byte{command(), plugin("run")} {
-			mod, err := d.Add(t.Context(), lists{}, tool.ModuleOf("m", tool.OriginFile, "m", code))
+			mod, err := d.Add(t.Context(), lists{}, tool.NewModule("m", tool.OriginFile, "m", code))
 			if err != nil {
 				continue
 			}

@@ -13,13 +13,13 @@ import (
 // maxSampled is how many functions of a plugin a sample shows.
 const maxSampled = 8
 
-// internal are exports that begin a plugin, or that compilers add: they are no tools.
-var internal = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
+// nonTools are exports that begin a plugin, or that compilers add: they are no tools.
+var nonTools = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
 // Sample writes a description of a module to begin with. It says nothing that is not
 // known: what the module does, a person has to say.
 func Sample(mod *tool.Module) (string, error) {
-	_, m, abi, err := open(mod)
+	_, m, abi, err := decodeDescribable(mod)
 	if err != nil {
 		return "", err
 	}
@@ -35,7 +35,7 @@ args = ["{options}"]
 stdin = "{input}"
 # env = { LANG = "C" }
 `)
-		b.WriteString(needed(m, true))
+		b.WriteString(sampleNeeds(m, true))
 		b.WriteString(`
 [tools.run.parameters.options]
 type = "array"
@@ -47,10 +47,10 @@ type = "string"
 description = "What it reads."
 `)
 	case abi != tool.ABIExtism:
-		b.WriteString("# Its tools are those that it lists itself, if no [tools.NAME] is here.\n" + needed(m, false))
+		b.WriteString("# Its tools are those that it lists itself, if no [tools.NAME] is here.\n" + sampleNeeds(m, false))
 	default:
 		b.WriteString(config(m))
-		functions := sampled(m)
+		functions := toolExports(m)
 		if len(functions) == 0 {
 			functions = []string{"_start"}
 		}
@@ -65,7 +65,7 @@ input = "{input}"
 type = "string"
 description = "What it reads."
 required = true
-`, tool.NameOf(f), keys.Format(f), needed(m, true))
+`, tool.NameOf(f), keys.Format(f), sampleNeeds(m, true))
 		}
 		if left := len(functions) - maxSampled; left > 0 {
 			fmt.Fprintf(&b, "\n# %d more functions are exported.\n", left)
@@ -74,13 +74,13 @@ required = true
 	return b.String(), nil
 }
 
-// sampled are the functions of a plugin that can be tools.
-func sampled(m *wasm.Module) (out []string) {
+// toolExports are the functions of a plugin that can be tools.
+func toolExports(m *wasm.Module) (out []string) {
 	for _, e := range m.Exports {
 		sig, ok := m.ExportedFunc(e.Name)
 		same := func(o string) bool { return tool.NameOf(o) == tool.NameOf(e.Name) }
 		if ok && len(sig.Params) == 0 && slices.Equal(sig.Results, []wasm.ValType{wasm.I32}) &&
-			!slices.Contains(internal, e.Name) && !strings.HasPrefix(e.Name, "asyncify_") && visibleName(e.Name) && !slices.ContainsFunc(out, same) {
+			!slices.Contains(nonTools, e.Name) && !strings.HasPrefix(e.Name, "asyncify_") && visibleName(e.Name) && !slices.ContainsFunc(out, same) {
 			out = append(out, e.Name)
 		}
 	}
@@ -92,12 +92,12 @@ func visibleName(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// needed are the needs that its imports could use, to be chosen by a person.
-func needed(m *wasm.Module, ofTool bool) (out string) {
-	if imports(m, "wasi_snapshot_preview1", "path_open") || imports(m, "wasi_unstable", "path_open") {
+// sampleNeeds are the needs that its imports could use, to be chosen by a person.
+func sampleNeeds(m *wasm.Module, ofTool bool) (out string) {
+	if hasImport(m, "wasi_snapshot_preview1", "path_open") || hasImport(m, "wasi_unstable", "path_open") {
 		out += "# files = \"read\"  # or \"write\": files of the directories that you grant\n"
 	}
-	if imports(m, "extism:host/env", "http_request") {
+	if hasImport(m, "extism:host/env", "http_request") {
 		out += "# hosts = [\"api.example.org\"]\n"
 		out += "# secrets = [\"API_KEY\"]\n"
 	}
@@ -108,12 +108,12 @@ func needed(m *wasm.Module, ofTool bool) (out string) {
 }
 
 func config(m *wasm.Module) string {
-	if !imports(m, "extism:host/env", "config_get") {
+	if !hasImport(m, "extism:host/env", "config_get") {
 		return ""
 	}
 	return "# config = { key = \"value\" }  # what it asks for by name\n"
 }
 
-func imports(m *wasm.Module, module, name string) bool {
+func hasImport(m *wasm.Module, module, name string) bool {
 	return slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == module && i.Name == name })
 }

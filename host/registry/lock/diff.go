@@ -42,8 +42,8 @@ func Modules(f *File) []Module {
 	return f.Modules
 }
 
-// telling are the fields that a person decides by, which are told before the others.
-var telling = []string{"version", "wants", "needs", "signer", "keys"}
+// decisiveKeys are the fields that a person decides by, which are told before the others.
+var decisiveKeys = []string{"version", "wants", "needs", "signer", "keys"}
 
 func differ(was, now Module) (what []string) {
 	order := slices.SortedStableFunc(slices.Values(fields), func(a, b field) int {
@@ -58,16 +58,16 @@ func differ(was, now Module) (what []string) {
 		if short == other { // somebody has searched for one that begins like the other
 			short, other = show(a), show(b)
 		}
-		what = append(what, fmt.Sprintf("%s: was %s, now %s", f.words, short, other))
+		what = append(what, fmt.Sprintf("%s: was %s, now %s", f.label, short, other))
 	}
 	return what
 }
 
 func rank(f field) int {
-	if i := slices.Index(telling, f.word()); i >= 0 {
+	if i := slices.Index(decisiveKeys, f.keyName()); i >= 0 {
 		return i
 	}
-	return len(telling)
+	return len(decisiveKeys)
 }
 
 // show writes a value for a person.

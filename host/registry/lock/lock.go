@@ -30,13 +30,13 @@ import (
 
 // Limits on a lock file, beside the 1 MiB that it may have.
 const (
-	maxModules = 200
-	maxKeys    = 16
-	maxText    = 200       // bytes of a version, a signer or a key
-	maxSource  = 2 << 10   // bytes
-	maxWants   = 8 << 10   // bytes
-	maxBytes   = 64 << 20  // of a module: what is admitted at most
-	maxAll     = 512 << 20 // bytes of all modules, which are in memory until all of them are there
+	maxModules    = 200
+	maxKeys       = 16
+	maxText       = 200       // bytes of a version, a signer or a key
+	maxSource     = 2 << 10   // bytes
+	maxWants      = 8 << 10   // bytes
+	maxBytes      = 64 << 20  // of a module: what is admitted at most
+	maxTotalBytes = 512 << 20 // bytes of all modules, which are in memory until all of them are there
 )
 
 // File is what a lock file says.
@@ -53,11 +53,11 @@ type Module struct {
 	// without, https://..., or the path of a file in the project, with slashes,
 	// relative to the lock file.
 	Source string
-	// Manifest is the digest of the OCI manifest, "sha256:HEX", which an oci:// source
+	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX", which an oci:// source
 	// names, too. Empty: there is none.
-	Manifest string
-	Digest   string // SHA-256 of the module in hex
-	Bytes    int64
+	ManifestDigest string
+	Digest         string // SHA-256 of the module in hex
+	Bytes          int64
 	// Wants says in words what its tools ask for, for whoever reviews the file. Can be
 	// empty.
 	Wants string
@@ -69,59 +69,59 @@ type Module struct {
 	Keys   []string
 }
 
-// OCI reports whether it comes from a registry.
-func (m Module) OCI() bool { return strings.HasPrefix(m.Source, "oci://") }
+// IsOCI reports whether it comes from a registry.
+func (m Module) IsOCI() bool { return strings.HasPrefix(m.Source, "oci://") }
 
-// Local reports whether it lies in the project.
-func (m Module) Local() bool { return !strings.Contains(m.Source, "://") }
+// IsLocal reports whether it lies in the project.
+func (m Module) IsLocal() bool { return !strings.Contains(m.Source, "://") }
 
 // field is a key of the file, and what of a module it is.
 type field struct {
 	keys.Key
-	words    string // what it is about, in a difference
+	label    string // what it is about, in a difference
 	required bool
 	get      func(Module) any // a string, a []string or an int64
 	set      func(*Module, any)
 }
 
-// word is its name within the table of a module.
-func (f field) word() string { return strings.TrimPrefix(f.Name, list+"[].") }
+// keyName is its name within the table of a module.
+func (f field) keyName() string { return strings.TrimPrefix(f.Name, tableName+"[].") }
 
-// hashed is a required field that holds "sha256:" and the hash at some place.
-func hashed(name, words string, at func(*Module) *string) field {
-	return field{keys.Key{Name: list + "[]." + name, Kind: text(checkHash)}, words, true,
+// hashField is a required field that holds "sha256:" and the hash at some place.
+func hashField(name, words string, at func(*Module) *string) field {
+	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(checkHash)}, words, true,
 		func(m Module) any { return prefix + *at(&m) },
 		func(m *Module, v any) { *at(m) = strings.TrimPrefix(v.(string), prefix) }}
 }
 
-// plain is a field that holds text.
-func plain(name string, required bool, check func(string) error, at func(*Module) *string) field {
-	return field{keys.Key{Name: list + "[]." + name, Kind: text(check)}, name, required,
+// textField is a field that holds text.
+func textField(name string, required bool, check func(string) error, at func(*Module) *string) field {
+	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(check)}, name, required,
 		func(m Module) any { return *at(&m) },
 		func(m *Module, v any) { *at(m) = v.(string) }}
 }
 
 const (
-	list   = "module"
-	prefix = "sha256:"
+	tableName = "module"
+	prefix    = "sha256:"
 )
 
 // fields are those of a module, in the order of the file.
 var fields = []field{
-	plain("name", true, checkName, func(m *Module) *string { return &m.Name }),
-	plain("version", false, checkText, func(m *Module) *string { return &m.Version }),
-	plain("source", true, checkSource, func(m *Module) *string { return &m.Source }),
-	plain("manifest", false, checkHash, func(m *Module) *string { return &m.Manifest }),
-	hashed("digest", "the module itself", func(m *Module) *string { return &m.Digest }),
-	{keys.Key{Name: list + "[].bytes", Kind: keys.Integer(1, maxBytes, "bytes")}, "bytes", true,
+	textField("name", true, checkName, func(m *Module) *string { return &m.Name }),
+	textField("version", false, checkText, func(m *Module) *string { return &m.Version }),
+	textField("source", true, checkSource, func(m *Module) *string { return &m.Source }),
+	textField("manifest", false, checkHash, func(m *Module) *string { return &m.ManifestDigest }),
+	hashField("digest", "the module itself", func(m *Module) *string { return &m.Digest }),
+	{keys.Key{Name: tableName + "[].bytes", Kind: keys.Integer(1, maxBytes, "bytes")}, "bytes", true,
 		func(m Module) any { return m.Bytes }, func(m *Module, v any) { m.Bytes = int64(v.(int)) }},
-	plain("wants", false, checkWants, func(m *Module) *string { return &m.Wants }),
-	hashed("description", "what its tools say that they do", func(m *Module) *string { return &m.Fingerprint.Description }),
-	hashed("schema", "which arguments its tools take", func(m *Module) *string { return &m.Fingerprint.Schema }),
-	hashed("needs", "what its tools ask for", func(m *Module) *string { return &m.Fingerprint.Needs }),
-	{keys.Key{Name: list + "[].signer", Kind: text(checkText)}, "claimed signer", false,
+	textField("wants", false, checkWants, func(m *Module) *string { return &m.Wants }),
+	hashField("description", "what its tools say that they do", func(m *Module) *string { return &m.Fingerprint.Description }),
+	hashField("schema", "which arguments its tools take", func(m *Module) *string { return &m.Fingerprint.Schema }),
+	hashField("needs", "what its tools ask for", func(m *Module) *string { return &m.Fingerprint.Needs }),
+	{keys.Key{Name: tableName + "[].signer", Kind: text(checkText)}, "claimed signer", false,
 		func(m Module) any { return m.Signer }, func(m *Module, v any) { m.Signer = v.(string) }},
-	{keys.Key{Name: list + "[].keys", Kind: keys.List("IDs of keys", `["SHA256:abc"]`, maxKeys, checkText)}, "claimed keys", false,
+	{keys.Key{Name: tableName + "[].keys", Kind: keys.List("IDs of keys", `["SHA256:abc"]`, maxKeys, checkText)}, "claimed keys", false,
 		func(m Module) any { return m.Keys }, func(m *Module, v any) { m.Keys = v.([]string) }},
 }
 
@@ -157,21 +157,21 @@ func Parse(name string, data []byte) (*File, error) {
 	}
 	switch n := len(f.Modules); {
 	case version == 0:
-		return nil, &keys.Error{Path: name, What: `the key "version" is missing; write version = 1 at the top`}
+		return nil, &keys.Error{Path: name, Message: `the key "version" is missing; write version = 1 at the top`}
 	case version > 1:
-		return nil, &keys.Error{Path: name, What: fmt.Sprintf("a newer stockade has written it (version %d of its form); use that one", version)}
+		return nil, &keys.Error{Path: name, Message: fmt.Sprintf("a newer stockade has written it (version %d of its form); use that one", version)}
 	case n > maxModules:
-		return nil, &keys.Error{Path: name, What: fmt.Sprintf("it names %d modules, more than the limit of %d", n, maxModules)}
+		return nil, &keys.Error{Path: name, Message: fmt.Sprintf("it names %d modules, more than the limit of %d", n, maxModules)}
 	}
 	seen, all := map[string]bool{}, int64(0)
 	for i := range f.Modules {
 		m := &f.Modules[i]
-		if all += m.Bytes; all > maxAll {
-			return nil, &keys.Error{Path: name, What: fmt.Sprintf("its modules have more than %d bytes together", maxAll)}
+		if all += m.Bytes; all > maxTotalBytes {
+			return nil, &keys.Error{Path: name, Message: fmt.Sprintf("its modules have more than %d bytes together", maxTotalBytes)}
 		}
 		for k, field := range fields {
 			if field.required && !has[i][k] {
-				parsed.Fail(heads[i], fmt.Errorf("the key %q is missing", field.word()))
+				parsed.Fail(heads[i], fmt.Errorf("the key %q is missing", field.keyName()))
 			}
 		}
 		if err := m.check(); err != nil {
@@ -195,10 +195,10 @@ func (m *Module) check() error {
 	if (m.Signer == "") != (len(m.Keys) == 0) {
 		return errors.New("signer and keys go together: who signed is told by the keys")
 	}
-	if _, digest, _ := strings.Cut(m.Source, "@"); m.OCI() && digest != m.Manifest {
-		return fmt.Errorf("the source names the manifest %s, and the key manifest %q; they have to be the same", digest, m.Manifest)
+	if _, digest, _ := strings.Cut(m.Source, "@"); m.IsOCI() && digest != m.ManifestDigest {
+		return fmt.Errorf("the source names the manifest %s, and the key manifest %q; they have to be the same", digest, m.ManifestDigest)
 	}
-	if !m.OCI() && m.Manifest != "" {
+	if !m.IsOCI() && m.ManifestDigest != "" {
 		return errors.New("only what comes from a registry has a manifest")
 	}
 	return nil
@@ -232,10 +232,10 @@ func Format(f *File) []byte {
 	var b strings.Builder
 	b.WriteString(head)
 	for _, m := range sorted.Modules {
-		b.WriteString("\n[[" + list + "]]\n")
+		b.WriteString("\n[[" + tableName + "]]\n")
 		for _, f := range fields {
 			if v := keys.Format(f.get(m)); f.required || v != `""` && v != "[]" {
-				fmt.Fprintf(&b, "%s = %s\n", f.word(), v)
+				fmt.Fprintf(&b, "%s = %s\n", f.keyName(), v)
 			}
 		}
 	}
@@ -257,7 +257,7 @@ func checkShown(s string, most int) error {
 	switch {
 	case s == "" || len(s) > most:
 		return fmt.Errorf("it has %d bytes; write 1 to %d, or leave the key out", len(s), most)
-	case !visible.Line(s):
+	case !visible.IsLine(s):
 		return fmt.Errorf("%.80q holds characters that do not show as what they are", s)
 	}
 	return nil
@@ -280,7 +280,7 @@ var (
 
 // checkSource accepts the three forms and no other spelling of them.
 func checkSource(s string) error {
-	if s == "" || len(s) > maxSource || !visible.Line(s) {
+	if s == "" || len(s) > maxSource || !visible.IsLine(s) {
 		return fmt.Errorf("a source has 1 to %d bytes that show as what they are", maxSource)
 	}
 	if rest, ok := strings.CutPrefix(s, "oci://"); ok {

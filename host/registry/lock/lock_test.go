@@ -18,7 +18,7 @@ func sample() *File {
 	approved := tool.Fingerprint{Description: sum("1"), Schema: sum("2"), Needs: sum("3")}
 	return &File{[]Module{
 		{Name: "dates", Version: "1.0.0", Source: "tools/dates.wasm", Digest: sum("a"), Bytes: 10, Fingerprint: approved},
-		{Name: "units", Version: "2.1.0", Source: "oci://registry.example.com:5000/tools/units:2.1.0@sha256:" + sum("d"), Manifest: "sha256:" + sum("d"),
+		{Name: "units", Version: "2.1.0", Source: "oci://registry.example.com:5000/tools/units:2.1.0@sha256:" + sum("d"), ManifestDigest: "sha256:" + sum("d"),
 			Digest: sum("b"), Bytes: 2_000_000, Fingerprint: approved, Signer: `The "Example" team`, Keys: []string{"SHA256:abc", "SHA256:def"}},
 		{Name: "web", Source: "https://example.com/a%20b/web.wasm?download=1", Digest: sum("c"), Bytes: 1, Fingerprint: approved},
 	}}
@@ -105,7 +105,7 @@ func TestWhatALockFileMustNotSay(t *testing.T) {
 		many.Modules = append(many.Modules, m)
 	}
 	large := &File{}
-	for i := range maxAll/maxBytes + 1 {
+	for i := range maxTotalBytes/maxBytes + 1 {
 		m := sample().Modules[0]
 		m.Name, m.Bytes = fmt.Sprint("m", i), maxBytes
 		large.Modules = append(large.Modules, m)
@@ -263,7 +263,7 @@ func TestADifferenceIsInWords(t *testing.T) {
 	u.Version, u.Bytes, u.Keys, u.Signer = "2.2.0", 5, nil, ""
 	u.Digest = u.Digest[:60] + "eeee"
 	u.Fingerprint.Needs = sum("4")
-	u.Source, u.Manifest = strings.ReplaceAll(u.Source, sum("d"), sum("e")), "sha256:"+sum("e")
+	u.Source, u.ManifestDigest = strings.ReplaceAll(u.Source, sum("d"), sum("e")), "sha256:"+sum("e")
 	now.Modules = []Module{added, now.Modules[0], *u}
 	want := []string{
 		"new: another",

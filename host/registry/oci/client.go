@@ -22,8 +22,8 @@ import (
 )
 
 // Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login where
-// there is none. [credential.Home.For] is one.
-type Credentials func(ctx context.Context, host string) (credential.Login, credential.Looked)
+// there is none. [credential.Finder.Login] is one.
+type Credentials func(ctx context.Context, host string) (credential.Login, credential.Search)
 
 // Client fetches from and pushes to one registry at a time.
 type Client struct {
@@ -42,8 +42,8 @@ type Client struct {
 
 const deadline = 5 * time.Minute
 
-// begin bounds the time of a pull or a push.
-func (c *Client) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+// withDeadline bounds the time of a pull or a push.
+func (c *Client) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	most := cmp.Or(c.deadline, deadline)
 	return context.WithTimeoutCause(ctx, most, &effect.Error{Kind: effect.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
 }
@@ -52,7 +52,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	origin, _, _ := network.ParseOrigin(ref.Base()) // that of no host if it is no valid reference
 	return &remote.Repository{
 		Reference:            registry.Reference{Registry: ref.Host, Repository: ref.Path},
-		PlainHTTP:            ref.plain(),
+		PlainHTTP:            ref.usesPlainHTTP(),
 		Client:               &session{http: c.HTTP, ref: ref, origin: origin, credentials: c.Credentials, warn: c.Warn},
 		MaxMetadataBytes:     maxListBytes,
 		ReferrerListMaxPages: 4,
@@ -65,7 +65,7 @@ const maxTags = 10_000
 
 // Tags returns the tags of the repository of a reference.
 func (c *Client) Tags(ctx context.Context, ref Reference) (tags []string, err error) {
-	ctx, cancel := c.begin(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	from := c.repository(ref)
 	err = from.Tags(ctx, "", func(page []string) error {
@@ -89,11 +89,11 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if e, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		said := http.StatusText(e.StatusCode)
 		if len(e.Errors) > 0 {
-			said = shown(e.Errors[0].Code + " " + e.Errors[0].Message)
+			said = shortLine(e.Errors[0].Code + " " + e.Errors[0].Message)
 		}
 		switch e.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login%s", e.StatusCode, said, to.Client.(*session).lookedIn())
+			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login%s", e.StatusCode, said, to.Client.(*session).searchNote())
 		case http.StatusNotFound:
 			return fmt.Errorf("the registry does not have it (%s); see whether the name and the tag are right", said)
 		}
@@ -108,8 +108,8 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	return err
 }
 
-// shown makes one short line of what a registry says.
-func shown(s string) string {
+// shortLine makes one short line of what a registry says.
+func shortLine(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

@@ -478,9 +478,9 @@ func TestWhoGetsALogin(t *testing.T) {
 }
 
 func credentialsOf(login credential.Login, asked *string) Credentials {
-	return func(_ context.Context, host string) (credential.Login, credential.Looked) {
+	return func(_ context.Context, host string) (credential.Login, credential.Search) {
 		*asked = host
-		return login, credential.Looked{Files: []string{"/home/me/auth.json"}}
+		return login, credential.Search{Files: []string{"/home/me/auth.json"}}
 	}
 }
 
@@ -599,8 +599,8 @@ func TestAPublicPullNeedsNoLogin(t *testing.T) {
 		}
 		var warned []string
 		c := &Client{HTTP: reaching(t, 0, "http://"+f.host, "http://"+service), Warn: func(text string) { warned = append(warned, text) },
-			Credentials: func(context.Context, string) (credential.Login, credential.Looked) {
-				return tt.login, credential.Looked{Files: []string{"/home/me/auth.json"}, Wrong: tt.wrong}
+			Credentials: func(context.Context, string) (credential.Login, credential.Search) {
+				return tt.login, credential.Search{Files: []string{"/home/me/auth.json"}, Unusable: tt.wrong}
 			}}
 		ref := parse(t, "oci://"+f.host+"/notes:1")
 		got, err := c.Pull(t.Context(), ref)

@@ -35,12 +35,12 @@ const (
 
 // imageOf returns the image that an index is for: the one for WebAssembly, or the only
 // one. A descriptor of anything but an index is returned as it is.
-func imageOf(ctx context.Context, from place, d ocispec.Descriptor) (ocispec.Descriptor, error) {
+func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (ocispec.Descriptor, error) {
 	if d.MediaType != ocispec.MediaTypeImageIndex && d.MediaType != dockerIndexType {
 		return d, nil
 	}
 	var index ocispec.Index
-	if err := document(ctx, from, d, &index); err != nil {
+	if err := fetchDocument(ctx, from, d, &index); err != nil {
 		return d, err
 	}
 	var images, wasm []ocispec.Descriptor
@@ -62,7 +62,7 @@ func imageOf(ctx context.Context, from place, d ocispec.Descriptor) (ocispec.Des
 	case len(images) == 1:
 		return images[0], nil
 	}
-	return d, fmt.Errorf("it is an index of %d images; name one of them by its digest, @sha256:HEX: %s", len(images), shown(strings.Join(names, ", ")))
+	return d, fmt.Errorf("it is an index of %d images; name one of them by its digest, @sha256:HEX: %s", len(images), shortLine(strings.Join(names, ", ")))
 }
 
 // unpacker finds the module in the layers of an artifact. Nothing is written to a disk.
@@ -74,7 +74,7 @@ type unpacker struct {
 }
 
 // moduleOf fetches the layers of an artifact and returns the one module in them.
-func moduleOf(ctx context.Context, from place, layers []ocispec.Descriptor, progress func(done, total int64)) ([]byte, error) {
+func moduleOf(ctx context.Context, from readOnlyTarget, layers []ocispec.Descriptor, progress func(done, total int64)) ([]byte, error) {
 	u := unpacker{left: maxUnpackedBytes, files: map[string]bool{}}
 	left := int64(admit.MaxBytes)
 	for _, l := range layers {
@@ -94,7 +94,7 @@ func moduleOf(ctx context.Context, from place, layers []ocispec.Descriptor, prog
 	if names == nil {
 		names, why = slices.Sorted(maps.Keys(u.files)), "none of its %d files is a WebAssembly module: %s"
 	}
-	return nil, fmt.Errorf(why, len(names), shown(strings.Join(names[:min(len(names), 10)], ", ")))
+	return nil, fmt.Errorf(why, len(names), shortLine(strings.Join(names[:min(len(names), 10)], ", ")))
 }
 
 // layer reads a layer: a file or an archive. Its bytes tell which, because oras gives each
@@ -133,9 +133,9 @@ func (u *unpacker) archive(r io.Reader) error {
 		name := path.Clean("/" + h.Name)
 		switch {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir, strings.HasPrefix(path.Base(name), ".wh."):
-			return fmt.Errorf("%s is a link, a device or a whiteout; a module comes in an image FROM scratch, as a regular file", shown(h.Name))
+			return fmt.Errorf("%s is a link, a device or a whiteout; a module comes in an image FROM scratch, as a regular file", shortLine(h.Name))
 		case u.files[name]:
-			return fmt.Errorf("%s is in it twice", shown(h.Name))
+			return fmt.Errorf("%s is in it twice", shortLine(h.Name))
 		case h.Typeflag == tar.TypeReg:
 			if err := u.file(name, files); err != nil {
 				return err
@@ -154,7 +154,7 @@ func (u *unpacker) file(name string, r io.Reader) (err error) {
 	u.modules = append(u.modules, name)
 	u.code, err = io.ReadAll(io.LimitReader(file, admit.MaxBytes+1))
 	if len(u.code) > admit.MaxBytes {
-		return fmt.Errorf("%s has more than the %d bytes that a module may have", shown(name), admit.MaxBytes)
+		return fmt.Errorf("%s has more than the %d bytes that a module may have", shortLine(name), admit.MaxBytes)
 	}
 	return err
 }

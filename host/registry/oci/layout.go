@@ -53,7 +53,7 @@ func ParseLayout(s string) Layout {
 	if isFolder(l.Dir) {
 		return l
 	}
-	if i := strings.LastIndexByte(l.Dir, ':'); i > 0 && tags().MatchString(l.Dir[i+1:]) {
+	if i := strings.LastIndexByte(l.Dir, ':'); i > 0 && tagRE().MatchString(l.Dir[i+1:]) {
 		l.Dir, l.Tag = l.Dir[:i], l.Dir[i+1:]
 	}
 	return l
@@ -71,7 +71,7 @@ func IsLayout(dir string) bool {
 }
 
 // String is PATH[:TAG][@sha256:HEX].
-func (l Layout) String() string { return named(l.Dir, l.Tag, l.Digest) }
+func (l Layout) String() string { return formatReference(l.Dir, l.Tag, l.Digest) }
 
 // Pull is [Client.Pull] from a folder, to which nothing is written, and which no
 // link leads out of.
@@ -200,7 +200,7 @@ func (f *folder) Resolve(_ context.Context, reference string) (ocispec.Descripto
 			is = !isSignature(d.ArtifactType) && !strings.HasPrefix(tag, "sha256-")
 		}
 		if tag != "" && len(names) < 10 {
-			names = append(names, shown(tag))
+			names = append(names, shortLine(tag))
 		}
 		if is && !slices.ContainsFunc(found, func(o ocispec.Descriptor) bool { return o.Digest == d.Digest }) {
 			found = append(found, d)
@@ -221,7 +221,7 @@ func (f *folder) Resolve(_ context.Context, reference string) (ocispec.Descripto
 
 func blobName(d ocispec.Descriptor) (string, error) {
 	if !sign.ValidDigest(string(d.Digest)) {
-		return "", fmt.Errorf("%q is not the digest of a SHA-256", shown(string(d.Digest)))
+		return "", fmt.Errorf("%q is not the digest of a SHA-256", shortLine(string(d.Digest)))
 	}
 	return path.Join(ocispec.ImageBlobsDir, "sha256", strings.TrimPrefix(string(d.Digest), "sha256:")), nil
 }
@@ -262,9 +262,9 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 		if left -= d.Size; d.Size < 0 || left < 0 {
 			return fmt.Errorf("the manifests that may be signatures have more than %d bytes", maxReferrersBytes)
 		}
-		m, err := manifest(ctx, f, d)
+		m, err := fetchManifest(ctx, f, d)
 		if err != nil {
-			return fmt.Errorf("the manifest %s: %w", shown(string(d.Digest)), err)
+			return fmt.Errorf("the manifest %s: %w", shortLine(string(d.Digest)), err)
 		}
 		if m.Subject != nil && m.Subject.Digest == subject.Digest {
 			found = append(found, d)

@@ -127,7 +127,7 @@ func TestPushAndPull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := manifest(t.Context(), repository, d)
+			m, err := fetchManifest(t.Context(), repository, d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,7 +57,7 @@ type Artifact struct {
 
 // Pull fetches the module that a reference names, and its signatures.
 func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
-	ctx, cancel := c.begin(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	from := c.repository(ref)
 	a, err := pull(ctx, from, cmp.Or(ref.Digest, ref.Tag), c.Progress)
@@ -67,14 +67,14 @@ func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	return a, nil
 }
 
-// place is where artifacts are: a repository or a layout.
-type place interface {
+// readOnlyTarget is where artifacts are: a repository or a layout.
+type readOnlyTarget interface {
 	Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error)
 	Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error)
 	Referrers(ctx context.Context, d ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error
 }
 
-func pull(ctx context.Context, from place, reference string, progress func(done, total int64)) (*Artifact, error) {
+func pull(ctx context.Context, from readOnlyTarget, reference string, progress func(done, total int64)) (*Artifact, error) {
 	d, err := from.Resolve(ctx, reference)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	if err != nil {
 		return nil, fmt.Errorf("its index: %w", err)
 	}
-	m, err := manifest(ctx, from, image)
+	m, err := fetchManifest(ctx, from, image)
 	if err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
@@ -96,7 +96,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	// Signatures first: they are small, and without them the module is of no use. Other
 	// programs sign the index, where there is one.
 	a := &Artifact{ManifestDigest: string(d.Digest)}
-	if a.Evidence, err = signatures(ctx, from, d); err != nil {
+	if a.Evidence, err = fetchSignatures(ctx, from, d); err != nil {
 		return nil, fmt.Errorf("its signatures: %w", err)
 	}
 	if a.Code, err = moduleOf(ctx, from, m.Layers, progress); err != nil {
@@ -106,17 +106,17 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	return a, nil
 }
 
-// manifest fetches the manifest of one artifact.
-func manifest(ctx context.Context, from place, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
+// fetchManifest fetches the manifest of one artifact.
+func fetchManifest(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest && d.MediaType != dockerManifestType {
-		return m, fmt.Errorf("it is %s, and not the manifest of an image", shown(d.MediaType))
+		return m, fmt.Errorf("it is %s, and not the manifest of an image", shortLine(d.MediaType))
 	}
-	err = document(ctx, from, d, &m)
+	err = fetchDocument(ctx, from, d, &m)
 	return m, err
 }
 
-// document fetches a manifest or an index.
-func document(ctx context.Context, from place, d ocispec.Descriptor, to any) error {
+// fetchDocument fetches a manifest or an index.
+func fetchDocument(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, to any) error {
 	data, err := read(ctx, from, d, maxManifestBytes, nil)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func document(ctx context.Context, from place, d ocispec.Descriptor, to any) err
 	_, index := to.(*ocispec.Index)
 	switch {
 	case has.SchemaVersion != 2 || has.MediaType != "" && has.MediaType != d.MediaType:
-		return fmt.Errorf("it says that it is %s of version %d", shown(has.MediaType), has.SchemaVersion)
+		return fmt.Errorf("it says that it is %s of version %d", shortLine(has.MediaType), has.SchemaVersion)
 	case has.FSLayers != nil || index && (has.Config != nil || has.Layers != nil) || !index && has.Manifests != nil:
 		return errors.New("other programs would take it for an index or for a manifest of another version")
 	}
@@ -140,9 +140,9 @@ func document(ctx context.Context, from place, d ocispec.Descriptor, to any) err
 }
 
 // read fetches what a descriptor describes, and returns exactly that.
-func read(ctx context.Context, from place, d ocispec.Descriptor, most int64, progress func(done, total int64)) ([]byte, error) {
+func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, most int64, progress func(done, total int64)) ([]byte, error) {
 	if !sign.ValidDigest(string(d.Digest)) {
-		return nil, fmt.Errorf("%q is not the digest of a SHA-256", shown(string(d.Digest)))
+		return nil, fmt.Errorf("%q is not the digest of a SHA-256", shortLine(string(d.Digest)))
 	}
 	if d.Size <= 0 || d.Size > most {
 		return nil, fmt.Errorf("it has %d bytes, and not between 1 and %d", d.Size, most)
@@ -184,14 +184,14 @@ func atMost(n, most int64) string {
 
 // evidence reads signatures, and counts.
 type evidence struct {
-	from  place
+	from  readOnlyTarget
 	n     int
 	bytes int64
 	found sign.Evidence
 }
 
-// signatures returns the signatures of a manifest.
-func signatures(ctx context.Context, from place, subject ocispec.Descriptor) (sign.Evidence, error) {
+// fetchSignatures returns the signatures of a manifest.
+func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.Descriptor) (sign.Evidence, error) {
 	e := &evidence{from: from}
 	var refs []ocispec.Descriptor
 	err := from.Referrers(ctx, subject, "", func(page []ocispec.Descriptor) error {
@@ -240,9 +240,9 @@ func isSignature(kind string) bool {
 	return slices.ContainsFunc([]string{"sig", "notary", "gpg", "pgp", "dsse"}, func(word string) bool { return strings.Contains(kind, word) })
 }
 
-// unread notes a form that is not read, if it is one of signatures.
-func (e *evidence) unread(form string) {
-	if form = shown(form); isSignature(form) && !slices.Contains(e.found.Unread, form) {
+// noteUnread notes a form that is not read, if it is one of signatures.
+func (e *evidence) noteUnread(form string) {
+	if form = shortLine(form); isSignature(form) && !slices.Contains(e.found.Unread, form) {
 		e.found.Unread = append(e.found.Unread, form)
 	}
 }
@@ -250,7 +250,7 @@ func (e *evidence) unread(form string) {
 // referrer reads one referrer; it may turn out to be no signature.
 func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) error {
 	if !slices.Contains(readTypes, d.ArtifactType) || d.MediaType != ocispec.MediaTypeImageManifest && d.ArtifactType != SignatureType {
-		e.unread(d.ArtifactType)
+		e.noteUnread(d.ArtifactType)
 		return nil
 	}
 	m, err := e.manifest(ctx, d)
@@ -265,13 +265,13 @@ func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) 
 		layerType, to = envelopeType, &e.found.Envelopes
 	case sign.BundleType:
 		if says := m.Annotations[predicateName]; says != "" && says != sign.CosignPredicate { // such as an SBOM, which may be large
-			e.unread("a sigstore attestation of " + says)
+			e.noteUnread("a sigstore attestation of " + says)
 			return nil
 		}
 		layerType, to = sign.BundleType, &e.found.Bundles
 	case cosignType:
 	default:
-		e.unread(kind)
+		e.noteUnread(kind)
 		return nil
 	}
 	if m.Subject == nil || m.Subject.Digest != subject.Digest {
@@ -299,14 +299,14 @@ func (e *evidence) payloads(ctx context.Context, m ocispec.Manifest) error {
 	for _, layer := range m.Layers {
 		signature := layer.Annotations[cosignName]
 		if layer.MediaType != payloadType || signature == "" || len(signature) > maxSignatureBytes {
-			return fmt.Errorf("a layer of %s has no signature", shown(layer.MediaType))
+			return fmt.Errorf("a layer of %s has no signature", shortLine(layer.MediaType))
 		}
 		data, err := e.read(ctx, layer)
 		if err != nil {
 			return err
 		}
 		if layer.Annotations[certificateName] != "" {
-			e.unread("cosign with a certificate")
+			e.noteUnread("cosign with a certificate")
 		}
 		e.found.Cosign = append(e.found.Cosign, sign.Cosign{Payload: data, Signature: signature})
 	}
@@ -317,7 +317,7 @@ func (e *evidence) manifest(ctx context.Context, d ocispec.Descriptor) (ocispec.
 	if err := e.count(d); err != nil {
 		return ocispec.Manifest{}, err
 	}
-	return manifest(ctx, e.from, d)
+	return fetchManifest(ctx, e.from, d)
 }
 
 func (e *evidence) read(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {

@@ -25,8 +25,8 @@ type Meta struct {
 	// Created is when the module was made: the same module pushed again with the same
 	// Meta is the same manifest.
 	Created time.Time
-	// Once refuses to move the tag from another module, with [ErrPublished].
-	Once bool
+	// NoOverwrite refuses to move the tag from another module, with [ErrPublished].
+	NoOverwrite bool
 }
 
 // ErrPublished is returned when a tag that may not move leads to another module.
@@ -40,10 +40,10 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	if ref.Tag == "" || ref.Digest != "" {
 		return "", fmt.Errorf("push %s: name a tag, and no digest", ref)
 	}
-	ctx, cancel := c.begin(ctx)
+	ctx, cancel := c.withDeadline(ctx)
 	defer cancel()
 	to := c.repository(ref)
-	to.Client.(*session).push = true
+	to.Client.(*session).pushing = true
 	d, err := push(ctx, to, ref.Tag, module, meta, envelopes)
 	if err != nil {
 		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, to, err))
@@ -53,7 +53,7 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 
 // target is a place to which artifacts are pushed.
 type target interface {
-	place
+	readOnlyTarget
 	Exists(ctx context.Context, d ocispec.Descriptor) (bool, error)
 	Push(ctx context.Context, d ocispec.Descriptor, r io.Reader) error
 	PushReference(ctx context.Context, d ocispec.Descriptor, r io.Reader, reference string) error
@@ -93,7 +93,7 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 			m.Annotations[name] = value
 		}
 	}
-	if meta.Once {
+	if meta.NoOverwrite {
 		if err := checkTag(ctx, to, tag, layer); err != nil {
 			return "", err
 		}
@@ -122,7 +122,7 @@ func checkTag(ctx context.Context, to target, tag string, layer ocispec.Descript
 	if err != nil {
 		return err
 	}
-	if m, err := manifest(ctx, to, d); err != nil || len(m.Layers) != 1 || m.Layers[0].Digest != layer.Digest {
+	if m, err := fetchManifest(ctx, to, d); err != nil || len(m.Layers) != 1 || m.Layers[0].Digest != layer.Digest {
 		return fmt.Errorf("%w: %s", ErrPublished, d.Digest)
 	}
 	return nil

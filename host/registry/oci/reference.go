@@ -23,10 +23,10 @@ const (
 )
 
 var (
-	repositories = sync.OnceValue(func() *regexp.Regexp {
+	repositoryRE = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
 	})
-	tags = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`) })
+	tagRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`) })
 )
 
 // Reference names an artifact of a registry. It is made by [ParseReference]; Tag and
@@ -63,7 +63,7 @@ func parseReference(s string) (r Reference, err error) {
 	if !ok {
 		return r, errors.New("no repository follows the host")
 	}
-	if r.Host, err = host(authority); err != nil {
+	if r.Host, err = normalHost(authority); err != nil {
 		return r, err
 	}
 	rest, digest, hasDigest := strings.Cut(rest, "@")
@@ -72,10 +72,10 @@ func parseReference(s string) (r Reference, err error) {
 	}
 	r.Digest = digest
 	var hasTag bool
-	if r.Path, r.Tag, hasTag = strings.Cut(rest, ":"); hasTag && !tags().MatchString(r.Tag) {
+	if r.Path, r.Tag, hasTag = strings.Cut(rest, ":"); hasTag && !tagRE().MatchString(r.Tag) {
 		return r, fmt.Errorf("%.140q is no tag: at most 128 letters, digits, underscores, dots and hyphens", r.Tag)
 	}
-	if len(r.Path) > maxRepositoryBytes || !repositories().MatchString(r.Path) {
+	if len(r.Path) > maxRepositoryBytes || !repositoryRE().MatchString(r.Path) {
 		return r, fmt.Errorf("%.80q is no repository: small letters and digits, with single dots, hyphens and underscores between them, and slashes", r.Path)
 	}
 	if !hasTag && !hasDigest {
@@ -84,8 +84,8 @@ func parseReference(s string) (r Reference, err error) {
 	return r, nil
 }
 
-// host brings HOST[:PORT] into its one form.
-func host(authority string) (string, error) {
+// normalHost brings HOST[:PORT] into its one form.
+func normalHost(authority string) (string, error) {
 	o, rest, err := network.ParseOrigin("https://" + authority)
 	if err != nil {
 		return "", err
@@ -93,7 +93,7 @@ func host(authority string) (string, error) {
 	if rest != "" {
 		return "", errors.New("what follows the host is not a repository")
 	}
-	if plainly(o.Host) { // the port of the protocol is another one
+	if usesPlainHTTP(o.Host) { // the port of the protocol is another one
 		if o, _, err = network.ParseOrigin("http://" + authority); err != nil {
 			return "", err
 		}
@@ -112,13 +112,13 @@ func portOf(o network.Origin, own uint16) string {
 	return o.Host.String()
 }
 
-// plainly reports whether a host is spoken to without TLS: only this machine is.
-func plainly(h network.Host) bool {
+// usesPlainHTTP reports whether a host is spoken to without TLS: only this machine is.
+func usesPlainHTTP(h network.Host) bool {
 	return h.Name() == "localhost" || h.Addr().IsLoopback()
 }
 
-// plain reports whether the registry is spoken to without TLS.
-func (r Reference) plain() bool { return strings.HasPrefix(r.Base(), "http://") }
+// usesPlainHTTP reports whether the registry is spoken to without TLS.
+func (r Reference) usesPlainHTTP() bool { return strings.HasPrefix(r.Base(), "http://") }
 
 // Base is the URL of the registry, without a path: what a network has to allow.
 func (r Reference) Base() string {
@@ -127,7 +127,7 @@ func (r Reference) Base() string {
 		name = "registry-1.docker.io"
 	}
 	o, _, err := network.ParseOrigin("https://" + name)
-	if err == nil && plainly(o.Host) {
+	if err == nil && usesPlainHTTP(o.Host) {
 		return "http://" + name
 	}
 	return "https://" + name
@@ -137,10 +137,10 @@ func (r Reference) Base() string {
 func (r Reference) Repository() string { return r.Host + "/" + r.Path }
 
 // String is the reference in its one form.
-func (r Reference) String() string { return named(Scheme+r.Repository(), r.Tag, r.Digest) }
+func (r Reference) String() string { return formatReference(Scheme+r.Repository(), r.Tag, r.Digest) }
 
-// named is PLACE[:TAG][@DIGEST].
-func named(place, tag, digest string) string {
+// formatReference is PLACE[:TAG][@DIGEST].
+func formatReference(place, tag, digest string) string {
 	if tag != "" {
 		place += ":" + tag
 	}

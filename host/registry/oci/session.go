@@ -32,19 +32,19 @@ type session struct {
 	origin      network.Origin // of the registry
 	credentials Credentials
 	warn        func(text string)
-	push        bool // a push does not go on as nobody
+	pushing     bool // a push does not go on as nobody
 
 	// Of one goroutine: that of the pull or the push.
 	authorization string            // the header; empty: the registry has not asked for one
 	challenges    []string          // with which the registry has asked
 	login         *credential.Login // nil: it was not looked for yet; zero: nobody's
-	looked        credential.Looked
+	search        credential.Search
 }
 
 // Do implements remote.Client.
 func (s *session) Do(req *http.Request) (*http.Response, error) {
-	if !s.own(req.URL) {
-		return nil, fmt.Errorf("the registry leads to %s, which is not asked", shown(req.URL.Host))
+	if !s.isRegistryURL(req.URL) {
+		return nil, fmt.Errorf("the registry leads to %s, which is not asked", shortLine(req.URL.Host))
 	}
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", userAgent)
@@ -52,16 +52,16 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", s.authorization)
 	}
 	resp, err := s.send(req)
-	if err != nil || !s.own(resp.Request.URL) {
+	if err != nil || !s.isRegistryURL(resp.Request.URL) {
 		return resp, err // a redirect has led elsewhere: no login is sent there
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		_ = resp.Body.Close()
 		s.challenges = resp.Header.Values("WWW-Authenticate")
 		if err := s.authorize(req.Context()); err != nil {
-			return nil, fmt.Errorf("%w%s", err, s.lookedIn())
+			return nil, fmt.Errorf("%w%s", err, s.searchNote())
 		}
-		if resp, err = s.again(req); err != nil || !s.own(resp.Request.URL) {
+		if resp, err = s.resend(req); err != nil || !s.isRegistryURL(resp.Request.URL) {
 			return resp, err
 		}
 	}
@@ -69,15 +69,15 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 	if s.login == nil || *s.login == (credential.Login{}) || status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return resp, nil
 	}
-	if s.asNobody(req.Context(), fmt.Errorf("the registry refuses it (status %d)", status)) != nil {
+	if s.authorizeAnonymously(req.Context(), fmt.Errorf("the registry refuses it (status %d)", status)) != nil {
 		return resp, nil
 	}
 	_ = resp.Body.Close()
-	return s.again(req)
+	return s.resend(req)
 }
 
-// again sends a request once more, with another header.
-func (s *session) again(req *http.Request) (resp *http.Response, err error) {
+// resend sends a request once more, with another header.
+func (s *session) resend(req *http.Request) (resp *http.Response, err error) {
 	req.Header.Set("Authorization", s.authorization)
 	if req.Body != nil && req.Body != http.NoBody {
 		if req.GetBody == nil {
@@ -90,16 +90,16 @@ func (s *session) again(req *http.Request) (resp *http.Response, err error) {
 	return s.send(req)
 }
 
-// lookedIn says in which files a login was looked for.
-func (s *session) lookedIn() string {
-	if s.looked.Files == nil {
+// searchNote says in which files a login was looked for.
+func (s *session) searchNote() string {
+	if s.search.Files == nil {
 		return ""
 	}
-	return "; a login was looked for in " + strings.Join(s.looked.Files, ", ")
+	return "; a login was looked for in " + strings.Join(s.search.Files, ", ")
 }
 
-// own reports whether a URL is one of the registry.
-func (s *session) own(u *url.URL) bool {
+// isRegistryURL reports whether a URL is one of the registry.
+func (s *session) isRegistryURL(u *url.URL) bool {
 	o, _, err := network.ParseOrigin(u.Scheme + "://" + u.Host)
 	return err == nil && o == s.origin
 }
@@ -130,22 +130,22 @@ func (s *session) authorize(ctx context.Context) (err error) {
 	if s.login == nil {
 		s.login = new(credential.Login)
 		if s.credentials != nil {
-			*s.login, s.looked = s.credentials(ctx, s.ref.Host)
+			*s.login, s.search = s.credentials(ctx, s.ref.Host)
 		}
-		if s.looked.Wrong != nil && *s.login == (credential.Login{}) {
-			return s.asNobody(ctx, errors.New(strings.Join(s.looked.Wrong, ", ")))
+		if s.search.Unusable != nil && *s.login == (credential.Login{}) {
+			return s.authorizeAnonymously(ctx, errors.New(strings.Join(s.search.Unusable, ", ")))
 		}
 	}
 	if s.authorization, err = s.header(ctx, *s.login); err != nil && *s.login != (credential.Login{}) {
-		return s.asNobody(ctx, err)
+		return s.authorizeAnonymously(ctx, err)
 	}
 	return err
 }
 
-// asNobody makes the header for a pull without a login, which is told. Why is what is wrong
+// authorizeAnonymously makes the header for a pull without a login, which is told. Why is what is wrong
 // with the login: public repositories refuse one that has expired, too.
-func (s *session) asNobody(ctx context.Context, why error) error {
-	if s.push {
+func (s *session) authorizeAnonymously(ctx context.Context, why error) error {
+	if s.pushing {
 		return why
 	}
 	header, err := s.header(ctx, credential.Login{})
@@ -205,7 +205,7 @@ func (s *session) token(ctx context.Context, says map[string]string, login crede
 	if err != nil || realm.User != nil || len(says["realm"]) > maxFieldBytes {
 		return "", fmt.Errorf("the token service %.200q of the registry is no URL", says["realm"])
 	}
-	if o.Protocol != network.HTTPS && !(s.ref.plain() && plainly(o.Host)) {
+	if o.Protocol != network.HTTPS && !(s.ref.usesPlainHTTP() && usesPlainHTTP(o.Host)) {
 		return "", fmt.Errorf("the token service %s of the registry is not reached by https", realm.Host)
 	}
 	values := realm.Query()

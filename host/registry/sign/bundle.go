@@ -14,14 +14,16 @@ const (
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// FormError names the form of a signature that is not read here. The name is from outside.
-type FormError string
+// UnsupportedFormError names the form of a signature that is not read here. The name is from outside.
+type UnsupportedFormError string
 
-func (e FormError) Error() string { return "it is signed in a form that is not read: " + string(e) }
+func (e UnsupportedFormError) Error() string {
+	return "it is signed in a form that is not read: " + string(e)
+}
 
 // VerifyBundle is [VerifyCosign] for a bundle of sigstore, as cosign 3 makes it with a key:
 // a DSSE envelope with one signature of a statement about one manifest. Another bundle is a
-// [FormError]. Its log and its time are not looked at.
+// [UnsupportedFormError]. Its log and its time are not looked at.
 func VerifyBundle(bundle []byte, keys []PublicKey) (s CosignStatement, by PublicKey, err error) {
 	payload, sig, err := openBundle(bundle)
 	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(pae(inTotoType, payload), sig) })
@@ -44,20 +46,20 @@ func openBundle(bundle []byte) (payload, sig []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	media, kind, list := at[string](o, "mediaType"), at[string](o, "dsseEnvelope", "payloadType"), at[[]any](o, "dsseEnvelope", "signatures")
+	media, kind, list := lookup[string](o, "mediaType"), lookup[string](o, "dsseEnvelope", "payloadType"), lookup[[]any](o, "dsseEnvelope", "signatures")
 	switch {
 	case media != BundleType || kind != inTotoType:
-		return nil, nil, FormError(fmt.Sprintf("%.100q with %.100q", media, kind))
-	case at[object](o, "verificationMaterial", "publicKey") == nil:
-		return nil, nil, FormError("a sigstore bundle with a certificate")
+		return nil, nil, UnsupportedFormError(fmt.Sprintf("%.100q with %.100q", media, kind))
+	case lookup[object](o, "verificationMaterial", "publicKey") == nil:
+		return nil, nil, UnsupportedFormError("a sigstore bundle with a certificate")
 	case len(list) != 1:
 		return nil, nil, fmt.Errorf("it has %d signatures, and not one", len(list))
 	}
 	one, _ := list[0].(object)
-	if sig, err = decode64(at[string](one, "sig"), maxSignatureBytes); err != nil {
+	if sig, err = decode64(lookup[string](one, "sig"), maxSignatureBytes); err != nil {
 		return nil, nil, nil // other kinds of keys make longer ones
 	}
-	payload, err = decode64(at[string](o, "dsseEnvelope", "payload"), maxBytes)
+	payload, err = decode64(lookup[string](o, "dsseEnvelope", "payload"), maxBytes)
 	return payload, sig, err
 }
 
@@ -68,23 +70,23 @@ func parseInToto(data []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	kind, predicate, subjects := at[string](o, "_type"), at[string](o, "predicateType"), at[[]any](o, "subject")
+	kind, predicate, subjects := lookup[string](o, "_type"), lookup[string](o, "predicateType"), lookup[[]any](o, "subject")
 	switch {
 	case kind != inTotoStatement || len(subjects) != 1:
 		return "", fmt.Errorf("it is a %.80q about %d artifacts, not a %q about one", kind, len(subjects), inTotoStatement)
 	case predicate != CosignPredicate:
-		return "", FormError(fmt.Sprintf("a sigstore attestation of %.100q", predicate))
+		return "", UnsupportedFormError(fmt.Sprintf("a sigstore attestation of %.100q", predicate))
 	}
 	subject, _ := subjects[0].(object)
-	digest := "sha256:" + at[string](subject, "digest", "sha256")
+	digest := "sha256:" + lookup[string](subject, "digest", "sha256")
 	if !ValidDigest(digest) {
 		return "", errors.New("its subject has no SHA-256 of 64 hexadecimal digits in lower case")
 	}
 	return digest, nil
 }
 
-// at returns the value at a path of keys; the zero T if it is not there, or of another type.
-func at[T any](o object, path ...string) T {
+// lookup returns the value at a path of keys; the zero T if it is not there, or of another type.
+func lookup[T any](o object, path ...string) T {
 	last := len(path) - 1
 	for _, key := range path[:last] {
 		o, _ = o[key].(object)

@@ -119,7 +119,7 @@ func TestABundleIsReadStrictly(t *testing.T) {
 				}
 			}
 			got, by, err := VerifyBundle([]byte(b.json), []PublicKey{k.Public()})
-			form, isForm := errors.AsType[FormError](err)
+			form, isForm := errors.AsType[UnsupportedFormError](err)
 			switch {
 			case c.form != "" && (!isForm || len(form) > 500 || !strings.Contains(string(form), c.form)),
 				c.says != "" && (err == nil || isForm || !strings.Contains(err.Error(), c.says)),

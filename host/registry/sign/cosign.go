@@ -46,9 +46,9 @@ func parseCosign(payload []byte) (s CosignStatement, err error) {
 	if err != nil {
 		return s, err
 	}
-	critical := at[object](o, "critical")
-	identity, image, kind := at[object](critical, "identity"), at[object](critical, "image"), at[string](critical, "type")
-	repository, digest := at[string](identity, "docker-reference"), at[string](image, "docker-manifest-digest")
+	critical := lookup[object](o, "critical")
+	identity, image, kind := lookup[object](critical, "identity"), lookup[object](critical, "image"), lookup[string](critical, "type")
+	repository, digest := lookup[string](identity, "docker-reference"), lookup[string](image, "docker-manifest-digest")
 	if path, hub := strings.CutPrefix(repository, "index.docker.io/"); hub {
 		repository = "docker.io/" + path
 	}

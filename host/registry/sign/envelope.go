@@ -61,23 +61,23 @@ func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Signed is an envelope that has the right form. What it says is told by
-// [Signed.Verify] alone.
-type Signed struct {
+// Envelope is an envelope that has the right form. What it says is told by
+// [Envelope.Verify] alone.
+type Envelope struct {
 	message    []byte // what is signed
 	statement  Statement
 	signatures []signature
 }
 
 type signature struct {
-	sig   []byte
-	claim PublicKey // the key that it says it is of; zero: it does not say
+	sig        []byte
+	claimedKey PublicKey // the key that it says it is of; zero: it does not say
 }
 
 // Open reads an envelope: at most 64 KiB and 16 signatures, of a module, each value
 // in its one form. A signature that names its key has to be by that key, so that
 // one that was damaged is refused, and not taken for none.
-func Open(envelope []byte) (*Signed, error) {
+func Open(envelope []byte) (*Envelope, error) {
 	s, err := open(envelope)
 	if err != nil {
 		return nil, fmt.Errorf("envelope: %w", err)
@@ -85,16 +85,16 @@ func Open(envelope []byte) (*Signed, error) {
 	return s, nil
 }
 
-func open(envelope []byte) (*Signed, error) {
+func open(envelope []byte) (*Envelope, error) {
 	o, err := parse(envelope)
 	if err != nil {
 		return nil, err
 	}
-	kind, err1 := take[string](o, "payloadType", false)
-	encoded, err2 := take[string](o, "payload", false)
-	list, err3 := take[[]any](o, "signatures", false)
+	kind, err1 := takeKey[string](o, "payloadType", false)
+	encoded, err2 := takeKey[string](o, "payload", false)
+	list, err3 := takeKey[[]any](o, "signatures", false)
 	payload, err4 := decode64(encoded, maxBytes)
-	switch err := cmp.Or(err1, err2, err3, err4, unknown(o)); {
+	switch err := cmp.Or(err1, err2, err3, err4, checkNoneLeft(o)); {
 	case err != nil:
 		return nil, err
 	case kind != PayloadType:
@@ -102,7 +102,7 @@ func open(envelope []byte) (*Signed, error) {
 	case len(list) == 0 || len(list) > maxSignatures:
 		return nil, fmt.Errorf("it has %d signatures; 1 to %d are accepted", len(list), maxSignatures)
 	}
-	s := &Signed{message: pae(PayloadType, payload)}
+	s := &Envelope{message: pae(PayloadType, payload)}
 	if s.statement, err = parseStatement(payload); err != nil {
 		return nil, fmt.Errorf("statement: %w", err)
 	}
@@ -111,8 +111,8 @@ func open(envelope []byte) (*Signed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("signature %d: %w", i+1, err)
 		}
-		if sig.claim != (PublicKey{}) && !sig.claim.verify(s.message, sig.sig) {
-			return nil, fmt.Errorf("signature %d: it says that it is by %s, and that key did not sign this", i+1, sig.claim.ID())
+		if sig.claimedKey != (PublicKey{}) && !sig.claimedKey.verify(s.message, sig.sig) {
+			return nil, fmt.Errorf("signature %d: it says that it is by %s, and that key did not sign this", i+1, sig.claimedKey.ID())
 		}
 		s.signatures = append(s.signatures, sig)
 	}
@@ -124,29 +124,29 @@ func openSignature(v any) (s signature, err error) {
 	if !ok {
 		return s, errors.New("it is not an object")
 	}
-	id, err1 := take[string](o, "keyid", true)
-	encoded, err2 := take[string](o, "sig", false)
-	key, err3 := take[string](o, "public_key", true)
+	id, err1 := takeKey[string](o, "keyid", true)
+	encoded, err2 := takeKey[string](o, "sig", false)
+	key, err3 := takeKey[string](o, "public_key", true)
 	sig, err4 := decode64(encoded, maxSignatureBytes)
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return s, err
 	}
 	s.sig = sig
 	if key != "" {
-		if s.claim, err = ParsePublicKey(key); err != nil {
+		if s.claimedKey, err = ParsePublicKey(key); err != nil {
 			return s, err
 		}
-		if id != "" && id != s.claim.ID() {
-			return s, fmt.Errorf("its keyid is %.80q, and that of its key is %s", id, s.claim.ID())
+		if id != "" && id != s.claimedKey.ID() {
+			return s, fmt.Errorf("its keyid is %.80q, and that of its key is %s", id, s.claimedKey.ID())
 		}
 	}
-	return s, unknown(o)
+	return s, checkNoneLeft(o)
 }
 
 // Verify returns the statement, and which of the keys have signed it; a key counts
 // once, however many signatures it made. What the envelope says of its keys is not
 // looked at. The error is [ErrNotSigned], and with it there is no statement.
-func (s *Signed) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
+func (s *Envelope) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	var by []PublicKey
 	for _, k := range keys {
 		if !slices.Contains(by, k) && slices.ContainsFunc(s.signatures, func(sig signature) bool { return k.verify(s.message, sig.sig) }) {
@@ -159,14 +159,14 @@ func (s *Signed) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	return s.statement, by, nil
 }
 
-// Claims are the keys that the envelope names, which have signed it, each once.
+// ClaimedKeys are the keys that the envelope names, which have signed it, each once.
 // Anybody can make such a key: it is to be shown to a person, and is no reason to
 // believe anything.
-func (s *Signed) Claims() []PublicKey {
+func (s *Envelope) ClaimedKeys() []PublicKey {
 	var out []PublicKey
 	for _, sig := range s.signatures {
-		if sig.claim != (PublicKey{}) && !slices.Contains(out, sig.claim) {
-			out = append(out, sig.claim)
+		if sig.claimedKey != (PublicKey{}) && !slices.Contains(out, sig.claimedKey) {
+			out = append(out, sig.claimedKey)
 		}
 	}
 	return out

@@ -38,9 +38,9 @@ func parse(data []byte) (o object, err error) {
 	return o, nil
 }
 
-// take takes a value of a type out of an object; it has to be there, unless it is
+// takeKey takes a value of a type out of an object; it has to be there, unless it is
 // optional.
-func take[T any](o object, key string, optional bool) (T, error) {
+func takeKey[T any](o object, key string, optional bool) (T, error) {
 	v, there := o[key]
 	delete(o, key)
 	t, ok := v.(T)
@@ -53,8 +53,8 @@ func take[T any](o object, key string, optional bool) (T, error) {
 	return t, fmt.Errorf("%q is of another type", key)
 }
 
-// unknown returns an error if anything was not taken.
-func unknown(o object) error {
+// checkNoneLeft returns an error if anything was not taken.
+func checkNoneLeft(o object) error {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		return fmt.Errorf("unknown key %.40q", key)
 	}

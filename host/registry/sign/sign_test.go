@@ -208,7 +208,7 @@ func TestAStatementIsReturnedForTheKeysThatSigned(t *testing.T) {
 			t.Errorf("%s: %v, %v, %v", name, got, by, err)
 		}
 	}
-	if got := s.Claims(); !slices.Equal(got, []PublicKey{a.Public(), b.Public()}) {
+	if got := s.ClaimedKeys(); !slices.Equal(got, []PublicKey{a.Public(), b.Public()}) {
 		t.Errorf("claims %v", got)
 	}
 	file := statement()
@@ -386,8 +386,8 @@ func TestAKeyCountsOnceHoweverOftenItSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, by, err := s.Verify([]PublicKey{k.Public(), k.Public()})
-	if err != nil || len(by) != 1 || len(s.Claims()) != 1 {
-		t.Errorf("signed by %v, claims %v, %v", by, s.Claims(), err)
+	if err != nil || len(by) != 1 || len(s.ClaimedKeys()) != 1 {
+		t.Errorf("signed by %v, claims %v, %v", by, s.ClaimedKeys(), err)
 	}
 }
 
@@ -420,8 +420,8 @@ func TestEveryFlippedBitIsRefusedOrMeansNothing(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if !subset(s.Claims(), keys) {
-					t.Errorf("%s: bit %d of byte %d: claimed by %v", name, bit, i, s.Claims())
+				if !subset(s.ClaimedKeys(), keys) {
+					t.Errorf("%s: bit %d of byte %d: claimed by %v", name, bit, i, s.ClaimedKeys())
 				}
 				got, by, err := s.Verify(keys)
 				if err != nil {

@@ -153,13 +153,13 @@ func parseStatement(data []byte) (s Statement, err error) {
 	if err != nil {
 		return s, err
 	}
-	if kind, err := take[string](o, "type", false); err != nil {
+	if kind, err := takeKey[string](o, "type", false); err != nil {
 		return s, err
 	} else if kind != statementType {
 		return s, fmt.Errorf("it is a %.80q, which this version does not know", kind)
 	}
 	var prints object
-	if prints, err = take[object](o, "fingerprint", false); err != nil {
+	if prints, err = takeKey[object](o, "fingerprint", false); err != nil {
 		return s, err
 	}
 	var issued, expires string
@@ -173,12 +173,12 @@ func parseStatement(data []byte) (s Statement, err error) {
 		{prints, "description", false, &s.Fingerprint.Description}, {prints, "schema", false, &s.Fingerprint.Schema}, {prints, "needs", false, &s.Fingerprint.Needs},
 		{o, "issued", false, &issued}, {o, "expires", true, &expires},
 	} {
-		if *f.to, err = take[string](f.from, f.key, f.optional); err != nil {
+		if *f.to, err = takeKey[string](f.from, f.key, f.optional); err != nil {
 			return Statement{}, err
 		}
 	}
 	for _, o := range []object{o, prints} {
-		if err := unknown(o); err != nil {
+		if err := checkNoneLeft(o); err != nil {
 			return Statement{}, err
 		}
 	}

@@ -69,16 +69,16 @@ func Fetch(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	scheme, _, ok := strings.Cut(ref, "://")
 	switch {
 	case !ok:
-		return local(ctx, ref, opts)
+		return fetchLocal(ctx, ref, opts)
 	case scheme == "oci":
-		return artifact(ctx, ref, opts)
+		return fetchArtifact(ctx, ref, opts)
 	case scheme == "https" || scheme == "http":
-		return web(ctx, ref, opts)
+		return fetchWeb(ctx, ref, opts)
 	}
 	return nil, fmt.Errorf("fetch %.200q: a module is fetched from a file, a folder, https://..., oci://HOST/REPOSITORY:TAG or a folder that is an OCI image layout; %.20q is none of these", ref, scheme+"://")
 }
 
-func artifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
+func fetchArtifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
 	ref, err := oci.ParseReference(s)
 	if err != nil {
 		return nil, err
@@ -92,12 +92,12 @@ func artifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := of(a, ref.String())
+	out := candidateOf(a, ref.String())
 	out.Repository = ref.Repository()
 	return out, nil
 }
 
-func of(a *oci.Artifact, source string) *Candidate {
+func candidateOf(a *oci.Artifact, source string) *Candidate {
 	return &Candidate{Code: a.Code, Digest: a.Digest, Source: source, ManifestDigest: a.ManifestDigest, Evidence: a.Evidence}
 }
 
@@ -108,10 +108,10 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// Newer returns the reference of the newest version that has a tag in the place of ref; empty:
+// NewestReference returns the reference of the newest version that has a tag in the place of ref; empty:
 // none is newer. Version is the module's, which counts if the tag of ref is no version. A
 // pre-release is newer only for a module that is one.
-func Newer(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
+func NewestReference(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
 	place, tag := oci.Scheme+r.Repository(), r.Tag
 	var tags []string
@@ -143,8 +143,8 @@ func Newer(ctx context.Context, ref, version string, opts Options) (newest strin
 	return newest, err
 }
 
-// local reads what is on this machine.
-func local(ctx context.Context, ref string, opts Options) (*Candidate, error) {
+// fetchLocal reads what is on this machine.
+func fetchLocal(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	if strings.ContainsRune(ref, 0) || ref == "" {
 		return nil, errors.New("fetch a module: no file is named")
 	}
@@ -155,7 +155,7 @@ func local(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if l := oci.ParseLayout(path); l.Dir != path && oci.IsLayout(l.Dir) {
-			return layout(ctx, l)
+			return fetchLayout(ctx, l)
 		}
 		return nil, fmt.Errorf("fetch %s: there is no such file or folder; a module of a registry is oci://HOST/REPOSITORY:TAG", ref)
 	}
@@ -163,28 +163,28 @@ func local(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return inFolder(filepath.Dir(path), filepath.Base(path), opts)
+		return fetchFile(filepath.Dir(path), filepath.Base(path), opts)
 	}
 	if oci.IsLayout(path) {
-		return layout(ctx, oci.Layout{Dir: path})
+		return fetchLayout(ctx, oci.Layout{Dir: path})
 	}
-	name, err := only(path)
+	name, err := soleModule(path)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", path, err)
 	}
-	return inFolder(path, name, opts)
+	return fetchFile(path, name, opts)
 }
 
-func layout(ctx context.Context, l oci.Layout) (*Candidate, error) {
+func fetchLayout(ctx context.Context, l oci.Layout) (*Candidate, error) {
 	a, err := l.Pull(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return of(a, l.String()), nil
+	return candidateOf(a, l.String()), nil
 }
 
-// only returns the name of the one module in a folder.
-func only(dir string) (string, error) {
+// soleModule returns the name of the one module in a folder.
+func soleModule(dir string) (string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return "", err
@@ -212,8 +212,8 @@ func only(dir string) (string, error) {
 	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
 }
 
-// inFolder reads a file and the signatures beside it.
-func inFolder(dir, name string, opts Options) (*Candidate, error) {
+// fetchFile reads a file and the signatures beside it.
+func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
 	f, info, err := regular.Open(path)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	webDeadline = 5 * time.Minute
 )
 
-// web fetches from a web server.
-func web(ctx context.Context, ref string, opts Options) (*Candidate, error) {
+// fetchWeb fetches from a web server.
+func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	o, rest, err := network.ParseOrigin(ref)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %.200q: %w", ref, err)

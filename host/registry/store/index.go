@@ -20,10 +20,10 @@ const maxIndexBytes = 32 << 20
 // follows, one record a line, an end. A file of another form was not written by
 // this program.
 const (
-	head     = `{"version":1,"sha256":"`
-	afterSum = `","records":`
-	end      = "}\n"
-	sumBytes = 64
+	head      = `{"version":1,"sha256":"`
+	afterSum  = `","records":`
+	end       = "}\n"
+	sumHexLen = 64
 )
 
 // errDamaged is of an index that is not what was written. Nothing in it is
@@ -69,10 +69,10 @@ func decode(data []byte) ([]Record, error) {
 		}
 		return nil, errDamaged
 	}
-	if len(rest) < sumBytes {
+	if len(rest) < sumHexLen {
 		return nil, errDamaged
 	}
-	sum, rest := string(rest[:sumBytes]), rest[sumBytes:]
+	sum, rest := string(rest[:sumHexLen]), rest[sumHexLen:]
 	rest, okHead := bytes.CutPrefix(rest, []byte(afterSum))
 	list, okEnd := bytes.CutSuffix(rest, []byte(end))
 	if !okHead || !okEnd || tool.SHA256(list) != sum {
@@ -132,5 +132,5 @@ func version(data []byte) int {
 
 func isHash(s string) bool {
 	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == sumBytes/2 && strings.ToLower(s) == s
+	return err == nil && len(b) == sumHexLen/2 && strings.ToLower(s) == s
 }

@@ -149,7 +149,7 @@ func TestKilledProcessesLeaveTheOldStateOrTheNewOne(t *testing.T) {
 			t.Fatalf("after change %d, or the next one, there is %q; want %q or %q", last, state, after(last), after(last+1))
 		}
 		for _, f := range s.Verify() {
-			if !f.Spare {
+			if !f.Unneeded {
 				t.Fatalf("after change %d: %+v", last, f)
 			}
 			unfinished++
@@ -220,16 +220,16 @@ func childFull(s *Store, _ string) error {
 
 func TestAFullDiskLeavesTheOldState(t *testing.T) {
 	s := filled(t)
-	before, err := os.ReadFile(s.index())
+	before, err := os.ReadFile(s.indexPath())
 	must(t, err)
 	if out, err := child(t, "full", s, "").Output(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if now, err := os.ReadFile(s.index()); err != nil || !bytes.Equal(before, now) {
+	if now, err := os.ReadFile(s.indexPath()); err != nil || !bytes.Equal(before, now) {
 		t.Errorf("the index was changed: %v", err)
 	}
 	for _, f := range s.Verify() {
-		if !f.Spare {
+		if !f.Unneeded {
 			t.Errorf("found %+v", f)
 		}
 	}
@@ -241,7 +241,7 @@ func TestAFullDiskLeavesTheOldState(t *testing.T) {
 
 func TestAPipeInTheIndexesPlaceIsNotWaitedFor(t *testing.T) {
 	s := filled(t)
-	must(t, os.Remove(s.index()), syscall.Mkfifo(s.index(), 0o600))
+	must(t, os.Remove(s.indexPath()), syscall.Mkfifo(s.indexPath(), 0o600))
 	if _, err := s.Records(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("got %v", err)
 	}

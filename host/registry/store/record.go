@@ -23,11 +23,11 @@ type Record struct {
 	Name string `json:"name"`
 	// Project is the workspace in which it counts, absolute; empty: in any.
 	Project string `json:"project,omitempty"`
-	// Lock is the SHA-256 of the stockade.lock that was approved with it, in hex; empty:
+	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with it, in hex; empty:
 	// it is in none. System: it is in the administrator's folder.
-	Lock   string `json:"lock,omitempty"`
-	System bool   `json:"system,omitempty"`
-	Stamp  string `json:"stamp,omitempty"` // of the administrator's file, changes when that does
+	LockSHA256 string `json:"lock,omitempty"`
+	System     bool   `json:"system,omitempty"`
+	Stamp      string `json:"stamp,omitempty"` // of the administrator's file, changes when that does
 	// Source is where it came from, as a person would name it again: a path, an
 	// https:// address, or oci://HOST/REPOSITORY:TAG. Repository is what signatures
 	// are bound to: HOST/REPOSITORY; empty where there is none.
@@ -38,9 +38,9 @@ type Record struct {
 	// Digest is the SHA-256 of the module in hex, Bytes its size.
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
-	// Base is the SHA-256 in hex of the module as it came, where a person's description
+	// BaseDigest is the SHA-256 in hex of the module as it came, where a person's description
 	// was put into it; signatures are about that. Empty: it is as it came.
-	Base string `json:"base,omitempty"`
+	BaseDigest string `json:"base,omitempty"`
 	// Manifest is what the module said of itself, as it was approved, checked by
 	// tool.ParseManifest when the record came into the store.
 	Manifest tool.Manifest `json:"manifest"`
@@ -60,20 +60,20 @@ type Record struct {
 
 	// Added is when it was approved, Since when the first of its name was: of two tools
 	// that would have one name, the one that was there first has it.
-	Added time.Time `json:"added"`
-	Since time.Time `json:"since,omitzero"`
-	Large bool      `json:"large,omitempty"` // the person has let it be compiled although it is large
-	// Off says why its tools are not offered; empty: they are. OffTools are single
+	Added      time.Time `json:"added"`
+	FirstAdded time.Time `json:"since,omitzero"`
+	AllowLarge bool      `json:"large,omitempty"` // the person has let it be compiled although it is large
+	// OffReason says why its tools are not offered; empty: they are. OffTools are single
 	// tools, by the module's own name, that a person has switched off.
-	Off      string   `json:"off,omitempty"`
-	OffTools []string `json:"off_tools,omitempty"`
-	// Allowed is what its tools may have: by the module's own name of the tool, or ""
+	OffReason string   `json:"off,omitempty"`
+	OffTools  []string `json:"off_tools,omitempty"`
+	// Allowances is what its tools may have: by the module's own name of the tool, or ""
 	// for all of them.
-	Allowed map[string]tool.Allowance `json:"allowed,omitempty"`
+	Allowances map[string]tool.Allowance `json:"allowed,omitempty"`
 }
 
-// Came is the SHA-256 in hex of the module as it came.
-func (r *Record) Came() string { return cmp.Or(r.Base, r.Digest) }
+// OriginalDigest is the SHA-256 in hex of the module as it came.
+func (r *Record) OriginalDigest() string { return cmp.Or(r.BaseDigest, r.Digest) }
 
 // OffByPerson is the Off of a module that a person has switched off.
 const OffByPerson = "switched off"
@@ -99,18 +99,18 @@ func (r *Record) check() error {
 	if r.Source == "" {
 		return errors.New("which has no source")
 	}
-	for _, text := range slices.Concat([]string{r.Source, r.Repository, r.Signer, r.Namespace, r.Off, r.Stamp}, r.Keys) {
-		if !shows(text) {
+	for _, text := range slices.Concat([]string{r.Source, r.Repository, r.Signer, r.Namespace, r.OffReason, r.Stamp}, r.Keys) {
+		if !isVisibleText(text) {
 			return fmt.Errorf("which holds a text that is too long or does not show as what it is: %.80q", text)
 		}
 	}
 	if hex, ok := strings.CutPrefix(r.ManifestDigest, "sha256:"); r.ManifestDigest != "" && (!ok || !isHash(hex)) {
 		return fmt.Errorf("whose manifest digest %.80q is not sha256:HEX", r.ManifestDigest)
 	}
-	if r.Lock != "" && !isHash(r.Lock) {
-		return fmt.Errorf("whose lockfile %.80q is not a SHA-256 in hex", r.Lock)
+	if r.LockSHA256 != "" && !isHash(r.LockSHA256) {
+		return fmt.Errorf("whose lockfile %.80q is not a SHA-256 in hex", r.LockSHA256)
 	}
-	for _, sum := range []string{r.Digest, r.Came(), r.Fingerprint.Description, r.Fingerprint.Schema, r.Fingerprint.Needs} {
+	for _, sum := range []string{r.Digest, r.OriginalDigest(), r.Fingerprint.Description, r.Fingerprint.Schema, r.Fingerprint.Needs} {
 		if !isHash(sum) {
 			return fmt.Errorf("in which %.80q is not a SHA-256 in hex", sum)
 		}
@@ -124,14 +124,14 @@ func (r *Record) check() error {
 		return fmt.Errorf("which %d keys have signed, more than the limit of %d", len(r.Keys), maxKeys)
 	case len(r.Evidence) > maxEvidenceBytes:
 		return fmt.Errorf("whose signatures have %d bytes, more than the limit of %d", len(r.Evidence), maxEvidenceBytes)
-	case len(r.OffTools) > maxTools || len(r.Allowed) > maxTools+1 || !all(r.OffTools, tool.ValidName):
+	case len(r.OffTools) > maxTools || len(r.Allowances) > maxTools+1 || !all(r.OffTools, tool.ValidName):
 		return errors.New("whose list of tools that are off, or that are allowed something, cannot be")
 	}
-	for name, a := range r.Allowed {
+	for name, a := range r.Allowances {
 		if name != "" && !tool.ValidName(name) {
 			return fmt.Errorf("which allows something to %.80q, and that is no tool", name)
 		}
-		if !all(a.Read, isPath) || !all(a.Write, isPath) || !all(a.Hosts, shows) || !all(a.Secrets, tool.ValidSecretName) ||
+		if !all(a.Read, isPath) || !all(a.Write, isPath) || !all(a.Hosts, isVisibleText) || !all(a.Secrets, tool.ValidSecretName) ||
 			max(len(a.Read), len(a.Write), len(a.Hosts), len(a.Secrets)) > maxAllowed {
 			return fmt.Errorf("which allows to %q what cannot be: directories are absolute and clean, of each kind are at most %d", name, maxAllowed)
 		}
@@ -139,8 +139,8 @@ func (r *Record) check() error {
 	return nil
 }
 
-// approved is what of a record the slow checks are about.
-func (r *Record) approved() string {
+// approvalKey is what of a record the slow checks are about.
+func (r *Record) approvalKey() string {
 	manifest, _ := json.Marshal(r.Manifest) // what is no JSON is refused before
 	return fmt.Sprint(r.Digest, r.Bytes, r.Fingerprint, string(manifest))
 }
@@ -157,18 +157,18 @@ func (r *Record) checkManifest() error {
 		return fmt.Errorf("module %q: %w", r.Name, err)
 	}
 	if m.Fingerprint() != r.Fingerprint {
-		return fmt.Errorf("module %q: its manifest is not the one that was approved; %s", r.Name, r.again())
+		return fmt.Errorf("module %q: its manifest is not the one that was approved; %s", r.Name, r.readdHint())
 	}
 	return nil
 }
 
-// again says how to get the module again. The source of one that a project brings
+// readdHint says how to get the module again. The source of one that a project brings
 // along is somebody else's text, and nobody's command.
-func (r *Record) again() string {
+func (r *Record) readdHint() string {
 	if r.Project != "" {
 		return "get it again: stockade tool remove " + r.Name + ", and then stockade tool sync"
 	}
-	if r.Base != "" {
+	if r.BaseDigest != "" {
 		return "add it again: stockade tool add " + r.Source + " --describe FILE.toml"
 	}
 	return "add it again: stockade tool add " + r.Source
@@ -183,6 +183,6 @@ func isPath(s string) bool {
 	return filepath.IsAbs(s) && filepath.Clean(s) == s && len(s) <= maxTextBytes && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
-func shows(s string) bool {
-	return len(s) <= maxTextBytes && visible.Line(s)
+func isVisibleText(s string) bool {
+	return len(s) <= maxTextBytes && visible.IsLine(s)
 }

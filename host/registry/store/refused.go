@@ -8,34 +8,34 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// maxRefusedBytes bounds the file of a [Refused].
+// maxRefusedBytes bounds the file of a [RefusalCache].
 const maxRefusedBytes = 8 << 20
 
-// Refused is what is wrong with files that are looked at without being asked for, so
+// RefusalCache is what is wrong with files that are looked at without being asked for, so
 // that a start need not look at them again. It is a cache: what it says leaves a
 // module out and lets none in.
-type Refused struct {
+type RefusalCache struct {
 	State string            `json:"state"` // of all on which this depends
 	Notes map[string]string `json:"notes"` // by path: why it is not taken
 }
 
-// Refused returns what was kept last. What cannot be read, or what others could have
+// Refusals returns what was kept last. What cannot be read, or what others could have
 // written, is nothing.
-func (s *Store) Refused() Refused {
-	f, st, err := open(s.refused())
+func (s *Store) Refusals() RefusalCache {
+	f, st, err := open(s.refusalsPath())
 	if err != nil {
-		return Refused{}
+		return RefusalCache{}
 	}
 	defer f.Close()
-	var r Refused
-	if checkMine(s.refused(), st) != nil || json.NewDecoder(io.LimitReader(f, maxRefusedBytes)).Decode(&r) != nil {
-		return Refused{}
+	var r RefusalCache
+	if checkWriters(s.refusalsPath(), st) != nil || json.NewDecoder(io.LimitReader(f, maxRefusedBytes)).Decode(&r) != nil {
+		return RefusalCache{}
 	}
 	return r
 }
 
-// KeepRefused keeps r in the place of what was kept before.
-func (s *Store) KeepRefused(r Refused) error {
+// SaveRefusals keeps r in the place of what was kept before.
+func (s *Store) SaveRefusals(r RefusalCache) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -48,5 +48,5 @@ func (s *Store) KeepRefused(r Refused) error {
 		return err
 	}
 	defer unlock()
-	return private.Write(s.refused(), data)
+	return private.Write(s.refusalsPath(), data)
 }

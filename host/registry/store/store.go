@@ -4,7 +4,7 @@
 // A store is a folder of mode 0700:
 //
 //	index.json          the records, mode 0600, replaced as a whole
-//	refused.json        what need not be looked at again, see [Refused]
+//	refused.json        what need not be looked at again, see [RefusalCache]
 //	sha256/HEX.wasm     the modules, mode 0444, each under its SHA-256
 //	lock                held by whoever changes something
 //
@@ -43,9 +43,9 @@ import (
 // lockTimeout is how long a change waits for another one.
 const lockTimeout = 10 * time.Second
 
-// spareTime is how long a module stays that no record names any more: a program that
+// sweepDelay is how long a module stays that no record names any more: a program that
 // runs since before that may call it yet.
-const spareTime = 24 * time.Hour
+const sweepDelay = 24 * time.Hour
 
 // Store is a folder of modules. It is safe for concurrent use, by several
 // processes, too.
@@ -55,10 +55,10 @@ type Store struct{ dir string }
 // first change.
 func Open(dir string) *Store { return &Store{dir} }
 
-func (s *Store) index() string             { return filepath.Join(s.dir, "index.json") }
-func (s *Store) refused() string           { return filepath.Join(s.dir, "refused.json") }
-func (s *Store) modules() string           { return filepath.Join(s.dir, "sha256") }
-func (s *Store) file(digest string) string { return filepath.Join(s.modules(), digest+".wasm") }
+func (s *Store) indexPath() string               { return filepath.Join(s.dir, "index.json") }
+func (s *Store) refusalsPath() string            { return filepath.Join(s.dir, "refused.json") }
+func (s *Store) moduleDir() string               { return filepath.Join(s.dir, "sha256") }
+func (s *Store) modulePath(digest string) string { return filepath.Join(s.moduleDir(), digest+".wasm") }
 
 // Records returns what was added, by name and project. It reads one file, and
 // refuses one that others could have written, or that is damaged.
@@ -69,19 +69,19 @@ func (s *Store) Records() ([]Record, error) {
 	}
 	records, err := decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s %w", s.index(), err)
+		return nil, fmt.Errorf("%s %w", s.indexPath(), err)
 	}
 	return records, nil
 }
 
-// exactly returns the records and the text of each, for who is not in a hurry.
-func (s *Store) exactly() (records []Record, lines []string, err error) {
+// loadExact returns the records and the text of each, for who is not in a hurry.
+func (s *Store) loadExact() (records []Record, lines []string, err error) {
 	data, err := s.load()
 	if err != nil || data == nil {
 		return nil, nil, err
 	}
 	if records, lines, err = decodeExact(data); err != nil {
-		return nil, nil, fmt.Errorf("%s %w", s.index(), err)
+		return nil, nil, fmt.Errorf("%s %w", s.indexPath(), err)
 	}
 	return records, lines, nil
 }
@@ -96,7 +96,7 @@ func (s *Store) load() ([]byte, error) {
 	case !st.IsDir():
 		return nil, fmt.Errorf("%s is not a folder", s.dir)
 	default:
-		err := checkMine(s.dir, st) // others could have removed the index, too
+		err := checkWriters(s.dir, st) // others could have removed the index, too
 		if err == nil {
 			err = checkAbove(s.dir)
 		}
@@ -104,7 +104,7 @@ func (s *Store) load() ([]byte, error) {
 			return nil, err
 		}
 	}
-	f, st, err := open(s.index())
+	f, st, err := open(s.indexPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -112,15 +112,15 @@ func (s *Store) load() ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if err := checkMine(s.index(), st); err != nil {
+	if err := checkWriters(s.indexPath(), st); err != nil {
 		return nil, err
 	}
 	if st.Size() > maxIndexBytes {
-		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", s.index(), st.Size(), maxIndexBytes)
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", s.indexPath(), st.Size(), maxIndexBytes)
 	}
 	data := make([]byte, st.Size())
 	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.index(), err)
+		return nil, fmt.Errorf("read %s: %w", s.indexPath(), err)
 	}
 	return data, nil
 }
@@ -145,12 +145,12 @@ func open(path string) (*os.File, fs.FileInfo, error) {
 	return f, st, nil
 }
 
-// checkMine refuses what somebody other than the user and root could have written.
-func checkMine(path string, st fs.FileInfo) error {
+// checkWriters refuses what somebody other than the user and root could have written.
+func checkWriters(path string, st fs.FileInfo) error {
 	if !private.HasModes {
 		return nil
 	}
-	if owner, mine := private.Mine(st); !mine && owner != 0 {
+	if owner, mine := private.Owner(st); !mine && owner != 0 {
 		return fmt.Errorf("%s belongs to another user (%d): what it says was approved is not believed; move it away", path, owner)
 	}
 	if st.Mode()&0o022 != 0 {
@@ -162,7 +162,7 @@ func checkMine(path string, st fs.FileInfo) error {
 
 // checkAbove is checkMine for the directories above, and for links on the way.
 func checkAbove(dir string) error {
-	if err := private.CheckAbove(dir); err != nil {
+	if err := private.CheckPath(dir); err != nil {
 		return fmt.Errorf("%w; until then the modules that were added are not believed", err)
 	}
 	return nil
@@ -179,7 +179,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if err := checkAbove(s.dir); err != nil { // it may not be there yet
 		return err
 	}
-	if err := os.MkdirAll(s.modules(), 0o700); err != nil {
+	if err := os.MkdirAll(s.moduleDir(), 0o700); err != nil {
 		return err
 	}
 	unlock, err := s.lock()
@@ -187,13 +187,13 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 		return err
 	}
 	defer unlock()
-	records, lines, err := s.exactly()
+	records, lines, err := s.loadExact()
 	if err != nil {
 		return err
 	}
 	known, before := map[string]bool{}, map[string]bool{} // what was checked when it came, and all that was named
 	for _, r := range records {
-		known[r.approved()], before[r.Digest] = true, true
+		known[r.approvalKey()], before[r.Digest] = true, true
 	}
 	if records, err = f(records); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 		return err
 	}
 	if _, _, err := decodeExact(now); err != nil { // what could not be read back is not written
-		return fmt.Errorf("%s would be wrong: it %w", s.index(), err)
+		return fmt.Errorf("%s would be wrong: it %w", s.indexPath(), err)
 	}
 	given := map[string][]byte{}
 	for _, code := range modules {
@@ -217,7 +217,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 		if ok && int64(len(code)) != r.Bytes {
 			return fmt.Errorf("module %q has %d bytes, and its record says %d", r.Name, len(code), r.Bytes)
 		}
-		if known[r.approved()] {
+		if known[r.approvalKey()] {
 			continue
 		}
 		if err := r.checkManifest(); err != nil {
@@ -241,13 +241,13 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	}
 	for digest := range before {
 		if !named[digest] { // its time to stay begins; if that cannot be noted, it is over sooner
-			_ = os.Chtimes(s.file(digest), time.Time{}, time.Now())
+			_ = os.Chtimes(s.modulePath(digest), time.Time{}, time.Now())
 		}
 	}
-	if err := private.Write(s.index(), now); err != nil {
+	if err := private.Write(s.indexPath(), now); err != nil {
 		return err
 	}
-	_ = s.sweep(records, spareTime) // what stays for an error is found by the next change
+	_ = s.sweep(records, sweepDelay) // what stays for an error is found by the next change
 	return nil
 }
 
@@ -263,9 +263,9 @@ func (s *Store) lock() (unlock func(), err error) {
 
 // put keeps a module. A file of its name that holds something else is replaced.
 func (s *Store) put(digest string, code []byte) error {
-	path := s.file(digest)
+	path := s.modulePath(digest)
 	if kept, err := s.read(digest, int64(len(code))); err == nil && bytes.Equal(kept, code) {
-		return private.SyncFolder(s.modules()) // whoever put it there may have been killed before this
+		return private.SyncFolder(s.moduleDir()) // whoever put it there may have been killed before this
 	}
 	if err := os.RemoveAll(path); err != nil { // whatever has its name: only modules belong there
 		return err
@@ -278,7 +278,7 @@ func (s *Store) put(digest string, code []byte) error {
 
 // read returns the bytes of a module, if they are those.
 func (s *Store) read(digest string, size int64) ([]byte, error) {
-	f, st, err := open(s.file(digest))
+	f, st, err := open(s.modulePath(digest))
 	if err != nil {
 		return nil, err
 	}
@@ -298,12 +298,12 @@ func (s *Store) read(digest string, size int64) ([]byte, error) {
 
 // checkSize looks whether a module can be there, without reading it.
 func (s *Store) checkSize(r Record) error {
-	st, err := os.Lstat(s.file(r.Digest))
+	st, err := os.Lstat(s.modulePath(r.Digest))
 	switch {
 	case err != nil:
 		return fmt.Errorf("module %q is not in the store: %w", r.Name, err)
 	case !st.Mode().IsRegular() || st.Size() != r.Bytes:
-		return fmt.Errorf("module %q is damaged in the store: %s", r.Name, s.file(r.Digest))
+		return fmt.Errorf("module %q is damaged in the store: %s", r.Name, s.modulePath(r.Digest))
 	}
 	return nil
 }
@@ -312,12 +312,12 @@ func (s *Store) checkSize(r Record) error {
 // each time, and what is returned has the SHA-256 of the record.
 func (s *Store) Module(r Record) *tool.Module {
 	return &tool.Module{
-		Name: r.Name, Digest: r.Digest, Bytes: r.Bytes, Origin: tool.OriginAdded, Path: s.file(r.Digest),
-		Prefix: r.Name + "_", Version: r.Manifest.Version, Signer: r.Signer, Namespace: r.Namespace, Config: r.Manifest.Config, Large: r.Large,
+		Name: r.Name, Digest: r.Digest, Bytes: r.Bytes, Origin: tool.OriginAdded, Path: s.modulePath(r.Digest),
+		Prefix: r.Name + "_", Version: r.Manifest.Version, Signer: r.Signer, Namespace: r.Namespace, Config: r.Manifest.Config, AllowLarge: r.AllowLarge,
 		Read: func() ([]byte, error) {
 			code, err := s.read(r.Digest, r.Bytes)
 			if err != nil {
-				return nil, fmt.Errorf("module %q: %w; %s", r.Name, err, r.again())
+				return nil, fmt.Errorf("module %q: %w; %s", r.Name, err, r.readdHint())
 			}
 			return code, nil
 		},
@@ -330,20 +330,20 @@ var leftoverRE = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 })
 
-// spare lists the files that nothing needs, and those that are not ours. The
+// unneededFiles lists the files that nothing needs, and those that are not ours. The
 // caller holds the lock, so no file is one that somebody is writing.
-func (s *Store) spare(records []Record) (unnamed, foreign []string, err error) {
+func (s *Store) unneededFiles(records []Record) (unnamed, foreign []string, err error) {
 	needed := map[string]bool{}
 	for _, r := range records {
 		needed[r.Digest+".wasm"] = true
 	}
-	for _, dir := range []string{s.dir, s.modules()} {
+	for _, dir := range []string{s.dir, s.moduleDir()} {
 		entries, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, err
 		}
 		for _, e := range entries {
-			name, inside := e.Name(), dir == s.modules()
+			name, inside := e.Name(), dir == s.moduleDir()
 			hash, isModule := strings.CutSuffix(name, ".wasm")
 			switch {
 			case leftoverRE().MatchString(name), inside && isModule && isHash(hash) && !needed[name]:
@@ -369,7 +369,7 @@ func (s *Store) Sweep() error {
 		return err
 	}
 	defer unlock()
-	records, _, err := s.exactly()
+	records, _, err := s.loadExact()
 	if err != nil {
 		return err
 	}
@@ -378,7 +378,7 @@ func (s *Store) Sweep() error {
 
 // sweep removes what no record has named for so long.
 func (s *Store) sweep(records []Record, stays time.Duration) error {
-	unnamed, _, err := s.spare(records)
+	unnamed, _, err := s.unneededFiles(records)
 	for _, path := range unnamed {
 		st, statErr := os.Lstat(path)
 		switch {
@@ -393,10 +393,10 @@ func (s *Store) sweep(records []Record, stays time.Duration) error {
 
 // Finding is something in the store that is not as it should be.
 type Finding struct {
-	Name string // of the record; empty where it is about none
-	What string // in words, with what to do about it
-	// Spare: nothing is lost and nothing is wrong, there is only more than is needed.
-	Spare bool
+	Name    string // of the record; empty where it is about none
+	Message string // in words, with what to do about it
+	// Unneeded: nothing is lost and nothing is wrong, there is only more than is needed.
+	Unneeded bool
 }
 
 // Verify reads every module and compares everything with everything: the bytes
@@ -409,31 +409,31 @@ func (s *Store) Verify() []Finding {
 	}
 	unlock, err := s.lock() // who adds or sweeps now would look like damage
 	if err != nil {
-		return []Finding{{What: err.Error()}}
+		return []Finding{{Message: err.Error()}}
 	}
 	defer unlock()
-	records, _, err := s.exactly()
+	records, _, err := s.loadExact()
 	if err != nil {
-		return []Finding{{What: err.Error()}}
+		return []Finding{{Message: err.Error()}}
 	}
 	var found []Finding
 	for _, r := range records {
 		if err := r.checkManifest(); err != nil {
-			found = append(found, Finding{Name: r.Name, What: err.Error()})
+			found = append(found, Finding{Name: r.Name, Message: err.Error()})
 		}
 		if _, err := s.Module(r).Read(); err != nil {
-			found = append(found, Finding{Name: r.Name, What: err.Error()})
+			found = append(found, Finding{Name: r.Name, Message: err.Error()})
 		}
 	}
-	unnamed, foreign, err := s.spare(records)
+	unnamed, foreign, err := s.unneededFiles(records)
 	if err != nil {
-		found = append(found, Finding{What: err.Error()})
+		found = append(found, Finding{Message: err.Error()})
 	}
 	for _, path := range unnamed {
-		found = append(found, Finding{What: path + " belongs to no module that you have added", Spare: true})
+		found = append(found, Finding{Message: path + " belongs to no module that you have added", Unneeded: true})
 	}
 	for _, path := range foreign {
-		found = append(found, Finding{What: path + " was not put there by stockade", Spare: true})
+		found = append(found, Finding{Message: path + " was not put there by stockade", Unneeded: true})
 	}
 	return found
 }

@@ -33,8 +33,8 @@ func sample(name, version string) (code []byte, r Record) {
 		ManifestDigest: "sha256:" + tool.SHA256([]byte("manifest")), Digest: tool.SHA256(code), Bytes: int64(len(code)),
 		Manifest: manifest, Fingerprint: manifest.Fingerprint(),
 		Signer: "Example", Namespace: "example", Keys: []string{"SHA256:abc"}, Evidence: json.RawMessage(`{"Envelopes":["e30="]}`),
-		Added:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		Allowed: map[string]tool.Allowance{"convert": {Read: []string{"/home/me/data"}, Secrets: []string{"token"}}},
+		Added:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Allowances: map[string]tool.Allowance{"convert": {Read: []string{"/home/me/data"}, Secrets: []string{"token"}}},
 	}
 }
 
@@ -121,12 +121,12 @@ func TestAnUpdateKeepsTheOldModuleUntilItIsSwept(t *testing.T) {
 	if _, err := old.Read(); err != nil {
 		t.Errorf("a process that runs lost its module: %v", err)
 	}
-	if found := s.Verify(); len(found) != 1 || !found[0].Spare {
+	if found := s.Verify(); len(found) != 1 || !found[0].Unneeded {
 		t.Errorf("found %v", found)
 	}
-	must(t, os.WriteFile(filepath.Join(s.dir, ".index.json-123"), nil, 0o600), os.WriteFile(filepath.Join(s.modules(), "."+old.Digest+".wasm-9"), nil, 0o600),
+	must(t, os.WriteFile(filepath.Join(s.dir, ".index.json-123"), nil, 0o600), os.WriteFile(filepath.Join(s.moduleDir(), "."+old.Digest+".wasm-9"), nil, 0o600),
 		os.WriteFile(filepath.Join(s.dir, "note"), nil, 0o600), s.Sweep())
-	if found := s.Verify(); len(found) != 1 || !strings.Contains(found[0].What, "note was not put there") {
+	if found := s.Verify(); len(found) != 1 || !strings.Contains(found[0].Message, "note was not put there") {
 		t.Errorf("after the sweep: %v", found)
 	}
 	_, brought := sample("units", "0.9.0")
@@ -138,7 +138,7 @@ func TestAnUpdateKeepsTheOldModuleUntilItIsSwept(t *testing.T) {
 		t.Errorf("the swept module: %v", err)
 	}
 	must(t, s.Change(nil, func([]Record) ([]Record, error) { return nil, nil }), s.Sweep())
-	if files, err := os.ReadDir(s.modules()); err != nil || len(files) != 0 || len(records(t, s)) != 0 {
+	if files, err := os.ReadDir(s.moduleDir()); err != nil || len(files) != 0 || len(records(t, s)) != 0 {
 		t.Errorf("after all were removed: %v, %v", files, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestAModuleThatWasReplacedGoesAfterADay(t *testing.T) {
 	if _, err := s.Module(records(t, s)[0]).Read(); err != nil {
 		t.Error(err)
 	}
-	if found := s.Verify(); len(found) != 3 || !found[0].Spare { // 1.1.0 of both, and the first dates
+	if found := s.Verify(); len(found) != 3 || !found[0].Unneeded { // 1.1.0 of both, and the first dates
 		t.Errorf("found %v", found)
 	}
 }
@@ -191,7 +191,7 @@ func TestARefusedChangeChangesNothing(t *testing.T) {
 		"no source":                       {func(r *Record) { r.Source = "" }, "no source"},
 		"a source that moves the cursor":  {func(r *Record) { r.Source = "a\x1b[2J" }, "does not show"},
 		"a signer that reads backwards":   {func(r *Record) { r.Signer = "\u202eelpmaxE" }, "does not show"},
-		"a text of megabytes":             {func(r *Record) { r.Off = strings.Repeat("x", 1<<20) }, "too long"},
+		"a text of megabytes":             {func(r *Record) { r.OffReason = strings.Repeat("x", 1<<20) }, "too long"},
 		"a manifest digest without HEX":   {func(r *Record) { r.ManifestDigest = "sha256:../../x" }, "sha256:HEX"},
 		"a digest that is a path":         {func(r *Record) { r.Digest = "../../../../etc/passwd" }, "not a SHA-256"},
 		"a digest in upper case":          {func(r *Record) { r.Digest = strings.ToUpper(r.Digest) }, "not a SHA-256"},
@@ -206,14 +206,14 @@ func TestARefusedChangeChangesNothing(t *testing.T) {
 		"keys without a signer":           {func(r *Record) { r.Signer, r.Namespace = "", "" }, "does not go with"},
 		"a namespace without a signer":    {func(r *Record) { r.Signer, r.Keys = "", nil }, "does not go with"},
 		"a relative project":              {func(r *Record) { r.Project = "project" }, "absolute"},
-		"a grant of a relative directory": {func(r *Record) { r.Allowed = map[string]tool.Allowance{"": {Read: []string{"."}}} }, "absolute"},
-		"a grant of a directory with ..":  {func(r *Record) { r.Allowed = map[string]tool.Allowance{"": {Write: []string{"/a/../b"}}} }, "absolute"},
-		"a grant to no tool":              {func(r *Record) { r.Allowed = map[string]tool.Allowance{"a b": {}} }, "no tool"},
+		"a grant of a relative directory": {func(r *Record) { r.Allowances = map[string]tool.Allowance{"": {Read: []string{"."}}} }, "absolute"},
+		"a grant of a directory with ..":  {func(r *Record) { r.Allowances = map[string]tool.Allowance{"": {Write: []string{"/a/../b"}}} }, "absolute"},
+		"a grant to no tool":              {func(r *Record) { r.Allowances = map[string]tool.Allowance{"a b": {}} }, "no tool"},
 		"a name that is taken":            {func(r *Record) { r.Name = "units" }, "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
-			before, err := os.ReadFile(s.index())
+			before, err := os.ReadFile(s.indexPath())
 			must(t, err)
 			code, r := sample("new", "1.0.0")
 			err = s.Change([][]byte{code}, func(all []Record) ([]Record, error) {
@@ -228,7 +228,7 @@ func TestARefusedChangeChangesNothing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %v", err)
 			}
-			if after, err := os.ReadFile(s.index()); err != nil || !bytes.Equal(before, after) {
+			if after, err := os.ReadFile(s.indexPath()); err != nil || !bytes.Equal(before, after) {
 				t.Errorf("the index was changed: %v", err)
 			}
 			if found := s.Verify(); found != nil {
@@ -248,7 +248,7 @@ func TestAnIndexThatCannotBeBelievedIsRefused(t *testing.T) {
 	line, err := json.Marshal(r)
 	must(t, err)
 	write := func(data []byte) func(*Store) error {
-		return func(s *Store) error { return os.WriteFile(s.index(), data, 0o600) }
+		return func(s *Store) error { return os.WriteFile(s.indexPath(), data, 0o600) }
 	}
 	for name, c := range map[string]struct {
 		damage func(*Store) error
@@ -264,30 +264,30 @@ func TestAnIndexThatCannotBeBelievedIsRefused(t *testing.T) {
 		"a list that does not end":         {write(forge("[" + string(line))), "without an end"},
 		"more after the list":              {write(forge("[] []")), "damaged"},
 		"nesting without end":              {write(forge(strings.Repeat("[", 1<<20))), "cannot be read"},
-		"a huge file":                      {func(s *Store) error { return os.Truncate(s.index(), maxIndexBytes+1) }, "more than the limit"},
-		"a file that others write":         {func(s *Store) error { return os.Chmod(s.index(), 0o622) }, "others may write"},
+		"a huge file":                      {func(s *Store) error { return os.Truncate(s.indexPath(), maxIndexBytes+1) }, "more than the limit"},
+		"a file that others write":         {func(s *Store) error { return os.Chmod(s.indexPath(), 0o622) }, "others may write"},
 		"a folder that others write":       {func(s *Store) error { return os.Chmod(s.dir, 0o770) }, "others may write"},
 		"a folder above that others write": {func(s *Store) error { return os.Chmod(filepath.Dir(s.dir), 0o777) }, "others may write"},
 		"a link": {func(s *Store) error {
-			return errors.Join(os.Rename(s.index(), s.index()+"x"), os.Symlink("index.jsonx", s.index()))
+			return errors.Join(os.Rename(s.indexPath(), s.indexPath()+"x"), os.Symlink("index.jsonx", s.indexPath()))
 		}, "not a regular file"},
-		"a folder":                     {func(s *Store) error { return errors.Join(os.Remove(s.index()), os.Mkdir(s.index(), 0o700)) }, "not a regular file"},
+		"a folder":                     {func(s *Store) error { return errors.Join(os.Remove(s.indexPath()), os.Mkdir(s.indexPath(), 0o700)) }, "not a regular file"},
 		"a file in the folder's place": {func(s *Store) error { return errors.Join(os.RemoveAll(s.dir), os.WriteFile(s.dir, nil, 0o600)) }, "not a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
 			must(t, c.damage(s))
-			files, _ := os.ReadDir(s.modules())
+			files, _ := os.ReadDir(s.moduleDir())
 			if _, err := s.Records(); err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %v", err)
 			}
 			if add(s, "1", "other") == nil || s.Sweep() == nil {
 				t.Error("it was changed, or swept")
 			}
-			if found := s.Verify(); len(found) != 1 || found[0].Spare {
+			if found := s.Verify(); len(found) != 1 || found[0].Unneeded {
 				t.Errorf("found %v", found)
 			}
-			if after, _ := os.ReadDir(s.modules()); len(after) != len(files) {
+			if after, _ := os.ReadDir(s.moduleDir()); len(after) != len(files) {
 				t.Error("modules were removed")
 			}
 		})
@@ -304,18 +304,18 @@ func TestAnIndexOfAnotherFormIsNotBuiltUpon(t *testing.T) {
 		"a key in capital": "[\n" + strings.Replace(string(line), `"source"`, `"Source"`, 1) + "\n]",
 	} {
 		s := filled(t)
-		must(t, os.WriteFile(s.index(), forge(list), 0o600))
+		must(t, os.WriteFile(s.indexPath(), forge(list), 0o600))
 		if err := add(s, "1", "other"); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if found := s.Verify(); len(found) != 1 || found[0].Spare || s.Sweep() == nil {
+		if found := s.Verify(); len(found) != 1 || found[0].Unneeded || s.Sweep() == nil {
 			t.Errorf("%s: found %v", name, found)
 		}
 	}
 }
 
 func TestAFlipOfAnyByteOfTheIndexIsRefused(t *testing.T) {
-	data, err := os.ReadFile(filled(t).index())
+	data, err := os.ReadFile(filled(t).indexPath())
 	must(t, err)
 	if _, err := decode(data); err != nil {
 		t.Fatal(err)
@@ -351,11 +351,11 @@ func TestADamagedModuleIsNotReadAndIsMended(t *testing.T) {
 			if code, err := m.Read(); err == nil {
 				t.Errorf("read %q", code)
 			}
-			if found := s.Verify(); len(found) == 0 || found[0].Name != "units" || found[0].Spare || !strings.Contains(found[0].What, "add it again") {
+			if found := s.Verify(); len(found) == 0 || found[0].Name != "units" || found[0].Unneeded || !strings.Contains(found[0].Message, "add it again") {
 				t.Errorf("found %v", found)
 			}
 			must(t, s.Change(nil, func(all []Record) ([]Record, error) {
-				all[1].Off = "it is damaged"
+				all[1].OffReason = "it is damaged"
 				return all, nil
 			}))
 			must(t, add(s, "1.0.0", "units"), os.RemoveAll(m.Path+"x"))
@@ -374,8 +374,8 @@ func TestVerifyComparesTheManifestWithItsFingerprint(t *testing.T) {
 	all := records(t, s)
 	all[1].Manifest.Tools[0].Description = "Something else."
 	data, _, err := encode(all)
-	must(t, err, os.WriteFile(s.index(), data, 0o600))
-	if found := s.Verify(); len(found) != 1 || found[0].Name != "units" || !strings.Contains(found[0].What, "not the one that was approved") {
+	must(t, err, os.WriteFile(s.indexPath(), data, 0o600))
+	if found := s.Verify(); len(found) != 1 || found[0].Name != "units" || !strings.Contains(found[0].Message, "not the one that was approved") {
 		t.Errorf("found %v", found)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The name of a file that is edited, for messages: its owner says where it is.
-const edited = "trust.toml"
+const editedName = "trust.toml"
 
 // AddPublisher adds a publisher to a file, at its end, and leaves the rest as it
 // is. It is an error if the file has one of that name or one of its keys, or if
@@ -26,7 +26,7 @@ func Revoke(data []byte, v Revocation) ([]byte, error) {
 }
 
 func add(data []byte, table string) ([]byte, error) {
-	if _, err := Parse(edited, data); err != nil {
+	if _, err := Parse(editedName, data); err != nil {
 		return nil, err
 	}
 	text := string(data)
@@ -34,16 +34,16 @@ func add(data []byte, table string) ([]byte, error) {
 		text = strings.TrimRight(text, "\r\n") + "\n\n"
 	}
 	text += table
-	if _, err := Parse(edited, []byte(text)); err != nil {
+	if _, err := Parse(editedName, []byte(text)); err != nil {
 		return nil, err
 	}
 	return []byte(text), nil
 }
 
-// Remove takes the publisher of a name out of a file. The file is written anew,
+// RemovePublisher takes the publisher of a name out of a file. The file is written anew,
 // publishers and revocations sorted, and its comments are gone.
-func Remove(data []byte, name string) ([]byte, error) {
-	f, err := Parse(edited, data)
+func RemovePublisher(data []byte, name string) ([]byte, error) {
+	f, err := Parse(editedName, data)
 	if err != nil {
 		return nil, err
 	}

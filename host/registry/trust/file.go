@@ -48,14 +48,14 @@ type Revocation struct {
 
 // every key of the file.
 var fileKeys = keys.Table{
-	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", publisherName)},
-	{Name: "publisher[].namespaces", Kind: keys.List("namespaces", `["registry.example.org/tools"]`, maxNamespaces, namespace)},
-	{Name: "publisher[].keys", Kind: keys.List("keys", `["ed25519:..."]`, maxKeys, publicKey)},
+	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", checkPublisherName)},
+	{Name: "publisher[].namespaces", Kind: keys.List("namespaces", `["registry.example.org/tools"]`, maxNamespaces, checkNamespace)},
+	{Name: "publisher[].keys", Kind: keys.List("keys", `["ed25519:..."]`, maxKeys, checkPublicKey)},
 	{Name: "publisher[].threshold", Kind: keys.Integer(1, maxKeys, "")},
 	{Name: "publisher[].expires", Kind: keys.Instant()},
-	{Name: "revoked[].key", Kind: keys.Text("key", "a key or its ID in quotes", keyOrID)},
-	{Name: "revoked[].digest", Kind: keys.Text("digest", `"sha256:HEX"`, digest)},
-	{Name: "revoked[].why", Kind: keys.Text("text", "a text in quotes", why)},
+	{Name: "revoked[].key", Kind: keys.Text("key", "a key or its ID in quotes", checkKeyOrID)},
+	{Name: "revoked[].digest", Kind: keys.Text("digest", `"sha256:HEX"`, checkDigest)},
+	{Name: "revoked[].why", Kind: keys.Text("text", "a text in quotes", checkWhy)},
 }
 
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`) })
@@ -63,14 +63,14 @@ var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^
 // ValidName reports whether a publisher can have this name.
 func ValidName(s string) bool { return nameRE().MatchString(s) }
 
-func publisherName(s string) error {
+func checkPublisherName(s string) error {
 	if !ValidName(s) {
 		return fmt.Errorf(`%.80q is not 1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`, s)
 	}
 	return nil
 }
 
-func namespace(s string) error {
+func checkNamespace(s string) error {
 	name, file := strings.CutPrefix(s, "file:")
 	if s == "*" || file && (name == "*" || sign.ValidName(name)) || sign.ValidHost(s) || sign.ValidRepository(s) {
 		return nil
@@ -78,26 +78,26 @@ func namespace(s string) error {
 	return fmt.Errorf(`%.80q is not HOST, HOST/REPOSITORY in lower case, "file:NAME" or "*"`, s)
 }
 
-func publicKey(s string) error {
+func checkPublicKey(s string) error {
 	_, err := sign.ParsePublicKey(s)
 	return err
 }
 
-func keyOrID(s string) error {
+func checkKeyOrID(s string) error {
 	if sign.ValidID(s) {
 		return nil
 	}
-	return publicKey(s)
+	return checkPublicKey(s)
 }
 
-func digest(s string) error {
+func checkDigest(s string) error {
 	if !sign.ValidDigest(s) {
 		return fmt.Errorf(`%.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s)
 	}
 	return nil
 }
 
-func why(s string) error {
+func checkWhy(s string) error {
 	if len(s) > maxWhyBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("it is not one line of at most %d bytes", maxWhyBytes)
 	}
@@ -138,11 +138,11 @@ type reader struct {
 	file           *keys.File
 	heads, revoked []keys.Setting    // of each publisher and revocation
 	seen           map[string]string // names, keys and what is revoked, and where
-	keys           int
+	keyCount       int
 }
 
-// once notes what may be there one time only.
-func (r *reader) once(s keys.Setting, kind, what string) {
+// checkUnique notes what may be there one time only.
+func (r *reader) checkUnique(s keys.Setting, kind, what string) {
 	if before, twice := r.seen[kind+what]; twice {
 		r.file.Fail(s, fmt.Errorf("%s is already in %s", what, before))
 		return
@@ -154,7 +154,7 @@ func (r *reader) publisher(s keys.Setting, p *Publisher) {
 	switch s.Path[1] {
 	case "name":
 		p.Name = s.Value.(string)
-		r.once(s, "name ", p.Name)
+		r.checkUnique(s, "name ", p.Name)
 	case "namespaces":
 		p.Namespaces = s.Value.([]string)
 		for i, n := range p.Namespaces {
@@ -170,9 +170,9 @@ func (r *reader) publisher(s keys.Setting, p *Publisher) {
 				return
 			}
 			p.Keys = append(p.Keys, k)
-			r.once(s, "key ", text)
+			r.checkUnique(s, "key ", text)
 		}
-		if r.keys += len(p.Keys); r.keys > maxKeys {
+		if r.keyCount += len(p.Keys); r.keyCount > maxKeys {
 			r.file.Fail(s, fmt.Errorf("the file has more than %d keys", maxKeys))
 		}
 	case "threshold":
@@ -189,10 +189,10 @@ func (r *reader) revocation(s keys.Setting, v *Revocation) {
 		if k, err := sign.ParsePublicKey(v.Key); err == nil {
 			v.Key = k.ID()
 		}
-		r.once(s, "revoked ", v.Key)
+		r.checkUnique(s, "revoked ", v.Key)
 	case "digest":
 		v.Digest = s.Value.(string)
-		r.once(s, "revoked ", v.Digest)
+		r.checkUnique(s, "revoked ", v.Digest)
 	case "why":
 		v.Why = s.Value.(string)
 	}

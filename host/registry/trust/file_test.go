@@ -229,19 +229,19 @@ why = "it is \"lost\""
 		"a publisher of nothing": func() ([]byte, error) { return AddPublisher(data, Publisher{}) },
 		"a revocation again":     func() ([]byte, error) { return Revoke(data, Revocation{Key: b.ID()}) },
 		"a revocation as text":   func() ([]byte, error) { return Revoke(data, Revocation{Key: "x\"\n[[publisher]]"}) },
-		"nobody removed":         func() ([]byte, error) { return Remove(data, "bob") },
-		"a broken file":          func() ([]byte, error) { return Remove([]byte("x = 1"), "zoe") },
+		"nobody removed":         func() ([]byte, error) { return RemovePublisher(data, "bob") },
+		"a broken file":          func() ([]byte, error) { return RemovePublisher([]byte("x = 1"), "zoe") },
 		"a broken file, added":   func() ([]byte, error) { return Revoke([]byte("x = 1"), Revocation{Key: b.ID()}) },
 	} {
 		if got, err := edit(); err == nil || got != nil {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
-	data = step(Remove(data, "zoe"))
+	data = step(RemovePublisher(data, "zoe"))
 	if want := want[strings.Index(want, "[[publisher]]\nname = \"ada\""):]; string(data) != want {
 		t.Errorf("after Remove: %s", data)
 	}
-	if data = step(Remove(data, "ada")); strings.Contains(string(data), "publisher") || !strings.Contains(string(data), b.ID()) {
+	if data = step(RemovePublisher(data, "ada")); strings.Contains(string(data), "publisher") || !strings.Contains(string(data), b.ID()) {
 		t.Errorf("after Remove: %s", data)
 	}
 }

@@ -31,8 +31,8 @@ type Rules struct {
 
 type publisher struct {
 	Publisher
-	file  string
-	place int // of the file, from 0
+	file      string
+	fileIndex int // of the file, from 0
 }
 
 type revocation struct {
@@ -82,8 +82,8 @@ func (r *Rules) Revokes(what ...string) bool {
 	return slices.ContainsFunc(what, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
 
-// Knows reports whether one of these IDs is that of a publisher's key.
-func (r *Rules) Knows(ids ...string) bool {
+// KnowsKey reports whether one of these IDs is that of a publisher's key.
+func (r *Rules) KnowsKey(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
 
@@ -116,14 +116,14 @@ type Subject struct {
 	Digest         string // of its bytes, "sha256:HEX"
 	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
-	// Unasked says that the manifest is not known yet, because to ask for it runs the module.
+	// ManifestUnknown says that the manifest is not known yet, because to ask for it runs the module.
 	// Then the name, version and fingerprint in a statement about these bytes count.
-	Unasked bool
+	ManifestUnknown bool
 }
 
-// Seen is what was judged before of the module that this one replaces, with the
+// Previous is what was judged before of the module that this one replaces, with the
 // same meanings as in [Subject] and [Verdict]. The zero Seen is nothing.
-type Seen struct {
+type Previous struct {
 	Signer  string
 	Version string
 	Issued  time.Time
@@ -142,8 +142,8 @@ type Verdict struct {
 	// Unknown are keys of no publisher that have signed something, each once. Anybody
 	// can make such a key.
 	Unknown []sign.PublicKey
-	// Cosigned says that cosign has signed with a key of no publisher. Which one is not known.
-	Cosigned bool
+	// UnknownCosign says that cosign has signed with a key of no publisher. Which one is not known.
+	UnknownCosign bool
 	// Unread are the forms of signatures that are not read here, as others name them.
 	Unread []string
 }
@@ -158,7 +158,7 @@ const (
 
 	// Of the statement, and of the publisher.
 	Expired          Reason = "expired"
-	NotYet           Reason = "issued in the future"
+	IssuedInFuture   Reason = "issued in the future"
 	PublisherExpired Reason = "publisher expired"
 	OutsideNamespace Reason = "outside its namespace"
 	TooFewKeys       Reason = "too few keys"
@@ -179,16 +179,16 @@ const (
 
 // Error says why a module is not taken.
 type Error struct {
-	Reason Reason
-	Signer string // the publisher; empty where it is of none
-	What   string // a sentence for the user
+	Reason  Reason
+	Signer  string // the publisher; empty where it is of none
+	Message string // a sentence for the user
 }
 
 func (e *Error) Error() string {
 	if e.Signer == "" {
-		return "signature: " + e.What
+		return "signature: " + e.Message
 	}
-	return fmt.Sprintf("signature of %s: %s", e.Signer, e.What)
+	return fmt.Sprintf("signature of %s: %s", e.Signer, e.Message)
 }
 
 // Judge says who has signed a module. Without a signature, or with those of unknown
@@ -202,13 +202,13 @@ func (e *Error) Error() string {
 //
 // Now is when the module comes in. For one that came in earlier it is that time:
 // then what has expired since counts, and what was revoked since does not.
-func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Seen) (Verdict, error) {
+func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Previous) (Verdict, error) {
 	digests := []string{s.Digest}
 	if s.ManifestDigest != "" {
 		digests = append(digests, s.ManifestDigest)
 	}
 	for _, d := range digests {
-		if err := digest(d); err != nil { // in another form it would never be revoked
+		if err := checkDigest(d); err != nil { // in another form it would never be revoked
 			return Verdict{}, fmt.Errorf("judge signatures: %w", err)
 		}
 		if v, yes := r.revoked[d]; yes {
@@ -232,7 +232,7 @@ func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Seen) (Ver
 	if err != nil {
 		return Verdict{}, err
 	}
-	if err := succeeds(s, v, seen); err != nil {
+	if err := checkSuccession(s, v, seen); err != nil {
 		return Verdict{}, err
 	}
 	return v, nil
@@ -244,11 +244,11 @@ type court struct {
 	subject Subject
 	now     time.Time
 
-	votes    map[int]*vote // by the index of the publisher
-	unknown  []sign.PublicKey
-	cosigned bool
-	unread   []string
-	wrong    *Error // the first thing
+	votes         map[int]*vote // by the index of the publisher
+	unknown       []sign.PublicKey
+	unknownCosign bool
+	unread        []string
+	firstError    *Error // the first thing
 }
 
 // vote is what speaks for one publisher.
@@ -258,24 +258,24 @@ type vote struct {
 	issued    time.Time
 }
 
-func (c *court) fail(reason Reason, signer, format string, args ...any) {
-	if c.wrong == nil {
-		c.wrong = &Error{reason, signer, fmt.Sprintf(format, args...)}
+func (c *court) noteError(reason Reason, signer, format string, args ...any) {
+	if c.firstError == nil {
+		c.firstError = &Error{reason, signer, fmt.Sprintf(format, args...)}
 	}
 }
 
 func (c *court) envelope(data []byte) {
 	signed, err := sign.Open(data)
 	if err != nil {
-		c.fail(Malformed, "", "%v", err)
+		c.noteError(Malformed, "", "%v", err)
 		return
 	}
-	for _, k := range signed.Claims() {
+	for _, k := range signed.ClaimedKeys() {
 		if _, known := c.rules.owner[k]; known {
 			continue
 		}
 		if v, yes := c.rules.revoked[k.ID()]; yes {
-			c.fail(RevokedKey, "", "the key %s is revoked %s", k.ID(), v)
+			c.noteError(RevokedKey, "", "the key %s is revoked %s", k.ID(), v)
 			continue
 		}
 		if !slices.Contains(c.unknown, k) {
@@ -286,26 +286,26 @@ func (c *court) envelope(data []byte) {
 	if err != nil {
 		return // by nobody that is known
 	}
-	if c.subject.Unasked {
+	if c.subject.ManifestUnknown {
 		c.subject.Name, c.subject.Version, c.subject.Fingerprint = st.Name, st.Version, st.Fingerprint
 	}
 	for _, k := range by {
 		p := c.rules.publishers[c.rules.owner[k]]
-		switch reason, what := c.about(st); {
+		switch reason, what := c.compareSubject(st); {
 		case reason != "":
-			c.fail(reason, p.Name, "%s", what)
+			c.noteError(reason, p.Name, "%s", what)
 		case st.Issued.After(c.now.Add(maxSkew)):
-			c.fail(NotYet, p.Name, "it was issued on %s, which is still to come; see that the clock of this machine is right", day(st.Issued))
+			c.noteError(IssuedInFuture, p.Name, "it was issued on %s, which is still to come; see that the clock of this machine is right", formatTime(st.Issued))
 		case !st.Expires.IsZero() && !c.now.Before(st.Expires):
-			c.fail(Expired, p.Name, "it expired on %s; the module has to be signed again", day(st.Expires))
+			c.noteError(Expired, p.Name, "it expired on %s; the module has to be signed again", formatTime(st.Expires))
 		default:
 			c.count(k, st.Repository, st.Issued)
 		}
 	}
 }
 
-// about says what a statement speaks of, if that is not the subject.
-func (c *court) about(st sign.Statement) (Reason, string) {
+// compareSubject says what a statement speaks of, if that is not the subject.
+func (c *court) compareSubject(st sign.Statement) (Reason, string) {
 	s := c.subject
 	differs := func(what, signed, is string) string {
 		return fmt.Sprintf("it is for the %s %q, and this module's is %.80q", what, signed, is)
@@ -339,27 +339,27 @@ func (c *court) about(st sign.Statement) (Reason, string) {
 }
 
 func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
-	if form, ok := errors.AsType[sign.FormError](err); ok {
+	if form, ok := errors.AsType[sign.UnsupportedFormError](err); ok {
 		c.unread = append(c.unread, string(form))
 		return
 	}
 	if errors.Is(err, sign.ErrNotSigned) {
-		c.cosigned = true
+		c.unknownCosign = true
 		return
 	}
 	if err != nil {
-		c.fail(Malformed, "", "%v", err)
+		c.noteError(Malformed, "", "%v", err)
 		return
 	}
 	p, s := c.rules.publishers[c.rules.owner[k]], c.subject
 	st.Repository = cmp.Or(st.Repository, s.Repository) // a bundle holds for the manifest, wherever that is
 	switch {
 	case s.Repository != "" && st.Repository != s.Repository:
-		c.fail(OtherRepository, p.Name, "it is for the repository %q, and this module's is %.80q", st.Repository, s.Repository)
+		c.noteError(OtherRepository, p.Name, "it is for the repository %q, and this module's is %.80q", st.Repository, s.Repository)
 	case s.ManifestDigest == "":
-		c.fail(OtherBytes, p.Name, "it is for the OCI manifest %s, and this module came without one", st.ManifestDigest)
+		c.noteError(OtherBytes, p.Name, "it is for the OCI manifest %s, and this module came without one", st.ManifestDigest)
 	case st.ManifestDigest != s.ManifestDigest:
-		c.fail(OtherBytes, p.Name, "it is for the OCI manifest %s, and this module's is %s", st.ManifestDigest, s.ManifestDigest)
+		c.noteError(OtherBytes, p.Name, "it is for the OCI manifest %s, and this module's is %s", st.ManifestDigest, s.ManifestDigest)
 	default:
 		c.count(k, st.Repository, time.Time{})
 	}
@@ -371,21 +371,21 @@ func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	i := c.rules.owner[k]
 	p, id := c.rules.publishers[i], k.ID()
 	if v, yes := c.rules.revoked[id]; yes {
-		c.fail(RevokedKey, p.Name, "the key %s is revoked %s", id, v)
+		c.noteError(RevokedKey, p.Name, "the key %s is revoked %s", id, v)
 		return
 	}
 	if !p.Expires.IsZero() && !c.now.Before(p.Expires) {
-		c.fail(PublisherExpired, p.Name, "%s trusts it until %s only", p.file, day(p.Expires))
+		c.noteError(PublisherExpired, p.Name, "%s trusts it until %s only", p.file, formatTime(p.Expires))
 		return
 	}
 	ns, holds := p.namespace(repository, c.subject.Name)
 	if !holds {
-		c.fail(OutsideNamespace, p.Name, "%s does not let it sign %s", p.file, cmp.Or(repository, "the file "+c.subject.Name))
+		c.noteError(OutsideNamespace, p.Name, "%s does not let it sign %s", p.file, cmp.Or(repository, "the file "+c.subject.Name))
 		return
 	}
 	for _, other := range c.rules.publishers {
-		if n, has := other.namespace(repository, c.subject.Name); has && other.place < p.place && !strings.HasSuffix(n, "*") {
-			c.fail(OutsideNamespace, p.Name, "%s keeps %s for %s", other.file, n, other.Name)
+		if n, has := other.namespace(repository, c.subject.Name); has && other.fileIndex < p.fileIndex && !strings.HasSuffix(n, "*") {
+			c.noteError(OutsideNamespace, p.Name, "%s keeps %s for %s", other.file, n, other.Name)
 			return
 		}
 	}
@@ -427,25 +427,25 @@ func (c *court) verdict(before string) (Verdict, error) {
 		switch {
 		case v == nil:
 		case len(v.keys) < p.Threshold:
-			c.fail(TooFewKeys, p.Name, "%d of its keys have to sign, and %d did", p.Threshold, len(v.keys))
+			c.noteError(TooFewKeys, p.Name, "%d of its keys have to sign, and %d did", p.Threshold, len(v.keys))
 		case chosen < 0 || p.Name == before:
 			chosen = i
 		}
 	}
 	if chosen < 0 {
-		if c.wrong != nil {
-			return Verdict{}, c.wrong
+		if c.firstError != nil {
+			return Verdict{}, c.firstError
 		}
-		return Verdict{Unknown: c.unknown, Cosigned: c.cosigned, Unread: c.unread}, nil
+		return Verdict{Unknown: c.unknown, UnknownCosign: c.unknownCosign, Unread: c.unread}, nil
 	}
 	p, v := c.rules.publishers[chosen], c.votes[chosen]
 	slices.Sort(v.keys)
 	return Verdict{Signer: p.Name, File: p.file, Namespace: v.namespace, Keys: v.keys, Issued: v.issued, Unknown: c.unknown}, nil
 }
 
-// succeeds says why a module may not replace what was seen. Another signer than
+// checkSuccession says why a module may not replace what was seen. Another signer than
 // before is no error: it has to be approved like a new module.
-func succeeds(s Subject, v Verdict, seen Seen) error {
+func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	fail := func(reason Reason, format string, args ...any) error {
 		return &Error{reason, seen.Signer, fmt.Sprintf(format, args...)}
 	}
@@ -467,10 +467,10 @@ func succeeds(s Subject, v Verdict, seen Seen) error {
 		}
 	}
 	if !v.Issued.IsZero() && v.Issued.Before(seen.Issued) {
-		return fail(IssuedEarlier, "it was issued on %s, before that of what is there now: %s", day(v.Issued), day(seen.Issued))
+		return fail(IssuedEarlier, "it was issued on %s, before that of what is there now: %s", formatTime(v.Issued), formatTime(seen.Issued))
 	}
 	return nil
 }
 
-// day is a time for people.
-func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+// formatTime is a time for people.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

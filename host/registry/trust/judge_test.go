@@ -33,7 +33,7 @@ type world struct {
 	signers                 []sign.PrivateKey
 	evidence                sign.Evidence // beside that
 	now                     time.Time
-	seen                    Seen
+	seen                    Previous
 }
 
 func hash(c string) string { return strings.Repeat(c, 64) }
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	w.admin = &File{Name: "admin", Publishers: []Publisher{{
 		Name: "corp.example", Namespaces: []string{"registry.corp.example"}, Keys: []sign.PublicKey{w.boss.Public()}, Threshold: 1,
 	}}}
-	w.seen = Seen{Signer: "example.org", Version: "1.1.0", Issued: w.statement.Issued.AddDate(0, -1, 0), Digest: "sha256:" + hash("9")}
+	w.seen = Previous{Signer: "example.org", Version: "1.1.0", Issued: w.statement.Issued.AddDate(0, -1, 0), Digest: "sha256:" + hash("9")}
 	return w
 }
 
@@ -180,8 +180,8 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		want   want
 	}{
 		"as it is":                   {func(w *world) {}, org(tools)},
-		"added for the first time":   {func(w *world) { w.seen = Seen{} }, org(tools)},
-		"the same again":             {func(w *world) { w.seen = Seen{"example.org", "1.2.0", w.statement.Issued, w.subject.Digest} }, org(tools)},
+		"added for the first time":   {func(w *world) { w.seen = Previous{} }, org(tools)},
+		"the same again":             {func(w *world) { w.seen = Previous{"example.org", "1.2.0", w.statement.Issued, w.subject.Digest} }, org(tools)},
 		"signed again":               {func(w *world) { w.seen.Version, w.seen.Digest = "1.2.0", w.subject.Digest }, org(tools)},
 		"after a release candidate":  {func(w *world) { w.seen.Version = "1.2.0-rc.1" }, org(tools)},
 		"with another signer before": {func(w *world) { w.seen.Signer, w.seen.Version = "other.example", "9.0.0" }, org(tools)},
@@ -226,25 +226,25 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		"with cosign 3, beside one that is not read": {func(w *world) { w.bundle(); w.evidence.Unread = []string{"x"} }, org(tools)},
 		"with cosign, by a stranger": {func(w *world) {
 			w.cosign()
-			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Seen{}
+			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Previous{}
 		}, want{unread: "cosign"}},
 		"with cosign 3, by a stranger": {func(w *world) {
 			w.bundle()
-			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Seen{}
+			w.publisher().Keys, w.seen = w.publisher().Keys[1:], Previous{}
 		}, want{unread: "cosign"}},
-		"with cosign 3, and an attestation alone": {func(w *world) { w.bundled(w.subject.ManifestDigest, "https://spdx.dev/Document"); w.seen = Seen{} }, want{unread: `a sigstore attestation of "https://spdx.dev/Document"`}},
-		"in a form that is not read":              {func(w *world) { w.only(); w.evidence.Unread, w.seen = []string{"notary"}, Seen{} }, want{unread: "notary"}},
-		"without a signature":                     {func(w *world) { w.only(); w.seen = Seen{} }, want{}},
-		"by a stranger":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Seen{} }, want{unknown: 1}},
-		"by one, twice":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Seen{} }, want{unknown: 1}},
-		"by nobody whom rules know":               {func(w *world) { w.admin, w.user, w.seen = nil, nil, Seen{} }, want{unknown: 1}},
+		"with cosign 3, and an attestation alone": {func(w *world) { w.bundled(w.subject.ManifestDigest, "https://spdx.dev/Document"); w.seen = Previous{} }, want{unread: `a sigstore attestation of "https://spdx.dev/Document"`}},
+		"in a form that is not read":              {func(w *world) { w.only(); w.evidence.Unread, w.seen = []string{"notary"}, Previous{} }, want{unread: "notary"}},
+		"without a signature":                     {func(w *world) { w.only(); w.seen = Previous{} }, want{}},
+		"by a stranger":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Previous{} }, want{unknown: 1}},
+		"by one, twice":                           {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Previous{} }, want{unknown: 1}},
+		"by nobody whom rules know":               {func(w *world) { w.admin, w.user, w.seen = nil, nil, Previous{} }, want{unknown: 1}},
 		"by two, of whom one was the signer before": {func(w *world) {
 			w.admin.Publishers[0].Namespaces = []string{"*"}
 			w.signers = append(w.signers, w.boss)
 		}, org(tools)},
 		"by two": {func(w *world) {
 			w.admin.Publishers[0].Namespaces = []string{"*"}
-			w.signers, w.seen = append(w.signers, w.boss), Seen{}
+			w.signers, w.seen = append(w.signers, w.boss), Previous{}
 		}, want{"corp.example", "admin", "*", 1, 0, ""}},
 		"after another's signature that does not hold": {func(w *world) {
 			w.signers = append(w.signers, w.boss) // outside its namespace
@@ -254,7 +254,7 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		c.change(w)
 		v, err := w.judge()
 		got := want{v.Signer, v.File, v.Namespace, len(v.Keys), len(v.Unknown), strings.Join(v.Unread, ",")}
-		if v.Cosigned {
+		if v.UnknownCosign {
 			got.unread = "cosign"
 		}
 		if err != nil || got != c.want {
@@ -291,8 +291,8 @@ func TestEverythingElseIsRefused(t *testing.T) {
 		"an envelope of another module":    {nil, func(w *world) { w.only(w.other()) }, OtherName, ""},
 		"the same, beside a stranger's":    {nil, func(w *world) { w.only(w.envelope(w.statement, w.stranger), w.other()) }, OtherName, ""},
 		"expired":                          {nil, func(w *world) { w.now = w.statement.Expires; w.publisher().Expires = time.Time{} }, Expired, "signed again"},
-		"issued tomorrow":                  {nil, as(func(s *sign.Statement) { s.Issued = s.Issued.AddDate(0, 1, 1) }), NotYet, "clock"},
-		"a clock that was set back":        {nil, func(w *world) { w.now = w.statement.Issued.AddDate(0, 0, -1) }, NotYet, "clock"},
+		"issued tomorrow":                  {nil, as(func(s *sign.Statement) { s.Issued = s.Issued.AddDate(0, 1, 1) }), IssuedInFuture, "clock"},
+		"a clock that was set back":        {nil, func(w *world) { w.now = w.statement.Issued.AddDate(0, 0, -1) }, IssuedInFuture, "clock"},
 		"an expired publisher":             {nil, func(w *world) { w.publisher().Expires = w.now }, PublisherExpired, "user trusts it until"},
 		"a stolen key":                     {nil, func(w *world) { w.user.Revoked = []Revocation{{Key: w.first.Public().ID(), Why: "stolen"}} }, RevokedKey, "by user: stolen"},
 		"a key that the administrator revoked": {nil, func(w *world) {
@@ -444,7 +444,7 @@ func TestADigestInAnotherFormIsNotTaken(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.only()
-		w.seen = Seen{}
+		w.seen = Previous{}
 		if _, err := w.judge(); err != nil {
 			t.Fatalf("the counter-proof: %v", err)
 		}
@@ -457,7 +457,7 @@ func TestADigestInAnotherFormIsNotTaken(t *testing.T) {
 
 func TestEveryFlippedBitOfASignatureIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.seen = Seen{} // so that one that is gone would be no error
+	w.seen = Previous{} // so that one that is gone would be no error
 	good := w.envelope(w.statement, w.first, w.second)
 	w.only(good)
 	if v, err := w.judge(); err != nil || len(v.Keys) != 2 {

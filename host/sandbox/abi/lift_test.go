@@ -152,7 +152,7 @@ func TestPrefix(t *testing.T) {
 		{0, 0xffff_ffff, 5, "", true},
 		{10, 0xffff_ffff, 5, "", true},
 	} {
-		got, err := m.Prefix("text", c.ptr, c.n, c.limit, nil)
+		got, err := m.Head("text", c.ptr, c.n, c.limit, nil)
 		if got != c.want || (err != nil) != c.fails {
 			t.Errorf("%d bytes at %d under %d: %q, %v", c.n, c.ptr, c.limit, got, err)
 		}

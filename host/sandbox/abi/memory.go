@@ -23,8 +23,8 @@ func faultf(format string, args ...any) *Fault { return &Fault{fmt.Sprintf(forma
 // Memory is a guest's linear memory. A slot that outlives a call into the
 // guest must not be kept: the guest may grow and move its memory.
 type Memory struct {
-	mem   api.Memory
-	moved *uint64
+	mem    api.Memory
+	copied *uint64
 }
 
 // MemoryOf returns the memory of a module, or a Fault if it exports none.
@@ -36,8 +36,8 @@ func MemoryOf(mod api.Module) (Memory, error) {
 	return Memory{mem, new(uint64)}, nil
 }
 
-// Moved is how many bytes have been copied between the guest and the host.
-func (m Memory) Moved() uint64 { return *m.moved }
+// BytesCopied is how many bytes have been copied between the guest and the host.
+func (m Memory) BytesCopied() uint64 { return *m.copied }
 
 // view returns n bytes at ptr, which stay the guest's, or a Fault.
 func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
@@ -60,19 +60,19 @@ func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 // used up before it runs again, and nothing of it is read twice.
 func (m Memory) View(what string, ptr, n uint32) ([]byte, error) { return m.view(what, ptr, n) }
 
-// within is view for no more than limit bytes. The limit may be negative: what
+// viewLimited is view for no more than limit bytes. The limit may be negative: what
 // is left of a budget that the replacement of bad UTF-8 has overdrawn.
-func (m Memory) within(what string, ptr, n uint32, limit int) ([]byte, error) {
+func (m Memory) viewLimited(what string, ptr, n uint32, limit int) ([]byte, error) {
 	if limit = max(limit, 0); uint64(n) > uint64(limit) {
 		return nil, faultf("%s: %d bytes, more than the limit of %d", what, n, limit)
 	}
-	*m.moved += uint64(n)
+	*m.copied += uint64(n)
 	return m.view(what, ptr, n)
 }
 
 // Bytes copies n bytes at ptr out of the guest. More than limit is a Fault.
 func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
-	b, err := m.within(what, ptr, n, limit)
+	b, err := m.viewLimited(what, ptr, n, limit)
 	return bytes.Clone(b), err
 }
 
@@ -80,19 +80,19 @@ func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
 // replaced: nothing behind this door has to think of them again. That can
 // double the length.
 func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
-	b, err := m.within(what, ptr, n, limit)
+	b, err := m.viewLimited(what, ptr, n, limit)
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
 }
 
-// Prefix is String for texts that may be cut: of a longer one it copies limit
+// Head is String for texts that may be cut: of a longer one it copies limit
 // bytes and an ellipsis. It is without secrets, also at the cut.
-func (m Memory) Prefix(what string, ptr, n uint32, limit int, known *redact.Redactor) (string, error) {
+func (m Memory) Head(what string, ptr, n uint32, limit int, known *redact.Redactor) (string, error) {
 	b, err := m.view(what, ptr, n)
-	*m.moved += uint64(min(len(b), limit))
+	*m.copied += uint64(min(len(b), limit))
 	return Head(b, limit, known), err
 }
 
-// Head is what [Memory.Prefix] makes of bytes that were copied out of the guest
+// Head is what [Memory.Head] makes of bytes that were copied out of the guest
 // already.
 func Head(b []byte, limit int, known *redact.Redactor) string {
 	head, whole := known.Head(b, limit)
@@ -140,7 +140,7 @@ func (m Memory) Put(what string, ptr uint32, data []byte, align uint32) error {
 	if err != nil {
 		return err
 	}
-	*m.moved += uint64(len(data))
+	*m.copied += uint64(len(data))
 	copy(b, data)
 	return nil
 }

@@ -23,8 +23,8 @@ const (
 // have. The zero value is a result without any.
 type Images struct{ number, bytes int }
 
-// Take reports whether there is room for one more, of so many bytes.
-func (i *Images) Take(n int) bool {
+// Add reports whether there is room for one more, of so many bytes.
+func (i *Images) Add(n int) bool {
 	if i.number == maxImages || n > picture.MaxBytes || i.bytes+n > maxImagesBytes {
 		return false
 	}
@@ -144,7 +144,7 @@ func liftError(m Memory, b []byte, known *redact.Redactor) (*ToolError, error) {
 	}
 	ptr, n := pair(b[ErrorPayload:])
 	var err error
-	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes, known)
+	te.Message, err = m.Head("error", ptr, n, maxMessageBytes, known)
 	return te, err
 }
 
@@ -210,9 +210,9 @@ func liftContent(m Memory, b []byte, budget *int, images *Images) (Content, erro
 			return c, err
 		}
 		ptr, n := pair(b[BlobData:])
-		data, err := m.within("image", ptr, n, *budget)
+		data, err := m.viewLimited("image", ptr, n, *budget)
 		*budget -= int(n)
-		if err == nil && n > 0 && images.Take(int(n)) {
+		if err == nil && n > 0 && images.Add(int(n)) {
 			c.Data = bytes.Clone(data)
 		}
 		return c, err

@@ -72,14 +72,14 @@ func refuseKind(mod *tool.Module, shape wasm.Shape, mainRuns bool) error {
 
 // Module is one that has passed the checks.
 type Module struct {
-	Code  []byte // what is compiled: the instrumented module
-	Facts *wasm.Module
-	Kind  wasm.ShapeKind
+	Code    []byte // what is compiled: the instrumented module
+	Decoded *wasm.Module
+	Kind    wasm.ShapeKind
 	// Unstable says that it imports wasi_unstable, and not preview 1.
 	Unstable bool
 	// Missing are functions of WASI preview 1 that it imports and that there are not,
 	// each once.
-	Missing []preview1.Missing
+	Missing []preview1.MissingFunction
 }
 
 // Dialects are those of the kinds of module that run.
@@ -104,7 +104,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if errors.Is(err, wasm.ErrComponent) {
 		var c *wasm.Component
 		if c, err = wasm.DecodeComponent(code); err == nil {
-			_, main := c.Main()
+			_, main := c.LargestModule()
 			return nil, refuseKind(mod, wasm.ClassifyComponent(c), dialects[main.Kind] != nil)
 		}
 	}
@@ -123,13 +123,13 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if err := checkExports(facts, d); err != nil {
 		return refuse("%v", err)
 	}
-	out := &Module{Facts: facts, Kind: shape.Kind}
+	out := &Module{Decoded: facts, Kind: shape.Kind}
 	for _, imp := range facts.Imports {
 		if err := checkImport(facts, imp, d); err != nil {
 			return refuse("%v", err)
 		}
 	}
-	name, missed, err := WASI(facts)
+	name, missed, err := WASIImports(facts)
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -150,7 +150,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 
 // checkExports holds the exports of a module against its dialect.
 func checkExports(m *wasm.Module, d dialect.Dialect) error {
-	if err := d.Check(m); err != nil {
+	if err := d.CheckExports(m); err != nil {
 		return err
 	}
 	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
@@ -166,17 +166,17 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	if imp.Kind != wasm.KindFunc {
 		return fmt.Errorf("it imports %.200q, which is a %s; %w", name, imp.Kind, errImport)
 	}
-	want, ok := d.Import(imp.Module, imp.Name)
-	if imp.Module == preview1.ModuleName || d.Superset() && preview1.Offers(imp.Module) {
+	want, ok := d.ImportSignature(imp.Module, imp.Name)
+	if imp.Module == preview1.ModuleName || d.AllowsMissingWASI() && preview1.Offers(imp.Module) {
 		want, ok = wasiFunctions()[imp.Name]
-		if d.Superset() && !isWASI(m, imp) {
-			return missing(m, imp).Check()
+		if d.AllowsMissingWASI() && !isWASI(m, imp) {
+			return missingImport(m, imp).Check()
 		}
 	}
 	if !ok {
 		return fmt.Errorf("it imports %.200q, which this host does not have; %w", name, errImport)
 	}
-	if sig := m.Types[imp.Type]; !dialect.Is(sig, want) {
+	if sig := m.Types[imp.Type]; !dialect.SameSignature(sig, want) {
 		return fmt.Errorf("it imports %q as %s, which is another signature than the host's", name, sig)
 	}
 	return nil
@@ -186,12 +186,12 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 // some of the same name and another type.
 func isWASI(m *wasm.Module, imp wasm.Import) bool {
 	sig, ok := wasiFunctions()[imp.Name]
-	return ok && dialect.Is(m.Types[imp.Type], sig)
+	return ok && dialect.SameSignature(m.Types[imp.Type], sig)
 }
 
-// WASI is the name under which a module imports WASI, and what it imports of it that
+// WASIImports is the name under which a module imports WASI, and what it imports of it that
 // there is not, each once; with an error, what was found before that.
-func WASI(m *wasm.Module) (name string, out []preview1.Missing, _ error) {
+func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _ error) {
 	types := map[string]wasm.FuncType{}
 	for _, imp := range m.Imports {
 		if !preview1.Offers(imp.Module) || imp.Kind != wasm.KindFunc {
@@ -206,14 +206,14 @@ func WASI(m *wasm.Module) (name string, out []preview1.Missing, _ error) {
 			return name, out, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
 		}
 		if !seen && !isWASI(m, imp) {
-			out = append(out, missing(m, imp))
+			out = append(out, missingImport(m, imp))
 		}
 	}
 	return name, out, nil
 }
 
-// missing is an import as one that WASI does not have.
-func missing(m *wasm.Module, imp wasm.Import) preview1.Missing {
+// missingImport is an import as one that WASI does not have.
+func missingImport(m *wasm.Module, imp wasm.Import) preview1.MissingFunction {
 	types := func(from []wasm.ValType) (out []api.ValueType) {
 		for _, t := range from {
 			out = append(out, api.ValueType(t))
@@ -221,7 +221,7 @@ func missing(m *wasm.Module, imp wasm.Import) preview1.Missing {
 		return out
 	}
 	t := m.Types[imp.Type]
-	return preview1.Missing{Name: imp.Name, Params: types(t.Params), Results: types(t.Results)}
+	return preview1.MissingFunction{Name: imp.Name, Params: types(t.Params), Results: types(t.Results)}
 }
 
 // wasiFunctions are the functions of WASI, by name.

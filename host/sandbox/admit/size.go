@@ -62,8 +62,8 @@ type limit struct {
 	what    string
 }
 
-// within says which is the first that is over its limit.
-func within(limits []limit) error {
+// checkLimits says which is the first that is over its limit.
+func checkLimits(limits []limit) error {
 	for _, l := range limits {
 		if l.n > l.most {
 			return fmt.Errorf("%d %s, more than the limit of %d", l.n, l.what, l.most)
@@ -75,17 +75,17 @@ func within(limits []limit) error {
 // checkSize refuses what would cost the host too much before the first
 // instruction runs, where no deadline and no memory limit holds.
 func checkSize(m *wasm.Module, scale int) error {
-	err := within([]limit{
+	err := checkLimits([]limit{
 		{len(m.Funcs), maxFuncs * min(scale, 2), "functions"},
 		{len(m.Types), maxTypes, "types"},
 		{len(m.Types) * len(m.Funcs), maxTypesFuncs, "types times functions"},
 		{len(m.Imports), maxImports, "imports"},
 		{len(m.Exports), maxExports, "exports"},
-		{m.Globals, maxGlobals, "globals"},
-		{m.Globals * len(m.Funcs), maxGlobalsFuncs * scale, "globals times functions"},
+		{m.NumGlobals, maxGlobals, "globals"},
+		{m.NumGlobals * len(m.Funcs), maxGlobalsFuncs * scale, "globals times functions"},
 		{len(m.Tables), maxTables, "tables"},
-		{m.Data, maxData, "data segments"},
-		{m.ElementItems, maxElementItems, "elements in segments"},
+		{m.NumDataSegments, maxData, "data segments"},
+		{m.NumElements, maxElementItems, "elements in segments"},
 		{m.LargestBody, maxBodyBytes * scale, "bytes in one function"}, // said here before all of it is read
 	})
 	if err != nil {
@@ -113,8 +113,8 @@ func instrument(m *wasm.Module, scale int) ([]byte, error) {
 		return nil, err
 	}
 	return fuel.Rewrite(m, fuel.Options{
-		Depth: MaxDepth, TableElements: MaxTableElements, MergeData: true, Segments: maxSegments,
-		Inspect: newInspector(m, scale).function,
+		MaxDepth: MaxDepth, MaxTableElements: MaxTableElements, MergeData: true, MaxSegments: maxSegments,
+		Inspect: newInspector(m, scale).addFunction,
 	})
 }
 
@@ -127,7 +127,7 @@ type inspector struct {
 }
 
 func newInspector(m *wasm.Module, scale int) *inspector {
-	return &inspector{globals: len(m.Mutable), scale: scale}
+	return &inspector{globals: len(m.MutableGlobals), scale: scale}
 }
 
 // largeScale is how many times higher some limits are for a module that only a person
@@ -135,14 +135,14 @@ func newInspector(m *wasm.Module, scale int) *inspector {
 const largeScale = 16
 
 func scaleOf(mod *tool.Module) int {
-	if mod.Large || mod.Bytes > LargeBytes {
+	if mod.AllowLarge || mod.Bytes > LargeBytes {
 		return largeScale
 	}
 	return 1
 }
 
-// function adds a function up. Its error says what is too much.
-func (i *inspector) function(b *wasm.Body) error {
+// addFunction adds a function up. Its error says what is too much.
+func (i *inspector) addFunction(b *wasm.Body) error {
 	var branches, nesting, deepest, loops, deepestLoops, labels, mostLabels, calls int
 	loopAt := make([]int, 0, 16) // nesting of the loops that are open
 	for k := range b.Instrs {
@@ -176,7 +176,7 @@ func (i *inspector) function(b *wasm.Body) error {
 	i.squares += branches * branches
 	i.labels += labels
 	i.globalCalls += i.globals * calls
-	err := within([]limit{
+	err := checkLimits([]limit{
 		{int(b.Locals), maxLocals, "locals"},
 		{branches, maxBranches * i.scale, "blocks and branches"},
 		{branches * vars, maxBranchesVars * i.scale, "blocks and branches times locals"},
@@ -190,7 +190,7 @@ func (i *inspector) function(b *wasm.Body) error {
 	if err != nil {
 		return fmt.Errorf("function %d has %w", b.Func, err)
 	}
-	err = within([]limit{
+	err = checkLimits([]limit{
 		{i.locals, maxLocalsSum, "locals"},
 		{i.squares, maxBranchesSquare * i.scale, "as the sum of the squares of blocks and branches"},
 		{i.labels, maxLabelsSum * i.scale, "labels of br_tables"},

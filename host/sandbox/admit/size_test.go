@@ -23,7 +23,7 @@ func TestLargeModulesMayHaveMore(t *testing.T) {
 		"too many globals in a large one":      {30 << 20, 100_000, 801, "globals times functions"},
 		"more globals than any module may use": {30 << 20, 10, 1001, "1001 globals, more than the limit of 1000"},
 	} {
-		m := &wasm.Module{Raw: make([]byte, c.bytes), Globals: c.globals}
+		m := &wasm.Module{Raw: make([]byte, c.bytes), NumGlobals: c.globals}
 		m.Funcs = append(m.Funcs, make([]uint32, c.funcs)...)
 		err := checkSize(m, scaleOf(&tool.Module{Bytes: int64(len(m.Raw))}))
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

@@ -86,8 +86,8 @@ func Open(dir, key string) (*Entry, error) {
 	return &Entry{dir, root, key}, nil
 }
 
-// Again opens the entry once more, for another goroutine.
-func (e *Entry) Again() (*Entry, error) { return Open(e.dir, e.key) }
+// Reopen opens the entry once more, for another goroutine.
+func (e *Entry) Reopen() (*Entry, error) { return Open(e.dir, e.key) }
 
 // Close may be called on nil.
 func (e *Entry) Close() {
@@ -99,8 +99,8 @@ func (e *Entry) Close() {
 // Dir is the directory of the entry.
 func (e *Entry) Dir() string { return filepath.Join(e.dir, e.key) }
 
-// Has reports whether something lies there.
-func (e *Entry) Has() bool {
+// Exists reports whether something lies there.
+func (e *Entry) Exists() bool {
 	_, err := e.root.Lstat(e.key)
 	return err == nil
 }
@@ -315,9 +315,9 @@ func (c *Contents) add(root *os.Root, name, path string, image bool) error {
 			return err
 		}
 		f = nil // the other's now
-		hashed, id = c.Native.Rest(), describe(st)
+		hashed, id = c.Native.HeadAndTail(), fileStamp(st)
 	case ImageFile:
-		id = describe(st)
+		id = fileStamp(st)
 		if image {
 			c.Image, err = linear.Load(f, st.Size())
 		}
@@ -328,8 +328,8 @@ func (c *Contents) add(root *os.Root, name, path string, image bool) error {
 	return err
 }
 
-// describe tells a file from what it becomes if it is written to.
-func describe(st fs.FileInfo) string {
+// fileStamp tells a file from what it becomes if it is written to.
+func fileStamp(st fs.FileInfo) string {
 	return fmt.Sprintf("  %d %d %s", st.Size(), st.ModTime().UnixNano(), identity(st))
 }
 
@@ -342,7 +342,7 @@ func openPrivate(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := private.CheckAbove(dir); err != nil {
+	if err := private.CheckPath(dir); err != nil {
 		return nil, fmt.Errorf("%w: %w, or set XDG_CACHE_HOME", ErrUntrusted, err)
 	}
 	root, err := os.OpenRoot(dir)
@@ -369,7 +369,7 @@ func checkPrivate(path string, st fs.FileInfo, want fs.FileMode) error {
 	case writableByOthers(st):
 		return fmt.Errorf("%w: others can write to %s, and so put native code there; remove it, or run: chmod -R go-rwx %s",
 			ErrUntrusted, path, path)
-	case want == 0 && linked(st):
+	case want == 0 && isHardlinked(st):
 		return fmt.Errorf("%w: %s has another name, by which it can be written to; remove it", ErrUntrusted, path)
 	}
 	return nil

@@ -4,5 +4,5 @@ package codecache
 
 import "syscall"
 
-// changed is when an inode was last changed, in nanoseconds.
-func changed(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }
+// changeTime is when an inode was last changed, in nanoseconds.
+func changeTime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }

@@ -8,6 +8,6 @@ import "io/fs"
 // not looked at yet.
 func writableByOthers(fs.FileInfo) bool { return false }
 func ownedByUser(fs.FileInfo) bool      { return true }
-func linked(fs.FileInfo) bool           { return false }
+func isHardlinked(fs.FileInfo) bool     { return false }
 
 func identity(fs.FileInfo) string { return "" }

@@ -16,8 +16,8 @@ func ownedByUser(st fs.FileInfo) bool {
 	return ok && int(sys.Uid) == os.Geteuid()
 }
 
-// linked reports whether a file has more than one name.
-func linked(st fs.FileInfo) bool {
+// isHardlinked reports whether a file has more than one name.
+func isHardlinked(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return !ok || sys.Nlink > 1 // none: it was removed meanwhile
 }
@@ -29,5 +29,5 @@ func identity(st fs.FileInfo) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprint(sys.Ino, changed(sys))
+	return fmt.Sprint(sys.Ino, changeTime(sys))
 }

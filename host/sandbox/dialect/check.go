@@ -10,11 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// CheckCalled says what is wrong with an export that the host calls as a function of
+// CheckCalledExport says what is wrong with an export that the host calls as a function of
 // this type.
-func CheckCalled(m *wasm.Module, e wasm.Export, want abi.Signature) error {
+func CheckCalledExport(m *wasm.Module, e wasm.Export, want abi.Signature) error {
 	sig, ok := m.ExportedFunc(e.Name)
-	if !ok || !Is(sig, want) {
+	if !ok || !SameSignature(sig, want) {
 		return fmt.Errorf("it exports %s with another signature than the ABI's", e.Name)
 	}
 	// A host function in that place would run as if no guest had called it.
@@ -24,8 +24,8 @@ func CheckCalled(m *wasm.Module, e wasm.Export, want abi.Signature) error {
 	return nil
 }
 
-// Is compares a type of a module with one of ours.
-func Is(t wasm.FuncType, want abi.Signature) bool {
+// SameSignature compares a type of a module with one of ours.
+func SameSignature(t wasm.FuncType, want abi.Signature) bool {
 	same := func(v wasm.ValType, want api.ValueType) bool { return byte(v) == want }
 	return slices.EqualFunc(t.Params, want.Params, same) && slices.EqualFunc(t.Results, want.Results, same)
 }

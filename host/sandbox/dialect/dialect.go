@@ -29,15 +29,15 @@ import (
 type Dialect interface {
 	// ABI is what the manifest of such a module calls it.
 	ABI() string
-	// Check says what is wrong with the exports of a module, if something is.
-	Check(m *wasm.Module) error
-	// Import returns the type of a function that the host has for these modules,
+	// CheckExports says what is wrong with the exports of a module, if something is.
+	CheckExports(m *wasm.Module) error
+	// ImportSignature returns the type of a function that the host has for these modules,
 	// beside those of WASI preview 1.
-	Import(module, name string) (abi.Signature, bool)
-	// Superset reports whether more of WASI may be imported than preview 1 has:
+	ImportSignature(module, name string) (abi.Signature, bool)
+	// AllowsMissingWASI reports whether more of WASI may be imported than preview 1 has:
 	// functions that there are not, which answer that they are not supported, and what
 	// came before it, wasi_unstable.
-	Superset() bool
+	AllowsMissingWASI() bool
 	// Provide gives an engine those functions that Import knows.
 	Provide(ctx context.Context, rt wazero.Runtime) error
 	// Starts are the exports that initialise an instance, in their order. One that it
@@ -48,8 +48,8 @@ type Dialect interface {
 	// as a tool that is left out. Name is what the module is called where it does not
 	// say so itself.
 	Describe(ctx context.Context, g *Guest, name string, m *wasm.Module) (manifest []byte, notes []string, err error)
-	// Holds holds a manifest against the code: what is wrong is an error.
-	Holds(manifest tool.Manifest, m *wasm.Module) error
+	// CheckManifest holds a manifest against the code: what is wrong is an error.
+	CheckManifest(manifest tool.Manifest, m *wasm.Module) error
 	// Call calls a tool, by the module's own name of it. Exactly one of its results is
 	// not nil.
 	Call(ctx context.Context, g *Guest, call tool.Call) (*abi.Output, *abi.ToolError, error)
@@ -66,19 +66,19 @@ type Start struct {
 // calls into it carry its worlds already.
 type Guest struct {
 	api.Module
-	// About is the manifest in the module's custom section; nil for a native one, and
+	// Manifest is the manifest in the module's custom section; nil for a native one, and
 	// where there is none.
-	About   *tool.Manifest
-	WASI    *preview1.World // what it reaches through WASI; it has not run yet
-	Host    *hostmod.World  // what it reaches otherwise; nil while it is asked
-	Account *meter.Account
-	Limits  policy.Limits
-	// Keep asks for so many bytes more that the host keeps for it until it ends, beside
+	Manifest *tool.Manifest
+	WASI     *preview1.World // what it reaches through WASI; it has not run yet
+	Host     *hostmod.World  // what it reaches otherwise; nil while it is asked
+	Account  *meter.Account
+	Limits   policy.Limits
+	// ReserveHostBytes asks for so many bytes more that the host keeps for it until it ends, beside
 	// its own memory and under the same limits. Its error is a *MemoryError.
-	Keep    func(more uint64) error
-	Redact  *redact.Redactor // nil: there are no secrets
-	Log     io.Writer        // what it writes to stdout and stderr, for people
-	Printed string           // by a command whose result cannot be used, or which was ended before its end; set by the dialect, without secrets
+	ReserveHostBytes func(more uint64) error
+	Redact           *redact.Redactor // nil: there are no secrets
+	Log              io.Writer        // what it writes to stdout and stderr, for people
+	Printed          string           // by a command whose result cannot be used, or which was ended before its end; set by the dialect, without secrets
 }
 
 // UndescribedError says why a module is not known well enough to be called, and what a
@@ -97,7 +97,7 @@ func (g *Guest) Invoke(ctx context.Context, export string, params ...uint64) ([]
 	if f == nil {
 		return nil, &abi.Fault{What: fmt.Sprintf("%s is not exported", export)}
 	}
-	defer g.Account.Rest() // what comes now is the host's
+	defer g.Account.ReleaseTurn() // what comes now is the host's
 	out, err := f.Call(ctx, params...)
 	if err == nil {
 		err = g.Account.Settle()

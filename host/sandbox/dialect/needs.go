@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Needs is the most that a module could use, by what it imports, where it does not say
+// InferCapabilities is the most that a module could use, by what it imports, where it does not say
 // what it needs: whoever can open a file can write to it.
-func Needs(m *wasm.Module) (c tool.Capabilities) {
+func InferCapabilities(m *wasm.Module) (c tool.Capabilities) {
 	for _, i := range m.Imports {
 		switch {
 		case preview1.Offers(i.Module) && i.Name == "path_open":

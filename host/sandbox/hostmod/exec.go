@@ -45,18 +45,18 @@ func execRun(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if why := g.world.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
+	if why := g.world.whyDenied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
-	cmd.Stage, cmd.Terminal = g.world.Stage, g.world.Terminal
+	cmd.Stage, cmd.RenderTerminal = g.world.Stage, g.world.Terminal
 	if report := g.world.Report; report != nil {
-		cmd.Show = func(text string) { report(tool.Progress{Output: text}) }
+		cmd.OnOutput = func(text string) { report(tool.Progress{Output: text}) }
 	}
-	var ended effect.Ended
-	g.account.Away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
+	var ended effect.CommandResult
+	g.account.WithoutTurn(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {
 		if h, unknown := errors.AsType[*policy.HistoryError](err); unknown {
-			g.world.Unknown = h
+			g.world.HistoryErr = h
 		}
 		errorCase, ok := execCases[effect.KindOf(err)]
 		if !ok {
@@ -64,7 +64,7 @@ func execRun(g *guest) error {
 		}
 		return fail(errorCase, err.Error())
 	}
-	g.world.Notes, g.world.Wrote = append(g.world.Notes, ended.Notes...), ended.Wrote
+	g.world.Notes, g.world.RawOutput = append(g.world.Notes, ended.Notes...), ended.RawOutput
 	if ended.TimedOut {
 		g.world.TimedOut = &ended
 	}

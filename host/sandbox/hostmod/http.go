@@ -57,7 +57,7 @@ const (
 // discriminant, value each), result pointer.
 func httpFetch(g *guest) error {
 	out := g.u32(13)
-	if why := g.world.noNetwork(); why != "" {
+	if why := g.world.whyNoNetwork(); why != "" {
 		return httpResult.fail(g, out, httpDenied, why) // without looking at the request
 	}
 	req, err := g.liftHTTPRequest()
@@ -91,21 +91,21 @@ func httpFetch(g *guest) error {
 	return httpResult.put(g, out, r)
 }
 
-// noNetwork says why the call has no network, or is empty.
-func (w *World) noNetwork() string {
-	return w.denied(w != nil && w.Services.HTTP != nil && w.Grant.Network() != nil, "the network")
+// whyNoNetwork says why the call has no network, or is empty.
+func (w *World) whyNoNetwork() string {
+	return w.whyDenied(w != nil && w.Services.HTTP != nil && w.Grant.Network() != nil, "the network")
 }
 
 // Fetch makes a request of the call, in which the placeholders of its secrets are
 // filled in. Its errors are those of [effect.HTTP].
 func (w *World) Fetch(ctx context.Context, account *meter.Account, req effect.Request) (resp *effect.Response, err error) {
-	if why := w.noNetwork(); why != "" {
+	if why := w.whyNoNetwork(); why != "" {
 		return nil, &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
 	}
 	if w.placeholders != nil {
 		req.Fill = w.placeholders.Fill
 	}
-	account.Away(func() { resp, err = w.Services.HTTP.Fetch(ctx, w.Grant, req) })
+	account.WithoutTurn(func() { resp, err = w.Services.HTTP.Fetch(ctx, w.Grant, req) })
 	return resp, err
 }
 

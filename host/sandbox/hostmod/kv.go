@@ -27,14 +27,14 @@ type kvCall struct {
 	out   uint32 // the result pointer
 }
 
-// kv does what all functions begin with, and then the rest, unless the store or the key
+// withStore does what all functions begin with, and then the rest, unless the store or the key
 // is refused.
-func kv(g *guest, out uint32, what string, rest func(kvCall) error) error {
+func withStore(g *guest, out uint32, what string, rest func(kvCall) error) error {
 	c := kvCall{guest: g, out: out}
 	if g.world != nil {
 		c.store = g.world.Grant.Store()
 	}
-	if why := g.world.denied(c.store != nil, "the key-value store"); why != "" {
+	if why := g.world.whyDenied(c.store != nil, "the key-value store"); why != "" {
 		return c.fail(kvDenied, why)
 	}
 	if n := g.u32(1); n > policy.MaxStoreKeyBytes {
@@ -57,7 +57,7 @@ func (c kvCall) put(r record) error { return kvResult.put(c.guest, c.out, r) }
 //
 // Parameters: key (pointer, length), result pointer.
 func kvGet(g *guest) error {
-	return kv(g, g.u32(2), "the key", func(c kvCall) error {
+	return withStore(g, g.u32(2), "the key", func(c kvCall) error {
 		r := kvResult.record()
 		if value, ok := c.store.Get(c.key); ok {
 			r.u8(kvResult.payload, 1)
@@ -78,9 +78,9 @@ func kvSet(g *guest) error {
 	if err != nil {
 		return err
 	}
-	return kv(g, g.u32(6), "the key", func(c kvCall) error {
+	return withStore(g, g.u32(6), "the key", func(c kvCall) error {
 		if n := g.u32(3); n > policy.MaxStoreValueBytes {
-			return c.full(policy.MaxStoreValueBytes)
+			return c.failQuota(policy.MaxStoreValueBytes)
 		}
 		value, err := g.mem.Bytes("value", g.u32(2), g.u32(3), policy.MaxStoreValueBytes)
 		if err != nil {
@@ -101,11 +101,11 @@ func kvSet(g *guest) error {
 		case g.world.Redact.Finds([]byte(c.key)):
 			return c.fail(kvFailed, "the key holds a secret")
 		case len(value) > policy.MaxStoreValueBytes:
-			return c.full(policy.MaxStoreValueBytes)
+			return c.failQuota(policy.MaxStoreValueBytes)
 		}
 		err = c.store.Set(c.key, value, life)
 		if full, ok := errors.AsType[*policy.StoreFullError](err); ok {
-			return c.full(full.Limit)
+			return c.failQuota(full.Limit)
 		} else if err != nil {
 			return c.fail(kvFailed, err.Error())
 		}
@@ -113,8 +113,8 @@ func kvSet(g *guest) error {
 	})
 }
 
-// full writes the case quota.
-func (c kvCall) full(limit int) error {
+// failQuota writes the case quota.
+func (c kvCall) failQuota(limit int) error {
 	r := kvResult.failed(kvQuota)
 	r.u64(kvResult.errorText, uint64(limit))
 	return c.put(r)
@@ -124,7 +124,7 @@ func (c kvCall) full(limit int) error {
 //
 // Parameters: key (pointer, length), result pointer.
 func kvDelete(g *guest) error {
-	return kv(g, g.u32(2), "the key", func(c kvCall) error {
+	return withStore(g, g.u32(2), "the key", func(c kvCall) error {
 		c.store.Delete(c.key)
 		return c.put(kvResult.record())
 	})
@@ -134,7 +134,7 @@ func kvDelete(g *guest) error {
 //
 // Parameters: prefix (pointer, length), limit, result pointer.
 func kvKeys(g *guest) error {
-	return kv(g, g.u32(3), "the prefix", func(c kvCall) error {
+	return withStore(g, g.u32(3), "the prefix", func(c kvCall) error {
 		keys := c.store.Keys(c.key, int(min(g.u32(2), 1<<30)))
 		const size = 8 // of a string: pointer and length
 		list := record{make([]byte, len(keys)*size)}

@@ -20,7 +20,7 @@ func logLog(g *guest) error {
 	if int(level) >= len(levels) {
 		return &abi.Fault{What: fmt.Sprintf("level: discriminant %d", level)}
 	}
-	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), MaxLogMessage, g.redactor())
+	text, err := g.mem.Head("message", g.u32(1), g.u32(2), MaxLogMessage, g.redactor())
 	if err != nil {
 		return err
 	}
@@ -37,10 +37,10 @@ func (w *World) Log(account *meter.Account, level int, text string) {
 	w.logBytes += len(text) + 1
 	if w.logBytes > w.Grant.Limits().LogBytes {
 		w.logBytes = -1
-		account.Away(func() {
+		account.WithoutTurn(func() {
 			w.Report(tool.Progress{Level: "warn", Message: "the tool logs more than its limit; the rest is dropped"})
 		})
 		return
 	}
-	account.Away(func() { w.Report(tool.Progress{Level: levels[level], Message: text}) })
+	account.WithoutTurn(func() { w.Report(tool.Progress{Level: levels[level], Message: text}) })
 }

@@ -17,7 +17,7 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), MaxNote, g.redactor())
+	note, err := g.mem.Head("note", g.u32(3), g.u32(4), MaxNote, g.redactor())
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func progressReport(g *guest) error {
 func (w *World) Progress(account *meter.Account, done uint64, total *uint64, note string) {
 	if w != nil && w.Report != nil && w.reports < maxReports {
 		w.reports++
-		account.Away(func() { w.Report(tool.Progress{Done: done, Total: total, Message: note}) })
+		account.WithoutTurn(func() { w.Report(tool.Progress{Done: done, Total: total, Message: note}) })
 	}
 }
 

@@ -39,7 +39,7 @@ func (r record) list(g *guest, at int, data []byte, size int, align uint32) erro
 	if err != nil {
 		return err
 	}
-	ptr, err := alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
+	ptr, err := alloc.Lower(withoutHostCalls(g.ctx), g.mod, data, align)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 )
 
-// maxSearchNames bounds the names that one call of search is about, in bytes.
-const maxSearchNames = 1 << 20
+// maxSearchNameBytes bounds the names that one call of search is about, in bytes.
+const maxSearchNameBytes = 1 << 20
 
 // maxSearchCount bounds how many they are: an empty one has a byte, and takes
 // some tens.
@@ -69,7 +69,7 @@ const (
 func searchList(g *guest) error {
 	out := g.u32(2)
 	fail := func(errorCase uint8, why string) error { return searchListResult.fail(g, out, errorCase, why) }
-	if why := g.noFiles(); why != "" {
+	if why := g.whyNoFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
 	dirs, why, err := g.names("dirs", 0)
@@ -115,7 +115,7 @@ func searchList(g *guest) error {
 func searchStat(g *guest) error {
 	out := g.u32(2)
 	fail := func(errorCase uint8, why string) error { return searchStatResult.fail(g, out, errorCase, why) }
-	if why := g.noFiles(); why != "" {
+	if why := g.whyNoFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
 	names, why, err := g.names("names", 0)
@@ -155,7 +155,7 @@ func searchStat(g *guest) error {
 func searchBegin(g *guest) error {
 	out := g.u32(8)
 	fail := func(errorCase uint8, why string) error { return searchBeginResult.fail(g, out, errorCase, why) }
-	if why := g.noFiles(); why != "" {
+	if why := g.whyNoFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
 	if g.world.search != nil {
@@ -184,7 +184,7 @@ func searchBegin(g *guest) error {
 		return fail(searchInvalid, err.Error())
 	}
 	if err != nil {
-		return g.spent(err)
+		return g.exhaustIfSpent(err)
 	}
 	return searchBeginResult.put(g, out, searchBeginResult.record())
 }
@@ -195,7 +195,7 @@ func searchBegin(g *guest) error {
 func searchCollect(g *guest) error {
 	out := g.u32(0)
 	fail := func(errorCase uint8, why string) error { return searchCollectResult.fail(g, out, errorCase, why) }
-	if why := g.noFiles(); why != "" {
+	if why := g.whyNoFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
 	s := g.world.search
@@ -205,7 +205,7 @@ func searchCollect(g *guest) error {
 	g.world.search = nil
 	found, err := s.Collect()
 	if err != nil {
-		return g.spent(err)
+		return g.exhaustIfSpent(err)
 	}
 	list := record{make([]byte, len(found.Lines)*searchLineBytes)}
 	for i, l := range found.Lines {
@@ -228,25 +228,25 @@ func searchCollect(g *guest) error {
 	return searchCollectResult.put(g, out, r)
 }
 
-// spent is the end of a guest for which more was searched than it could pay.
-func (g *guest) spent(err error) error {
+// exhaustIfSpent is the end of a guest for which more was searched than it could pay.
+func (g *guest) exhaustIfSpent(err error) error {
 	if errors.Is(err, search.ErrSpent) {
 		return g.account.Exhaust()
 	}
 	return err
 }
 
-// noFiles says why there is nothing to search, or is empty.
-func (g *guest) noFiles() string {
-	return g.world.denied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
+// whyNoFiles says why there is nothing to search, or is empty.
+func (g *guest) whyNoFiles() string {
+	return g.world.whyDenied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
 // names lifts a text in which each name is followed by a NUL, or says why not.
 func (g *guest) names(what string, i int) (names []string, why string, _ error) {
-	if g.u32(i+1) > maxSearchNames {
+	if g.u32(i+1) > maxSearchNameBytes {
 		return nil, what + ": too many names for one call", nil
 	}
-	text, err := g.mem.String(what, g.u32(i), g.u32(i+1), maxSearchNames)
+	text, err := g.mem.String(what, g.u32(i), g.u32(i+1), maxSearchNameBytes)
 	if err != nil || text == "" {
 		return nil, "", err
 	}

@@ -44,19 +44,19 @@ func (w *World) Placeholder(ctx context.Context, account *meter.Account, name st
 	what := fmt.Sprintf("the secret %.80q", name)
 	granted := w != nil && w.Services.Secrets != nil &&
 		slices.ContainsFunc(w.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name })
-	if why := w.denied(granted, what); why != "" {
+	if why := w.whyDenied(granted, what); why != "" {
 		return "", &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
 	}
 	if w.placeholders == nil {
 		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
 	}
-	account.Away(func() { text, err = w.placeholders.Placeholder(ctx, name) })
+	account.WithoutTurn(func() { text, err = w.placeholders.Placeholder(ctx, name) })
 	var warn tool.Progress
 	switch kind := effect.KindOf(err); {
 	case err == nil, kind == effect.Denied:
 		return text, err
 	case kind == effect.NotFound:
-		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.Do(tool.HintSetSecret, name)}
+		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.ActionHint(tool.HintSetSecret, name)}
 	default:
 		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)}
 		err = &effect.Error{Kind: effect.Denied, Err: fmt.Errorf("%s could not be read; the person is told why", what)}

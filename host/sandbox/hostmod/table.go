@@ -133,7 +133,7 @@ func (f Function) call(g *guest) (err error) {
 		return err
 	}
 	err = f.run(g)
-	g.account.Charge(costCall + g.mem.Moved()>>fuel.CostBulkShift)
+	g.account.Charge(costCall + g.mem.BytesCopied()>>fuel.CostBulkShift)
 	return err
 }
 
@@ -141,18 +141,18 @@ func (f Function) call(g *guest) (err error) {
 // fuel, beside what it moves: about as long as the cheapest takes.
 const costCall = 500
 
-type noReturnKey struct{}
+type noHostCallsKey struct{}
 
-// withoutReturn returns a context for a guest's allocator, in which no host
+// withoutHostCalls returns a context for a guest's allocator, in which no host
 // function works: a host function allocates for its result, so an allocator
 // that calls one would recurse on the host's stack, whose end is the end of
 // the process. The canonical ABI forbids it too.
-func withoutReturn(ctx context.Context) context.Context {
-	return context.WithValue(ctx, noReturnKey{}, true)
+func withoutHostCalls(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noHostCallsKey{}, true)
 }
 
 func (g *guest) enter() (err error) {
-	if g.ctx.Value(noReturnKey{}) != nil {
+	if g.ctx.Value(noHostCallsKey{}) != nil {
 		return &abi.Fault{What: "the allocator calls a host function"}
 	}
 	// Not every guest looks at its counter between two calls of the host.
@@ -160,7 +160,7 @@ func (g *guest) enter() (err error) {
 		return err
 	}
 	if g.world != nil {
-		if err := g.world.Count(); err != nil {
+		if err := g.world.CountHostCall(); err != nil {
 			return err
 		}
 	}

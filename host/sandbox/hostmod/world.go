@@ -20,7 +20,7 @@ import (
 type World struct {
 	Grant    policy.Grant
 	Cwd      string
-	Services effect.Services
+	Services effect.Set
 	// Config returns what the module is configured with under a name; nil is nothing.
 	Config func(name string) (string, bool)
 	// Files is the file system of the call; nil is none.
@@ -44,14 +44,14 @@ type World struct {
 	placeholders effect.Placeholders // once they are asked for
 	// TimedOut is how the command ended if it ran out of time: the call then counts
 	// as timed out whatever the guest makes of it.
-	TimedOut *effect.Ended
-	// Unknown is why the command of the call did not run, even if the guest ignores the error:
+	TimedOut *effect.CommandResult
+	// HistoryErr is why the command of the call did not run, even if the guest ignores the error:
 	// the call can begin again.
-	Unknown *policy.HistoryError
+	HistoryErr *policy.HistoryError
 	// Notes are remarks about the command.
 	Notes []string
-	// Wrote is as of [effect.Ended].
-	Wrote []byte
+	// RawOutput is as of [effect.CommandResult].
+	RawOutput []byte
 }
 
 // End ends what the guest has left behind, and waits for that. It is called
@@ -67,9 +67,9 @@ func (w *World) End(charge func(units uint64)) error {
 	return err
 }
 
-// Count counts a call from the guest into the host. The error is why it ends; it
+// CountHostCall counts a call from the guest into the host. The error is why it ends; it
 // wraps [ErrHostCalls].
-func (w *World) Count() error {
+func (w *World) CountHostCall() error {
 	w.hostCalls++
 	if limit := w.Grant.Limits().HostCalls; w.hostCalls > limit {
 		return fmt.Errorf("%w: %d", ErrHostCalls, limit)
@@ -77,9 +77,9 @@ func (w *World) Count() error {
 	return nil
 }
 
-// denied explains why a function refuses, or is empty. No world is that of a module
+// whyDenied explains why a function refuses, or is empty. No world is that of a module
 // that initialises.
-func (w *World) denied(granted bool, what string) string {
+func (w *World) whyDenied(granted bool, what string) string {
 	switch {
 	case w == nil:
 		return what + " is not available while the module initialises"

@@ -3,4 +3,4 @@ package linear
 import "slices"
 
 // Methods are the ways to reset that work here, the fastest first.
-func Methods() []Method { return slices.Collect(working) }
+func Methods() []Method { return slices.Collect(workingMethods) }

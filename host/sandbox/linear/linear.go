@@ -69,7 +69,7 @@ func Reserve(limit uint64) (*Memory, error) {
 
 // Map returns a memory that begins as the image and can be limit bytes large.
 // It is reset with the best [Method] that works here.
-func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(best(), limit) }
+func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(bestMethod(), limit) }
 
 // MapFor is Map for a certain method, which must work here.
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
@@ -93,7 +93,7 @@ func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 func (m *Memory) Bytes() []byte { return m.region }
 
 // Reset puts back what was changed of the image, and returns how many pages
-// that were. What lies beyond the image is for [Memory.Cut]. After an error the memory
+// that were. What lies beyond the image is for [Memory.ClearBeyondImage]. After an error the memory
 // must not be used again.
 func (m *Memory) Reset() (pages int, err error) {
 	if m.method == MethodCopy {
@@ -107,10 +107,10 @@ func (m *Memory) Reset() (pages int, err error) {
 // system can have them again from the image itself. It must follow a Reset.
 func (m *Memory) Trim() error { return m.trim() }
 
-// Cut makes zeros of what lies between the image and a size that the memory had, and
+// ClearBeyondImage makes zeros of what lies between the image and a size that the memory had, and
 // gives that back to the system where it takes it. After an error the memory must not be
 // used again.
-func (m *Memory) Cut(size uint64) error { return m.cut(int(size)) }
+func (m *Memory) ClearBeyondImage(size uint64) error { return m.clearBeyondImage(int(size)) }
 
 // Verify compares the memory with its image.
 func (m *Memory) Verify() error {

@@ -39,8 +39,8 @@ func newImage(content []byte, size int) (*Image, error) {
 
 // load keeps the file open where it may be mapped.
 func load(f *os.File, size int) (*Image, error) {
-	if !mapped.Local(f) {
-		return copied(f, size)
+	if !mapped.IsLocal(f) {
+		return loadCopy(f, size)
 	}
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	runtime.KeepAlive(f)
@@ -54,9 +54,9 @@ func load(f *os.File, size int) (*Image, error) {
 	return i, err
 }
 
-// copied has the kernel copy what is no hole. Read into our own memory first,
+// loadCopy has the kernel copy what is no hole. Read into our own memory first,
 // each page would cost a fault.
-func copied(f *os.File, size int) (*Image, error) {
+func loadCopy(f *os.File, size int) (*Image, error) {
 	from := int(f.Fd())
 	return makeImage(size, func(to int) error {
 		err := extents(from, func(at, end int64) error {
@@ -145,7 +145,7 @@ func (i *Image) write(f *os.File) error {
 	if err := f.Truncate(int64(len(i.bytes))); err != nil {
 		return err
 	}
-	if err := takeRoom(f, int64(len(i.bytes))); err != nil {
+	if err := preallocate(f, int64(len(i.bytes))); err != nil {
 		return fmt.Errorf("write an image: %w", &os.PathError{Op: "fallocate", Path: f.Name(), Err: err})
 	}
 	err := extents(i.file, func(from, to int64) error {
@@ -158,10 +158,10 @@ func (i *Image) write(f *os.File) error {
 	return nil
 }
 
-// takeRoom takes the room of a whole file if that is in memory, as it may be
+// preallocate takes the room of a whole file if that is in memory, as it may be
 // where the system does not tell. There, looking at a hole fills it too, and
 // ends the process if there is no room then.
-func takeRoom(f *os.File, size int64) error {
+func preallocate(f *os.File, size int64) error {
 	defer runtime.KeepAlive(f)
 	fd := int(f.Fd())
 	var st unix.Statfs_t
@@ -208,17 +208,17 @@ var pagemap = sync.OnceValue(func() *os.File {
 	return f
 })
 
-// best is the fastest that works. Trying all takes a millisecond.
-var best = sync.OnceValue(func() Method {
-	for m := range working {
+// bestMethod is the fastest that works. Trying all takes a millisecond.
+var bestMethod = sync.OnceValue(func() Method {
+	for m := range workingMethods {
 		return m
 	}
 	panic("linear: copying always works")
 })
 
-// working are the ways to reset that work here, the fastest first. Each is tried
+// workingMethods are the ways to reset that work here, the fastest first. Each is tried
 // on a memory of its own.
-func working(yield func(Method) bool) {
+func workingMethods(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
 		if try(m) == nil && !yield(m) {
 			return
@@ -253,40 +253,40 @@ func try(method Method) error {
 	return m.Verify()
 }
 
-// mostDirty is how many pages are copied. The rest is dropped: what a call
+// maxRestored is how many pages are copied. The rest is dropped: what a call
 // has changed once it may not need again, and it is memory.
-const mostDirty = 512
+const maxRestored = 512
 
 func (m *Memory) reset() (int, error) {
 	switch m.method {
 	case MethodScan:
-		return m.scan()
+		return m.resetByScan()
 	case MethodPagemap:
-		return m.read()
+		return m.resetByPagemap()
 	default:
-		return len(m.image.bytes) / PageSize, m.drop(0, len(m.image.bytes))
+		return len(m.image.bytes) / PageSize, m.dropPages(0, len(m.image.bytes))
 	}
 }
 
-// put copies the pages [from, to) of the image back, or drops them.
-func (m *Memory) put(done, from, to int) error {
-	if done > mostDirty {
-		return m.drop(from, to)
+// restorePages copies the pages [from, to) of the image back, or drops them.
+func (m *Memory) restorePages(done, from, to int) error {
+	if done > maxRestored {
+		return m.dropPages(from, to)
 	}
 	copy(m.region[from:to], m.image.bytes[from:to])
 	return nil
 }
 
-func (m *Memory) drop(from, to int) error {
+func (m *Memory) dropPages(from, to int) error {
 	if err := unix.Madvise(m.region[from:to:to], unix.MADV_DONTNEED); err != nil {
 		return fmt.Errorf("drop changed pages: %w", err)
 	}
 	return nil
 }
 
-func (m *Memory) cut(size int) error { return m.drop(len(m.image.bytes), size) }
+func (m *Memory) clearBeyondImage(size int) error { return m.dropPages(len(m.image.bytes), size) }
 
-func (m *Memory) trim() error { return m.drop(0, len(m.image.bytes)) }
+func (m *Memory) trim() error { return m.dropPages(0, len(m.image.bytes)) }
 
 // From linux/fs.h.
 const (
@@ -308,9 +308,9 @@ type scanArg struct {
 
 type scanRegion struct{ start, end, _ uint64 }
 
-// scan asks for the pages that are in memory or in the swap, and are not the
+// resetByScan asks for the pages that are in memory or in the swap, and are not the
 // file's any more.
-func (m *Memory) scan() (pages int, err error) {
+func (m *Memory) resetByScan() (pages int, err error) {
 	f := pagemap()
 	if f == nil {
 		return 0, os.ErrPermission
@@ -338,7 +338,7 @@ func (m *Memory) scan() (pages int, err error) {
 		for _, r := range found[:n] {
 			from, to := int(r.start-base), int(r.end-base)
 			pages += (to - from) / PageSize
-			if err := m.put(pages, from, to); err != nil {
+			if err := m.restorePages(pages, from, to); err != nil {
 				return pages, err
 			}
 		}
@@ -349,9 +349,9 @@ func (m *Memory) scan() (pages int, err error) {
 	}
 }
 
-// read looks at the entry of each page: bit 61 says that it is the file's, 62
+// resetByPagemap looks at the entry of each page: bit 61 says that it is the file's, 62
 // that it is in the swap, 63 that it is in memory.
-func (m *Memory) read() (pages int, err error) {
+func (m *Memory) resetByPagemap() (pages int, err error) {
 	f := pagemap()
 	if f == nil {
 		return 0, os.ErrPermission
@@ -367,7 +367,7 @@ func (m *Memory) read() (pages int, err error) {
 		for i := 0; i+8 <= n; i += 8 {
 			if e := binary.NativeEndian.Uint64(entries[i:]); e>>62 != 0 && e>>61&1 == 0 {
 				pages++
-				if err := m.put(pages, at*PageSize, (at+1)*PageSize); err != nil {
+				if err := m.restorePages(pages, at*PageSize, (at+1)*PageSize); err != nil {
 					return pages, err
 				}
 			}

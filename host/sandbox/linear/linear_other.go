@@ -35,11 +35,11 @@ func (i *Image) mapTo(region []byte) error {
 	return nil
 }
 
-func best() Method { return MethodCopy }
+func bestMethod() Method { return MethodCopy }
 
 func (m *Memory) reset() (int, error) { panic("linear: there is one method") }
 
-func (m *Memory) cut(size int) error {
+func (m *Memory) clearBeyondImage(size int) error {
 	clear(m.region[len(m.image.bytes):size])
 	return nil
 }

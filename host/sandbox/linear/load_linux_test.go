@@ -27,7 +27,7 @@ func TestLoadIsWhatWasWritten(t *testing.T) {
 	if err := image.Write(f); err != nil {
 		t.Fatal(err)
 	}
-	for name, load := range map[string]func(*os.File, int) (*Image, error){"mapped": load, "copied": copied} {
+	for name, load := range map[string]func(*os.File, int) (*Image, error){"mapped": load, "copied": loadCopy} {
 		loaded, err := load(f, len(content))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

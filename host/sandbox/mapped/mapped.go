@@ -4,7 +4,7 @@ package mapped
 
 import "os"
 
-// Local says whether a file is on a file system of this machine that is known.
+// IsLocal says whether a file is on a file system of this machine that is known.
 // Of what is mapped from another machine a part can be cut off or no longer be
 // answered for, and to look at that ends the process.
-func Local(f *os.File) bool { return local(f) }
+func IsLocal(f *os.File) bool { return isLocal(f) }

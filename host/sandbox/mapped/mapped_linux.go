@@ -8,7 +8,7 @@ import (
 
 const zfs = 0x2fc12fc1 // has no name in linux/magic.h
 
-func local(f *os.File) bool {
+func isLocal(f *os.File) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &st) != nil {
 		return false

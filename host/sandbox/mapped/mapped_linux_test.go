@@ -12,7 +12,7 @@ func TestLocal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Local(f); got != want {
+		if got := IsLocal(f); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 		_ = f.Close()

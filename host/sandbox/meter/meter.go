@@ -39,23 +39,23 @@ var (
 // Account is the fuel of one instance. It is used from one goroutine, except
 // for Used.
 type Account struct {
-	ctx      context.Context
-	deadline time.Time // zero: none
-	slice    uint64
-	budgets  []*policy.Budget // the call's own one first
-	granted  uint64           // all in all
-	empty    *policy.Budget   // the one that is used up
-	left     func() int64
-	set      func(int64)
-	turns    *Turns // nil: it runs when it wants
+	ctx        context.Context
+	deadline   time.Time // zero: none
+	slice      uint64
+	budgets    []*policy.Budget // the call's own one first
+	granted    uint64           // all in all
+	exhausted  *policy.Budget   // the one that is used up
+	counter    func() int64
+	setCounter func(int64)
+	turns      *Turns // nil: it runs when it wants
 
 	// Of turns:
-	base uint64 // what it counts as having used beside what it has
-	seen uint64 // what it counted as having used when it got its turn
+	base       uint64 // what it counts as having used beside what it has
+	usedAtTurn uint64 // what it counted as having used when it got its turn
 }
 
-// CallFuel is the name of the limit of a call in the configuration.
-const CallFuel = "tool_fuel"
+// CallFuelKey is the name of the limit of a call in the configuration.
+const CallFuelKey = "tool_fuel"
 
 // New returns an account of budget units that stops its guest when ctx ends.
 // Its fuel comes out of the shared budgets too, if there are any. A slice of 0
@@ -66,14 +66,14 @@ func New(ctx context.Context, budget, slice uint64, shared ...*policy.Budget) *A
 	}
 	// The counter is signed and what a bulk operation costs is subtracted in
 	// one go, so that the largest budget leaves room below zero.
-	own := policy.NewBudget(CallFuel, min(budget, math.MaxInt64/4), 0)
+	own := policy.NewBudget(CallFuelKey, min(budget, math.MaxInt64/4), 0)
 	a := &Account{ctx: ctx, slice: min(slice, math.MaxInt64/4), budgets: append([]*policy.Budget{own}, shared...)}
 	a.deadline, _ = ctx.Deadline()
 	return a
 }
 
-// Under makes the guest run only when it is its turn.
-func (a *Account) Under(t *Turns) { a.turns = t }
+// UseTurns makes the guest run only when it is its turn.
+func (a *Account) UseTurns(t *Turns) { a.turns = t }
 
 // Attach connects the account to an instance that has not run yet.
 func (a *Account) Attach(mod api.Module) error {
@@ -81,28 +81,28 @@ func (a *Account) Attach(mod api.Module) error {
 	if !ok {
 		return fmt.Errorf("the module exports no counter %q: it is not instrumented", fuel.ExportFuel)
 	}
-	a.left = func() int64 { return int64(counter.Get()) }
-	a.set = func(v int64) { counter.Set(uint64(v)) }
+	a.counter = func() int64 { return int64(counter.Get()) }
+	a.setCounter = func(v int64) { counter.Set(uint64(v)) }
 	return nil
 }
 
 // Used is the fuel that has been consumed, exact whenever the guest does not
 // run: before and after a call, after a trap, and inside a host function.
 func (a *Account) Used() uint64 {
-	if a.left == nil {
+	if a.counter == nil {
 		return 0
 	}
 	// What is left can be below zero: what was consumed since the last check
 	// is owed.
-	return uint64(int64(a.granted) - a.left())
+	return uint64(int64(a.granted) - a.counter())
 }
 
 // Charge makes the guest pay for what a host function does. It may only be
 // called inside one; the guest is stopped, if it has to be, as soon as the
 // function has returned.
 func (a *Account) Charge(units uint64) {
-	if a.left != nil {
-		a.set(a.left() - int64(min(units, math.MaxInt64/4)))
+	if a.counter != nil {
+		a.setCounter(a.counter() - int64(min(units, math.MaxInt64/4)))
 	}
 }
 
@@ -112,26 +112,26 @@ func (a *Account) Settle() error {
 	if err := a.Check(); err != nil {
 		return err
 	}
-	left := a.left()
+	left := a.counter()
 	if left >= 0 {
 		return nil
 	}
 	left, err := a.grant(left)
-	a.set(left)
+	a.setCounter(left)
 	return err
 }
 
 // Left is what can still be consumed.
 func (a *Account) Left() uint64 {
-	_, least := a.least()
-	if a.left != nil {
-		least += uint64(max(a.left(), 0))
+	_, least := a.tightestBudget()
+	if a.counter != nil {
+		least += uint64(max(a.counter(), 0))
 	}
 	return least
 }
 
-// least is the budget that has the least, and what that is.
-func (a *Account) least() (*policy.Budget, uint64) {
+// tightestBudget is the budget that has the least, and what that is.
+func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	budget, least := a.budgets[0], a.budgets[0].Left()
 	for _, b := range a.budgets[1:] {
 		if left := b.Left(); left < least {
@@ -144,8 +144,8 @@ func (a *Account) least() (*policy.Budget, uint64) {
 // Exhaust ends a guest for which more was done than it could pay, whatever has
 // been given back to its budgets meanwhile.
 func (a *Account) Exhaust() error {
-	if a.empty == nil {
-		a.empty, _ = a.least()
+	if a.exhausted == nil {
+		a.exhausted, _ = a.tightestBudget()
 	}
 	return ErrExhausted
 }
@@ -159,31 +159,31 @@ func (a *Account) yield(used uint64) error {
 	if err := a.Check(); err != nil || a.turns == nil {
 		return err
 	}
-	if err := a.turns.next(a.ctx, a, used); err != nil {
+	if err := a.turns.acquire(a.ctx, a, used); err != nil {
 		return err
 	}
 	return a.Check() // it may have taken long
 }
 
-// Empty is the budget that ended the guest, or nil.
-func (a *Account) Empty() *policy.Budget { return a.empty }
+// ExhaustedBudget is the budget that ended the guest, or nil.
+func (a *Account) ExhaustedBudget() *policy.Budget { return a.exhausted }
 
-// Rest gives the turn of the guest to others, if it has one. It is called when
+// ReleaseTurn gives the turn of the guest to others, if it has one. It is called when
 // the guest does not run for a while; when it runs on it waits for a turn.
-func (a *Account) Rest() {
+func (a *Account) ReleaseTurn() {
 	if a.turns != nil {
-		a.turns.give(a)
+		a.turns.release(a)
 	}
 }
 
-// Away carries out something inside a host function that does not use the
+// WithoutTurn carries out something inside a host function that does not use the
 // processor, while others have the turn.
-func (a *Account) Away(wait func()) {
-	a.Rest()
+func (a *Account) WithoutTurn(wait func()) {
+	a.ReleaseTurn()
 	wait()
 	if a.turns != nil {
 		// Why it has come to nothing the guest learns at its next check.
-		_ = a.turns.next(a.ctx, a, a.Used())
+		_ = a.turns.acquire(a.ctx, a, a.Used())
 	}
 }
 
@@ -191,11 +191,11 @@ func (a *Account) Away(wait func()) {
 // owes still: who is stopped because its time is up has used it all the same.
 // The guest must not run again.
 func (a *Account) Close() {
-	a.Rest()
-	if a.left == nil {
+	a.ReleaseTurn()
+	if a.counter == nil {
 		return
 	}
-	left := a.left()
+	left := a.counter()
 	for _, b := range a.budgets {
 		if left > 0 {
 			b.Give(uint64(left))
@@ -204,7 +204,7 @@ func (a *Account) Close() {
 		}
 	}
 	a.granted -= uint64(left) // more if it owes
-	a.set(0)
+	a.setCounter(0)
 }
 
 // Check returns why the guest has to stop, or nil.
@@ -228,8 +228,8 @@ func (a *Account) grant(left int64) (int64, error) {
 	more := max(a.slice, owed)
 	for i, b := range a.budgets {
 		got := b.Take(more)
-		if got < owed && a.empty == nil {
-			a.empty = b
+		if got < owed && a.exhausted == nil {
+			a.exhausted = b
 		}
 		got = max(got, owed)
 		for _, before := range a.budgets[:i] {
@@ -239,7 +239,7 @@ func (a *Account) grant(left int64) (int64, error) {
 	}
 	a.granted += more
 	left += int64(more)
-	if a.empty != nil {
+	if a.exhausted != nil {
 		return left, ErrExhausted
 	}
 	return left, nil
@@ -284,7 +284,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 		left, err = a.grant(left)
 	}
 	if err != nil {
-		a.set(left) // the guest holds it in a register
+		a.setCounter(left) // the guest holds it in a register
 		panic(err)
 	}
 	stack[0] = uint64(left)

@@ -13,8 +13,8 @@ import (
 func owing(budget uint64, units int64, shared ...*policy.Budget) *Account {
 	a := New(context.Background(), budget, 1000, shared...)
 	counter := -units
-	a.left = func() int64 { return counter }
-	a.set = func(v int64) { counter = v }
+	a.counter = func() int64 { return counter }
+	a.setCounter = func(v int64) { counter = v }
 	return a
 }
 
@@ -28,8 +28,8 @@ func TestSharedBudgetsPayForWhatWasDone(t *testing.T) {
 		if err := a.Settle(); !errors.Is(err, ErrExhausted) {
 			t.Errorf("call %d: %v", i, err)
 		}
-		if a.Empty().Key() != CallFuel || a.Used() != cost {
-			t.Errorf("call %d: used %d, empty is %s", i, a.Used(), a.Empty().Key())
+		if a.ExhaustedBudget().Key() != CallFuelKey || a.Used() != cost {
+			t.Errorf("call %d: used %d, empty is %s", i, a.Used(), a.ExhaustedBudget().Key())
 		}
 		a.Close()
 		if session.Left() != left {
@@ -54,16 +54,16 @@ func TestGrant(t *testing.T) {
 		{"just what is owed", 5000, 10, 5000, 10, 0, 4990, 0, 4990, ""},
 		{"the tool has too little", 5000, 9, 5000, 10, 0, 4990, 0, 4990, "tool"},
 		{"the session has too little", 5000, 5000, 9, 10, 0, 4990, 4990, 0, "session"},
-		{"all have too little", 1, 2, 3, 10, 0, 0, 0, 0, CallFuel},
+		{"all have too little", 1, 2, 3, 10, 0, 0, 0, 0, CallFuelKey},
 	} {
 		tool, session := policy.NewBudget("tool", c.tool, 0), policy.NewBudget("session", c.session, 0)
 		a := owing(c.own, c.owed, tool, session)
 		err := a.Settle()
-		if got := a.Empty(); (got == nil) != (c.empty == "") || got != nil && got.Key() != c.empty || errors.Is(err, ErrExhausted) != (c.empty != "") {
+		if got := a.ExhaustedBudget(); (got == nil) != (c.empty == "") || got != nil && got.Key() != c.empty || errors.Is(err, ErrExhausted) != (c.empty != "") {
 			t.Errorf("%s: %v, empty is %v", c.name, err, got)
 		}
-		if a.left() != c.counter || a.Used() != uint64(c.owed) {
-			t.Errorf("%s: the counter is %d, %d used", c.name, a.left(), a.Used())
+		if a.counter() != c.counter || a.Used() != uint64(c.owed) {
+			t.Errorf("%s: the counter is %d, %d used", c.name, a.counter(), a.Used())
 		}
 		if own := a.budgets[0].Left(); own != c.ownLeft || tool.Left() != c.toolLeft || session.Left() != c.sessionLeft {
 			t.Errorf("%s: %d, %d and %d are left", c.name, own, tool.Left(), session.Left())
@@ -76,7 +76,7 @@ func TestSettleLooksAtTheTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := New(ctx, math.MaxInt64, 0)
 	counter := int64(5)
-	a.left, a.set = func() int64 { return counter }, func(v int64) { counter = v }
+	a.counter, a.setCounter = func() int64 { return counter }, func(v int64) { counter = v }
 	if err := a.Settle(); err != nil {
 		t.Error(err)
 	}
@@ -110,7 +110,7 @@ func TestLeftIsWhatTheLeastBudgetHas(t *testing.T) {
 	if got := a.Left(); got != 730 {
 		t.Errorf("%d are left", got)
 	}
-	if err := a.Exhaust(); !errors.Is(err, ErrExhausted) || a.Empty() != session {
-		t.Errorf("%v, empty is %v", err, a.Empty())
+	if err := a.Exhaust(); !errors.Is(err, ErrExhausted) || a.ExhaustedBudget() != session {
+		t.Errorf("%v, empty is %v", err, a.ExhaustedBudget())
 	}
 }

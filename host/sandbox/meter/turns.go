@@ -21,7 +21,7 @@ import (
 type Turns struct {
 	mu      sync.Mutex
 	free    int
-	taken   map[*Account]time.Time // who has a turn, and since when it has not been seen
+	holders map[*Account]time.Time // who has a turn, and since when it has not been seen
 	waiting waiters
 	arrived uint64
 	served  uint64 // how many have got their turn in line
@@ -48,7 +48,7 @@ func NewTurns(n int) *Turns {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Turns{free: n, taken: map[*Account]time.Time{}}
+	return &Turns{free: n, holders: map[*Account]time.Time{}}
 }
 
 // waiter is a guest that waits for a turn.
@@ -60,23 +60,23 @@ type waiter struct {
 	at      int           // in waiters; -1 is no longer there
 }
 
-// next is called between two slices of a guest that has used so much: it
+// acquire is called between two slices of a guest that has used so much: it
 // returns when the next one is its turn, or ctx has ended.
-func (t *Turns) next(ctx context.Context, a *Account, used uint64) error {
+func (t *Turns) acquire(ctx context.Context, a *Account, used uint64) error {
 	t.mu.Lock()
-	_, has := t.taken[a]
+	_, has := t.holders[a]
 	used += a.base
-	if floor, others := t.floor(); !has && others && used+bonus < floor {
+	if floor, others := t.leastUsed(); !has && others && used+bonus < floor {
 		a.base += floor - bonus - used
 		used = floor - bonus
 	}
-	a.seen = used
+	a.usedAtTurn = used
 	if len(t.waiting) == 0 || has && t.waiting[0].used > used {
 		if has || t.free > 0 {
 			if !has {
 				t.free--
 			}
-			t.taken[a] = time.Now()
+			t.holders[a] = time.Now()
 			t.mu.Unlock()
 			return nil
 		}
@@ -85,7 +85,7 @@ func (t *Turns) next(ctx context.Context, a *Account, used uint64) error {
 	t.arrived++
 	heap.Push(&t.waiting, w)
 	if has {
-		delete(t.taken, a)
+		delete(t.holders, a)
 		t.free++
 	}
 	t.serve()
@@ -100,34 +100,34 @@ func (t *Turns) next(ctx context.Context, a *Account, used uint64) error {
 	if w.at >= 0 {
 		heap.Remove(&t.waiting, w.at)
 	} else {
-		t.giveLocked(a)
+		t.releaseLocked(a)
 	}
 	return ctx.Err()
 }
 
-// floor is the least that one who runs or waits has used, if there is any.
-func (t *Turns) floor() (least uint64, some bool) {
+// leastUsed is the least that one who runs or waits has used, if there is any.
+func (t *Turns) leastUsed() (least uint64, some bool) {
 	if len(t.waiting) > 0 {
 		least, some = t.waiting[0].used, true
 	}
-	for a := range t.taken {
-		if !some || a.seen < least {
-			least, some = a.seen, true
+	for a := range t.holders {
+		if !some || a.usedAtTurn < least {
+			least, some = a.usedAtTurn, true
 		}
 	}
 	return least, some
 }
 
-// give ends the turn of a guest, if it has one.
-func (t *Turns) give(a *Account) {
+// release ends the turn of a guest, if it has one.
+func (t *Turns) release(a *Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.giveLocked(a)
+	t.releaseLocked(a)
 }
 
-func (t *Turns) giveLocked(a *Account) {
-	if _, has := t.taken[a]; has {
-		delete(t.taken, a)
+func (t *Turns) releaseLocked(a *Account) {
+	if _, has := t.holders[a]; has {
+		delete(t.holders, a)
 		t.free++
 		t.serve()
 	}
@@ -146,7 +146,7 @@ func (t *Turns) serve() {
 		}
 		w := heap.Remove(&t.waiting, at).(*waiter)
 		t.free--
-		t.taken[w.account] = time.Now()
+		t.holders[w.account] = time.Now()
 		close(w.turn)
 	}
 	if len(t.waiting) > 0 && !t.watch {
@@ -160,9 +160,9 @@ func (t *Turns) reclaim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.watch = false
-	for a, seen := range t.taken {
+	for a, seen := range t.holders {
 		if time.Since(seen) >= lease && len(t.waiting) > 0 {
-			delete(t.taken, a)
+			delete(t.holders, a)
 			t.free++
 		}
 	}

@@ -24,11 +24,11 @@ type line struct {
 // join adds a guest that has used so much and wants to run so many slices.
 func (l *line) join(ctx context.Context, name string, used uint64, slices int) *Account {
 	a := New(ctx, 1<<40, 1)
-	a.Under(l.turns)
+	a.UseTurns(l.turns)
 	l.guest.Go(func() {
-		defer a.Rest()
+		defer a.ReleaseTurn()
 		for range slices {
-			if l.turns.next(ctx, a, used) != nil {
+			if l.turns.acquire(ctx, a, used) != nil {
 				return
 			}
 			l.mu.Lock()
@@ -137,22 +137,22 @@ func TestWhoIsStoppedWhileItWaitsLeavesTheLine(t *testing.T) {
 func TestWhoIsAwayHoldsNobodyUp(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		a := New(t.Context(), 1<<40, 1)
-		a.Under(l.turns)
-		if err := l.turns.next(t.Context(), a, 0); err != nil {
+		a.UseTurns(l.turns)
+		if err := l.turns.acquire(t.Context(), a, 0); err != nil {
 			t.Fatal(err)
 		}
-		a.Away(func() {
+		a.WithoutTurn(func() {
 			l.join(t.Context(), "other", 10, 1)
 			l.pass(1)
 		})
 		if got := l.seen(); !slices.Equal(got, []string{"other"}) {
 			t.Errorf("%q", got)
 		}
-		if _, has := l.turns.taken[a]; !has {
+		if _, has := l.turns.holders[a]; !has {
 			t.Error("it runs on without a turn")
 		}
 		a.Close()
-		a.Rest() // twice is once
+		a.ReleaseTurn() // twice is once
 		if l.turns.free != 1 {
 			t.Errorf("%d turns", l.turns.free)
 		}
@@ -163,8 +163,8 @@ func TestWhoIsAwayHoldsNobodyUp(t *testing.T) {
 func TestATurnThatNobodyUsesIsTaken(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		hangs := New(t.Context(), 1<<40, 1)
-		hangs.Under(l.turns)
-		if err := l.turns.next(t.Context(), hangs, 0); err != nil {
+		hangs.UseTurns(l.turns)
+		if err := l.turns.acquire(t.Context(), hangs, 0); err != nil {
 			t.Fatal(err)
 		}
 		l.join(t.Context(), "other", 10, 1)
@@ -176,10 +176,10 @@ func TestATurnThatNobodyUsesIsTaken(t *testing.T) {
 		if got := l.seen(); !slices.Equal(got, []string{"other"}) {
 			t.Errorf("%q", got)
 		}
-		hangs.Rest()
+		hangs.ReleaseTurn()
 		l.pass(1)
-		if l.turns.free != 1 || len(l.turns.taken) != 0 {
-			t.Errorf("%d turns, %d taken", l.turns.free, len(l.turns.taken))
+		if l.turns.free != 1 || len(l.turns.holders) != 0 {
+			t.Errorf("%d turns, %d taken", l.turns.free, len(l.turns.holders))
 		}
 	})
 }
@@ -192,14 +192,14 @@ func TestALineOfTheStoppedIsEmpty(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			a := New(ctx, 1, 1)
-			a.Under(turns)
-			_ = turns.next(ctx, a, 0)
-			a.Rest()
+			a.UseTurns(turns)
+			_ = turns.acquire(ctx, a, 0)
+			a.ReleaseTurn()
 		})
 	}
 	all.Wait()
-	if turns.free != 1 || len(turns.taken)+len(turns.waiting) != 0 {
-		t.Errorf("%d turns, %d taken, %d wait", turns.free, len(turns.taken), len(turns.waiting))
+	if turns.free != 1 || len(turns.holders)+len(turns.waiting) != 0 {
+		t.Errorf("%d turns, %d taken, %d wait", turns.free, len(turns.holders), len(turns.waiting))
 	}
 }
 
@@ -229,24 +229,24 @@ func TestWhoComesCountsAsOneOfThem(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		a, b := New(t.Context(), 1, 1), New(t.Context(), 1, 1)
 		for _, c := range []*Account{a, b} {
-			c.Under(l.turns)
+			c.UseTurns(l.turns)
 		}
-		if err := l.turns.next(t.Context(), a, 50*bonus); err != nil {
+		if err := l.turns.acquire(t.Context(), a, 50*bonus); err != nil {
 			t.Fatal(err)
 		}
-		a.Rest()
+		a.ReleaseTurn()
 		l.join(t.Context(), "other", 30*bonus, 1)
 		var next error
-		l.guest.Go(func() { next = l.turns.next(t.Context(), b, 7) })
+		l.guest.Go(func() { next = l.turns.acquire(t.Context(), b, 7) })
 		synctest.Wait()
-		if b.seen != 29*bonus {
-			t.Errorf("it counts as having used %d", b.seen)
+		if b.usedAtTurn != 29*bonus {
+			t.Errorf("it counts as having used %d", b.usedAtTurn)
 		}
 		l.pass(1)
-		if next != nil || l.turns.next(t.Context(), b, 9) != nil || b.seen != 29*bonus+2 {
-			t.Errorf("it counts as having used %d, %v", b.seen, next)
+		if next != nil || l.turns.acquire(t.Context(), b, 9) != nil || b.usedAtTurn != 29*bonus+2 {
+			t.Errorf("it counts as having used %d, %v", b.usedAtTurn, next)
 		}
-		b.Rest()
+		b.ReleaseTurn()
 	})
 }
 
@@ -255,7 +255,7 @@ func TestYield(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a := New(ctx, 1<<40, 1)
-		a.Under(l.turns)
+		a.UseTurns(l.turns)
 		if err := a.Yield(0); err != nil {
 			t.Fatal(err)
 		}
@@ -273,6 +273,6 @@ func TestYield(t *testing.T) {
 		if err := a.Yield(0); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		a.Rest()
+		a.ReleaseTurn()
 	})
 }

@@ -25,11 +25,11 @@ const (
 	ourPath    = "github.com/stockade-dev/stockade"
 )
 
-// Engine is the version of the engine in this program, with what it was
+// LinkedVersion is the version of the engine in this program, with what it was
 // replaced by; EngineVersion if the program does not know.
-func Engine() string { return cmp.Or(engine(), EngineVersion) }
+func LinkedVersion() string { return cmp.Or(linkedVersion(), EngineVersion) }
 
-func engine() string {
+func linkedVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
@@ -52,9 +52,9 @@ func dependency(info *debug.BuildInfo) *debug.Module {
 	return nil
 }
 
-// written is the version that the engine writes into its files, and that it
+// fileVersion is the version that the engine writes into its files, and that it
 // looks for there (its internal/version). It is not the whole truth in a test.
-func written() string {
+func fileVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if dep := dependency(info); dep != nil {
 			return dep.Version
@@ -66,28 +66,28 @@ func written() string {
 	return "dev"
 }
 
-// Supported says whether the engine takes a [Cache]. Where it is another one,
+// Supported says whether the engine takes a [NewCache]. Where it is another one,
 // or the program does not know which, it has its own files.
 var Supported = sync.OnceValue(func() bool {
-	return engine() == fmt.Sprint(EngineVersion, (*debug.Module)(nil)) && field(wazero.NewCompilationCache()).IsValid()
+	return linkedVersion() == fmt.Sprint(EngineVersion, (*debug.Module)(nil)) && fileCacheField(wazero.NewCompilationCache()).IsValid()
 })
 
-// Cache makes a cache for the engine that holds this code under one name and
+// NewCache makes a cache for the engine that holds this code under one name and
 // takes no other. The file has to stay open until the module is compiled; nil
 // is an empty cache. It panics where it is not Supported.
 //
 // Asked returns the name under which the engine has looked last, "" if it has
 // not: a hash of all of a module and of what the processor can do.
-func Cache(name string, f *File) (_ wazero.CompilationCache, asked func() string) {
+func NewCache(name string, f *File) (_ wazero.CompilationCache, asked func() string) {
 	files := &fileCache{name: name, f: f}
 	c := wazero.NewCompilationCache()
-	field(c).Set(reflect.ValueOf(files))
+	fileCacheField(c).Set(reflect.ValueOf(files))
 	return c, func() string { return files.asked }
 }
 
-// field is where a cache of the engine has its files; not valid if it is not
+// fileCacheField is where a cache of the engine has its files; not valid if it is not
 // what it should be.
-func field(c wazero.CompilationCache) reflect.Value {
+func fileCacheField(c wazero.CompilationCache) reflect.Value {
 	v := reflect.ValueOf(c)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		return reflect.Value{}

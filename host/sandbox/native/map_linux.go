@@ -18,7 +18,7 @@ import (
 func mapInto(p []byte, f *os.File, offset int64) bool {
 	page := uintptr(os.Getpagesize())
 	to := unsafe.Pointer(unsafe.SliceData(p))
-	if len(p) == 0 || uintptr(to)%page != 0 || !mapped.Local(f) {
+	if len(p) == 0 || uintptr(to)%page != 0 || !mapped.IsLocal(f) {
 		return false
 	}
 	size := (uintptr(len(p)) + page - 1) / page * page

@@ -6,7 +6,7 @@
 // fault of its own, before the code is copied there. For the 14 MiB of a small
 // Go program that is two thirds of the time that loading takes, and memory that
 // every process has for itself. The engine has no interface for another way,
-// but a field that holds one, which [Cache] sets by reflection if [Supported]
+// but a field that holds one, which [NewCache] sets by reflection if [Supported]
 // says that this is the engine that this package was written for.
 //
 // A file is what the engine's own would be, with its code moved to where a page
@@ -78,20 +78,20 @@ func Open(f *os.File) (_ *File, err error) {
 // Close leaves code alone that was loaded.
 func (f *File) Close() error { return f.f.Close() }
 
-// Rest is all of the file but the code, of which the engine checks a sum.
-func (f *File) Rest() []byte { return append(bytes.Clone(f.head), f.tail...) }
+// HeadAndTail is all of the file but the code, of which the engine checks a sum.
+func (f *File) HeadAndTail() []byte { return append(bytes.Clone(f.head), f.tail...) }
 
-// Parts are what a file is made of, for [Head] and the next program: all that
+// Parts are what a file is made of, for [RebuildHead] and the next program: all that
 // the engine wrote but its version, before the code and behind it, and the
 // code, which can be read until the File is closed.
 func (f *File) Parts() (head, tail []byte, code *io.SectionReader) {
 	return f.head[versionEnd(f.head):], f.tail, io.NewSectionReader(f.f, f.offset, f.size)
 }
 
-// Head is how a file begins of which a File had this part before its code, if
+// RebuildHead is how a file begins of which a File had this part before its code, if
 // it was of the same engine; then where the code lies, and how much there is.
-func Head(part []byte) (head []byte, offset, size int64, _ error) {
-	version := written()
+func RebuildHead(part []byte) (head []byte, offset, size int64, _ error) {
+	version := fileVersion()
 	head = append([]byte(magic), byte(len(version)))
 	head = append(append(head, version...), part...)
 	read, size, err := readHead(bytes.NewReader(head))
@@ -162,18 +162,18 @@ func readHead(f io.ReaderAt) (head []byte, code int64, err error) {
 
 // stream is the file as the engine would have written it.
 func (f *File) stream() io.Reader {
-	code := &code{f.f, f.offset, f.size, io.NewSectionReader(f.f, f.offset, f.size)}
+	code := &codeReader{f.f, f.offset, f.size, io.NewSectionReader(f.f, f.offset, f.size)}
 	return io.MultiReader(bytes.NewReader(f.head), code, bytes.NewReader(f.tail))
 }
 
-// code reads the code, or maps it where the engine wants to have all of it.
-type code struct {
+// codeReader reads the code, or maps it where the engine wants to have all of it.
+type codeReader struct {
 	f            *os.File
 	offset, size int64
 	rest         *io.SectionReader
 }
 
-func (c *code) Read(p []byte) (int, error) {
+func (c *codeReader) Read(p []byte) (int, error) {
 	if c.rest.Size() == int64(len(p)) && mapInto(p, c.f, c.offset) {
 		c.rest = io.NewSectionReader(c.f, 0, 0)
 		return len(p), nil

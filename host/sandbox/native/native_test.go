@@ -28,7 +28,7 @@ func TestTheEngineIsTheOneInGoMod(t *testing.T) {
 	if m == nil || string(m[1]) != native.EngineVersion {
 		t.Errorf("go.mod has %q, this package was written for %s", m, native.EngineVersion)
 	}
-	if got := native.Engine(); !strings.HasPrefix(got, native.EngineVersion) {
+	if got := native.LinkedVersion(); !strings.HasPrefix(got, native.EngineVersion) {
 		t.Errorf("this program has %s", got)
 	}
 	if !native.Supported() {
@@ -48,8 +48,8 @@ func adder(more int) []byte {
 	return b.Bytes()
 }
 
-// written has the engine compile a module, and returns its file and ours.
-func written(t testing.TB, code []byte) (theirs, ours string) {
+// fileVersion has the engine compile a module, and returns its file and ours.
+func fileVersion(t testing.TB, code []byte) (theirs, ours string) {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
@@ -94,7 +94,7 @@ var errNotThere = errors.New("there is no code")
 // run loads the code of a module, which it does not compile, and adds with it.
 func run(name string, f *native.File, code []byte, while func()) (uint64, error) {
 	ctx := context.Background()
-	cache, asked := native.Cache(name, f)
+	cache, asked := native.NewCache(name, f)
 	defer cache.Close(ctx)
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCompilationCache(cache))
 	defer rt.Close(ctx)
@@ -121,7 +121,7 @@ func run(name string, f *native.File, code []byte, while func()) (uint64, error)
 func TestCodeRuns(t *testing.T) {
 	for name, code := range map[string][]byte{"less than a page": adder(0), "many pages": adder(100)} {
 		t.Run(name, func(t *testing.T) {
-			theirs, ours := written(t, code)
+			theirs, ours := fileVersion(t, code)
 			sum, err := run(filepath.Base(theirs), open(t, ours), code, func() { checkMapped(t, ours) })
 			if sum != 5 || err != nil {
 				t.Errorf("got %d, %v", sum, err)
@@ -132,7 +132,7 @@ func TestCodeRuns(t *testing.T) {
 
 func TestOnlyTheModuleGetsTheCode(t *testing.T) {
 	code := adder(0)
-	theirs, ours := written(t, code)
+	theirs, ours := fileVersion(t, code)
 	name, file := filepath.Base(theirs), open(t, ours)
 	nothing := func() { t.Error("it is loaded") }
 	if _, err := run(name, file, adder(1), nothing); !errors.Is(err, errNotThere) {
@@ -148,10 +148,10 @@ func TestOnlyTheModuleGetsTheCode(t *testing.T) {
 
 // What the sums of a cache are over is all that the engine does not check.
 func TestRestIsAllButTheCode(t *testing.T) {
-	theirs, ours := written(t, adder(0))
+	theirs, ours := fileVersion(t, adder(0))
 	whole, err := os.ReadFile(theirs)
 	must(t, err)
-	rest := open(t, ours).Rest()
+	rest := open(t, ours).HeadAndTail()
 	at := bytes.Index(whole, rest[:len(rest)-30])
 	if at != 0 || !bytes.HasSuffix(whole, rest[len(rest)-5:]) || len(rest) >= len(whole) {
 		t.Errorf("%d of %d bytes: %x", len(rest), len(whole), rest)
@@ -170,7 +170,7 @@ func headLen(b []byte) int {
 // Files that are no native code, or not all of it, are errors in time.
 func TestWhatIsNoNativeCode(t *testing.T) {
 	code := adder(2)
-	theirs, ours := written(t, code)
+	theirs, ours := fileVersion(t, code)
 	f, err := os.OpenFile(ours, os.O_RDWR, 0)
 	must(t, err)
 	must(t, f.Truncate(64<<10+1000)) // within the code
@@ -213,7 +213,7 @@ func TestWhatIsNoNativeCode(t *testing.T) {
 // FuzzOpen: whatever a file holds, it is opened or it is not; the engine gets
 // no more of it than there is.
 func FuzzOpen(f *testing.F) {
-	_, ours := written(f, adder(1))
+	_, ours := fileVersion(f, adder(1))
 	whole, err := os.ReadFile(ours)
 	must(f, err)
 	f.Add(whole)
@@ -232,8 +232,8 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		defer file.Close()
-		if len(file.Rest()) > len(content) {
-			t.Errorf("%d bytes of %d", len(file.Rest()), len(content))
+		if len(file.HeadAndTail()) > len(content) {
+			t.Errorf("%d bytes of %d", len(file.HeadAndTail()), len(content))
 		}
 	})
 }

@@ -33,7 +33,7 @@ func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error
 	if r.toBackground(fs) {
 		return &Search{run: r}, nil
 	}
-	found, err := r.all()
+	found, err := r.searchAll()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Search) Abandon() (owed uint64, err error) {
 	if r.background.panic != nil {
 		err = fmt.Errorf("search: %v", r.background.panic)
 	}
-	return uint64(max(r.spent.Load()+r.owed.Load(), 0)), err
+	return uint64(max(r.unpaid.Load()+r.owed.Load(), 0)), err
 }
 
 // background is what a search has that is conducted by a goroutine of its own
@@ -69,10 +69,10 @@ func (s *Search) Abandon() (owed uint64, err error) {
 // guest pays when it comes. The guest conducts the rest, because it has a turn,
 // while places are passed round among all searches.
 type background struct {
-	view    *wasi.View
-	payer   Payer         // the guest's account
-	awaited chan struct{} // closed when the guest waits
-	handed  chan struct{} // closed when the guest may conduct
+	view       *wasi.View
+	payer      Payer         // the guest's account
+	guestWaits chan struct{} // closed when the guest waits
+	handed     chan struct{} // closed when the guest may conduct
 
 	// Of who conducts it, until then:
 	err   error
@@ -81,17 +81,17 @@ type background struct {
 
 // toBackground begins to search on another goroutine, or says that it cannot.
 func (r *run) toBackground(fs *wasi.FS) bool {
-	if r.most == 0 {
+	if r.maxWorkers == 0 {
 		return false
 	}
-	view, ok := fs.View(ahead*perTask, func(units uint64) { r.spent.Add(int64(units)) })
+	view, ok := fs.View(maxTasksAhead*perTask, func(units uint64) { r.unpaid.Add(int64(units)) })
 	if !ok {
 		return false
 	}
-	a := &background{view: view, payer: r.pay, awaited: make(chan struct{}), handed: make(chan struct{})}
-	r.fs, r.background, r.pay = view, a, later{r}
-	r.most--
-	r.others()
+	a := &background{view: view, payer: r.pay, guestWaits: make(chan struct{}), handed: make(chan struct{})}
+	r.fs, r.background, r.pay = view, a, deferredPayer{r}
+	r.maxWorkers--
+	r.startWorkers()
 	r.workers.Go(func() {
 		r.conduct()
 		r.work()
@@ -107,7 +107,7 @@ func (r *run) conduct() {
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
-	case <-a.awaited:
+	case <-a.guestWaits:
 		return
 	case <-r.quit:
 		return
@@ -120,44 +120,44 @@ func (r *run) conduct() {
 	a.err = r.search(len(r.query.Files))
 }
 
-// placed reports whether who conducts the search has a place, and is not the
+// inBackground reports whether who conducts the search has a place, and is not the
 // guest. Only who conducts it may ask.
-func (r *run) placed() bool {
-	_, ok := r.pay.(later)
+func (r *run) inBackground() bool {
+	_, ok := r.pay.(deferredPayer)
 	return ok
 }
 
-// awaited reports whether the guest waits for the result. Until it does it may
+// guestWaits reports whether the guest waits for the result. Until it does it may
 // use up what there was to pay with.
-func (r *run) awaited() bool {
+func (r *run) guestWaits() bool {
 	if r.background == nil {
 		return true
 	}
 	select {
-	case <-r.background.awaited:
+	case <-r.background.guestWaits:
 		return true
 	default:
 		return false
 	}
 }
 
-// mayOwe is how much may be owed now.
-func (r *run) mayOwe() int64 {
-	left := r.left.Load()
-	if !r.awaited() {
+// owedLimit is how much may be owed now.
+func (r *run) owedLimit() int64 {
+	left := r.available.Load()
+	if !r.guestWaits() {
 		left = min(left, backgroundUnits)
 	}
 	return left
 }
 
-// afford returns ErrSpent if more has been done than the guest can pay. If it
+// checkFunds returns ErrSpent if more has been done than the guest can pay. If it
 // is not known yet, because it does something else, it waits for the guest. The
 // goroutine has a place then.
-func (r *run) afford() error {
+func (r *run) checkFunds() error {
 	for {
-		awaited := r.awaited()
+		awaited := r.guestWaits()
 		switch {
-		case r.spent.Load()+r.owed.Load() <= r.mayOwe():
+		case r.unpaid.Load()+r.owed.Load() <= r.owedLimit():
 			return nil
 		case awaited:
 			// It is paid for in any case, so that this is the end.
@@ -167,7 +167,7 @@ func (r *run) afford() error {
 		}
 		<-places
 		select {
-		case <-r.background.awaited:
+		case <-r.background.guestWaits:
 		case <-r.quit:
 		}
 		places <- struct{}{}
@@ -178,20 +178,20 @@ func (r *run) afford() error {
 func (r *run) collect() (*Found, error) {
 	defer r.end()
 	a := r.background
-	r.left.Store(leftOf(a.payer))
-	close(a.awaited)
+	r.available.Store(leftOf(a.payer))
+	close(a.guestWaits)
 	select {
 	case <-a.handed:
 	default:
-		a.payer.Away(func() { <-a.handed })
+		a.payer.WithoutTurn(func() { <-a.handed })
 	}
 	if a.panic != nil {
 		panic(a.panic)
 	}
-	r.pay = now{a.payer, r}
+	r.pay = guestPayer{a.payer, r}
 	err := r.pay.Pay(0)
 	if err == nil {
-		r.funds()
+		r.noteFunds()
 		if err = a.err; err == errAwaited {
 			err = r.search(len(r.query.Files))
 		}
@@ -199,13 +199,13 @@ func (r *run) collect() (*Found, error) {
 	return r.finish(err)
 }
 
-// later is a payer who is not there.
-type later struct{ *run }
+// deferredPayer is a payer who is not there.
+type deferredPayer struct{ *run }
 
 // Pay takes note of it.
-func (l later) Pay(units uint64) error {
-	l.spent.Add(int64(units))
-	if err := l.afford(); err != nil {
+func (l deferredPayer) Pay(units uint64) error {
+	l.unpaid.Add(int64(units))
+	if err := l.checkFunds(); err != nil {
 		return err
 	}
 	<-places // to who waits for one: files that cannot be opened take time too
@@ -214,25 +214,25 @@ func (l later) Pay(units uint64) error {
 }
 
 // Left is what the guest had when it was seen last.
-func (l later) Left() uint64 { return uint64(l.left.Load()) }
+func (l deferredPayer) Left() uint64 { return uint64(l.available.Load()) }
 
 // Yield is for guests.
-func (l later) Yield(uint64) error { return nil }
+func (l deferredPayer) Yield(uint64) error { return nil }
 
-// Away waits, while others have the place.
-func (l later) Away(wait func()) {
+// WithoutTurn waits, while others have the place.
+func (l deferredPayer) WithoutTurn(wait func()) {
 	<-places
 	wait()
 	places <- struct{}{}
 }
 
-// now is the guest, who also pays for what others have noted.
-type now struct {
+// guestPayer is the guest, who also pays for what others have noted.
+type guestPayer struct {
 	Payer
 	run *run
 }
 
 // Pay takes what there is to pay.
-func (n now) Pay(units uint64) error {
-	return n.Payer.Pay(units + uint64(n.run.spent.Swap(0)))
+func (n guestPayer) Pay(units uint64) error {
+	return n.Payer.Pay(units + uint64(n.run.unpaid.Swap(0)))
 }

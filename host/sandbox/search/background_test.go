@@ -53,7 +53,7 @@ func (w *world) inBackground(t *testing.T, q Query) map[string]*Found {
 	out := map[string]*Found{}
 	for name, come := range map[string]func(*Search){
 		"at once":  func(*Search) {},
-		"begun":    func(s *Search) { until(t, "something", func() bool { return s.run.spent.Load() > 0 || s.ended() }) },
+		"begun":    func(s *Search) { until(t, "something", func() bool { return s.run.unpaid.Load() > 0 || s.ended() }) },
 		"done":     func(s *Search) { until(t, "everything", s.ended) },
 		"no place": func(*Search) {},
 	} {
@@ -87,7 +87,7 @@ func TestTheCostDoesNotDependOnWhenTheGuestComes(t *testing.T) {
 	}
 	for _, most := range []int{0, 8} {
 		var fuel uint64
-		limits := wasi.Limits{MaxOpenFiles: most, Fuel: func(u uint64) { fuel += u }}
+		limits := wasi.Limits{MaxOpenFiles: most, Charge: func(u uint64) { fuel += u }}
 		w := newWorld(t, nil, &wasi.Options{Limits: limits}, files)
 		q := Query{Files: w.names(names...), Pattern: "h[i]t", MaxMatches: 200, MaxText: MaxText, MaxChars: 9}
 		var want uint64
@@ -140,7 +140,7 @@ func TestASearchThatIsAbandonedLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, "something", func() bool { return s.run.spent.Load()+s.run.owed.Load() > 1_000_000 })
+		until(t, "something", func() bool { return s.run.unpaid.Load()+s.run.owed.Load() > 1_000_000 })
 		owed, err := s.Abandon()
 		if err != nil || owed < 1_000_000 {
 			t.Errorf("%d are owed, %v", owed, err)
@@ -174,8 +174,8 @@ func TestASearchWaitsForWhoPays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			done := func() int64 { return s.run.spent.Load() + s.run.owed.Load() }
-			until(t, "it waits", func() bool { return done() > s.run.mayOwe() && len(places) == 0 })
+			done := func() int64 { return s.run.unpaid.Load() + s.run.owed.Load() }
+			until(t, "it waits", func() bool { return done() > s.run.owedLimit() && len(places) == 0 })
 			if most := int64(budget + 3*(taskBytes+paidAhead*perTask)); done() > most {
 				t.Errorf("%d were done, want %d at most", done(), most)
 			}
@@ -199,7 +199,7 @@ func TestASearchWaitsForWhoPays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it waits", func() bool { return s.run.spent.Load()+s.run.owed.Load() > s.run.mayOwe() && len(places) == 0 })
+	until(t, "it waits", func() bool { return s.run.unpaid.Load()+s.run.owed.Load() > s.run.owedLimit() && len(places) == 0 })
 	pay.left = math.MaxInt64
 	if f, err := s.Collect(); err != nil || len(f.Lines) != 1 {
 		t.Errorf("%v, found %v", err, f)
@@ -279,9 +279,9 @@ func TestAPlaceIsPassedRoundWhileFilesAreOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Abandon()
-	until(t, "something", func() bool { return s.run.spent.Load() > 0 })
+	until(t, "something", func() bool { return s.run.unpaid.Load() > 0 })
 	places <- struct{}{}
-	done := s.run.spent.Load()
+	done := s.run.unpaid.Load()
 	<-places
 	if done > backgroundUnits/2 {
 		t.Errorf("%d were done until somebody else had the place", done)

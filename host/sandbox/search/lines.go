@@ -98,7 +98,7 @@ func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error)
 	if len(q.Pattern) > MaxPattern {
 		return nil, ErrPattern
 	}
-	if err := pay.Pay(costQuery + costSource*uint64(len(q.Pattern)) + parsing(q.Pattern)); err != nil {
+	if err := pay.Pay(costQuery + costSource*uint64(len(q.Pattern)) + parseCost(q.Pattern)); err != nil {
 		return nil, err
 	}
 	p, err := lines.Compile(q.Pattern, MaxSteps)
@@ -108,14 +108,14 @@ func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error)
 	if err := pay.Pay(costProgram * p.Steps()); err != nil {
 		return nil, err
 	}
-	return newRun(fs, &q, p, pay, overOf(ctx)), nil
+	return newRun(fs, &q, p, pay, callErrFunc(ctx)), nil
 }
 
 func clamp(n, most int) int { return min(max(n, 0), most) }
 
-// overOf returns a function that says why the call is over, if it is. It looks
+// callErrFunc returns a function that says why the call is over, if it is. It looks
 // at the clock itself: a timer fires when the scheduler gets to it.
-func overOf(ctx context.Context) func() error {
+func callErrFunc(ctx context.Context) func() error {
 	deadline, ok := ctx.Deadline()
 	return func() error {
 		if err := ctx.Err(); err != nil {
@@ -128,8 +128,8 @@ func overOf(ctx context.Context) func() error {
 	}
 }
 
-// parsing is what it takes to read an expression, beside costSource.
-func parsing(expr string) uint64 {
+// parseCost is what it takes to read an expression, beside costSource.
+func parseCost(expr string) uint64 {
 	classes, folds := lines.Heavy(expr)
 	return costClass*uint64(classes) + costFold*uint64(folds)
 }

@@ -56,7 +56,7 @@ type Listing struct {
 // are not too much for one result. It is called on the goroutine of the guest.
 // An error is the end of ctx or what pay says.
 func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing, error) {
-	over := overOf(ctx)
+	over := callErrFunc(ctx)
 	var out []Listing
 	size := 0
 	for dir, errno := range fs.Dirs(dirs) {
@@ -89,7 +89,7 @@ type Info struct {
 
 // Stat says what has each of the names, which are absolute; see [List].
 func Stat(ctx context.Context, fs *wasi.FS, names []string, pay Payer) ([]Info, error) {
-	over := overOf(ctx)
+	over := callErrFunc(ctx)
 	out := make([]Info, 0, len(names))
 	for st, errno := range fs.Lstats(names) {
 		if len(out)%perPayment == 0 {
@@ -113,7 +113,7 @@ func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ erro
 	if errno != 0 {
 		return Listing{Missing: true}, over()
 	}
-	dir.All = true
+	dir.AllNames = true
 	cookie := uint64(0)
 	for n := 0; ; n++ {
 		if n%256 == 0 {

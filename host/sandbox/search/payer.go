@@ -9,6 +9,6 @@ type Payer interface {
 	Left() uint64
 	// Yield lets others have their turn. So much is going to be paid.
 	Yield(owed uint64) error
-	// Away waits, while others have the turn.
-	Away(wait func())
+	// WithoutTurn waits, while others have the turn.
+	WithoutTurn(wait func())
 }

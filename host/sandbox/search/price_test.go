@@ -18,7 +18,7 @@ func TestWhatComesBehindTheLastMatch(t *testing.T) {
 	const size = 64 << 10
 	files := map[string]string{"ws/hit": strings.Repeat("hit\n", 10)}
 	names := []string{"hit"}
-	for i := range perTask*ahead + 100 {
+	for i := range perTask*maxTasksAhead + 100 {
 		name := fmt.Sprintf("f%03d", i)
 		files["ws/"+name] = strings.Repeat("some text\n", size/10)
 		names = append(names, name)
@@ -31,13 +31,13 @@ func TestWhatComesBehindTheLastMatch(t *testing.T) {
 	w.units, q.Files = 0, w.names(names...)
 	w.lines(t, q)
 	const task = perTask * size * costMatch
-	if tasks := float64(w.units) / task; tasks < ahead-2 || tasks > 8*ahead {
+	if tasks := float64(w.units) / task; tasks < maxTasksAhead-2 || tasks > 8*maxTasksAhead {
 		t.Errorf("%d units, for those that were begun", w.units)
 	}
 	// An expensive one is not begun before its turn comes.
 	q.Pattern, w.units = "h[i]t|(x?){900}[yz]", 0
 	w.lines(t, q)
-	if most := uint64(2*aheadUnits) + 100*size*costStep; w.units > most {
+	if most := uint64(2*maxUnitsAhead) + 100*size*costStep; w.units > most {
 		t.Errorf("%d units, want %d at most", w.units, most)
 	}
 }
@@ -56,14 +56,14 @@ func TestASearchThatIsEndedIsPaid(t *testing.T) {
 	pay := &purse{left: math.MaxInt64}
 	r := newRun(w.FS, &Query{Files: w.names("a", "b"), MaxMatches: 9, MaxText: 9, MaxChars: 9}, p, pay, nil)
 	looks := 0
-	r.over = func() error {
+	r.callErr = func() error {
 		if looks++; looks > 3 { // beside the beginning: in the first file
 			cancel()
 		}
 		return ctx.Err()
 	}
-	r.most = 0
-	if _, err := r.all(); !errors.Is(err, context.Canceled) {
+	r.maxWorkers = 0
+	if _, err := r.searchAll(); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if least := int64(lines.BinaryProbe * costStep * p.Steps()); pay.paid < least || r.owed.Load() != 0 {
@@ -100,8 +100,8 @@ func TestASearchYields(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRun(w.FS, &Query{Files: w.names("f")}, p, pay, func() error { return nil })
-	r.most = 0
-	if _, err := r.all(); err != nil || pay.yields < size/(128<<10) {
+	r.maxWorkers = 0
+	if _, err := r.searchAll(); err != nil || pay.yields < size/(128<<10) {
 		t.Errorf("%v, it yields %d times", err, pay.yields)
 	}
 }
@@ -175,7 +175,7 @@ func TestWhatTakesLongToParseIsPaid(t *testing.T) {
 		`\pL\P{Greek}\\pL`:                           3 * costClass,
 		"(?":                                         0, "": 0, "(?i": 0, "(?i)-": 0, `\`: 0,
 	} {
-		if got := parsing(pattern); got != want {
+		if got := parseCost(pattern); got != want {
 			t.Errorf("%q: %d, want %d", pattern, got, want)
 		}
 	}

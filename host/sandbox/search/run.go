@@ -20,15 +20,15 @@ const (
 	// taskBytes is how many bytes of files make a task full: large files are
 	// not searched one after the other.
 	taskBytes = 1 << 20
-	// ahead is how many tasks are begun before the result of the first is
+	// maxTasksAhead is how many tasks are begun before the result of the first is
 	// taken. Each file of theirs is open, and each task can hold MaxText and a
 	// match.
-	ahead = 6
-	// aheadUnits is what the tasks that are begun before their turn may cost,
+	maxTasksAhead = 6
+	// maxUnitsAhead is what the tasks that are begun before their turn may cost,
 	// roughly. They are carried out and paid for even if the search ends
 	// before their turn comes: what it costs must not depend on how far they
 	// have come.
-	aheadUnits = 1 << 30
+	maxUnitsAhead = 1 << 30
 )
 
 // places is how many goroutines search, beside those of guests, which have
@@ -42,7 +42,7 @@ type run struct {
 	fs         opener
 	query      *Query
 	pattern    *lines.Pattern
-	over       func() error
+	callErr    func() error
 	background *background // nil: the guest conducts it from the beginning
 	quit       chan struct{}
 
@@ -51,21 +51,21 @@ type run struct {
 	waiting []*task    // that nobody carries out yet, in order
 	ended   bool
 
-	most    int // how many others there are at most
-	stopped atomic.Bool
-	workers sync.WaitGroup
-	owed    atomic.Int64 // for what was done of tasks that have not ended
-	spent   atomic.Int64 // for everything else that is not paid yet
-	left    atomic.Int64 // what there was to pay it with
+	maxWorkers int // how many others there are at most
+	stopped    atomic.Bool
+	workers    sync.WaitGroup
+	owed       atomic.Int64 // for what was done of tasks that have not ended
+	unpaid     atomic.Int64 // for everything else that is not paid yet
+	available  atomic.Int64 // what there was to pay it with
 
 	// Of who conducts it:
-	pay     Payer
-	next    int // the first file that is not open yet
-	begun   []*task
-	units   uint64 // what these may cost, roughly
-	held    *task  // open, and too expensive to be begun before its turn
-	found   *Found
-	matches int
+	pay           Payer
+	next          int // the first file that is not open yet
+	inFlight      []*task
+	inFlightUnits uint64 // what these may cost, roughly
+	deferred      *task  // open, and too expensive to be begun before its turn
+	found         *Found
+	matches       int
 }
 
 var (
@@ -80,22 +80,22 @@ type opener interface {
 }
 
 func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {
-	r := &run{fs: fs, query: q, pattern: p, pay: pay, over: over, most: cap(places), found: &Found{}, quit: make(chan struct{})}
+	r := &run{fs: fs, query: q, pattern: p, pay: pay, callErr: over, maxWorkers: cap(places), found: &Found{}, quit: make(chan struct{})}
 	r.changed = sync.NewCond(&r.mu)
-	r.funds()
+	r.noteFunds()
 	return r
 }
 
-// all searches while the guest waits.
-func (r *run) all() (*Found, error) {
+// searchAll searches while the guest waits.
+func (r *run) searchAll() (*Found, error) {
 	defer r.end()
-	r.others()
+	r.startWorkers()
 	return r.finish(r.search(len(r.query.Files)))
 }
 
-// others starts the goroutines that only search.
-func (r *run) others() {
-	for range min(r.most, (len(r.query.Files)+perTask-1)/perTask-1) {
+// startWorkers starts the goroutines that only search.
+func (r *run) startWorkers() {
+	for range min(r.maxWorkers, (len(r.query.Files)+perTask-1)/perTask-1) {
 		r.workers.Go(r.work)
 	}
 }
@@ -106,19 +106,19 @@ func (r *run) finish(err error) (*Found, error) {
 		r.stopped.Store(true)
 	}
 	// What was begun before its turn is paid for, whatever has come of it.
-	for len(r.begun) > 0 {
-		if _, e := r.first(); err == nil && e != nil {
+	for len(r.inFlight) > 0 {
+		if _, e := r.finishFirst(); err == nil && e != nil {
 			err = e
 			r.stopped.Store(true)
 		}
 	}
-	if r.spent.Load() > 0 {
+	if r.unpaid.Load() > 0 {
 		if e := r.pay.Pay(0); err == nil {
 			err = e
 		}
 	}
 	if err == nil {
-		err = r.over()
+		err = r.callErr()
 	}
 	if err != nil {
 		return nil, err
@@ -129,28 +129,28 @@ func (r *run) finish(err error) (*Found, error) {
 // search takes the tasks in order until no more is wanted. It goes on where it
 // was left.
 func (r *run) search(total int) error {
-	for r.next < total || r.held != nil || len(r.begun) > 0 {
-		if r.placed() && r.awaited() {
+	for r.next < total || r.deferred != nil || len(r.inFlight) > 0 {
+		if r.inBackground() && r.guestWaits() {
 			return errAwaited
 		}
-		if r.held == nil && r.next < total && len(r.begun) < ahead {
-			t, err := r.open(r.next, len(r.begun) > 0)
+		if r.deferred == nil && r.next < total && len(r.inFlight) < maxTasksAhead {
+			t, err := r.open(r.next, len(r.inFlight) > 0)
 			if err != nil {
 				return err
 			}
 			if t != nil {
 				r.next += len(t.files)
-				r.held = t
+				r.deferred = t
 			}
 		}
-		if t := r.held; t != nil && len(r.begun) < ahead && (len(r.begun) == 0 || r.units+t.units <= aheadUnits) {
-			r.held = nil
+		if t := r.deferred; t != nil && len(r.inFlight) < maxTasksAhead && (len(r.inFlight) == 0 || r.inFlightUnits+t.units <= maxUnitsAhead) {
+			r.deferred = nil
 			r.begin(t)
 			continue
 		}
-		t, err := r.first()
+		t, err := r.finishFirst()
 		if err == nil {
-			err = r.take(t)
+			err = r.addResult(t)
 		}
 		if err != nil || r.found.More {
 			return err
@@ -170,11 +170,11 @@ func (r *run) end() {
 	r.changed.Broadcast()
 	r.mu.Unlock()
 	r.workers.Wait()
-	for _, t := range r.begun {
+	for _, t := range r.inFlight {
 		t.close()
 	}
-	if r.held != nil {
-		r.held.close()
+	if r.deferred != nil {
+		r.deferred.close()
 	}
 	if r.background != nil {
 		r.background.view.Close()
@@ -183,20 +183,20 @@ func (r *run) end() {
 
 // begin lets others carry out a task.
 func (r *run) begin(t *task) {
-	r.begun = append(r.begun, t)
-	r.units += t.units
+	r.inFlight = append(r.inFlight, t)
+	r.inFlightUnits += t.units
 	r.mu.Lock()
 	r.waiting = append(r.waiting, t)
 	r.changed.Signal()
 	r.mu.Unlock()
 }
 
-// first ends the first task that was begun, and pays for it.
-func (r *run) first() (*task, error) {
-	t := r.begun[0]
+// finishFirst ends the first task that was begun, and pays for it.
+func (r *run) finishFirst() (*task, error) {
+	t := r.inFlight[0]
 	r.wait(t)
-	r.begun = r.begun[1:]
-	r.units -= t.units
+	r.inFlight = r.inFlight[1:]
+	r.inFlightUnits -= t.units
 	t.close()
 	if t.panic != nil {
 		panic(t.panic)
@@ -211,17 +211,17 @@ func (r *run) first() (*task, error) {
 	}
 	r.owed.Add(-int64(units)) // first, so that nothing ever counts twice
 	paid := r.pay.Pay(units)
-	r.funds()
+	r.noteFunds()
 	if paid != nil {
 		return t, paid
 	}
 	return t, err
 }
 
-// funds takes note of what the guest can pay, if it is the guest that asks.
-func (r *run) funds() {
-	if !r.placed() {
-		r.left.Store(leftOf(r.pay))
+// noteFunds takes note of what the guest can pay, if it is the guest that asks.
+func (r *run) noteFunds() {
+	if !r.inBackground() {
+		r.available.Store(leftOf(r.pay))
 	}
 }
 
@@ -237,19 +237,19 @@ func (r *run) wait(t *task) {
 	}
 	r.mu.Unlock()
 	if i >= 0 {
-		r.carryOut(t, r.placed())
+		r.carryOut(t, r.inBackground())
 		return
 	}
 	select {
 	case <-t.done:
 	default:
-		r.pay.Away(func() { <-t.done })
+		r.pay.WithoutTurn(func() { <-t.done })
 	}
 }
 
 // work is what every other goroutine does, as long as it has a place.
 func (r *run) work() {
-	for r.wanted() {
+	for r.awaitWork() {
 		select {
 		case places <- struct{}{}:
 		case <-r.quit:
@@ -269,8 +269,8 @@ func (r *run) work() {
 	}
 }
 
-// wanted waits until there is something to do, or nothing any more.
-func (r *run) wanted() bool {
+// awaitWork waits until there is something to do, or nothing any more.
+func (r *run) awaitWork() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.waiting) == 0 && !r.ended {
@@ -279,12 +279,12 @@ func (r *run) wanted() bool {
 	return !r.ended
 }
 
-// take adds the result of a task to what was found.
-func (r *run) take(t *task) error {
+// addResult adds the result of a task to what was found.
+func (r *run) addResult(t *task) error {
 	rest, at := t.found.Lines, 0
 	for _, f := range t.files {
 		if f.content == nil || f.err != nil && f.err != errMore {
-			if err := r.over(); err != nil {
+			if err := r.callErr(); err != nil {
 				return err
 			}
 			r.found.Failed++

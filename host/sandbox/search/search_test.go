@@ -60,9 +60,9 @@ func newWorld(t *testing.T, masked []string, opts *wasi.Options, files map[strin
 // Pay and the others are of a [Payer] who can pay for anything.
 func (w *world) Pay(units uint64) error { w.units += units; return nil }
 
-func (w *world) Left() uint64       { return math.MaxUint64 }
-func (w *world) Yield(uint64) error { return nil }
-func (w *world) Away(wait func())   { wait() }
+func (w *world) Left() uint64            { return math.MaxUint64 }
+func (w *world) Yield(uint64) error      { return nil }
+func (w *world) WithoutTurn(wait func()) { wait() }
 
 // purse is a payer who has so much.
 type purse struct {
@@ -82,9 +82,9 @@ func (p *purse) Pay(units uint64) error {
 	return nil
 }
 
-func (p *purse) Left() uint64       { return uint64(max(p.left, 0)) }
-func (p *purse) Yield(uint64) error { p.yields++; return nil }
-func (p *purse) Away(wait func())   { wait() }
+func (p *purse) Left() uint64            { return uint64(max(p.left, 0)) }
+func (p *purse) Yield(uint64) error      { p.yields++; return nil }
+func (p *purse) WithoutTurn(wait func()) { wait() }
 
 func (w *world) names(names ...string) []string {
 	out := make([]string, len(names))
@@ -232,7 +232,7 @@ func TestEveryRunIsTheSame(t *testing.T) {
 	for run := range 12 {
 		runtime.GOMAXPROCS(1 + run%4)
 		var fuel uint64
-		w := newWorld(t, nil, &wasi.Options{Limits: wasi.Limits{Fuel: func(u uint64) { fuel += u }}}, files)
+		w := newWorld(t, nil, &wasi.Options{Limits: wasi.Limits{Charge: func(u uint64) { fuel += u }}}, files)
 		got, f := w.lines(t, Query{Files: w.names(names...), Pattern: "^h[i]t", Context: 1, MaxMatches: 333, MaxText: 1 << 18, MaxChars: 100})
 		if !f.More || f.Failed != 0 {
 			t.Fatalf("more %v, failed %d", f.More, f.Failed)
@@ -401,7 +401,7 @@ func TestAPanicOfAWorkerComesToTheGuest(t *testing.T) {
 			t.Errorf("recovered %v", p)
 		}
 	}()
-	_, _ = r.all()
+	_, _ = r.searchAll()
 }
 
 // A file that looks like a secret is not searched, whatever leads to it, and
@@ -414,7 +414,7 @@ func TestSecretFilesAreNotSearched(t *testing.T) {
 	if len(lines) != 2 || f.Failed != 5 {
 		t.Errorf("found %v, and %d failed", lines, f.Failed)
 	}
-	if refused := w.Refused(); len(refused) != 2 {
+	if refused := w.Refusals(); len(refused) != 2 {
 		t.Errorf("refused %v", refused)
 	}
 }
@@ -425,5 +425,5 @@ func find(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.all()
+	return r.searchAll()
 }

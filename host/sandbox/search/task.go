@@ -63,13 +63,13 @@ func (r *run) open(first int, others bool) (*task, error) {
 	}
 	err := r.pay.Pay(units)
 	if err == nil {
-		err = r.over()
+		err = r.callErr()
 	}
 	if err != nil {
 		t.close()
 		return nil, err
 	}
-	r.funds()
+	r.noteFunds()
 	return t, nil
 }
 
@@ -138,8 +138,8 @@ func (r *run) carryOut(t *task, placed bool) {
 		switch {
 		case r.stopped.Load():
 			return errStopped
-		case owed+r.spent.Load() > r.mayOwe():
-			if err := r.afford(); err != nil {
+		case owed+r.unpaid.Load() > r.owedLimit():
+			if err := r.checkFunds(); err != nil {
 				return err
 			}
 		case !placed:
@@ -150,7 +150,7 @@ func (r *run) carryOut(t *task, placed bool) {
 			<-places // to who waits for one
 			places <- struct{}{}
 		}
-		return r.over()
+		return r.callErr()
 	}
 	s.Emit = func(l lines.Line) error {
 		line := Line{l.Number, f.index, len(l.Text), l.Matches, l.Cut, l.Before}

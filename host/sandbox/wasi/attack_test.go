@@ -73,7 +73,7 @@ func TestAttacks(t *testing.T) {
 		return func(g *guestFS) Errno { return g.Link(g.name(a), g.name(b)) }
 	}
 
-	const out, kind, linked = errOutside, errKind, EACCES
+	const out, kind, linked = errOutside, errNotFileOrDir, EACCES
 	const rofs = errReadOnly
 	for _, tc := range []struct {
 		name   string
@@ -208,7 +208,7 @@ func TestAttacks(t *testing.T) {
 				if want == anyErrno && got == 0 || want != anyErrno && got != want {
 					t.Errorf("got %v, want %v", got, want)
 				}
-				w.Unchanged(before)
+				w.CheckUnchanged(before)
 			})
 		}
 	}
@@ -280,7 +280,7 @@ func TestReadOnlyMountCannotBeChanged(t *testing.T) {
 	}
 	f.Close()
 	dir.Close()
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
@@ -319,14 +319,14 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 						if f != nil {
 							f.Close()
 						}
-						wantErrno(t, fmt.Sprintf("open %s with flags %#x", p, flag), errno, errKind)
+						wantErrno(t, fmt.Sprintf("open %s with flags %#x", p, flag), errno, errNotFileOrDir)
 					})
 				}
 				hosttest.Promptly(t, func() {
-					wantErrno(t, "utimes "+p, tc.fs.SetTimes(tc.fs.name(p), true, 1, 1), errKind)
+					wantErrno(t, "utimes "+p, tc.fs.SetTimes(tc.fs.name(p), true, 1, 1), errNotFileOrDir)
 				})
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 		})
 	}
 }
@@ -345,7 +345,7 @@ func TestFIFOWithTheOtherEndOpenIsRefused(t *testing.T) {
 	defer host.Close()
 	g := w.open(w.rw("ws"))
 	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite} {
-		hosttest.Promptly(t, func() { wantErrno(t, "open", g.try("ws/fifo", flag), errKind) })
+		hosttest.Promptly(t, func() { wantErrno(t, "open", g.try("ws/fifo", flag), errNotFileOrDir) })
 	}
 }
 
@@ -424,11 +424,11 @@ func TestMovedDirectoryIsNotFollowedOutside(t *testing.T) {
 	wantErrno(t, "write", g.try("ws/d/g.txt", ReadWrite), ENOENT)
 	wantErrno(t, "dotdot", g.try("ws/d/../../out/secret", 0), errOutside)
 	wantErrno(t, "mkdir", g.Mkdir(g.name("ws/d/new")), ENOENT)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 	w.Link("ws/d", "../out/x")
 	before = w.State()
 	wantErrno(t, "read behind a link", g.try("ws/d/g.txt", 0), errOutside)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestReplacedMountStaysWhatItWas(t *testing.T) {
@@ -515,11 +515,11 @@ func TestRenameAcrossMounts(t *testing.T) {
 	w.File("ws2/x", "x")
 	g := w.open(w.rw("ws"), w.rw("ws2"))
 	before := w.State()
-	wantErrno(t, "file", g.Rename(g.name("ws/f.txt"), g.name("ws2/f.txt")), errCrossing)
-	wantErrno(t, "directory", g.Rename(g.name("ws/d"), g.name("ws2/d")), errCrossing)
-	wantErrno(t, "onto", g.Rename(g.name("ws/f.txt"), g.name("ws2/x")), errCrossing)
+	wantErrno(t, "file", g.Rename(g.name("ws/f.txt"), g.name("ws2/f.txt")), errOtherMount)
+	wantErrno(t, "directory", g.Rename(g.name("ws/d"), g.name("ws2/d")), errOtherMount)
+	wantErrno(t, "onto", g.Rename(g.name("ws/f.txt"), g.name("ws2/x")), errOtherMount)
 	wantErrno(t, "link", g.Link(g.name("ws/f.txt"), g.name("ws2/f.txt")), EPERM)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 // A directory that cannot be replaced, because what is renamed is above it by
@@ -545,7 +545,7 @@ func TestRenameThatFailsReplacesNothing(t *testing.T) {
 	}
 	defer top.Close()
 	// With os.Root it is removed first, and made again.
-	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.ReplacesEmpty()]
+	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.RenameReplacesEmptyDir()]
 	if names := listing(dir.(*Dir)); names != want {
 		t.Errorf("the directory that was opened lists %s, want %s", names, want)
 	}

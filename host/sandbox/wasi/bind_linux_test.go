@@ -75,8 +75,8 @@ func (w *world) bind(from, to string) {
 	}
 }
 
-// alone keeps what is mounted from being seen by others.
-func (w *world) alone() {
+// unshareMounts keeps what is mounted from being seen by others.
+func (w *world) unshareMounts() {
 	w.T.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		w.T.Fatal(bindRefused, err)
@@ -85,7 +85,7 @@ func (w *world) alone() {
 
 func behindBindMount(t *testing.T, w *world) {
 	bind := func(from, to string) { w.bind(w.Path(from), to) }
-	w.alone()
+	w.unshareMounts()
 	bind("out/secrets", "ws/bound")
 	bind("out", "ws/above")
 	bind("ws", "again")
@@ -103,7 +103,7 @@ func behindBindMount(t *testing.T, w *world) {
 			}
 		}
 	}
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 	// The workspace is mounted under a name the mask does not have.
 	again := w.openMasked([]string{"ws/inner", "ws/later/still"}, w.rw("again"))
 	wantErrno(t, "mkdir of the parent", again.Mkdir(again.name("again/later")), 0)
@@ -117,6 +117,6 @@ func behindBindMount(t *testing.T, w *world) {
 		f.Close()
 		t.Error("a mount below a masked directory was accepted")
 	}
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 	t.Log(bindDone)
 }

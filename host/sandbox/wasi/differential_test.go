@@ -74,9 +74,9 @@ func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...polic
 // on one that is staged.
 func runDifferential(t *testing.T, program []byte, commit bool) {
 	w, m := newDifferential(t)
-	through := newThrough(t)
+	through := newWriteThrough(t)
 	staged, s := w.openStaged(&stage.Options{Dir: w.Path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
-	a, b, c := &modelSubject{m: m}, &real{g: through}, &real{g: staged}
+	a, b, c := &modelSubject{m: m}, &fsSubject{g: through}, &fsSubject{g: staged}
 	before := w.State()
 	var log []string
 	for i, op := range decode(program) {
@@ -117,7 +117,7 @@ func runMasked(t *testing.T, program []byte) {
 	other, _ := newDifferential(t)
 	masked := func() []string { return []string{"ws/d/e", "ws/c/later"} }
 	staged, s := w.openStaged(nil, masked(), w.rw("ws"))
-	b, c := &real{g: other.openMasked(masked(), other.rw("ws"))}, &real{g: staged}
+	b, c := &fsSubject{g: other.openMasked(masked(), other.rw("ws"))}, &fsSubject{g: staged}
 	before := w.State()
 	var log []string
 	for i, op := range decode(program) {
@@ -146,7 +146,7 @@ func withoutModes(tree map[string]string) map[string]string {
 	return tree
 }
 
-func newThrough(t *testing.T) *guestFS {
+func newWriteThrough(t *testing.T) *guestFS {
 	w, _ := newDifferential(t)
 	return w.open(w.rw("ws"))
 }

@@ -16,28 +16,28 @@ import (
 // Dir is an open directory: itself and its parent, the names that lead to
 // mounts, then what the host has, if anything. Only one goroutine uses it.
 type Dir struct {
-	All bool // [Dir.Entry] tells names that are not UTF-8, too
+	AllNames bool // [Dir.Entry] tells names that are not UTF-8, too
 
 	// Fixed at creation.
-	fs      *FS
-	shown   string
-	ino     uint64
-	first   []Dirent // what is listed first
-	fixed   int      // so many of them stay; the others are staged
-	m       *mount   // nil for a synthetic directory, as are the rest
-	held    *held
-	real    string        // of a writable mount: without links
-	barred  paths.Special // why it must not be changed
-	locked  bool          // that it must not
-	trails  [][]string    // guarded: the hidden things below
-	entries *beneath.Entries
-	node    *stage.Node         // staged only
-	merged  map[string]struct{} // staged: the names that are listed first
+	fs              *FS
+	shown           string
+	ino             uint64
+	leadingEntries  []Dirent // what is listed first
+	numFixed        int      // so many of them stay; the others are staged
+	m               *mount   // nil for a synthetic directory, as are the rest
+	host            *hostDir
+	realPath        string        // of a writable mount: without links
+	forbiddenBy     paths.Special // why it must not be changed
+	changeForbidden bool          // that it must not
+	trails          [][]string    // guarded: the hidden things below
+	entries         *beneath.DirReader
+	node            *stage.Node         // staged only
+	addedNames      map[string]struct{} // staged: the names that are listed first
 
-	last   Dirent // the entry read last
-	lastAt uint64 // its cookie
-	at     uint64 // the cookie of what entries reads next
-	closed bool
+	last       Dirent // the entry read last
+	lastCookie uint64 // its cookie
+	nextCookie uint64 // the cookie of what entries reads next
+	closed     bool
 }
 
 // Dirent is an entry of a directory.
@@ -48,13 +48,13 @@ type Dirent struct {
 	Next uint64 // the cookie of the entry that follows
 }
 
-// held is what an open directory has of the host.
-type held struct {
+// hostDir is what an open directory has of the host.
+type hostDir struct {
 	file *os.File
 	root beneath.Root // to look at entries; guarded mounts only
 }
 
-func (h *held) Close() error {
+func (h *hostDir) Close() error {
 	if h.root != nil {
 		_ = h.root.Close()
 	}
@@ -78,15 +78,15 @@ const maxLeftOut = 64
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
 	if p.m != nil && p.m.write {
-		d.barred, d.locked = f.barred(p, false)
-		d.real = p.real()
+		d.forbiddenBy, d.changeForbidden = f.changeForbiddenBy(p, false)
+		d.realPath = p.realPath()
 	}
 	if p.m != nil {
 		d.ino = p.m.describe(fi, p.shown).Ino
 	}
 	// What is above a mount is not the guest's business, so the number of the
 	// parent is made up.
-	d.first = []Dirent{
+	d.leadingEntries = []Dirent{
 		{Name: ".", Type: Directory, Ino: d.ino},
 		{Name: "..", Type: Directory, Ino: hashIno(path.Dir(p.shown))},
 	}
@@ -96,49 +96,49 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 		switch {
 		case i >= 0:
 			st := f.mounts[i].describe(f.mounts[i].info, child)
-			d.first = append(d.first, Dirent{Name: name, Type: Directory, Ino: st.Ino})
+			d.leadingEntries = append(d.leadingEntries, Dirent{Name: name, Type: Directory, Ino: st.Ino})
 		case p.m == nil:
-			d.first = append(d.first, Dirent{Name: name, Type: Directory, Ino: hashIno(child)})
+			d.leadingEntries = append(d.leadingEntries, Dirent{Name: name, Type: Directory, Ino: hashIno(child)})
 		}
 	}
-	d.fixed = len(d.first)
-	d.number()
+	d.numFixed = len(d.leadingEntries)
+	d.assignCookies()
 	if host == nil {
 		return d, 0
 	}
-	d.held = &held{file: host}
-	d.entries = &beneath.Entries{}
-	if p.staged() && p.guarded() {
+	d.host = &hostDir{file: host}
+	d.entries = &beneath.DirReader{}
+	if p.staged() && p.isWalked() {
 		if errno := d.guardStaged(p); errno != 0 {
 			return nil, errno
 		}
-	} else if p.guarded() {
+	} else if p.isWalked() {
 		root, fi, err := beneath.OpenDir(p.dir, p.name)
 		if err != nil {
 			return nil, errnoOf(err)
 		}
-		d.held.root = root
+		d.host.root = root
 		if !beneath.SameFile(fi, p.info) {
 			_ = root.Close()
 			return nil, errReplaced
 		}
 		d.trails = p.trails
 		if p.name != "." {
-			d.trails = p.m.guard.from(fi, p.trails, p.name)
+			d.trails = p.m.guard.trailsIn(fi, p.trails, p.name)
 		}
 	}
-	if errno := f.keep(d.held); errno != 0 {
+	if errno := f.track(d.host); errno != 0 {
 		return nil, errno
 	}
 	return d, 0
 }
 
-// number gives the entries that are listed first their cookies.
-func (d *Dir) number() {
-	for i := range d.first {
-		d.first[i].Next = firstCookie + uint64(i) + 1
+// assignCookies gives the entries that are listed first their cookies.
+func (d *Dir) assignCookies() {
+	for i := range d.leadingEntries {
+		d.leadingEntries[i].Next = firstCookie + uint64(i) + 1
 	}
-	d.first[len(d.first)-1].Next = startCookie
+	d.leadingEntries[len(d.leadingEntries)-1].Next = startCookie
 }
 
 // Name is the absolute name under which the directory was opened, cleaned.
@@ -146,14 +146,14 @@ func (d *Dir) Name() string { return d.shown }
 
 // Stat describes the directory.
 func (d *Dir) Stat() (Stat, Errno) {
-	d.fs.limits.Fuel(costSyscall)
+	d.fs.limits.Charge(costSyscall)
 	if d.m == nil {
 		return syntheticStat(d.shown), 0
 	}
 	if d.node != nil {
 		return d.stagedStat()
 	}
-	fi, err := d.held.file.Stat()
+	fi, err := d.host.file.Stat()
 	if err != nil {
 		return Stat{}, errnoOf(err)
 	}
@@ -177,92 +177,92 @@ func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
 }
 
 func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
-	d.fs.limits.Fuel(costEntry)
+	d.fs.limits.Charge(costEntry)
 	switch {
 	case d.closed:
 		return Dirent{}, false, EBADF
 	case cookie == 0:
-		d.forget() // from the start again means as it is now
-		d.merge()
-		return d.first[0], true, 0
-	case d.held != nil && cookie == d.lastAt:
+		d.forgetPosition() // from the start again means as it is now
+		d.listAdded()
+		return d.leadingEntries[0], true, 0
+	case d.host != nil && cookie == d.lastCookie:
 		return d.last, true, 0
-	case d.held != nil && cookie == d.at:
+	case d.host != nil && cookie == d.nextCookie:
 	case cookie >= firstCookie && cookie != startCookie:
-		if cookie-firstCookie >= uint64(len(d.first)) {
+		if cookie-firstCookie >= uint64(len(d.leadingEntries)) {
 			return Dirent{}, false, EINVAL
 		}
-		return d.first[cookie-firstCookie], true, 0
+		return d.leadingEntries[cookie-firstCookie], true, 0
 	case d.node != nil && d.node.Gone():
 		return Dirent{}, false, ENOENT
-	case d.held == nil:
+	case d.host == nil:
 		return Dirent{}, false, 0
 	}
-	if cookie != d.at {
+	if cookie != d.nextCookie {
 		where := cookie
 		if cookie == startCookie {
 			where = 0
 		}
-		d.fs.limits.Fuel(costSyscall)
-		passed, err := d.entries.Seek(d.held.file, where)
-		d.fs.limits.Fuel(passed * costSyscall)
+		d.fs.limits.Charge(costSyscall)
+		passed, err := d.entries.Seek(d.host.file, where)
+		d.fs.limits.Charge(passed * costSyscall)
 		if err != nil {
-			d.forget()
+			d.forgetPosition()
 			return Dirent{}, false, errnoOf(err)
 		}
 	}
 	for left := 0; ; left++ {
-		e, more, err := d.entries.Read(d.held.file)
+		e, more, err := d.entries.Read(d.host.file)
 		if err != nil || !more {
-			d.forget()
+			d.forgetPosition()
 			return Dirent{}, false, errnoOf(err)
 		}
-		d.fs.limits.Fuel(costEntry)
+		d.fs.limits.Charge(costEntry)
 		if d.shows(e) {
 			shown := ""
 			if e.Ino == 0 { // its number is made of its name
 				shown = join(d.shown, e.Name)
 			}
 			out := Dirent{Name: e.Name, Type: typeOfMode(e.Type), Ino: d.m.ino(e.Ino, e.Dev, shown), Next: e.Next}
-			d.restage(&out)
-			d.last, d.lastAt, d.at = out, cookie, e.Next
+			d.overlayStaged(&out)
+			d.last, d.lastCookie, d.nextCookie = out, cookie, e.Next
 			return out, true, 0
 		}
 		if left >= maxLeftOut {
-			d.forget()
-			d.at = e.Next
+			d.forgetPosition()
+			d.nextCookie = e.Next
 			return Dirent{Next: e.Next}, true, 0
 		}
 	}
 }
 
-// forget makes the next entry of the host's be looked for. Zero is the cookie
+// forgetPosition makes the next entry of the host's be looked for. Zero is the cookie
 // of none of them.
-func (d *Dir) forget() { d.last, d.lastAt, d.at = Dirent{}, 0, 0 }
+func (d *Dir) forgetPosition() { d.last, d.lastCookie, d.nextCookie = Dirent{}, 0, 0 }
 
 func (d *Dir) shows(e beneath.Entry) bool {
-	if !d.All && !utf8.ValidString(e.Name) {
+	if !d.AllNames && !utf8.ValidString(e.Name) {
 		return false
 	}
 	if d.node != nil && !d.showsStaged(e.Name) {
 		return false
 	}
-	for _, first := range d.first[:d.fixed] {
+	for _, first := range d.leadingEntries[:d.numFixed] {
 		if first.Name == e.Name {
 			return false // it is something else for this guest
 		}
 	}
-	if d.held.root == nil {
+	if d.host.root == nil {
 		return true
 	}
-	if ends(d.trails, e.Name) {
+	if isHiddenName(d.trails, e.Name) {
 		return false
 	}
-	d.fs.limits.Fuel(costSyscall)
-	if !e.Type.IsDir() && e.Dev == d.m.inodesOf && !d.m.guard.hidesInode(e.Ino) {
+	d.fs.limits.Charge(costSyscall)
+	if !e.Type.IsDir() && e.Dev == d.m.inodeDev && !d.m.guard.hidesInode(e.Ino) {
 		return true
 	}
-	fi, err := d.held.root.Lstat(e.Name)
+	fi, err := d.host.root.Lstat(e.Name)
 	return err == nil && !d.m.guard.hides(fi)
 }
 
@@ -271,21 +271,21 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	if d.m == nil || !d.m.write {
 		return errReadOnly
 	}
-	if d.locked {
-		return d.fs.refuse(d.m, d.real, d.barred)
+	if d.changeForbidden {
+		return d.fs.recordRefusal(d.m, d.realPath, d.forbiddenBy)
 	}
-	d.fs.limits.Fuel(costSyscall)
+	d.fs.limits.Charge(costSyscall)
 	if d.node != nil {
 		return d.setStagedTimes(atim, mtim)
 	}
-	return errnoOf(beneath.SetTimes(d.held.file, atim, mtim))
+	return errnoOf(beneath.SetTimes(d.host.file, atim, mtim))
 }
 
 // Dirs opens directories one after the other, and closes each when who lists it
 // goes on to the next. What leads to several of them is looked up once.
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
-		defer f.descend()()
+		defer f.cacheDirs()()
 		for _, name := range names {
 			if !f.withDir(name, yield) {
 				return
@@ -299,10 +299,10 @@ func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	const row = 64
 	return func(yield func(Stat, Errno) bool) {
-		defer f.descend()()
+		defer f.cacheDirs()()
 		for i, name := range names {
 			if i%row == 0 {
-				f.descent.begin()
+				f.dirCache.beginRow()
 			}
 			if !yield(f.Lstat(name)) {
 				return
@@ -311,12 +311,12 @@ func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	}
 }
 
-// descend keeps open what walks go through, until what it returns is called.
-func (f *FS) descend() (end func()) {
-	f.descent = &descent{}
+// cacheDirs keeps open what walks go through, until what it returns is called.
+func (f *FS) cacheDirs() (end func()) {
+	f.dirCache = &dirCache{}
 	return func() {
-		f.descent.close()
-		f.descent = nil
+		f.dirCache.close()
+		f.dirCache = nil
 	}
 }
 
@@ -339,10 +339,10 @@ func (d *Dir) Close() {
 		return
 	}
 	d.closed = true
-	if d.held == nil {
+	if d.host == nil {
 		d.fs.release(nil)
 		return
 	}
-	d.fs.release(d.held)
-	_ = d.held.Close() // FS.Close may have done it
+	d.fs.release(d.host)
+	_ = d.host.Close() // FS.Close may have done it
 }

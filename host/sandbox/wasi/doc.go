@@ -23,7 +23,7 @@
 // A name is cleaned as text before anything is looked up: a/../b is b, also
 // where a is a symbolic link or does not exist. A ".." may therefore lead from
 // one mount to another, exactly like the absolute name of the other, and only
-// to what is granted; above "/" it is refused. [Below] puts a name and that of
+// to what is granted; above "/" it is refused. [JoinBelow] puts a name and that of
 // an open directory together, also as text.
 // Where mounts are nested, the one with the longest name wins, whatever the
 // directory of the outer mount holds under that name. A directory that is
@@ -34,7 +34,7 @@
 //
 // Errors of the host are passed on by name. Besides, a guest is told
 //
-//	EPERM         a special path, of which [FS.Refused] says why;
+//	EPERM         a special path, of which [FS.Refusals] says why;
 //	              outside the granted directories, masked, on a file system that
 //	              shows the kernel and its processes, or a symbolic link that leads
 //	              there, whether or not the host has something of that name;

@@ -77,14 +77,14 @@ func (e Errno) String() string {
 
 // What a guest is told, by reason. The package documentation has the list.
 const (
-	errOutside  = EPERM
-	errReadOnly = EROFS
-	errKind     = EACCES // not a regular file or directory
-	errNoRoom   = ENOSPC
-	errTooLarge = EFBIG
-	errCrossing = EXDEV
-	errFull     = EMFILE // too many open files
-	errReplaced = EAGAIN // the file was replaced meanwhile
+	errOutside      = EPERM
+	errReadOnly     = EROFS
+	errNotFileOrDir = EACCES // not a regular file or directory
+	errNoRoom       = ENOSPC
+	errTooLarge     = EFBIG
+	errOtherMount   = EXDEV
+	errTooManyOpen  = EMFILE // too many open files
+	errReplaced     = EAGAIN // the file was replaced meanwhile
 )
 
 // hostErrnos are the errors of the host that a guest is told as they are.
@@ -129,9 +129,9 @@ var hostErrnos = func() map[syscall.Errno]Errno {
 		{syscall.EXDEV, EXDEV},
 		{syscall.ENOTSUP, ENOTSUP}, // on some systems the same as EOPNOTSUPP below
 		// A socket, a FIFO without a reader, a device without a driver.
-		{syscall.ENXIO, errKind},
-		{syscall.ENODEV, errKind},
-		{syscall.EOPNOTSUPP, errKind},
+		{syscall.ENXIO, errNotFileOrDir},
+		{syscall.ENODEV, errNotFileOrDir},
+		{syscall.EOPNOTSUPP, errNotFileOrDir},
 	} {
 		out[p.host] = p.guest
 	}

@@ -47,7 +47,7 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 			w.Link("ws/y", "../out/secret")
 		}, "", nil},
 		// What ".." means depends on where the directory is by then.
-		{"directory with a link upwards and one that is outside", func(w *world) { upwards(w, outside) }, "x/n/up", nil},
+		{"directory with a link upwards and one that is outside", func(w *world) { plantUpLinks(w, outside) }, "x/n/up", nil},
 		{"directory and link to a masked directory", func(w *world) {
 			inside(w)
 			w.Link("ws/y", "hidden")
@@ -65,7 +65,7 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 			inside(w)
 			w.Link("ws/y", "../out")
 		}, "x", []string{"ws/hidden"}},
-		{"directory with a link upwards, guarded", func(w *world) { upwards(w, outside) }, "x/n/up", []string{"ws/hidden"}},
+		{"directory with a link upwards, guarded", func(w *world) { plantUpLinks(w, outside) }, "x/n/up", []string{"ws/hidden"}},
 		{"directory and FIFO, guarded", func(w *world) {
 			inside(w)
 			if err := unix.Mkfifo(w.Path("ws/y"), 0o666); err != nil {
@@ -94,9 +94,9 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 
 const raceCases = 11
 
-// upwards makes a link that leads to the workspace as long as the directory
+// plantUpLinks makes a link that leads to the workspace as long as the directory
 // that has it is there, and above the workspace when it was moved away.
-func upwards(w *world, outside func(*world, string)) {
+func plantUpLinks(w *world, outside func(*world, string)) {
 	outside(w, ".")
 	w.File("ws/secret", "not secret")
 	for _, dir := range []string{"ws/x/n", "away/n"} {
@@ -184,7 +184,7 @@ type racer struct {
 }
 
 func (r *racer) try(i int) {
-	errno := r.look(i)
+	errno := r.tryUse(i)
 	r.results[errno]++
 	if r.dir == "" {
 		return
@@ -228,8 +228,8 @@ func (r *racer) create(name string) {
 	}
 }
 
-// look opens the file, most of the time to read it.
-func (r *racer) look(i int) Errno {
+// tryUse opens the file, most of the time to read it.
+func (r *racer) tryUse(i int) Errno {
 	name, flag := r.g.name(r.file), ReadOnly
 	switch i % 10 {
 	case 0:

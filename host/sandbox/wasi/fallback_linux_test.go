@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	hosttest.InMemory()
+	hosttest.UseMemoryTemp()
 	hosttest.Main(m)
 }
 

@@ -13,24 +13,24 @@ import (
 // host, so that every write is at a known offset; only one goroutine uses it.
 type File struct {
 	// Fixed at creation.
-	fs            *FS
-	m             *mount
-	body          body
-	shown         string
-	reads, writes bool
-	real          string        // of a writable mount: without links
-	barred        paths.Special // why it must not be changed
-	locked        bool          // that it must not
+	fs                 *FS
+	m                  *mount
+	backing            backingFile
+	shown              string
+	readable, writable bool
+	realPath           string        // of a writable mount: without links
+	forbiddenBy        paths.Special // why it must not be changed
+	changeForbidden    bool          // that it must not
 
-	at     int64
+	pos    int64
 	size   int64 // what this handle knows; others may have made the file longer
 	append bool
 	closed bool
 }
 
 func (f *File) stat() (os.FileInfo, Errno) {
-	f.fs.limits.Fuel(costSyscall)
-	fi, err := f.body.Stat()
+	f.fs.limits.Charge(costSyscall)
+	fi, err := f.backing.Stat()
 	return fi, errnoOf(err)
 }
 
@@ -51,8 +51,8 @@ func (f *File) SetAppend(on bool) Errno {
 	case on && !f.m.write:
 		return errReadOnly
 	}
-	f.fs.limits.Fuel(costSyscall)
-	if errno := errnoOf(f.body.setAppend(on)); errno != 0 {
+	f.fs.limits.Charge(costSyscall)
+	if errno := errnoOf(f.backing.setAppend(on)); errno != 0 {
 		return errno
 	}
 	f.append = on
@@ -61,21 +61,21 @@ func (f *File) SetAppend(on bool) Errno {
 
 // Read reads at the position and moves it. It reads nothing at the end.
 func (f *File) Read(buf []byte) (int, Errno) {
-	n, errno := f.Pread(buf, f.at)
-	f.at += int64(n)
+	n, errno := f.Pread(buf, f.pos)
+	f.pos += int64(n)
 	return n, errno
 }
 
 // Pread reads at an offset.
 func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	switch {
-	case !f.reads:
+	case !f.readable:
 		return 0, EBADF
 	case off < 0:
 		return 0, EINVAL
 	}
-	n, err := f.body.ReadAt(buf, off)
-	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
+	n, err := f.backing.ReadAt(buf, off)
+	f.fs.limits.Charge(costSyscall + uint64(n)>>costShift)
 	return n, errnoOf(err)
 }
 
@@ -84,9 +84,9 @@ type Whence uint8
 
 // The numbers of WASI preview 1.
 const (
-	FromStart Whence = 0
-	FromHere  Whence = 1
-	FromEnd   Whence = 2
+	FromStart   Whence = 0
+	FromCurrent Whence = 1
+	FromEnd     Whence = 2
 )
 
 // SeekTo moves the position, also beyond the end, and returns it.
@@ -94,8 +94,8 @@ func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	base := int64(0)
 	switch whence {
 	case FromStart:
-	case FromHere:
-		base = f.at
+	case FromCurrent:
+		base = f.pos
 	case FromEnd:
 		fi, errno := f.stat()
 		if errno != 0 {
@@ -108,16 +108,16 @@ func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	if off < -base || off > math.MaxInt64-base {
 		return 0, EINVAL
 	}
-	f.at = base + off
-	return f.at, 0
+	f.pos = base + off
+	return f.pos, 0
 }
 
-// canWrite is asked before every change of the content.
-func (f *File) canWrite() Errno {
+// checkWrite is asked before every change of the content.
+func (f *File) checkWrite() Errno {
 	switch {
 	case !f.m.write:
 		return errReadOnly
-	case !f.writes:
+	case !f.writable:
 		return EBADF
 	}
 	return 0
@@ -126,11 +126,11 @@ func (f *File) canWrite() Errno {
 // Write writes at the position and moves it. When appending, that is to the
 // end of the file.
 func (f *File) Write(buf []byte) (int, Errno) {
-	n, errno := f.Pwrite(buf, f.at)
+	n, errno := f.Pwrite(buf, f.pos)
 	if n > 0 {
-		f.at += int64(n)
+		f.pos += int64(n)
 		if f.append {
-			f.at = f.size
+			f.pos = f.size
 		}
 	}
 	return n, errno
@@ -139,7 +139,7 @@ func (f *File) Write(buf []byte) (int, Errno) {
 // Pwrite writes at an offset. It ignores the offset when appending, as Linux
 // does. It writes less than it is given only with an error.
 func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
-	if errno := f.canWrite(); errno != 0 {
+	if errno := f.checkWrite(); errno != 0 {
 		return 0, errno
 	}
 	if f.append {
@@ -159,18 +159,18 @@ func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 		return 0, errTooLarge
 	}
 	cost := length + max(0, off-f.size)
-	if errno := f.fs.charge(cost); errno != 0 {
+	if errno := f.fs.countWritten(cost); errno != 0 {
 		return 0, errno
 	}
-	n, err := f.body.put(buf, off, f.append)
-	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
+	n, err := f.backing.writeAt(buf, off, f.append)
+	f.fs.limits.Charge(costSyscall + uint64(n)>>costShift)
 	f.size = max(f.size, off+int64(n))
 	return n, errnoOf(err)
 }
 
 // Truncate changes the size.
 func (f *File) Truncate(size int64) Errno {
-	if errno := f.canWrite(); errno != 0 {
+	if errno := f.checkWrite(); errno != 0 {
 		return errno
 	}
 	switch {
@@ -179,11 +179,11 @@ func (f *File) Truncate(size int64) Errno {
 	case size > f.fs.limits.MaxFileBytes:
 		return errTooLarge
 	}
-	if errno := f.fs.charge(max(0, size-f.size)); errno != 0 {
+	if errno := f.fs.countWritten(max(0, size-f.size)); errno != 0 {
 		return errno
 	}
-	f.fs.limits.Fuel(costPath)
-	if err := f.body.Truncate(size); err != nil {
+	f.fs.limits.Charge(costPath)
+	if err := f.backing.Truncate(size); err != nil {
 		return errnoOf(err)
 	}
 	f.size = size
@@ -193,7 +193,7 @@ func (f *File) Truncate(size int64) Errno {
 // Grow makes the file at least as long as size. The new bytes are zero. They
 // count as written, but the host may not have room for them yet.
 func (f *File) Grow(size int64) Errno {
-	if errno := f.canWrite(); errno != 0 {
+	if errno := f.checkWrite(); errno != 0 {
 		return errno
 	}
 	fi, errno := f.stat()
@@ -209,11 +209,11 @@ func (f *File) Grow(size int64) Errno {
 
 // Sync waits until what was written is on the disk.
 func (f *File) Sync() Errno {
-	if !f.writes {
+	if !f.writable {
 		return 0 // nothing of ours is unwritten
 	}
-	f.fs.limits.Fuel(costPath)
-	return errnoOf(f.body.Sync())
+	f.fs.limits.Charge(costPath)
+	return errnoOf(f.backing.Sync())
 }
 
 // SetTimes changes the times of the file, see [FS.SetTimes].
@@ -221,33 +221,33 @@ func (f *File) SetTimes(atim, mtim int64) Errno {
 	switch {
 	case !f.m.write:
 		return errReadOnly
-	case f.locked:
-		return f.fs.refuse(f.m, f.real, f.barred)
+	case f.changeForbidden:
+		return f.fs.recordRefusal(f.m, f.realPath, f.forbiddenBy)
 	}
 	fi, errno := f.stat()
 	if errno != 0 {
 		return errno
 	}
-	return f.body.setTimes(fi, atim, mtim)
+	return f.backing.setTimes(fi, atim, mtim)
 }
 
 // Close closes the file. It may be called more than once.
 func (f *File) Close() {
 	if !f.closed {
 		f.closed = true
-		f.fs.release(f.body)
-		f.body.release()
-		_ = f.body.Close() // FS.Close may have done it
+		f.fs.release(f.backing)
+		f.backing.release()
+		_ = f.backing.Close() // FS.Close may have done it
 	}
 }
 
-// body is what an open file reads and writes: a file of the host, or one that
+// backingFile is what an open file reads and writes: a file of the host, or one that
 // is staged.
-type body interface {
+type backingFile interface {
 	io.ReaderAt
 	Stat() (os.FileInfo, error)
-	// put writes at an offset or, if the host can, to wherever the end is.
-	put(buf []byte, off int64, end bool) (int, error)
+	// writeAt writes at an offset or, if the host can, to wherever the end is.
+	writeAt(buf []byte, off int64, end bool) (int, error)
 	Truncate(size int64) error
 	Sync() error
 	setAppend(on bool) error
@@ -258,23 +258,23 @@ type body interface {
 	Close() error
 }
 
-// hostBody is a file that is written through.
-type hostBody struct{ *os.File }
+// hostFile is a file that is written through.
+type hostFile struct{ *os.File }
 
-func (b hostBody) put(buf []byte, off int64, end bool) (int, error) {
-	if end && beneath.Appends {
+func (b hostFile) writeAt(buf []byte, off int64, end bool) (int, error) {
+	if end && beneath.HasAppend {
 		return b.Write(buf)
 	}
 	return b.WriteAt(buf, off)
 }
 
-func (b hostBody) setAppend(on bool) error { return beneath.SetAppend(b.File, on) }
+func (b hostFile) setAppend(on bool) error { return beneath.SetAppend(b.File, on) }
 
-func (b hostBody) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
-	if err := beneath.OneName(b.File, fi); err != nil {
+func (b hostFile) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
+	if err := beneath.RefuseHardLinks(b.File, fi); err != nil {
 		return errnoOf(err)
 	}
 	return errnoOf(beneath.SetTimes(b.File, atim, mtim))
 }
 
-func (b hostBody) release() {}
+func (b hostFile) release() {}

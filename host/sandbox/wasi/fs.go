@@ -22,20 +22,20 @@ import (
 // FS is what a guest sees of the host's files.
 type FS struct {
 	// Fixed at creation.
-	mounts  []*mount            // the longest name first
-	tree    map[string][]string // "/" and each directory above a mount: the names in it that lead to one
-	limits  Limits
-	stage   *stage.Set // nil: what is written goes to the host at once
-	paths   paths.Opened
-	refused *refusals // shared with views
-	descent *descent  // of a view, and while directories are listed; else nil
+	mounts          []*mount            // the longest name first
+	tree            map[string][]string // "/" and each directory above a mount: the names in it that lead to one
+	limits          Limits
+	stage           *stage.Set // nil: what is written goes to the host at once
+	readableSpecial paths.Opened
+	refusals        *refusals // shared with views
+	dirCache        *dirCache // of a view, and while directories are listed; else nil
 
 	written, created int64
 
-	mu     sync.Mutex
-	open   map[io.Closer]struct{}
-	opened int // at least len(open): also what is being opened
-	closed bool
+	mu        sync.Mutex
+	open      map[io.Closer]struct{}
+	openCount int // at least len(open): also what is being opened
+	closed    bool
 }
 
 // mount is one granted directory.
@@ -47,11 +47,11 @@ type mount struct {
 	root  beneath.Root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
-	// inodesOf is the device on which a file that is listed is the one that has
+	// inodeDev is the device on which a file that is listed is the one that has
 	// the inode number in the list; zero if that is not known of any.
-	inodesOf uint64
-	way      []trail     // what the host's name goes through
-	tree     *stage.Tree // nil if it is not staged
+	inodeDev   uint64
+	hostTrails []trail     // what the host's name goes through
+	tree       *stage.Tree // nil if it is not staged
 }
 
 // Options is what an FS can have besides mounts. A zero field is its default.
@@ -61,8 +61,8 @@ type Options struct {
 	// host's files. It is for one FS, and may be committed when that is closed.
 	// Nil: changes are made at once.
 	Stage *stage.Set
-	// Paths says which special paths the guest may read all the same.
-	Paths paths.Opened
+	// ReadableSpecial says which special paths the guest may read all the same.
+	ReadableSpecial paths.Opened
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -83,17 +83,17 @@ func New(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
 		return nil, fmt.Errorf("mount: %w", err)
 	}
 	f := &FS{
-		tree:    map[string][]string{"/": nil},
-		limits:  limits,
-		stage:   opts.Stage,
-		paths:   opts.Paths,
-		refused: &refusals{},
-		open:    map[io.Closer]struct{}{},
+		tree:            map[string][]string{"/": nil},
+		limits:          limits,
+		stage:           opts.Stage,
+		readableSpecial: opts.ReadableSpecial,
+		refusals:        &refusals{},
+		open:            map[io.Closer]struct{}{},
 	}
 	if f.stage != nil && f.stage.Dir() != "" {
 		masked = append(slices.Clip(masked), f.stage.Dir())
 	}
-	err = f.mount(mounts, masked)
+	err = f.addMounts(mounts, masked)
 	if err == nil && f.stage != nil {
 		err = f.stageMounts()
 	}
@@ -104,7 +104,7 @@ func New(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
 	return f, nil
 }
 
-func (f *FS) mount(mounts []policy.Mount, masked []string) error {
+func (f *FS) addMounts(mounts []policy.Mount, masked []string) error {
 	for _, grant := range mounts {
 		if i := slices.IndexFunc(f.mounts, func(m *mount) bool { return m.host == grant.Host }); i >= 0 {
 			if f.mounts[i].write != grant.Write {
@@ -124,10 +124,10 @@ func (f *FS) mount(mounts []policy.Mount, masked []string) error {
 	}
 	for _, inner := range f.mounts {
 		for _, outer := range f.mounts {
-			if _, inside := below(outer.guest, inner.guest); !inside || inner == outer {
+			if _, inside := relativeTo(outer.guest, inner.guest); !inside || inner == outer {
 				continue
 			}
-			outer.hide(inner.way, inner.info)
+			outer.hide(inner.hostTrails, inner.info)
 		}
 	}
 	slices.SortFunc(f.mounts, func(a, b *mount) int { return len(b.guest) - len(a.guest) })
@@ -158,7 +158,7 @@ func openMount(grant policy.Mount) (*mount, error) {
 		return nil, err
 	}
 	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root, info: info}
-	if m.way, _, err = (looks{}).follow(grant.Host); err != nil {
+	if m.hostTrails, _, err = (lstatCache{}).follow(grant.Host); err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -192,11 +192,11 @@ func (f *FS) mask(masked []string) error {
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
 		crossed[i] = beneath.HoldsMountPoint(m.host)
-		if !crossed[i] && m.root.TellsInodes() {
-			m.inodesOf = beneath.StatOf(m.info).Dev
+		if !crossed[i] && m.root.ListsInodes() {
+			m.inodeDev = beneath.StatOf(m.info).Dev
 		}
 	}
-	seen := looks{}
+	seen := lstatCache{}
 	if err := f.hideSystem(seen, crossed); err != nil {
 		return err
 	}
@@ -209,11 +209,11 @@ func (f *FS) mask(masked []string) error {
 			return fmt.Errorf("mask %s: %w", p, err)
 		}
 		for i, m := range f.mounts {
-			_, inside := below(guestName(p), m.guest)
-			if inside || end != nil && (beneath.SameFile(end, m.info) || passes(m.way, end)) {
+			_, inside := relativeTo(guestName(p), m.guest)
+			if inside || end != nil && (beneath.SameFile(end, m.info) || passThrough(m.hostTrails, end)) {
 				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
 			}
-			if crossed[i] || passes(trails, m.info) {
+			if crossed[i] || passThrough(trails, m.info) {
 				m.hide(trails, end)
 			}
 		}
@@ -245,7 +245,7 @@ func (f *FS) Mounts() []string {
 func (f *FS) Shows(name string) bool {
 	_, leads := f.tree[name]
 	return leads || slices.ContainsFunc(f.mounts, func(m *mount) bool {
-		_, inside := below(m.guest, name)
+		_, inside := relativeTo(m.guest, name)
 		return inside
 	})
 }
@@ -284,16 +284,16 @@ func (f *FS) reserve() Errno {
 	switch {
 	case f.closed:
 		return EBADF
-	case f.opened >= f.limits.MaxOpenFiles:
-		return errFull
+	case f.openCount >= f.limits.MaxOpenFiles:
+		return errTooManyOpen
 	}
-	f.opened++
+	f.openCount++
 	return 0
 }
 
-// keep makes Close close c too; if Close has been called already, it happens
+// track makes Close close c too; if Close has been called already, it happens
 // now.
-func (f *FS) keep(c io.Closer) Errno {
+func (f *FS) track(c io.Closer) Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -308,15 +308,17 @@ func (f *FS) keep(c io.Closer) Errno {
 func (f *FS) release(c io.Closer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.opened--
+	f.openCount--
 	delete(f.open, c)
 }
 
-// charge counts bytes that are about to be written.
-func (f *FS) charge(n int64) Errno { return take(&f.written, n, f.limits.MaxWriteBytes) }
+// countWritten counts bytes that are about to be written.
+func (f *FS) countWritten(n int64) Errno {
+	return addWithinLimit(&f.written, n, f.limits.MaxWriteBytes)
+}
 
-// take adds n to a counter unless that exceeds the limit.
-func take(counter *int64, n, limit int64) Errno {
+// addWithinLimit adds n to a counter unless that exceeds the limit.
+func addWithinLimit(counter *int64, n, limit int64) Errno {
 	if n > limit-*counter {
 		return errNoRoom
 	}
@@ -333,83 +335,83 @@ type place struct {
 	slash bool         // must be a directory
 
 	// Where the name was walked only:
-	walked bool
-	kept   bool        // a descent closes dir
-	rel    string      // of dir, below the mount
-	info   os.FileInfo // what the walk found under name; nil if nothing
-	trails [][]string  // the hidden things below dir
-	linked bool        // a symbolic link at the end of the name led here
-	unseen bool        // what is under name was not looked at, after so many steps
-	steps  int
+	walked     bool
+	cached     bool        // a descent closes dir
+	rel        string      // of dir, below the mount
+	info       os.FileInfo // what the walk found under name; nil if nothing
+	trails     [][]string  // the hidden things below dir
+	viaLink    bool        // a symbolic link at the end of the name led here
+	unexamined bool        // what is under name was not looked at, after so many steps
+	steps      int
 
-	fault Errno // why it was not found, unless there is just nothing
+	lookupErrno Errno // why it was not found, unless there is just nothing
 
 	// In a staged mount only, with what is above but for the first two:
-	up   *stage.Node // the directory
-	node *stage.Node // what is there; nil if nothing
+	parent *stage.Node // the directory
+	node   *stage.Node // what is there; nil if nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
 func (p *place) close() {
-	if p.m != nil && p.dir != p.m.root && !p.kept {
+	if p.m != nil && p.dir != p.m.root && !p.cached {
 		_ = p.dir.Close()
 	}
 }
 
-// lastLink says what becomes of a symbolic link at the end of a name.
-type lastLink int
+// linkMode says what becomes of a symbolic link at the end of a name.
+type linkMode int
 
 const (
-	keepLink   lastLink = iota // it stands for itself
-	keepUnless                 // it stands for itself unless a slash follows it
+	keepLink        linkMode = iota // it stands for itself
+	keepUnlessSlash                 // it stands for itself unless a slash follows it
 	followLink
-	openLast // what has the name is not looked at before it is opened, where that is safe
+	openDirectly // what has the name is not looked at before it is opened, where that is safe
 )
 
 // follows reports whether a link at the end is followed, if it is seen to be one.
-func (l lastLink) follows(slash bool) bool {
-	return l == followLink || l == openLast || l == keepUnless && slash
+func (l linkMode) follows(slash bool) bool {
+	return l == followLink || l == openDirectly || l == keepUnlessSlash && slash
 }
 
-// at finds the place of a name. What last says is done here only where the name
+// resolve finds the place of a name. What last says is done here only where the name
 // is walked, and nothing else may; elsewhere the root does it.
-func (f *FS) at(name string, last lastLink) (place, Errno) {
-	f.limits.Fuel(costPath)
+func (f *FS) resolve(name string, last linkMode) (place, Errno) {
+	f.limits.Charge(costPath)
 	shown, slash, errno := clean(name)
 	if errno != 0 {
 		return place{}, errno
 	}
 	for _, m := range f.mounts {
-		rel, inside := below(m.guest, shown)
+		rel, inside := relativeTo(m.guest, shown)
 		switch {
 		case !inside:
 			continue
-		case foreign(rel):
+		case hasHostSyntax(rel):
 			return place{}, EINVAL
 		case m.tree != nil && (f.isClosed() || f.stage.Ended()):
 			return place{}, EBADF
 		case m.tree != nil:
 			p, steps, errno := m.walkStaged(rel, shown, last.follows(slash), slash)
 			if m.guard != nil {
-				f.limits.Fuel(uint64(steps) * costWalk)
+				f.limits.Charge(uint64(steps) * costWalk)
 				return p, errno
 			}
-			f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
+			f.limits.Charge(uint64(strings.Count(rel, "/")) * costName)
 			if errno != 0 {
 				// The host would not have been asked yet.
-				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.tree.Top(), fault: errno}
+				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, parent: m.tree.Top(), lookupErrno: errno}
 			}
 			return p, 0
 		case m.guard != nil || m.write:
-			p, steps, errno := m.walk(rel, shown, last, slash, f.descent)
+			p, steps, errno := m.walk(rel, shown, last, slash, f.dirCache)
 			f.chargeWalk(steps, rel)
 			if errno != 0 && m.guard == nil {
 				// The host would not have been asked yet.
-				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", fault: errno}, 0
+				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", lookupErrno: errno}, 0
 			}
 			return p, errno
 		}
-		f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
+		f.limits.Charge(uint64(strings.Count(rel, "/")) * costName)
 		return place{m: m, dir: m.root, name: rel, shown: shown, slash: slash}, 0
 	}
 	if _, ok := f.tree[shown]; !ok {
@@ -419,47 +421,47 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 }
 
 func (f *FS) chargeWalk(steps int, rel string) {
-	f.limits.Fuel(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
+	f.limits.Charge(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
 }
 
-// entry finds a directory entry that is to be made, changed or removed. The
+// resolveEntry finds a directory entry that is to be made, changed or removed. The
 // place must be closed also if it is not writable.
-func (f *FS) entry(name string) (place, Errno) {
-	p, errno := f.at(name, keepLink)
+func (f *FS) resolveEntry(name string) (place, Errno) {
+	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
 		return p, errno
 	}
-	return p, p.writable()
+	return p, p.checkWritable()
 }
 
-func (p *place) writable() Errno {
+func (p *place) checkWritable() Errno {
 	if p.m == nil || !p.m.write {
 		return errReadOnly
 	}
 	return 0
 }
 
-// guarded reports whether the name was walked, one name at a time.
-func (p *place) guarded() bool { return p.walked || p.staged() && p.m.guard != nil }
+// isWalked reports whether the name was walked, one name at a time.
+func (p *place) isWalked() bool { return p.walked || p.staged() && p.m.guard != nil }
 
 // staged reports whether changes are made to a node. What the walk found is
 // known then, as it is in a guarded mount.
-func (p *place) staged() bool { return p.up != nil }
+func (p *place) staged() bool { return p.parent != nil }
 
-func (p *place) known() bool { return p.guarded() || p.staged() }
+func (p *place) isResolved() bool { return p.isWalked() || p.staged() }
 
-// fixed reports whether the entry must stay what it is: the mount itself, and
+// isPinned reports whether the entry must stay what it is: the mount itself, and
 // what leads to something hidden.
-func (p *place) fixed() bool {
-	return p.name == "." || p.guarded() && leads(p.trails, p.name)
+func (p *place) isPinned() bool {
+	return p.name == "." || p.isWalked() && leadsToHidden(p.trails, p.name)
 }
 
 // lstat is what is at the place, without following a symbolic link unless the
 // walk did.
 func (p *place) lstat() (os.FileInfo, Errno) {
-	if p.known() {
-		if p.fault != 0 {
-			return nil, p.fault
+	if p.isResolved() {
+		if p.lookupErrno != 0 {
+			return nil, p.lookupErrno
 		}
 		if p.info == nil {
 			return nil, ENOENT
@@ -472,27 +474,27 @@ func (p *place) lstat() (os.FileInfo, Errno) {
 
 // stat is what is at the place behind symbolic links.
 func (p *place) stat() (os.FileInfo, Errno) {
-	if p.known() {
+	if p.isResolved() {
 		return p.lstat()
 	}
 	fi, err := p.dir.Stat(p.name)
 	return fi, errnoOf(err)
 }
 
-// hold opens what is at the place and says what it is, which is a regular
+// openExisting opens what is at the place and says what it is, which is a regular
 // file or a directory. It never creates, truncates or blocks.
-func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
-	if p.guarded() {
+func (p *place) openExisting(access int) (*os.File, os.FileInfo, Errno) {
+	if p.isWalked() {
 		// A link is at the place only if it was not to be followed.
 		switch {
-		case p.fault != 0:
-			return nil, nil, p.fault
+		case p.lookupErrno != 0:
+			return nil, nil, p.lookupErrno
 		case p.info == nil:
 			return nil, nil, ENOENT
 		case p.info.Mode().Type() == fs.ModeSymlink:
 			return nil, nil, ELOOP
 		case !p.info.Mode().IsRegular() && !p.info.IsDir():
-			return nil, nil, errKind
+			return nil, nil, errNotFileOrDir
 		}
 	}
 	file, err := p.open(access | beneath.Nonblock)
@@ -501,14 +503,14 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 	}
 	fi, err := file.Stat()
 	if err == nil {
-		err = p.dir.AdmitFile(file, fi)
+		err = p.dir.RefuseKernelFile(file, fi)
 	}
 	errno := errnoOf(err)
 	switch {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
-		errno = errKind
-	case p.guarded() && !beneath.SameFile(fi, p.info):
+		errno = errNotFileOrDir
+	case p.isWalked() && !beneath.SameFile(fi, p.info):
 		errno = errReplaced
 	case p.slash && !fi.IsDir():
 		errno = ENOTDIR
@@ -523,26 +525,26 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 // open opens what is at the place. A name that was not walked is ELOOP if it has
 // symbolic links, or if they cannot be told.
 func (p *place) open(flag int) (*os.File, error) {
-	if p.guarded() {
+	if p.isWalked() {
 		return p.dir.OpenFile(p.name, flag, 0)
 	}
-	return p.dir.OpenStraight(p.name, flag)
+	return p.dir.OpenNoSymlinks(p.name, flag)
 }
 
-// holdToChange opens what is at the place in order to change what is known
+// openForChange opens what is at the place in order to change what is known
 // about it.
-func (p *place) holdToChange() (*os.File, Errno) {
-	if errno := p.writable(); errno != 0 {
+func (p *place) openForChange() (*os.File, Errno) {
+	if errno := p.checkWritable(); errno != 0 {
 		return nil, errno
 	}
-	file, fi, errno := p.hold(beneath.AttrAccess)
+	file, fi, errno := p.openExisting(beneath.AttrAccess)
 	if errno == EISDIR {
-		file, fi, errno = p.hold(os.O_RDONLY)
+		file, fi, errno = p.openExisting(os.O_RDONLY)
 	}
 	if errno != 0 {
 		return nil, errno
 	}
-	if err := beneath.OneName(file, fi); err != nil {
+	if err := beneath.RefuseHardLinks(file, fi); err != nil {
 		_ = file.Close()
 		return nil, errnoOf(err)
 	}

@@ -442,7 +442,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	}
 	f.Close()
 	d.Close()
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestCloseWhileTheGuestWorks(t *testing.T) {
@@ -478,8 +478,8 @@ func TestCloseWhileTheGuestWorks(t *testing.T) {
 			t.Error(err)
 		}
 		wg.Wait()
-		if len(g.FS.open) != 0 || g.opened != 0 {
-			t.Fatalf("%d files are open, %d counted", len(g.FS.open), g.opened)
+		if len(g.FS.open) != 0 || g.openCount != 0 {
+			t.Fatalf("%d files are open, %d counted", len(g.FS.open), g.openCount)
 		}
 	}
 }
@@ -496,7 +496,7 @@ func TestCloseBetweenOpenAndKeep(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantErrno(t, "keep", g.keep(host), EBADF)
+	wantErrno(t, "keep", g.track(host), EBADF)
 	if _, err := host.Stat(); err == nil {
 		t.Error("the file is open")
 	}

@@ -57,9 +57,9 @@ func (g *guard) hidesInode(ino uint64) bool {
 	return false
 }
 
-// from returns the trails that go on in a directory: those that start there,
+// trailsIn returns the trails that go on in a directory: those that start there,
 // and those of its parent that went through its name.
-func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string {
+func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]string {
 	if g == nil {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string
 	return out
 }
 
-// ends reports whether name, in a directory with these trails, is itself
+// isHiddenName reports whether name, in a directory with these trails, is itself
 // hidden, for some file system; see [sameName].
-func ends(trails [][]string, name string) bool {
+func isHiddenName(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) == 1 && sameName(names[0], name) {
 			return true
@@ -88,11 +88,11 @@ func ends(trails [][]string, name string) bool {
 	return false
 }
 
-// leads reports whether name, in a directory with these trails, is on the way
+// leadsToHidden reports whether name, in a directory with these trails, is on the way
 // to something hidden. Such a name can be used, but neither renamed nor
 // removed nor replaced: the next call looks for the masked path by its name
 // and would not find what was moved.
-func leads(trails [][]string, name string) bool {
+func leadsToHidden(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) > 1 && sameName(names[0], name) {
 			return true
@@ -104,16 +104,16 @@ func leads(trails [][]string, name string) bool {
 // maxHostLinks is how many symbolic links a path given by the host may have.
 const maxHostLinks = 40
 
-// looks are what was found at names of the host, while several paths are followed: most
+// lstatCache are what was found at names of the host, while several paths are followed: most
 // of what is masked is below the same few directories.
-type looks map[string]look
+type lstatCache map[string]lstatResult
 
-type look struct {
+type lstatResult struct {
 	info os.FileInfo
 	err  error
 }
 
-func (l looks) at(name string) (os.FileInfo, error) {
+func (l lstatCache) lstat(name string) (os.FileInfo, error) {
 	found, ok := l[name]
 	if !ok {
 		found.info, found.err = os.Lstat(name)
@@ -125,11 +125,11 @@ func (l looks) at(name string) (os.FileInfo, error) {
 // follow looks up an absolute path of the host name by name. It returns the
 // trail from every directory that is passed, also by way of symbolic links,
 // and what is at the end, nil if there is nothing or it cannot be seen.
-func (l looks) follow(p string) (trails []trail, end os.FileInfo, err error) {
+func (l lstatCache) follow(p string) (trails []trail, end os.FileInfo, err error) {
 	root := filepath.VolumeName(p) + string(filepath.Separator)
 	cur, todo := root, split(p[len(root):])
 	for links := 0; len(todo) > 0; {
-		dir, err := l.at(cur)
+		dir, err := l.lstat(cur)
 		if err != nil || !dir.IsDir() {
 			return trails, nil, nil
 		}
@@ -140,7 +140,7 @@ func (l looks) follow(p string) (trails []trail, end os.FileInfo, err error) {
 		}
 		trails = append(trails, trail{dir, todo})
 		next := filepath.Join(cur, name)
-		fi, err := l.at(next)
+		fi, err := l.lstat(next)
 		if err != nil {
 			return trails, nil, nil
 		}
@@ -161,15 +161,15 @@ func (l looks) follow(p string) (trails []trail, end os.FileInfo, err error) {
 		}
 		todo = append(split(target), rest...)
 	}
-	end, err = l.at(cur)
+	end, err = l.lstat(cur)
 	if err != nil {
 		return trails, nil, nil
 	}
 	return trails, end, nil
 }
 
-// passes reports whether any of the trails starts in dir.
-func passes(trails []trail, dir os.FileInfo) bool {
+// passThrough reports whether any of the trails starts in dir.
+func passThrough(trails []trail, dir os.FileInfo) bool {
 	return slices.ContainsFunc(trails, func(t trail) bool { return beneath.SameFile(t.dir, dir) })
 }
 
@@ -193,7 +193,7 @@ const maxSteps = 2 * MaxPath
 // exchange of a directory for a symbolic link leads past the guard. It says how
 // many names it has looked at before the last one. The descent, if there is
 // one, has what the latest walk has opened.
-func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p place, steps int, errno Errno) {
+func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (p place, steps int, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash, walked: true, rel: "."}
 	var done []string // the names from the root of the mount to p.dir
 	defer func() {
@@ -204,7 +204,7 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 			p.rel = strings.Join(done, "/")
 		}
 	}()
-	p.trails = m.guard.from(m.info, nil, "")
+	p.trails = m.guard.trailsIn(m.info, nil, "")
 	todo := split(rel)
 	done = make([]string, 0, len(todo))
 	links := 0
@@ -221,22 +221,22 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 			// parent is looked up again rather than asked for.
 			todo = append(append([]string(nil), done[:len(done)-1]...), todo[1:]...)
 			p.close()
-			p.dir, p.kept, p.info, p.trails, done = m.root, false, m.info, m.guard.from(m.info, nil, ""), nil
+			p.dir, p.cached, p.info, p.trails, done = m.root, false, m.info, m.guard.trailsIn(m.info, nil, ""), nil
 			continue
 		}
-		if ends(p.trails, name) {
+		if isHiddenName(p.trails, name) {
 			return p, steps, errOutside
 		}
-		if len(done) > 0 && !p.kept {
+		if len(done) > 0 && !p.cached {
 			d = nil // the rest is too deep, or somewhere else
 		}
-		if next, ok := d.known(m, len(done), name); ok && !last {
+		if next, ok := d.verifiedDir(m, len(done), name); ok && !last {
 			p.enter(next, true)
 			done, todo = append(done, name), todo[1:]
 			continue
 		}
-		if _, ok := p.dir.(beneath.ContentRoot); ok && last && end == openLast {
-			p.name, p.info, p.unseen, p.steps = name, nil, true, steps
+		if _, ok := p.dir.(beneath.ContentRoot); ok && last && end == openDirectly {
+			p.name, p.info, p.unexamined, p.steps = name, nil, true, steps
 			return p, steps, 0
 		}
 		fi, err := p.dir.Lstat(name)
@@ -252,14 +252,14 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 		}
 		switch {
 		case fi.Mode().Type() == fs.ModeSymlink && (!last || end.follows(slash)):
-			if links++; links > m.root.MaxLinks() {
+			if links++; links > m.root.MaxSymlinks() {
 				return p, steps, ELOOP
 			}
 			target, err := p.dir.Readlink(name)
 			if err != nil {
 				return p, steps, errnoOf(err)
 			}
-			names, errno := p.through(target, last)
+			names, errno := p.enterLink(target, last)
 			if errno != 0 {
 				return p, steps, errno
 			}
@@ -271,7 +271,7 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 		case !fi.IsDir():
 			return p, steps, ENOTDIR
 		}
-		next, kept := d.found(m, len(done), name, fi)
+		next, kept := d.matchingDir(m, len(done), name, fi)
 		if !kept {
 			dir, opened, err := beneath.OpenDir(p.dir, name)
 			if err != nil {
@@ -281,8 +281,8 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 				_ = dir.Close()
 				return p, steps, errReplaced
 			}
-			next = descended{name, dir, opened, m.guard.from(opened, p.trails, name)}
-			kept = d.keep(m, len(done), next)
+			next = cachedDir{name, dir, opened, m.guard.trailsIn(opened, p.trails, name)}
+			kept = d.add(m, len(done), next)
 		}
 		p.enter(next, kept)
 		done, todo = append(done, name), todo[1:]
@@ -291,21 +291,21 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 	return p, steps, 0
 }
 
-// through goes through a symbolic link, maybe the last of the name: it returns the
+// enterLink goes through a symbolic link, maybe the last of the name: it returns the
 // names in its target, which must be relative.
-func (p *place) through(target string, last bool) ([]string, Errno) {
+func (p *place) enterLink(target string, last bool) ([]string, Errno) {
 	if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
 		return nil, errOutside
 	}
 	if last {
-		p.linked = true
+		p.viaLink = true
 		p.slash = p.slash || strings.HasSuffix(target, "/")
 	}
 	return split(target), 0
 }
 
 // enter makes a directory the one that the next name is in.
-func (p *place) enter(next descended, kept bool) {
+func (p *place) enter(next cachedDir, kept bool) {
 	p.close()
-	p.dir, p.kept, p.info, p.trails = next.root, kept, next.info, next.trails
+	p.dir, p.cached, p.info, p.trails = next.root, kept, next.info, next.trails
 }

@@ -102,7 +102,7 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 					t.Errorf("%s was opened", p)
 				}
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 			if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
 				t.Errorf("reading another file gave %q, %v", content, errno)
 			}
@@ -165,7 +165,7 @@ func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
 		wantErrno(t, "replace "+p, g.Rename(g.name("ws/d"), g.name(p)), errOutside)
 	}
 	wantErrno(t, "onto a missing parent", g.Rename(g.name("ws/d"), g.name("ws/e/x")), errOutside)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 	wantErrno(t, "write beside it", g.try("ws/l1/l2/new", Create|ReadWrite), 0)
 	wantErrno(t, "rename beside it", g.Rename(g.name("ws/a/b/new"), g.name("ws/d/new")), 0)
 	if _, err := os.Stat(w.Path("ws/d/new")); err != nil {
@@ -253,7 +253,7 @@ func TestNestedMounts(t *testing.T) {
 			if errno := g.Rename(g.name("ws/a/sub/x"), g.name("ws/x")); errno == 0 {
 				t.Error("renamed from one to the other")
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 			wantErrno(t, "create outside", g.try("ws/a/new", ReadWrite|Create), want(tc.outer))
 			wantErrno(t, "create inside", g.try("ws/a/sub/new", ReadWrite|Create), want(tc.inner))
 			wantErrno(t, "dotdot out", g.try("ws/a/sub/../new2", ReadWrite|Create), want(tc.outer))

@@ -13,7 +13,7 @@ import (
 
 // hideSystem hides [paths.SystemDirs], by name and identity, as what is masked
 // is, in the mounts that could show them.
-func (f *FS) hideSystem(seen looks, crossed []bool) error {
+func (f *FS) hideSystem(seen lstatCache, crossed []bool) error {
 	for _, p := range paths.SystemDirs() {
 		trails, end, err := seen.follow(p)
 		if err != nil {
@@ -23,7 +23,7 @@ func (f *FS) hideSystem(seen looks, crossed []bool) error {
 			switch {
 			case end != nil && beneath.SameFile(end, m.info):
 				return fmt.Errorf("mount %s: it is %s, which no tool is shown; leave this mount out", m.host, p)
-			case crossed[i] || passes(trails, m.info):
+			case crossed[i] || passThrough(trails, m.info):
 				m.hide(trails, end)
 			}
 		}

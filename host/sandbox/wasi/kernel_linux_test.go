@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// everyWay opens mounts in every way in which a guest has them.
-func everyWay(w *world, hosts ...string) map[string]*guestFS {
+// readWriteStaged opens mounts in every way in which a guest has them.
+func readWriteStaged(w *world, hosts ...string) map[string]*guestFS {
 	var read, write []policy.Mount
 	for _, host := range hosts {
 		read = append(read, policy.Mount{Host: host})
@@ -70,7 +70,7 @@ func TestAMountOfTheRootHasNoProc(t *testing.T) {
 	up := strings.Repeat("../", strings.Count(w.Path("ws"), "/"))
 	w.Link("ws/environ", up+"proc/self/environ")
 	w.Link("ws/proc", up+"proc")
-	for how, g := range everyWay(w, "/") {
+	for how, g := range readWriteStaged(w, "/") {
 		for _, p := range []string{
 			"/proc/self/environ", "/proc/thread-self/environ", "/proc/self/mem", "/proc/self/comm", "/proc/self/root/proc/self/environ",
 			"/proc", "/proc/self/fd", "/PROC/self/environ", "/sys/kernel/uevent_seqnum", "/sys", "/dev", "/dev/zero", "/dev/null", "ws/environ", "ws/proc/self/mem", "ws/proc",
@@ -138,7 +138,7 @@ func procBehindABindMount(t *testing.T, w *world) {
 	if environ, _ := os.ReadFile("/proc/self/environ"); !strings.Contains(string(environ), canary) {
 		t.Fatal("the canary is not in the environment")
 	}
-	w.alone()
+	w.unshareMounts()
 	w.bind("/proc", "ws/p")
 	w.bind("/sys", "ws/s")
 	w.bind("/proc/self", "ws/self")
@@ -149,7 +149,7 @@ func procBehindABindMount(t *testing.T, w *world) {
 	}
 	w.File("ws/disk/d/f.txt", "ordinary")
 	for _, hosts := range [][]string{{w.Path("ws")}, {"/"}} {
-		for how, g := range everyWay(w, hosts...) {
+		for how, g := range readWriteStaged(w, hosts...) {
 			for _, p := range []string{"p", "p/self/environ", "p/self/mem", "p/1/environ", "self", "self/environ", "environ", "mem", "l", "s", "s/kernel/uevent_seqnum"} {
 				g.wantNothing(how+" "+hosts[0], path.Join("ws", p))
 			}

@@ -23,9 +23,9 @@ type Limits struct {
 	// MaxCreated is the number of files and directories created, whether or
 	// not they are removed again. More is ENOSPC. Default 65536.
 	MaxCreated int64
-	// Fuel takes what the guest has to pay for, in units of fuel. It is called
+	// Charge takes what the guest has to pay for, in units of fuel. It is called
 	// from the goroutine of the guest. Nil: nothing has a price.
-	Fuel func(units uint64)
+	Charge func(units uint64)
 }
 
 // What operations cost, in units of fuel. One unit is about a nanosecond when
@@ -50,8 +50,8 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.MaxOpenFiles < 0 || l.MaxWriteBytes < 0 || l.MaxFileBytes < 0 || l.MaxCreated < 0 {
 		return Limits{}, fmt.Errorf("negative limit in %+v", l)
 	}
-	if l.Fuel == nil {
-		l.Fuel = func(uint64) {}
+	if l.Charge == nil {
+		l.Charge = func(uint64) {}
 	}
 	l.MaxOpenFiles = cmp.Or(l.MaxOpenFiles, defaultOpenFiles)
 	l.MaxWriteBytes = cmp.Or(l.MaxWriteBytes, defaultWriteBytes)

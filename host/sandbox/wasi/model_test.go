@@ -17,20 +17,20 @@ type model struct {
 }
 
 type modelNode struct {
-	kind    FileType
-	content []byte
-	target  string
-	entries map[string]*modelNode
-	up      *modelNode
-	mtim    int64  // if set by the guest, else zero
-	mode    string // where it is written through: that of the last file it replaced
-	own     string // what it had first
-	staged  string // on a stage: own, or that of the file whose place it has
-	gone    bool
+	kind      FileType
+	content   []byte
+	target    string
+	entries   map[string]*modelNode
+	parent    *modelNode
+	mtim      int64  // if set by the guest, else zero
+	mode      string // where it is written through: that of the last file it replaced
+	firstMode string // what it had first
+	staged    string // on a stage: own, or that of the file whose place it has
+	gone      bool
 }
 
 func newModelDir(up *modelNode) *modelNode {
-	return &modelNode{kind: Directory, entries: map[string]*modelNode{}, up: up}
+	return &modelNode{kind: Directory, entries: map[string]*modelNode{}, parent: up}
 }
 
 // put makes what a test begins with.
@@ -40,7 +40,7 @@ func (m *model) put(name string, n *modelNode) {
 	for _, p := range parts[:len(parts)-1] {
 		dir = dir.entries[p]
 	}
-	n.up, n.own, n.staged = dir, n.mode, n.mode
+	n.parent, n.firstMode, n.staged = dir, n.mode, n.mode
 	dir.entries[parts[len(parts)-1]] = n
 }
 
@@ -55,7 +55,7 @@ func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *
 			if dir == m.root {
 				return nil, "", nil, false, EPERM
 			}
-			dir = dir.up
+			dir = dir.parent
 			continue
 		}
 		n := dir.entries[last]
@@ -86,10 +86,10 @@ func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *
 }
 
 type modelFile struct {
-	n             *modelNode
-	at            int64
-	reads, writes bool
-	append        bool
+	n                  *modelNode
+	pos                int64
+	readable, writable bool
+	append             bool
 }
 
 func (m *model) open(name string, flag Flag) (*modelFile, Errno) {
@@ -104,7 +104,7 @@ func (m *model) open(name string, flag Flag) (*modelFile, Errno) {
 	case n == nil && (flag&Create == 0 || linked):
 		return nil, ENOENT
 	case n == nil:
-		n = &modelNode{kind: RegularFile, up: dir}
+		n = &modelNode{kind: RegularFile, parent: dir}
 		dir.entries[last] = n
 	case n.kind == SymbolicLink:
 		return nil, ELOOP
@@ -117,7 +117,7 @@ func (m *model) open(name string, flag Flag) (*modelFile, Errno) {
 	if flag&Truncate != 0 && len(n.content) > 0 {
 		n.resize(0)
 	}
-	return &modelFile{n: n, reads: flag&accessMask != WriteOnly, writes: flag&accessMask != 0, append: flag&Append != 0}, 0
+	return &modelFile{n: n, readable: flag&accessMask != WriteOnly, writable: flag&accessMask != 0, append: flag&Append != 0}, 0
 }
 
 func (n *modelNode) resize(size int) {
@@ -129,7 +129,7 @@ func (n *modelNode) resize(size int) {
 }
 
 func (f *modelFile) pread(size int, off int64) (string, Errno) {
-	if !f.reads {
+	if !f.readable {
 		return "", EBADF
 	}
 	off = min(off, int64(len(f.n.content)))
@@ -138,7 +138,7 @@ func (f *modelFile) pread(size int, off int64) (string, Errno) {
 }
 
 func (f *modelFile) pwrite(p string, off int64) (int64, Errno) {
-	if !f.writes {
+	if !f.writable {
 		return 0, EBADF
 	}
 	if f.append {
@@ -214,12 +214,12 @@ func (m *model) rename(from, to string) Errno {
 	case dst != nil && len(dst.entries) > 0:
 		return ENOTEMPTY
 	}
-	for up := toDir; up != nil; up = up.up {
+	for up := toDir; up != nil; up = up.parent {
 		if up == n {
 			return EINVAL
 		}
 	}
-	taken := n.own
+	taken := n.firstMode
 	if dst != nil {
 		dst.gone = true
 		if dst.kind == RegularFile && n.kind == RegularFile {
@@ -228,7 +228,7 @@ func (m *model) rename(from, to string) Errno {
 	}
 	n.staged = taken
 	delete(dir.entries, last)
-	toDir.entries[toLast], n.up = n, toDir
+	toDir.entries[toLast], n.parent = n, toDir
 	return 0
 }
 

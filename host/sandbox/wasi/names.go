@@ -15,13 +15,13 @@ func sameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
 	}
-	if ascii(a) && ascii(b) {
+	if isASCII(a) && isASCII(b) {
 		return false
 	}
-	return strings.EqualFold(plainName(a), plainName(b))
+	return strings.EqualFold(normalizeName(a), normalizeName(b))
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= 0x80 {
 			return false
@@ -30,8 +30,8 @@ func ascii(s string) bool {
 	return true
 }
 
-// plainName is a name without what nobody sees, its accents taken apart.
-func plainName(s string) string {
+// normalizeName is a name without what nobody sees, its accents taken apart.
+func normalizeName(s string) string {
 	return norm.NFD.String(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1

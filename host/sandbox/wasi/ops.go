@@ -52,21 +52,21 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	exclusive := flag&Create != 0 && flag&Exclusive != 0
 	last := followLink
 	if flag&NoFollow != 0 || exclusive {
-		last = keepUnless
+		last = keepUnlessSlash
 	}
-	p, errno := f.at(name, last)
+	p, errno := f.resolve(name, last)
 	if errno != 0 {
 		return nil, errno
 	}
 	defer p.close()
 	if change {
-		if errno := p.writable(); errno != 0 {
+		if errno := p.checkWritable(); errno != 0 {
 			return nil, errno
 		}
 		if p.slash {
 			return nil, EISDIR
 		}
-		if errno := f.mayChange(&p, false); errno != 0 {
+		if errno := f.checkChange(&p, false); errno != 0 {
 			return nil, errno
 		}
 	}
@@ -79,7 +79,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 	}()
 	if p.m == nil {
-		return opened(f.newDir(&p, nil, nil))
+		return asHandle(f.newDir(&p, nil, nil))
 	}
 
 	if p.staged() {
@@ -92,7 +92,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	case access == ReadWrite || flag&Truncate != 0:
 		how = os.O_RDWR
 	}
-	if flag&NoFollow != 0 && !exclusive && !p.slash && !p.guarded() {
+	if flag&NoFollow != 0 && !exclusive && !p.slash && !p.isWalked() {
 		if fi, errno := p.lstat(); errno == 0 && fi.Mode().Type() == fs.ModeSymlink {
 			return nil, ELOOP
 		}
@@ -101,10 +101,10 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	var fi os.FileInfo
 	errno = ENOENT
 	if !exclusive {
-		host, fi, errno = p.hold(how)
-		if errno == ELOOP && !p.guarded() {
+		host, fi, errno = p.openExisting(how)
+		if errno == ELOOP && !p.isWalked() {
 			if errno = f.walkAgain(&p, last); errno == 0 {
-				host, fi, errno = p.hold(how)
+				host, fi, errno = p.openExisting(how)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		if errno == EEXIST && !exclusive {
 			// Somebody else made it, or it is a link to nothing. Through
 			// such a link nothing is created.
-			host, fi, errno = p.hold(how)
+			host, fi, errno = p.openExisting(how)
 		}
 	}
 	if errno != 0 {
@@ -128,17 +128,17 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	case fi.IsDir() && change:
 		return nil, EISDIR
 	case fi.IsDir():
-		return opened(f.newDir(&p, host, fi))
+		return asHandle(f.newDir(&p, host, fi))
 	case flag&DirectoryOnly != 0:
 		return nil, ENOTDIR
 	}
-	if reads(flag) {
-		if errno := f.mayRead(&p); errno != 0 {
+	if readsContent(flag) {
+		if errno := f.checkRead(&p); errno != 0 {
 			return nil, errno
 		}
 	}
 	if change {
-		if err := beneath.OneName(host, fi); err != nil {
+		if err := beneath.RefuseHardLinks(host, fi); err != nil {
 			return nil, errnoOf(err)
 		}
 	}
@@ -150,37 +150,37 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 		size = 0
 	}
-	return f.newFile(&p, hostBody{host}, size, flag)
+	return f.newFile(&p, hostFile{host}, size, flag)
 }
 
-// reads reports whether a file is opened to read what it holds.
-func reads(flag Flag) bool { return flag&accessMask != WriteOnly && flag&Truncate == 0 }
+// readsContent reports whether a file is opened to read what it holds.
+func readsContent(flag Flag) bool { return flag&accessMask != WriteOnly && flag&Truncate == 0 }
 
 // newFile is an open file. The caller closes the body on error.
-func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
+func (f *FS) newFile(p *place, b backingFile, size int64, flag Flag) (Handle, Errno) {
 	access := flag & accessMask
 	file := &File{
-		fs: f, m: p.m, body: b, shown: p.shown, size: size,
-		reads:  access != WriteOnly,
-		writes: access != 0,
+		fs: f, m: p.m, backing: b, shown: p.shown, size: size,
+		readable: access != WriteOnly,
+		writable: access != 0,
 	}
 	if p.m.write {
-		file.barred, file.locked = f.barred(p, false)
-		file.real = p.real()
+		file.forbiddenBy, file.changeForbidden = f.changeForbiddenBy(p, false)
+		file.realPath = p.realPath()
 	}
 	if flag&Append != 0 {
 		if errno := file.SetAppend(true); errno != 0 {
 			return nil, errno
 		}
 	}
-	if errno := f.keep(b); errno != 0 {
+	if errno := f.track(b); errno != 0 {
 		return nil, errno
 	}
 	return file, 0
 }
 
-// opened keeps a nil pointer from becoming a handle that is not nil.
-func opened(d *Dir, errno Errno) (Handle, Errno) {
+// asHandle keeps a nil pointer from becoming a handle that is not nil.
+func asHandle(d *Dir, errno Errno) (Handle, Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
@@ -190,14 +190,14 @@ func opened(d *Dir, errno Errno) (Handle, Errno) {
 // create makes a new file. It fails if there is anything under the name.
 func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	switch {
-	case p.fault != 0:
-		return nil, nil, p.fault
-	case p.guarded() && p.info != nil:
+	case p.lookupErrno != 0:
+		return nil, nil, p.lookupErrno
+	case p.isWalked() && p.info != nil:
 		return nil, nil, EEXIST
-	case p.linked:
+	case p.viaLink:
 		return nil, nil, ENOENT
 	}
-	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+	if errno := addWithinLimit(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno
 	}
 	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
@@ -217,10 +217,10 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 func (f *FS) Stat(name string) (Stat, Errno) { return f.stat(name, followLink) }
 
 // Lstat describes what is under a name, which may be a symbolic link.
-func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnless) }
+func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnlessSlash) }
 
-func (f *FS) stat(name string, last lastLink) (Stat, Errno) {
-	p, errno := f.at(name, last)
+func (f *FS) stat(name string, last linkMode) (Stat, Errno) {
+	p, errno := f.resolve(name, last)
 	if errno != 0 {
 		return Stat{}, errno
 	}
@@ -245,7 +245,7 @@ func (f *FS) stat(name string, last lastLink) (Stat, Errno) {
 
 // Mkdir makes a directory.
 func (f *FS) Mkdir(name string) Errno {
-	p, errno := f.entry(name)
+	p, errno := f.resolveEntry(name)
 	defer p.close()
 	if errno == errReadOnly && p.m == nil {
 		return EEXIST
@@ -253,20 +253,20 @@ func (f *FS) Mkdir(name string) Errno {
 	if errno != 0 {
 		return errno
 	}
-	if p.name == "." || p.known() && p.info != nil {
+	if p.name == "." || p.isResolved() && p.info != nil {
 		return EEXIST
 	}
-	if p.fault != 0 {
-		return p.fault
+	if p.lookupErrno != 0 {
+		return p.lookupErrno
 	}
-	if errno := f.mayChange(&p, false); errno != 0 {
+	if errno := f.checkChange(&p, false); errno != 0 {
 		return errno
 	}
 	if p.staged() {
 		_, errno := f.createStaged(&p, fs.ModeDir|newDirMode)
 		return errno
 	}
-	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+	if errno := addWithinLimit(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
 	}
 	if err := p.dir.Mkdir(p.name, newDirMode); err != nil {
@@ -280,19 +280,19 @@ func (f *FS) Mkdir(name string) Errno {
 // [OmitTime] leaves one as it is. A symbolic link at the end of the name is
 // followed, or has its own times changed.
 func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
-	last := keepUnless
+	last := keepUnlessSlash
 	if follow {
 		last = followLink
 	}
-	p, errno := f.at(name, last)
+	p, errno := f.resolve(name, last)
 	if errno != 0 {
 		return errno
 	}
 	defer p.close()
-	if errno := p.writable(); errno != 0 {
+	if errno := p.checkWritable(); errno != 0 {
 		return errno
 	}
-	if errno := f.mayChange(&p, false); errno != 0 {
+	if errno := f.checkChange(&p, false); errno != 0 {
 		return errno
 	}
 	if p.staged() {
@@ -307,7 +307,7 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 			return p.setLinkTimes(atim, mtim)
 		}
 	}
-	host, errno := p.holdToChange()
+	host, errno := p.openForChange()
 	if errno != 0 {
 		return errno
 	}
@@ -318,7 +318,7 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 // setLinkTimes changes the times of a symbolic link itself.
 func (p *place) setLinkTimes(atim, mtim int64) Errno {
 	dir, name := p.dir, p.name
-	if !p.guarded() && strings.Contains(name, "/") {
+	if !p.isWalked() && strings.Contains(name, "/") {
 		parent, err := dir.OpenRoot(path.Dir(name) + "/.")
 		if err != nil {
 			return errnoOf(err)
@@ -332,20 +332,20 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 // Rename moves a file or directory within a mount. An empty directory can be
 // replaced by another; that it is removed first can be seen by the host.
 func (f *FS) Rename(from, to string) (out Errno) {
-	a, errno := f.entry(from)
+	a, errno := f.resolveEntry(from)
 	defer a.close()
 	if errno != 0 {
 		return errno
 	}
-	b, errno := f.entry(to)
+	b, errno := f.resolveEntry(to)
 	defer b.close()
 	if errno != 0 {
 		return errno
 	}
 	switch {
 	case a.m != b.m:
-		return errCrossing
-	case a.fixed() || b.fixed():
+		return errOtherMount
+	case a.isPinned() || b.isPinned():
 		return errOutside
 	}
 	src, errno := a.lstat()
@@ -356,14 +356,14 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		return ENOTDIR
 	}
 	for _, p := range []*place{&a, &b} {
-		if errno := f.mayChange(p, src.IsDir()); errno != 0 {
+		if errno := f.checkChange(p, src.IsDir()); errno != 0 {
 			return errno
 		}
 	}
-	if errno := f.mayMove(&a, src.IsDir()); errno != 0 {
+	if errno := f.checkMove(&a, src.IsDir()); errno != 0 {
 		return errno
 	}
-	if _, inside := below(a.shown, b.shown); inside && src.IsDir() && a.shown != b.shown {
+	if _, inside := relativeTo(a.shown, b.shown); inside && src.IsDir() && a.shown != b.shown {
 		return EINVAL
 	}
 	dst, errno := b.lstat()
@@ -378,12 +378,12 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	case src.IsDir() && !dst.IsDir():
 		return ENOTDIR
 	case dst.IsDir() && a.staged():
-	case dst.IsDir() && b.filled():
+	case dst.IsDir() && b.hasEntries():
 		return ENOTEMPTY
-	case dst.IsDir() && b.dir.ReplacesEmpty():
+	case dst.IsDir() && b.dir.RenameReplacesEmptyDir():
 	case dst.IsDir():
 		if err := b.dir.Remove(b.name); err != nil {
-			return notEmpty(errnoOf(err))
+			return asNotEmpty(errnoOf(err))
 		}
 		defer func() {
 			if out != 0 { // below itself by way of a link, for one
@@ -391,25 +391,25 @@ func (f *FS) Rename(from, to string) (out Errno) {
 			}
 		}()
 	}
-	if b.fault != 0 {
-		return b.fault // its directory is missing
+	if b.lookupErrno != 0 {
+		return b.lookupErrno // its directory is missing
 	}
 	if a.staged() {
-		return errnoOf(a.m.tree.Rename(a.node, b.up, b.name, b.node))
+		return errnoOf(a.m.tree.Rename(a.node, b.parent, b.name, b.node))
 	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
-		if errno := a.takeMode(dst); errno != 0 {
+		if errno := a.adoptMode(dst); errno != 0 {
 			return errno
 		}
 	}
-	if a.guarded() && a.dir != b.dir {
-		return notEmpty(errnoOf(beneath.RenameBetween(a.dir, a.name, b.dir, b.name)))
+	if a.isWalked() && a.dir != b.dir {
+		return asNotEmpty(errnoOf(beneath.RenameBetween(a.dir, a.name, b.dir, b.name)))
 	}
-	return notEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
+	return asNotEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
 }
 
-// filled reports whether a directory is known not to be empty.
-func (p *place) filled() bool {
+// hasEntries reports whether a directory is known not to be empty.
+func (p *place) hasEntries() bool {
 	dir, err := p.dir.Open(p.name + "/.") // not a FIFO that has just taken its place
 	if err != nil {
 		return false // renaming will tell
@@ -419,22 +419,22 @@ func (p *place) filled() bool {
 	return len(names) > 0
 }
 
-// takeMode gives a file the mode of the one whose place it takes, and its owner
+// adoptMode gives a file the mode of the one whose place it takes, and its owner
 // where the host may set that: a guest can do neither, and replacing a file as
 // a whole is how it is changed safely.
-func (p *place) takeMode(other os.FileInfo) Errno {
-	host, errno := p.holdToChange()
+func (p *place) adoptMode(other os.FileInfo) Errno {
+	host, errno := p.openForChange()
 	if errno != 0 {
 		return errno
 	}
 	defer host.Close()
-	beneath.KeepOwner(host, other)
+	beneath.CopyOwner(host, other)
 	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 
-// notEmpty is what a guest expects instead of EEXIST, which hosts may say of a
+// asNotEmpty is what a guest expects instead of EEXIST, which hosts may say of a
 // directory that cannot be removed or replaced.
-func notEmpty(errno Errno) Errno {
+func asNotEmpty(errno Errno) Errno {
 	if errno == EEXIST {
 		return ENOTEMPTY
 	}
@@ -448,15 +448,15 @@ func (f *FS) Rmdir(name string) Errno { return f.remove(name, true) }
 func (f *FS) Unlink(name string) Errno { return f.remove(name, false) }
 
 func (f *FS) remove(name string, dir bool) Errno {
-	p, errno := f.entry(name)
+	p, errno := f.resolveEntry(name)
 	defer p.close()
 	if errno != 0 {
 		return errno
 	}
-	if p.fixed() {
+	if p.isPinned() {
 		return errOutside
 	}
-	if errno := f.mayChange(&p, false); errno != 0 {
+	if errno := f.checkChange(&p, false); errno != 0 {
 		return errno
 	}
 	fi, errno := p.lstat()
@@ -473,13 +473,13 @@ func (f *FS) remove(name string, dir bool) Errno {
 	if p.staged() {
 		return errnoOf(p.m.tree.Remove(p.node))
 	}
-	return notEmpty(errnoOf(p.dir.Remove(p.name)))
+	return asNotEmpty(errnoOf(p.dir.Remove(p.name)))
 }
 
 // Link is refused: the new name would give no access that the old one does
 // not, but a file with two names can be changed through neither.
 func (f *FS) Link(from, to string) Errno {
-	p, errno := f.at(from, keepLink)
+	p, errno := f.resolve(from, keepLink)
 	if errno != 0 {
 		return errno
 	}
@@ -490,7 +490,7 @@ func (f *FS) Link(from, to string) Errno {
 // Symlink is refused: where a link leads is decided by whoever follows it, and
 // the programs of the host follow it anywhere.
 func (f *FS) Symlink(_, name string) Errno {
-	p, errno := f.entry(name)
+	p, errno := f.resolveEntry(name)
 	defer p.close()
 	if errno != 0 {
 		return errno
@@ -501,7 +501,7 @@ func (f *FS) Symlink(_, name string) Errno {
 // Readlink returns the target of a symbolic link if it is relative and, as
 // text, stays inside the mount.
 func (f *FS) Readlink(name string) (string, Errno) {
-	p, errno := f.at(name, keepLink)
+	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
 		return "", errno
 	}
@@ -523,7 +523,7 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	// In a link, as elsewhere on Windows, a drive or a leading backslash
 	// makes the target absolute, or nearly so.
 	target = filepath.ToSlash(target)
-	rel, _ := below(p.m.guest, p.shown)
+	rel, _ := relativeTo(p.m.guest, p.shown)
 	if target == "" || target[0] == '/' || filepath.VolumeName(target) != "" ||
 		climbs(path.Dir(rel)+"/"+target) || strings.IndexByte(target, 0) >= 0 {
 		return "", errOutside

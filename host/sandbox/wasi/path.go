@@ -41,11 +41,11 @@ func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && utf8.ValidString(name)
 }
 
-// Below returns the name of p, which is relative to the directory dir. Names
+// JoinBelow returns the name of p, which is relative to the directory dir. Names
 // are put together as text: a directory that was moved since it was opened is
 // looked for where it was, and whatever has taken its place is found, with the
 // rights that one has there. p must neither be absolute nor lead above dir.
-func Below(dir, p string) (string, Errno) {
+func JoinBelow(dir, p string) (string, Errno) {
 	switch {
 	case p == "":
 		return "", EINVAL
@@ -73,16 +73,16 @@ func climbs(p string) bool {
 	return false
 }
 
-// foreign reports whether a name inside a mount means something to the host
+// hasHostSyntax reports whether a name inside a mount means something to the host
 // that it does not mean to a guest: on Windows a separator, a stream or a
 // device.
-func foreign(rel string) bool {
+func hasHostSyntax(rel string) bool {
 	return runtime.GOOS == "windows" && strings.ContainsAny(rel, `\:?*"<>|`)
 }
 
-// below returns the rest of p below dir; both are clean and absolute. It is
+// relativeTo returns the rest of p below dir; both are clean and absolute. It is
 // "." for dir itself.
-func below(dir, p string) (string, bool) {
+func relativeTo(dir, p string) (string, bool) {
 	switch {
 	case p == dir:
 		return ".", true

@@ -29,7 +29,7 @@ func roots(t testing.TB) map[string]openRoot {
 func TestSoManyLinks(t *testing.T) {
 	w := newWorld(t)
 	top := w.open(w.rw("ws")).mounts[0].root
-	most := top.MaxLinks()
+	most := top.MaxSymlinks()
 	w.Link("ws/l1", "f.txt")
 	for i := 1; i <= most; i++ {
 		w.Link(fmt.Sprint("ws/l", i+1), fmt.Sprint("l", i))
@@ -74,7 +74,7 @@ func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 	w.File("ws/masked", canary)
 	w.HardLink("ws/a/b/c/again", "ws/masked")
 	g := w.openMasked([]string{"ws/masked"}, w.ro("ws"))
-	if g.mounts[0].inodesOf == 0 {
+	if g.mounts[0].inodeDev == 0 {
 		t.Log("the file system of the test may list other inode numbers than files have")
 	}
 	for i := range files {
@@ -114,7 +114,7 @@ func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 			t.Errorf("lists %v", listed)
 		}
 	}
-	if most := 5 * directory; g.mounts[0].inodesOf != 0 && n > most {
+	if most := 5 * directory; g.mounts[0].inodeDev != 0 && n > most {
 		t.Errorf("%d were looked up to list a directory, want %d at most", n, most)
 	}
 }

@@ -51,14 +51,14 @@ func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 // fileContent is what a file of the guest's holds.
 type fileContent struct{ *File }
 
-func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.body.ReadAt(p, off) }
+func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.backing.ReadAt(p, off) }
 func (c fileContent) Size() int64                             { return c.size }
 
 // View is another way to read the files of an FS, for one other goroutine. It
 // may be used while the guest uses the FS.
 type View struct {
-	fs *FS // with the same mounts
-	of *FS
+	fs     *FS // with the same mounts
+	parent *FS
 }
 
 // View returns a view, which is to be closed before f is. It can have as many
@@ -77,32 +77,32 @@ func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
 		return nil, false
 	}
 	limits := f.limits
-	limits.Fuel = fuel
-	limits.MaxOpenFiles = min(maxOpen, (f.limits.MaxOpenFiles-f.opened+1)/2)
-	f.opened += limits.MaxOpenFiles
-	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, paths: f.paths, refused: f.refused, descent: &descent{}}, f}, true
+	limits.Charge = fuel
+	limits.MaxOpenFiles = min(maxOpen, (f.limits.MaxOpenFiles-f.openCount+1)/2)
+	f.openCount += limits.MaxOpenFiles
+	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, readableSpecial: f.readableSpecial, refusals: f.refusals, dirCache: &dirCache{}}, f}, true
 }
 
 // Close ends the view, once. All that it opened is closed before: unlike an FS
 // it knows of none.
 func (v *View) Close() {
-	v.fs.descent.close()
-	v.of.mu.Lock()
-	defer v.of.mu.Unlock()
-	v.of.opened -= v.fs.limits.MaxOpenFiles
+	v.fs.dirCache.close()
+	v.parent.mu.Lock()
+	defer v.parent.mu.Unlock()
+	v.parent.openCount -= v.fs.limits.MaxOpenFiles
 }
 
 // Contents is [FS.Contents].
 func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	return func(yield func(Content, Errno) bool) {
-		v.fs.descent.begin()
+		v.fs.dirCache.beginRow()
 		var p place
 		defer func() { p.close() }()
 		for _, name := range names {
 			errno := Errno(0)
-			if !v.fs.beside(&p, name) {
+			if !v.fs.reusePlace(&p, name) {
 				p.close()
-				p, errno = v.fs.at(name, openLast)
+				p, errno = v.fs.resolve(name, openDirectly)
 			}
 			var c Content
 			if errno == 0 {
@@ -115,19 +115,19 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// beside makes p the place of a name, if that is all it takes: the directory is
+// reusePlace makes p the place of a name, if that is all it takes: the directory is
 // the one that p is in, and what has the name is not looked at.
-func (f *FS) beside(p *place, name string) bool {
+func (f *FS) reusePlace(p *place, name string) bool {
 	dir, last := path.Split(name)
-	if !p.unseen || p.slash || strings.Contains(name, `"`) || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
+	if !p.unexamined || p.slash || strings.Contains(name, `"`) || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
 		return false
 	}
-	if !isName(last) || len(name) > MaxPath || ends(p.trails, last) {
+	if !isName(last) || len(name) > MaxPath || isHiddenName(p.trails, last) {
 		return false
 	}
 	p.name, p.shown = last, name
-	rel, _ := below(p.m.guest, name)
-	f.limits.Fuel(costPath)
+	rel, _ := relativeTo(p.m.guest, name)
+	f.limits.Charge(costPath)
 	f.chargeWalk(p.steps, rel)
 	return true
 }
@@ -141,13 +141,13 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 	}
 	c := &viewContent{view: v}
 	c.Content, c.size, errno = p.openContent()
-	if errno == ELOOP && p.straight() {
+	if errno == ELOOP && p.needsNoFollow() {
 		if errno = v.fs.walkAgain(p, followLink); errno == 0 {
 			c.Content, c.size, errno = p.openContent()
 		}
 	}
 	if errno == 0 {
-		if errno = v.fs.mayRead(p); errno != 0 {
+		if errno = v.fs.checkRead(p); errno != 0 {
 			_ = c.Content.Close()
 		}
 	}
@@ -158,15 +158,15 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 	return c, 0
 }
 
-// straight reports whether what is at the place was not looked at, and is to be
+// needsNoFollow reports whether what is at the place was not looked at, and is to be
 // opened without following a link.
-func (p *place) straight() bool { return p.unseen || !p.guarded() }
+func (p *place) needsNoFollow() bool { return p.unexamined || !p.isWalked() }
 
 // openContent opens a regular file.
 func (p *place) openContent() (beneath.Content, int64, Errno) {
 	dir, ok := p.dir.(beneath.ContentRoot)
-	if !ok || !p.straight() {
-		file, fi, errno := p.hold(os.O_RDONLY)
+	if !ok || !p.needsNoFollow() {
+		file, fi, errno := p.openExisting(os.O_RDONLY)
 		if errno == 0 && fi.IsDir() {
 			_ = file.Close()
 			errno = EISDIR

@@ -32,7 +32,7 @@ func TestAViewShowsTheSameFiles(t *testing.T) {
 	}
 	for _, masked := range [][]string{nil, {filepath.Join(ws, "masked")}} {
 		var fuel, viewFuel uint64
-		f, err := New([]policy.Mount{{Host: ws}}, masked, &Options{Limits: Limits{Fuel: func(u uint64) { fuel += u }}})
+		f, err := New([]policy.Mount{{Host: ws}}, masked, &Options{Limits: Limits{Charge: func(u uint64) { fuel += u }}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,8 +60,8 @@ func TestAViewShowsTheSameFiles(t *testing.T) {
 			}
 		}
 		v.Close()
-		if err := f.Close(); err != nil || f.opened != 0 {
-			t.Errorf("%v, %d are open", err, f.opened)
+		if err := f.Close(); err != nil || f.openCount != 0 {
+			t.Errorf("%v, %d are open", err, f.openCount)
 		}
 	}
 }

@@ -42,51 +42,51 @@ func (r *refusals) add(refused Refusal) {
 	r.list = append(r.list, refused)
 }
 
-// Refused lists what the guest was refused because of its path, the first 256,
+// Refusals lists what the guest was refused because of its path, the first 256,
 // each path once for each entry of the list that it is on.
-func (f *FS) Refused() []Refusal {
-	f.refused.mu.Lock()
-	defer f.refused.mu.Unlock()
-	return append([]Refusal(nil), f.refused.list...)
+func (f *FS) Refusals() []Refusal {
+	f.refusals.mu.Lock()
+	defer f.refusals.mu.Unlock()
+	return append([]Refusal(nil), f.refusals.list...)
 }
 
-// refuse takes note of a refusal. name is what the guest would call it.
-func (f *FS) refuse(m *mount, name string, s paths.Special) Errno {
+// recordRefusal takes note of a refusal. name is what the guest would call it.
+func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 	host := name
-	if rel, inside := below(m.guest, name); inside {
+	if rel, inside := relativeTo(m.guest, name); inside {
 		host = filepath.Join(m.host, filepath.FromSlash(rel))
 	}
-	f.refused.add(Refusal{host, s})
+	f.refusals.add(Refusal{host, s})
 	return errOutside
 }
 
-// real is the absolute name of a place in which there is no symbolic link,
+// realPath is the absolute name of a place in which there is no symbolic link,
 // unless the place is one. Of a place that was not walked it is what the guest
 // has said.
-func (p *place) real() string {
+func (p *place) realPath() string {
 	switch {
 	case p.staged():
-		return join(join(p.m.guest, p.up.Path()), p.name)
+		return join(join(p.m.guest, p.parent.Path()), p.name)
 	case p.walked:
 		return join(join(p.m.guest, p.rel), p.name)
 	}
 	return p.shown
 }
 
-// barred returns the entry because of which the guest may not change what is at
+// changeForbiddenBy returns the entry because of which the guest may not change what is at
 // the place, or move a directory from there or to there. What has to be asked
 // about can be changed on a stage, where it is.
-func (f *FS) barred(p *place, moves bool) (paths.Special, bool) {
-	name := p.real()
-	find := paths.Change
+func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
+	name := p.realPath()
+	find := paths.SpecialForChange
 	if moves {
-		find = paths.Move
+		find = paths.SpecialForMove
 	}
 	s, ok := find(name)
 	if ok && (s.Care == paths.Closed || !p.staged()) {
 		return s, true
 	}
-	for _, dir := range paths.Repository(name, moves) {
+	for _, dir := range paths.PossibleRepositories(name, moves) {
 		if p.hasHead(dir) {
 			return paths.RepositorySpecial, true
 		}
@@ -101,7 +101,7 @@ const headName = "HEAD"
 // which is where git keeps a repository. That the guest has removed it is no
 // matter.
 func (p *place) hasHead(dir string) bool {
-	rel, inside := below(p.m.guest, dir)
+	rel, inside := relativeTo(p.m.guest, dir)
 	if !inside {
 		// The mount is in the repository.
 		up := p.m.host
@@ -112,7 +112,7 @@ func (p *place) hasHead(dir string) bool {
 		return err == nil
 	}
 	if p.staged() {
-		n := p.up
+		n := p.parent
 		for n.Parent() != nil && join(p.m.guest, n.Path()) != dir {
 			n = n.Parent()
 		}
@@ -125,53 +125,53 @@ func (p *place) hasHead(dir string) bool {
 	return err == nil
 }
 
-// mayChange refuses to change what is at the place, or to move a directory from
+// checkChange refuses to change what is at the place, or to move a directory from
 // there or to there.
-func (f *FS) mayChange(p *place, moves bool) Errno {
-	if s, barred := f.barred(p, moves); barred {
-		return f.refuse(p.m, p.real(), s)
+func (f *FS) checkChange(p *place, moves bool) Errno {
+	if s, barred := f.changeForbiddenBy(p, moves); barred {
+		return f.recordRefusal(p.m, p.realPath(), s)
 	}
 	return 0
 }
 
-// mayRead refuses the content of a file.
-func (f *FS) mayRead(p *place) Errno {
-	return f.eachName(p, f.paths.Read)
+// checkRead refuses the content of a file.
+func (f *FS) checkRead(p *place) Errno {
+	return f.checkNames(p, f.readableSpecial.SpecialForRead)
 }
 
-// mayMove refuses to take a file, or a directory, from the name by which it is
+// checkMove refuses to take a file, or a directory, from the name by which it is
 // known that it has to be asked about.
-func (f *FS) mayMove(p *place, dir bool) Errno {
+func (f *FS) checkMove(p *place, dir bool) Errno {
 	if dir {
-		return f.eachName(p, paths.Hold)
+		return f.checkNames(p, paths.SpecialInside)
 	}
-	return f.mayRead(p)
+	return f.checkRead(p)
 }
 
-// eachName refuses what has a special name, or had one before the guest moved
+// checkNames refuses what has a special name, or had one before the guest moved
 // it. What the guest has made is its own.
-func (f *FS) eachName(p *place, find func(string) (paths.Special, bool)) Errno {
+func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
 		if p.node.Origin() == nil {
 			return 0
 		}
 		name := join(p.m.guest, p.node.OriginPath())
 		if s, ok := find(name); ok {
-			return f.refuse(p.m, name, s)
+			return f.recordRefusal(p.m, name, s)
 		}
 	}
-	name := p.real()
+	name := p.realPath()
 	if s, ok := find(name); ok {
-		return f.refuse(p.m, name, s)
+		return f.recordRefusal(p.m, name, s)
 	}
 	return 0
 }
 
 // walkAgain walks to a place whose name has links, or may have some.
-func (f *FS) walkAgain(p *place, last lastLink) Errno {
-	rel, _ := below(p.m.guest, p.shown)
-	walked, steps, errno := p.m.walk(rel, p.shown, last, p.slash, f.descent)
-	f.limits.Fuel(uint64(steps-p.steps) * costWalk)
+func (f *FS) walkAgain(p *place, last linkMode) Errno {
+	rel, _ := relativeTo(p.m.guest, p.shown)
+	walked, steps, errno := p.m.walk(rel, p.shown, last, p.slash, f.dirCache)
+	f.limits.Charge(uint64(steps-p.steps) * costWalk)
 	if errno == 0 {
 		p.close()
 		*p = walked

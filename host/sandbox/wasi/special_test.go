@@ -177,7 +177,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 				if !missing {
 					wantErrno(t, what, got, EPERM)
 				}
-				if !missing && len(g.Refused()) == 0 && !strings.HasSuffix(what, " link") {
+				if !missing && len(g.Refusals()) == 0 && !strings.HasSuffix(what, " link") {
 					t.Error("nobody knows why")
 				}
 				if stage != nil {
@@ -186,7 +186,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, c := range changes {
-						if s, special := paths.Change(c.Path); special && s.Care == paths.Closed {
+						if s, special := paths.SpecialForChange(c.Path); special && s.Care == paths.Closed {
 							t.Errorf("%s is staged: %s", c.Path, c.Kind)
 						}
 					}
@@ -197,7 +197,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				w.Unchanged(before)
+				w.CheckUnchanged(before)
 			})
 		}
 	}
@@ -219,7 +219,7 @@ func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 		wantErrno(t, mode, g.try("ws/d/HEAD", WriteOnly|Create), want)
 		wantErrno(t, mode, g.Rename(g.name("ws/.config/fish"), g.name("ws/x")), want)
 		wantErrno(t, mode, g.Rename(g.name("ws/evil"), g.name("ws/.Codex")), want)
-		w.Unchanged(before)
+		w.CheckUnchanged(before)
 		if stage != nil {
 			if err := stage.Drop(); err != nil {
 				t.Fatal(err)
@@ -244,8 +244,8 @@ func TestSecretFilesAreNotRead(t *testing.T) {
 			for _, name := range names {
 				g, _ := open()
 				wantErrno(t, name, g.try("ws/"+name, ReadOnly), EPERM)
-				if len(g.Refused()) != 1 {
-					t.Errorf("%s: refused %v", name, g.Refused())
+				if len(g.Refusals()) != 1 {
+					t.Errorf("%s: refused %v", name, g.Refusals())
 				}
 				if g.mounts[0].write {
 					wantErrno(t, name+" for both", g.try("ws/"+name, ReadWrite), EPERM)
@@ -275,7 +275,7 @@ func TestSecretFilesAreNotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.Unchanged(before)
+			w.CheckUnchanged(before)
 		})
 	}
 }
@@ -319,7 +319,7 @@ func TestWhatIsNotSpecialIsUsed(t *testing.T) {
 		}
 		wantErrno(t, mode+" a part of .git", g.try("ws/.git/COMMIT_EDITMSG", WriteOnly|Create), 0)
 		wantErrno(t, mode+" hooks elsewhere", g.try("ws/evil/hooks/x", WriteOnly|Create), 0)
-		if refused := g.Refused(); len(refused) > 0 {
+		if refused := g.Refusals(); len(refused) > 0 {
 			t.Errorf("%s: %v", mode, refused)
 		}
 		if stage != nil {
@@ -342,5 +342,5 @@ func TestMountsInsideOfSpecialDirectories(t *testing.T) {
 		wantErrno(t, dir+", staged", g.try(dir+"/"+name, WriteOnly|Create), EPERM)
 	}
 	wantErrno(t, "a key", w.open(w.ro("ws/.ssh")).try("ws/.ssh/any", ReadOnly), EPERM)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }

@@ -164,7 +164,7 @@ func TestACommitDoesNotWriteBesideWhatIsMasked(t *testing.T) {
 	if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
 		t.Errorf("commit: %v", err)
 	}
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 // The host sets modes where a guest may write, and nowhere else.
@@ -180,18 +180,18 @@ func TestSetExecutable(t *testing.T) {
 	before := w.State()
 	g.write("ws/new", "y")
 	for name, want := range map[string]Errno{
-		"ws/f": 0, "ws/new": 0, "ws/dir": errKind, "ws/link": errKind, "ws/gone": errKind, "ws/linked": EMLINK, "ws/secret/f": errOutside, "read/f": errReadOnly, "outside": errReadOnly, "/etc/passwd": errOutside, "ws/../../x": errOutside,
+		"ws/f": 0, "ws/new": 0, "ws/dir": errNotFileOrDir, "ws/link": errNotFileOrDir, "ws/gone": errNotFileOrDir, "ws/linked": EMLINK, "ws/secret/f": errOutside, "read/f": errReadOnly, "outside": errReadOnly, "/etc/passwd": errOutside, "ws/../../x": errOutside,
 	} {
 		if got := g.SetExecutable(g.name(name), true); got != want && (want == 0 || got == 0) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
-	wantErrno(t, "a file of the host's", w.open(w.rw("ws")).SetExecutable(g.name("ws/f"), true), errKind)
+	wantErrno(t, "a file of the host's", w.open(w.rw("ws")).SetExecutable(g.name("ws/f"), true), errNotFileOrDir)
 	changes, err := s.Changes(t.Context())
 	if err != nil || len(changes) != 2 || changes[0].After.Mode.Perm()&0o100 == 0 || changes[1].After.Mode.Perm()&0o100 == 0 {
 		t.Errorf("the changes are %+v, %v", changes, err)
 	}
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 // Names that are no UTF-8 are read as package filename writes them, and only so.
@@ -217,7 +217,7 @@ func TestNamesThatAreNoUTF8(t *testing.T) {
 	if got := names(t, d); !slices.Equal(got, []string{`"\"caf\\xe9\""`, "d", "f.txt"}) {
 		t.Errorf("WASI lists %q", got)
 	}
-	d.All = true
+	d.AllNames = true
 	if got := names(t, d); !slices.Equal(got, []string{`"\"caf\\xe9\""`, `"caf\xe9"`, `"dir\xff"`, "d", "f.txt"}) {
 		t.Errorf("the host lists %q", got)
 	}

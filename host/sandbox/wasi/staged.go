@@ -34,12 +34,12 @@ func (f *FS) stageMounts() error {
 func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
 	cur, top := m.tree.Cursor(), m.tree.Top()
 	defer cur.Close()
-	p = place{m: m, dir: m.root, name: ".", shown: shown, slash: slash, up: top, node: top}
-	fi, err := cur.Look(top)
+	p = place{m: m, dir: m.root, name: ".", shown: shown, slash: slash, parent: top, node: top}
+	fi, err := cur.StatOrigin(top)
 	if err != nil {
 		return place{}, 0, errnoOf(err)
 	}
-	p.trails = m.guard.from(fi, nil, "")
+	p.trails = m.guard.trailsIn(fi, nil, "")
 	trails := [][][]string{p.trails} // of each directory down to p.up
 	todo := split(rel)
 	links := 0
@@ -49,18 +49,18 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 		}
 		name, last := todo[0], len(todo) == 1
 		if name == ".." {
-			if p.up == top {
+			if p.parent == top {
 				return place{}, steps, errOutside
 			}
-			p.up, todo = p.up.Parent(), todo[1:]
+			p.parent, todo = p.parent.Parent(), todo[1:]
 			trails = trails[:len(trails)-1]
 			p.trails = trails[len(trails)-1]
 			continue
 		}
-		if ends(p.trails, name) {
+		if isHiddenName(p.trails, name) {
 			return place{}, steps, errOutside
 		}
-		n, fi, err := cur.Child(p.up, name)
+		n, fi, err := cur.Child(p.parent, name)
 		if err != nil {
 			if errno := errnoOf(err); !last || errno != ENOENT {
 				return place{}, steps, errno
@@ -73,14 +73,14 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 		}
 		switch {
 		case n.Mode().Type() == fs.ModeSymlink && (!last || followLast):
-			if links++; links > m.root.MaxLinks() {
+			if links++; links > m.root.MaxSymlinks() {
 				return place{}, steps, ELOOP
 			}
 			target, err := cur.Readlink(n)
 			if err != nil {
 				return place{}, steps, errnoOf(err)
 			}
-			names, errno := p.through(target, last)
+			names, errno := p.enterLink(target, last)
 			if errno != 0 {
 				return place{}, steps, errno
 			}
@@ -92,13 +92,13 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 		case !n.Mode().IsDir():
 			return place{}, steps, ENOTDIR
 		}
-		p.trails = m.guard.from(fi, p.trails, name)
+		p.trails = m.guard.trailsIn(fi, p.trails, name)
 		trails = append(trails, p.trails)
-		p.up, todo = n, todo[1:]
+		p.parent, todo = n, todo[1:]
 	}
 	// The mount itself, or a symbolic link that ended in "..".
-	fi, err = cur.Look(p.up)
-	p.name, p.node, p.info = ".", p.up, stage.Info{Node: p.up, Live: fi}
+	fi, err = cur.StatOrigin(p.parent)
+	p.name, p.node, p.info = ".", p.parent, stage.Info{Node: p.parent, Live: fi}
 	return p, steps, errnoOf(err)
 }
 
@@ -107,11 +107,11 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	n := p.node
 	switch {
-	case p.fault != 0:
-		return nil, p.fault
+	case p.lookupErrno != 0:
+		return nil, p.lookupErrno
 	case n != nil && flag&Create != 0 && flag&Exclusive != 0:
 		return nil, EEXIST
-	case n == nil && (flag&Create == 0 || p.linked):
+	case n == nil && (flag&Create == 0 || p.viaLink):
 		return nil, ENOENT
 	case n == nil:
 		var errno Errno
@@ -122,7 +122,7 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	case n.Mode().Type() == fs.ModeSymlink:
 		return nil, ELOOP
 	case !n.Mode().IsRegular() && !n.Mode().IsDir():
-		return nil, errKind
+		return nil, errNotFileOrDir
 	case p.slash && !n.Mode().IsDir():
 		return nil, ENOTDIR
 	case n.Mode().IsDir() && change:
@@ -137,21 +137,21 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 		if errno != 0 && host != nil {
 			_ = host.Close()
 		}
-		return opened(d, errno)
+		return asHandle(d, errno)
 	}
 	if flag&DirectoryOnly != 0 {
 		return nil, ENOTDIR
 	}
-	if n.Origin() != nil && reads(flag) {
-		if errno := f.mayRead(p); errno != 0 {
+	if n.Origin() != nil && readsContent(flag) {
+		if errno := f.checkRead(p); errno != 0 {
 			return nil, errno
 		}
 	}
-	file, info, err := p.m.tree.OpenFile(n, stagedFlag(flag))
+	file, info, err := p.m.tree.OpenFile(n, osFlag(flag))
 	if err != nil {
 		return nil, errnoOf(err)
 	}
-	h, errno := f.newFile(p, stagedBody{file}, info.Size(), flag)
+	h, errno := f.newFile(p, stagedFile{file}, info.Size(), flag)
 	if errno != 0 {
 		file.Release()
 		_ = file.Close()
@@ -159,8 +159,8 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	return h, errno
 }
 
-// stagedFlag is a flag as package os has it.
-func stagedFlag(flag Flag) int {
+// osFlag is a flag as package os has it.
+func osFlag(flag Flag) int {
 	out := [...]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY, ReadWrite: os.O_RDWR}[flag&accessMask]
 	for _, f := range [...]struct {
 		has Flag
@@ -175,10 +175,10 @@ func stagedFlag(flag Flag) int {
 
 // createStaged makes a file or, if the mode says so, a directory.
 func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
-	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+	if errno := addWithinLimit(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, errno
 	}
-	n, err := p.m.tree.Create(p.up, p.name, mode)
+	n, err := p.m.tree.Create(p.parent, p.name, mode)
 	if err != nil {
 		f.created--
 	}
@@ -188,16 +188,16 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 // SetExecutable makes a regular file on a stage executable for everybody who may read it, or for
 // nobody. Guests cannot call it: WASI has no modes.
 func (f *FS) SetExecutable(name string, executable bool) Errno {
-	p, errno := f.entry(name)
+	p, errno := f.resolveEntry(name)
 	defer p.close()
 	if errno == 0 {
-		errno = f.mayChange(&p, false)
+		errno = f.checkChange(&p, false)
 	}
 	switch {
 	case errno != 0:
 		return errno
 	case !p.staged() || p.node == nil || !p.node.Mode().IsRegular():
-		return cmp.Or(p.fault, errKind)
+		return cmp.Or(p.lookupErrno, errNotFileOrDir)
 	case p.info.(stage.Info).Stat().Nlink > 1:
 		return EMLINK // the other names would have the mode, too
 	}
@@ -211,14 +211,14 @@ func (f *FS) SetExecutable(name string, executable bool) Errno {
 // setStagedTimes changes the times of what is at the place.
 func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	switch {
-	case p.fault != 0:
-		return p.fault
+	case p.lookupErrno != 0:
+		return p.lookupErrno
 	case p.node == nil:
 		return ENOENT
 	case p.slash && !p.node.Mode().IsDir():
 		return ENOTDIR
 	case !p.node.Mode().IsRegular() && !p.node.Mode().IsDir() && p.node.Mode().Type() != fs.ModeSymlink:
-		return errKind
+		return errNotFileOrDir
 	}
 	return errnoOf(p.m.tree.SetTimes(p.node, p.info.(stage.Info).Live, atim, mtim))
 }
@@ -233,18 +233,18 @@ func sameFile(a, b os.FileInfo) bool {
 	return x.Node.Same(y.Node)
 }
 
-// stagedBody is an open file of a staged mount.
-type stagedBody struct{ *stage.File }
+// stagedFile is an open file of a staged mount.
+type stagedFile struct{ *stage.File }
 
-func (b stagedBody) put(p []byte, off int64, _ bool) (int, error) { return b.WriteAt(p, off) }
+func (b stagedFile) writeAt(p []byte, off int64, _ bool) (int, error) { return b.WriteAt(p, off) }
 
 // Sync has nothing to wait for: the commit does.
-func (b stagedBody) Sync() error { return nil }
+func (b stagedFile) Sync() error { return nil }
 
-func (b stagedBody) setAppend(bool) error { return nil }
+func (b stagedFile) setAppend(bool) error { return nil }
 
-func (b stagedBody) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
+func (b stagedFile) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
 	return errnoOf(b.SetTimes(fi.(stage.Info), atim, mtim))
 }
 
-func (b stagedBody) release() { b.Release() }
+func (b stagedFile) release() { b.Release() }

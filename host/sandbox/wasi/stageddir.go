@@ -11,25 +11,25 @@ import (
 // A directory of a staged mount lists what the host does not have under the
 // name first, then what the host has, as far as the guest still sees it there.
 
-// merge takes down what is listed first.
-func (d *Dir) merge() {
+// listAdded takes down what is listed first.
+func (d *Dir) listAdded() {
 	if d.node == nil {
 		return
 	}
-	d.first = d.first[:d.fixed]
-	d.merged = map[string]struct{}{}
+	d.leadingEntries = d.leadingEntries[:d.numFixed]
+	d.addedNames = map[string]struct{}{}
 	for name, c := range d.node.Added() {
-		d.fs.limits.Fuel(costEntry)
-		d.merged[name] = struct{}{}
+		d.fs.limits.Charge(costEntry)
+		d.addedNames[name] = struct{}{}
 		e := Dirent{Name: name}
-		d.fill(&e, c)
-		d.first = append(d.first, e)
+		d.describeEntry(&e, c)
+		d.leadingEntries = append(d.leadingEntries, e)
 	}
-	slices.SortFunc(d.first[d.fixed:], func(a, b Dirent) int { return strings.Compare(a.Name, b.Name) })
-	d.number()
+	slices.SortFunc(d.leadingEntries[d.numFixed:], func(a, b Dirent) int { return strings.Compare(a.Name, b.Name) })
+	d.assignCookies()
 }
 
-func (d *Dir) fill(e *Dirent, n *stage.Node) {
+func (d *Dir) describeEntry(e *Dirent, n *stage.Node) {
 	st := d.m.describe(stage.Info{Node: n, Live: n.Origin()}, join(d.shown, e.Name))
 	e.Type, e.Ino = st.Type, st.Ino
 }
@@ -37,20 +37,20 @@ func (d *Dir) fill(e *Dirent, n *stage.Node) {
 // showsStaged reports whether an entry of the host is still there and was not
 // listed yet.
 func (d *Dir) showsStaged(name string) bool {
-	if _, listed := d.merged[name]; listed {
+	if _, listed := d.addedNames[name]; listed {
 		return false
 	}
 	_, shows := d.node.Shows(name)
 	return shows
 }
 
-// restage describes an entry of the host as what the guest has there now.
-func (d *Dir) restage(e *Dirent) {
+// overlayStaged describes an entry of the host as what the guest has there now.
+func (d *Dir) overlayStaged(e *Dirent) {
 	if d.node == nil {
 		return
 	}
 	if other, _ := d.node.Shows(e.Name); other != nil {
-		d.fill(e, other)
+		d.describeEntry(e, other)
 	}
 }
 
@@ -60,27 +60,27 @@ func (d *Dir) guardStaged(p *place) Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	d.held.root = root
+	d.host.root = root
 	d.trails = p.trails
 	if p.name != "." {
-		d.trails = p.m.guard.from(p.node.Origin(), p.trails, p.name)
+		d.trails = p.m.guard.trailsIn(p.node.Origin(), p.trails, p.name)
 	}
 	return 0
 }
 
-func (d *Dir) live() (os.FileInfo, Errno) {
+func (d *Dir) liveInfo() (os.FileInfo, Errno) {
 	if d.fs.stage.Ended() {
 		return nil, EBADF
 	}
-	if d.held == nil {
+	if d.host == nil {
 		return nil, 0
 	}
-	fi, err := d.held.file.Stat()
+	fi, err := d.host.file.Stat()
 	return fi, errnoOf(err)
 }
 
 func (d *Dir) stagedStat() (Stat, Errno) {
-	fi, errno := d.live()
+	fi, errno := d.liveInfo()
 	if errno != 0 {
 		return Stat{}, errno
 	}
@@ -88,7 +88,7 @@ func (d *Dir) stagedStat() (Stat, Errno) {
 }
 
 func (d *Dir) setStagedTimes(atim, mtim int64) Errno {
-	fi, errno := d.live()
+	fi, errno := d.liveInfo()
 	if errno != 0 {
 		return errno
 	}

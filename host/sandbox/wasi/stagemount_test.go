@@ -28,8 +28,8 @@ func TestAStageOfNestedMounts(t *testing.T) {
 	if diff := cmp.Diff([]string{"d", "f.txt", "in", "new", "ro"}, g.list("ws")); diff != "" {
 		t.Error(diff)
 	}
-	w.Unchanged(before)
-	if diff := cmp.Diff([]string{`modified in/x "inner" "changed"`, `created new - "x"`}, w.Shown(s.Changes(t.Context()))); diff != "" {
+	w.CheckUnchanged(before)
+	if diff := cmp.Diff([]string{`modified in/x "inner" "changed"`, `created new - "x"`}, w.FormatChanges(s.Changes(t.Context()))); diff != "" {
 		t.Error(diff)
 	}
 	if err := s.Commit(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 			}
 			defer s.Drop()
 		}
-		limits.Fuel = func(n uint64) { fuel[i] += n }
+		limits.Charge = func(n uint64) { fuel[i] += n }
 		f, err := New([]policy.Mount{w.rw("ws")}, nil, &Options{Limits: limits, Stage: s})
 		if err != nil {
 			t.Fatal(err)

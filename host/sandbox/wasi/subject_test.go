@@ -62,13 +62,13 @@ func randomOperations(seed uint64) []byte {
 	return b
 }
 
-// real is an FS as a subject.
-type real struct {
+// fsSubject is an FS as a subject.
+type fsSubject struct {
 	g     *guestFS
 	slots [slots]Handle
 }
 
-func (s *real) do(op operation) string {
+func (s *fsSubject) do(op operation) string {
 	name, other := s.g.name("ws/"+op.a), s.g.name("ws/"+op.b)
 	h := s.slots[op.slot]
 	f, isFile := h.(*File)
@@ -133,7 +133,7 @@ func (s *real) do(op operation) string {
 			return string(buf[:n]) + errno.String()
 		case "write":
 			n, errno := f.Write([]byte(op.text))
-			return fmt.Sprint(n, f.at, errno)
+			return fmt.Sprint(n, f.pos, errno)
 		case "pwrite":
 			n, errno := f.Pwrite([]byte(op.text), int64(op.n))
 			return fmt.Sprint(n, errno)
@@ -277,19 +277,19 @@ func (s *modelSubject) do(op operation) string {
 func (s *modelSubject) file(what string, op operation, f *modelFile) string {
 	switch what {
 	case "read":
-		p, errno := f.pread(op.n, f.at)
-		f.at += int64(len(p))
+		p, errno := f.pread(op.n, f.pos)
+		f.pos += int64(len(p))
 		return p + errno.String()
 	case "pread":
 		p, errno := f.pread(op.n, int64(op.n/2))
 		return p + errno.String()
 	case "write":
-		end, errno := f.pwrite(op.text, f.at)
+		end, errno := f.pwrite(op.text, f.pos)
 		if errno != 0 || op.text == "" {
-			return fmt.Sprint(0, f.at, errno)
+			return fmt.Sprint(0, f.pos, errno)
 		}
-		f.at = end
-		return fmt.Sprint(len(op.text), f.at, errno)
+		f.pos = end
+		return fmt.Sprint(len(op.text), f.pos, errno)
 	case "pwrite":
 		_, errno := f.pwrite(op.text, int64(op.n))
 		if errno != 0 {
@@ -297,14 +297,14 @@ func (s *modelSubject) file(what string, op operation, f *modelFile) string {
 		}
 		return fmt.Sprint(len(op.text), errno)
 	case "seek":
-		base := []int64{0, f.at, int64(len(f.n.content))}[op.n%3] + int64(op.n-200)
+		base := []int64{0, f.pos, int64(len(f.n.content))}[op.n%3] + int64(op.n-200)
 		if base < 0 {
 			return fmt.Sprint(0, EINVAL)
 		}
-		f.at = base
+		f.pos = base
 		return fmt.Sprint(base, Errno(0))
 	case "truncate", "grow":
-		if !f.writes {
+		if !f.writable {
 			return EBADF.String()
 		}
 		if what == "truncate" || op.n > len(f.n.content) {

@@ -8,19 +8,19 @@ var pluginFunctions = []struct {
 	functions []pluginFunction
 }{
 	{"extism:host/env", []pluginFunction{
-		{"alloc", long, long}, {"free", long, nil},
-		{"length", long, long}, {"length_unsafe", long, long}, {"memory_bytes", nil, long}, {"reset", nil, nil},
-		{"load_u8", long, i32x1}, {"load_u64", long, long}, {"store_u8", []w.ValType{i64, i32}, nil}, {"store_u64", i64s(2), nil},
-		{"input_length", nil, long}, {"input_offset", nil, long}, {"input_load_u8", long, i32x1}, {"input_load_u64", long, long},
-		{"output_set", i64s(2), nil}, {"output_length", nil, long}, {"output_offset", nil, long},
-		{"error_set", long, nil}, {"error_get", nil, long},
-		{"config_get", long, long}, {"var_get", long, long}, {"var_set", i64s(2), nil},
-		{"http_request", i64s(2), long}, {"http_status_code", nil, i32x1}, {"http_headers", nil, long},
-		{"log_info", long, nil}, {"log_error", long, nil}, {"get_log_level", nil, i32x1},
+		{"alloc", i64x1, i64x1}, {"free", i64x1, nil},
+		{"length", i64x1, i64x1}, {"length_unsafe", i64x1, i64x1}, {"memory_bytes", nil, i64x1}, {"reset", nil, nil},
+		{"load_u8", i64x1, i32x1}, {"load_u64", i64x1, i64x1}, {"store_u8", []w.ValType{i64, i32}, nil}, {"store_u64", i64s(2), nil},
+		{"input_length", nil, i64x1}, {"input_offset", nil, i64x1}, {"input_load_u8", i64x1, i32x1}, {"input_load_u64", i64x1, i64x1},
+		{"output_set", i64s(2), nil}, {"output_length", nil, i64x1}, {"output_offset", nil, i64x1},
+		{"error_set", i64x1, nil}, {"error_get", nil, i64x1},
+		{"config_get", i64x1, i64x1}, {"var_get", i64x1, i64x1}, {"var_set", i64s(2), nil},
+		{"http_request", i64s(2), i64x1}, {"http_status_code", nil, i32x1}, {"http_headers", nil, i64x1},
+		{"log_info", i64x1, nil}, {"log_error", i64x1, nil}, {"get_log_level", nil, i32x1},
 	}},
 	{"extism:host/user", []pluginFunction{
-		{"notify_progress", long, nil}, {"notify_logging_message", long, nil}, {"notify_tool_list_changed", nil, nil},
-		{"create_elicitation", long, long}, {"create_message", long, long}, {"get_keyring_secret", long, long},
+		{"notify_progress", i64x1, nil}, {"notify_logging_message", i64x1, nil}, {"notify_tool_list_changed", nil, nil},
+		{"create_elicitation", i64x1, i64x1}, {"create_message", i64x1, i64x1}, {"get_keyring_secret", i64x1, i64x1},
 	}},
 }
 
@@ -29,7 +29,7 @@ type pluginFunction struct {
 	params, results []w.ValType
 }
 
-var long = i64s(1)
+var i64x1 = i64s(1)
 
 func i64s(n int) (out []w.ValType) {
 	for range n {
@@ -42,37 +42,37 @@ func i64s(n int) (out []w.ValType) {
 // length, or from, to and length. The last makes a block of what is in the memory, and
 // returns its offset.
 var blockFunctions = []function{
-	{name: "block.put", of: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, own: func(m *Machine) []byte { return code(w.Call(m.base+addedPut), w.I32Const(0)) }},
-	{name: "block", of: []Kind{Plugin}, sig: i32s(2), own: func(m *Machine) []byte { return code(m.Block(), wrap) }},
-	{name: "block.get", of: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, own: func(m *Machine) []byte { return code(w.Call(m.base+addedGet), w.I32Const(0)) }},
+	{name: "block.put", kinds: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, emit: func(m *Machine) []byte { return code(w.Call(m.base+addedPut), w.I32Const(0)) }},
+	{name: "block", kinds: []Kind{Plugin}, sig: i32s(2), emit: func(m *Machine) []byte { return code(m.Block(), i32WrapI64) }},
+	{name: "block.get", kinds: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, emit: func(m *Machine) []byte { return code(w.Call(m.base+addedGet), w.I32Const(0)) }},
 }
 
-// framed is what stands around the report in what a kind answers with.
-func (m *Machine) framed() (before, after string) {
+// frameTexts is what stands around the report in what a kind answers with.
+func (m *Machine) frameTexts() (before, after string) {
 	if m.kind == Native {
 		return "", ""
 	}
 	return `{"output":"`, `"}`
 }
 
-// hexAt is where the report is written to as text.
-func (m *Machine) hexAt() int32 {
-	before, _ := m.framed()
+// hexBase is where the report is written to as text.
+func (m *Machine) hexBase() int32 {
+	before, _ := m.frameTexts()
 	return int32(outputBase + len(before))
 }
 
-// frame is the answer with room for the report.
-func (m *Machine) frame() []w.Segment {
-	before, after := m.framed()
+// frameSegments is the answer with room for the report.
+func (m *Machine) frameSegments() []w.Segment {
+	before, after := m.frameTexts()
 	return []w.Segment{
-		{Offset: outputBase, Bytes: []byte(before)}, {Offset: uint32(m.hexAt()) + 2*ReportSize, Bytes: []byte(after)},
+		{Offset: outputBase, Bytes: []byte(before)}, {Offset: uint32(m.hexBase()) + 2*ReportSize, Bytes: []byte(after)},
 		{Offset: schemaBase, Bytes: []byte(schema)},
 	}
 }
 
-// answer is how long an answer is.
-func (m *Machine) answer() int32 {
-	before, after := m.framed()
+// answerBytes is how long an answer is.
+func (m *Machine) answerBytes() int32 {
+	before, after := m.frameTexts()
 	return int32(len(before) + 2*ReportSize + len(after))
 }
 
@@ -81,8 +81,8 @@ const schemaBase = outputBase + 0x5000
 
 const schema = `{"name":"probe","description":"An attack.","parameters":{"asm":{"type":"string","description":"The script."}}}`
 
-// section is what is said of a plugin.
-const section = `{"abi":"extism:plugin","name":"probe","tools":[{"name":"probe","description":"An attack.","parameters":{"type":"object"},` +
+// pluginSection is what is said of a plugin.
+const pluginSection = `{"abi":"extism:plugin","name":"probe","tools":[{"name":"probe","description":"An attack.","parameters":{"type":"object"},` +
 	`"capabilities":{"files":"write","network":"http"},"run":{"function":"play"}}]}`
 
 // native adds the front of a module of the native ABI.
@@ -95,8 +95,8 @@ func (m *Machine) native(o Options) []byte {
 	}
 	const list = w.ScratchBase + 24
 	options.Call = code(
-		w.LocalGet(w.ParamArgs), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalLeave), w.Return()),
-		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, uint32(m.hexAt()), 2*ReportSize, 0, 0, 0, 0, 0, 0),
+		w.LocalGet(w.ParamArgs), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalResult), w.Return()),
+		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, uint32(m.hexBase()), 2*ReportSize, 0, 0, 0, 0, 0, 0),
 	)
 	options.Edit = func(b *w.Builder) {
 		b.ExportFunc("cabi_import_realloc", uint32(len(m.imports)))
@@ -143,7 +143,7 @@ func (m *Machine) command(b *w.Builder) {
 		),
 		w.I32Const(InputLength), w.LocalGet(read), w.I32Store(0),
 		w.I32Const(inputBase-1), w.Call(m.base+addedPlay), w.If(w.Return()),
-		m.transfer("fd_write", 1, at, n, w.I32Const(outputBase), w.I32Const(m.answer())), w.Drop(),
+		m.transfer("fd_write", 1, at, n, w.I32Const(outputBase), w.I32Const(m.answerBytes())), w.Drop(),
 	)
 }
 
@@ -157,20 +157,20 @@ func (m *Machine) plugin(b *w.Builder, lists bool) {
 		b.Func("list_tools", nil, i32x1, nil, w.I32Const(1))
 	}
 	b.Func(name, nil, i32x1, i32s(2),
-		m.call("extism.input_length"), wrap, w.LocalSet(n),
+		m.call("extism.input_length"), i32WrapI64, w.LocalSet(n),
 		w.I32Const(InputLength), w.LocalGet(n), w.I32Store(0),
 		w.Loop(
 			w.LocalGet(at), w.I32Const(8), w.I32Add(), w.LocalGet(n), w.I32GtU(), w.I32Eqz(), w.If(
-				w.LocalGet(at), w.LocalGet(at), extend, m.call("extism.input_load_u64"), store64(inputBase),
+				w.LocalGet(at), w.LocalGet(at), i64ExtendI32, m.call("extism.input_load_u64"), store64(inputBase),
 				w.LocalGet(at), w.I32Const(8), w.I32Add(), w.LocalSet(at), w.Br(1)),
 		),
 		w.Loop(
 			w.LocalGet(at), w.LocalGet(n), w.I32LtU(), w.If(
-				w.LocalGet(at), w.LocalGet(at), extend, m.call("extism.input_load_u8"), w.I32Store8(inputBase),
+				w.LocalGet(at), w.LocalGet(at), i64ExtendI32, m.call("extism.input_load_u8"), w.I32Store8(inputBase),
 				w.LocalGet(at), w.I32Const(1), w.I32Add(), w.LocalSet(at), w.Br(1)),
 		),
-		w.I32Const(inputBase-1), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalLeave), w.Return()),
-		w.I32Const(outputBase), w.I32Const(m.answer()), m.Block(), w.I64Const(int64(m.answer())), m.call("extism.output_set"),
+		w.I32Const(inputBase-1), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalResult), w.Return()),
+		w.I32Const(outputBase), w.I32Const(m.answerBytes()), m.Block(), w.I64Const(int64(m.answerBytes())), m.call("extism.output_set"),
 		w.I32Const(0),
 	)
 }
@@ -210,7 +210,7 @@ func (m *Machine) addBlocks(b *w.Builder) {
 	make := code(w.I64Const(0))
 	if m.kind == Plugin {
 		const from, length, made = 0, 1, 2
-		make = code(w.LocalGet(length), extend, m.call("extism.alloc"), w.LocalTee(made), w.LocalGet(from), w.LocalGet(length), w.Call(m.base+addedPut), w.LocalGet(made))
+		make = code(w.LocalGet(length), i64ExtendI32, m.call("extism.alloc"), w.LocalTee(made), w.LocalGet(from), w.LocalGet(length), w.Call(m.base+addedPut), w.LocalGet(made))
 		put = copying(
 			code(w.LocalGet(block), w.LocalGet(at), load64(0), m.call("extism.store_u64")),
 			code(w.LocalGet(block), w.LocalGet(at), w.I32Load8U(0), m.call("extism.store_u8")))
@@ -221,5 +221,5 @@ func (m *Machine) addBlocks(b *w.Builder) {
 	params := []w.ValType{i64, i32, i32}
 	b.Func("", params, nil, nil, put) // addedPut
 	b.Func("", params, nil, nil, get) // addedGet
-	b.Func("", i32s(2), long, long, make)
+	b.Func("", i32s(2), i64x1, i64x1, make)
 }

@@ -4,7 +4,7 @@
 // A script is the image of a piece of the machine's memory, in hexadecimal: its
 // data, and then its calls, each of a function with operands. The functions are
 // those of WASI and of the host, by their names ("fd_read", "log.log"), and what
-// the machine does by itself ("store", "burn"); [Numbers] gives their numbers. A
+// the machine does by itself ("store", "burn"); [FunctionNumbers] gives their numbers. A
 // report says of each call what it returned and how often it was made, and holds
 // what the calls have left there.
 //
@@ -71,30 +71,30 @@ const (
 // function is what a script can call: an import, or something that the machine
 // does by itself.
 type function struct {
-	name string
-	imp  *w.Import
-	sig  []w.ValType
-	own  func(m *Machine) []byte // the code, with the operands on the stack; leaves an i32
-	of   []Kind                  // the kinds that have it; nil is all
+	name  string
+	imp   *w.Import
+	sig   []w.ValType
+	emit  func(m *Machine) []byte // the code, with the operands on the stack; leaves an i32
+	kinds []Kind                  // the kinds that have it; nil is all
 }
 
-func (f function) in(k Kind) bool { return f.of == nil || slices.Contains(f.of, k) }
+func (f function) availableIn(k Kind) bool { return f.kinds == nil || slices.Contains(f.kinds, k) }
 
 // Globals of the machine. The first belongs to the allocator.
 const (
-	globalNext  = iota + 1 // the address of the next call
-	globalLast             // what the call before this one returned
-	globalLeft             // 1 if the script says that the module ends here
-	globalLeave            // and with which result: see "leave"
-	globalState            // zero unless a script sets it
+	globalNext   = iota + 1 // the address of the next call
+	globalLast              // what the call before this one returned
+	globalEnded             // 1 if the script says that the module ends here
+	globalResult            // and with which result: see "leave"
+	globalState             // zero unless a script sets it
 )
 
 // Machine is the module while it is assembled.
 type Machine struct {
-	kind    Kind
-	imports []w.Import
-	numbers map[string]uint32 // of the imports, by the names of the functions
-	base    uint32            // index of the first function that the machine adds
+	kind          Kind
+	imports       []w.Import
+	importIndices map[string]uint32 // of the imports, by the names of the functions
+	base          uint32            // index of the first function that the machine adds
 }
 
 // Functions that the machine adds, by their distance from the base.
@@ -182,7 +182,7 @@ var hostFunctions = []struct {
 var ownFunctions = []function{
 	// Goes back to an operand, up to so many times, while the call before
 	// returned zero.
-	{name: "again", sig: i32s(2), own: func(*Machine) []byte {
+	{name: "again", sig: i32s(2), emit: func(*Machine) []byte {
 		const pc, target, times = 0, 1, 2
 		return code(
 			w.LocalSet(times), w.LocalSet(target),
@@ -191,7 +191,7 @@ var ownFunctions = []function{
 			w.GlobalGet(globalLast))
 	}},
 	// The same whatever the call before returned.
-	{name: "always", sig: i32s(2), own: func(*Machine) []byte {
+	{name: "always", sig: i32s(2), emit: func(*Machine) []byte {
 		const pc, target, times = 0, 1, 2
 		return code(
 			w.LocalSet(times), w.LocalSet(target),
@@ -199,41 +199,41 @@ var ownFunctions = []function{
 			w.I32Const(0))
 	}},
 	// Adds 1 to the number at an address if the call before returned zero.
-	{name: "tally", sig: i32x1, own: func(*Machine) []byte {
+	{name: "tally", sig: i32x1, emit: func(*Machine) []byte {
 		const at = 1
 		return code(w.LocalTee(at), w.LocalGet(at), w.I32Load(0), w.GlobalGet(globalLast), w.I32Eqz(), w.I32Add(), w.I32Store(0), w.I32Const(0))
 	}},
-	{name: "store", sig: i32s(2), own: done(w.I32Store(0))},
-	{name: "load", sig: i32s(1), own: only(w.I32Load(0))},
-	{name: "add", sig: i32s(2), own: func(*Machine) []byte { // to the number at an address
+	{name: "store", sig: i32s(2), emit: thenZero(w.I32Store(0))},
+	{name: "load", sig: i32s(1), emit: constCode(w.I32Load(0))},
+	{name: "add", sig: i32s(2), emit: func(*Machine) []byte { // to the number at an address
 		const at, more = 1, 2
 		return code(w.LocalSet(more), w.LocalSet(at),
 			w.LocalGet(at), w.LocalGet(at), w.I32Load(0), w.LocalGet(more), w.I32Add(), w.I32Store(0), w.I32Const(0))
 	}},
-	{name: "fill", sig: i32s(3), own: done(w.MemoryFill())}, // address, byte, length
-	{name: "memory.grow", sig: i32s(1), own: only(w.MemoryGrow())},
-	{name: "memory.size", own: only(w.MemorySize())},
-	{name: "table.grow", sig: i32s(1), own: func(*Machine) []byte {
+	{name: "fill", sig: i32s(3), emit: thenZero(w.MemoryFill())}, // address, byte, length
+	{name: "memory.grow", sig: i32s(1), emit: constCode(w.MemoryGrow())},
+	{name: "memory.size", emit: constCode(w.MemorySize())},
+	{name: "table.grow", sig: i32s(1), emit: func(*Machine) []byte {
 		return code(w.LocalSet(1), w.RefNull(w.FuncRef), w.LocalGet(1), w.TableGrow(0))
 	}},
-	{name: "table.size", own: only([]byte{0xfc, 16, 0})},
-	{name: "ref.func", own: func(m *Machine) []byte { return code(w.RefFunc(m.base+addedPlay), w.Drop(), w.I32Const(0)) }},
-	{name: "state.set", sig: i32s(1), own: done(w.GlobalSet(globalState))},
-	{name: "state.get", own: only(w.GlobalGet(globalState))},
+	{name: "table.size", emit: constCode([]byte{0xfc, 16, 0})},
+	{name: "ref.func", emit: func(m *Machine) []byte { return code(w.RefFunc(m.base+addedPlay), w.Drop(), w.I32Const(0)) }},
+	{name: "state.set", sig: i32s(1), emit: thenZero(w.GlobalSet(globalState))},
+	{name: "state.get", emit: constCode(w.GlobalGet(globalState))},
 	// Ends the module without a report: with the result at an address, or what the
 	// function of a plugin returns. A command just ends.
-	{name: "leave", sig: i32s(1), own: done(code(w.GlobalSet(globalLeave), w.I32Const(1), w.GlobalSet(globalLeft)))},
-	{name: "say", sig: i32s(2), own: func(m *Machine) []byte { return code(w.Call(m.base+addedSay), w.I32Const(0)) }}, // a text to the host
-	{name: "burn", sig: []w.ValType{i64}, own: func(m *Machine) []byte { return code(m.Burn(), w.I32Const(0)) }},
-	{name: "recurse", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
-	{name: "recurse.self", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedSelf) }},
-	{name: "tree", own: func(m *Machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
-	{name: "trap", own: only(w.Unreachable())},
+	{name: "leave", sig: i32s(1), emit: thenZero(code(w.GlobalSet(globalResult), w.I32Const(1), w.GlobalSet(globalEnded)))},
+	{name: "say", sig: i32s(2), emit: func(m *Machine) []byte { return code(w.Call(m.base+addedSay), w.I32Const(0)) }}, // a text to the host
+	{name: "burn", sig: []w.ValType{i64}, emit: func(m *Machine) []byte { return code(m.Burn(), w.I32Const(0)) }},
+	{name: "recurse", sig: i32s(1), emit: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
+	{name: "recurse.self", sig: i32s(1), emit: func(m *Machine) []byte { return w.Call(m.base + addedSelf) }},
+	{name: "tree", emit: func(m *Machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
+	{name: "trap", emit: constCode(w.Unreachable())},
 }
 
-func only(c []byte) func(*Machine) []byte { return func(*Machine) []byte { return c } }
+func constCode(c []byte) func(*Machine) []byte { return func(*Machine) []byte { return c } }
 
-func done(c []byte) func(*Machine) []byte { return only(code(c, w.I32Const(0))) }
+func thenZero(c []byte) func(*Machine) []byte { return constCode(code(c, w.I32Const(0))) }
 
 // treeDepth is how deep the calls of "tree" branch: 2^33 of them, which is
 // minutes and not for ever.
@@ -250,19 +250,19 @@ var functions = sync.OnceValue(func() (all []function) {
 	}
 	for _, f := range hostFunctions {
 		imp := w.Import{Module: abi.ImportModule(f.iface), Name: f.name, Params: f.params}
-		all = append(all, function{name: f.iface + "." + f.name, imp: &imp, sig: f.params, of: []Kind{Native}})
+		all = append(all, function{name: f.iface + "." + f.name, imp: &imp, sig: f.params, kinds: []Kind{Native}})
 	}
 	for _, module := range pluginFunctions {
 		for _, f := range module.functions {
 			imp := w.Import{Module: module.module, Name: f.name, Params: f.params, Results: f.results}
-			all = append(all, function{name: "extism." + f.name, imp: &imp, sig: f.params, of: []Kind{Plugin}})
+			all = append(all, function{name: "extism." + f.name, imp: &imp, sig: f.params, kinds: []Kind{Plugin}})
 		}
 	}
 	return slices.Concat(all, ownFunctions, blockFunctions)
 })
 
-// Numbers gives each function its number in scripts, from 1.
-var Numbers = sync.OnceValue(func() map[string]int {
+// FunctionNumbers gives each function its number in scripts, from 1.
+var FunctionNumbers = sync.OnceValue(func() map[string]int {
 	numbers := map[string]int{}
 	for i, f := range functions() {
 		numbers[f.name] = i + 1
@@ -270,8 +270,8 @@ var Numbers = sync.OnceValue(func() map[string]int {
 	return numbers
 })
 
-// Params is how many operands each function has.
-var Params = sync.OnceValue(func() map[string]int {
+// OperandCounts is how many operands each function has.
+var OperandCounts = sync.OnceValue(func() map[string]int {
 	params := map[string]int{}
 	for _, f := range functions() {
 		params[f.name] = len(f.sig)
@@ -288,19 +288,19 @@ type Options struct {
 	Start, Initialize func(m *Machine) []byte
 	// Section is the manifest in the custom section of a command. Empty: it has none.
 	Section string
-	// Lists has a plugin list and call its tools itself, as one of hyper-mcp; it has no
+	// ListsTools has a plugin list and call its tools itself, as one of hyper-mcp; it has no
 	// section.
-	Lists bool
+	ListsTools bool
 	// Pages of memory, if there are to be more.
 	Pages int
 	// Data is put into the memory.
 	Data []w.Segment
 }
 
-// Code is the machine as a module of a kind.
-func Code(k Kind) []byte { return plain()[k] }
+// PlainModule is the machine as a module of a kind.
+func PlainModule(k Kind) []byte { return plainModules()[k] }
 
-var plain = sync.OnceValue(func() (all [][]byte) {
+var plainModules = sync.OnceValue(func() (all [][]byte) {
 	for _, k := range Kinds {
 		all = append(all, Module(Options{Kind: k}))
 	}
@@ -309,10 +309,10 @@ var plain = sync.OnceValue(func() (all [][]byte) {
 
 // Module is a machine.
 func Module(o Options) []byte {
-	m := &Machine{kind: o.Kind, numbers: map[string]uint32{}}
+	m := &Machine{kind: o.Kind, importIndices: map[string]uint32{}}
 	for _, f := range functions() {
-		if f.imp != nil && f.in(m.kind) {
-			m.numbers[f.name] = uint32(len(m.imports))
+		if f.imp != nil && f.availableIn(m.kind) {
+			m.importIndices[f.name] = uint32(len(m.imports))
 			m.imports = append(m.imports, *f.imp)
 		}
 	}
@@ -328,7 +328,7 @@ func Module(o Options) []byte {
 	b.Memory(o.Pages, -1)
 	b.ExportMemory("memory")
 	b.Global(i32, true, w.I32Const(0)) // in the place of the allocator's
-	for _, s := range append(o.Data, m.frame()...) {
+	for _, s := range append(o.Data, m.frameSegments()...) {
 		b.Data(s.Offset, s.Bytes)
 	}
 	m.add(b, o)
@@ -336,9 +336,9 @@ func Module(o Options) []byte {
 		b.Func("_initialize", nil, nil, nil, o.Initialize(m))
 	}
 	if m.kind == Plugin {
-		m.plugin(b, o.Lists)
-		if !o.Lists {
-			o.Section = section
+		m.plugin(b, o.ListsTools)
+		if !o.ListsTools {
+			o.Section = pluginSection
 		}
 	} else {
 		m.command(b)
@@ -349,9 +349,9 @@ func Module(o Options) []byte {
 	return b.Bytes()
 }
 
-// Number is the index of an import.
-func (m *Machine) Number(name string) uint32 {
-	n, ok := m.numbers[name]
+// ImportIndex is the index of an import.
+func (m *Machine) ImportIndex(name string) uint32 {
+	n, ok := m.importIndices[name]
 	if !ok {
 		panic("machine: a " + m.kind.String() + " has no " + name)
 	}
@@ -359,7 +359,7 @@ func (m *Machine) Number(name string) uint32 {
 }
 
 // call calls an import.
-func (m *Machine) call(name string) []byte { return w.Call(m.Number(name)) }
+func (m *Machine) call(name string) []byte { return w.Call(m.ImportIndex(name)) }
 
 // Block is the code that puts so many bytes as the i32 on the stack says, from the
 // address below it, into a new block of a plugin, and leaves its offset.
@@ -383,7 +383,7 @@ func (m *Machine) play() []byte {
 	}
 	return code(
 		// Where an instance serves another call, which it must not, that has to be noticed.
-		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeft),
+		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalEnded),
 		// What comes before the key is the business of the kind.
 		w.Loop(
 			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from),
@@ -406,11 +406,11 @@ func (m *Machine) play() []byte {
 			w.LocalGet(pc), w.I32Load(4), w.LocalGet(returned), w.I32Store(0),
 			w.LocalGet(pc), w.I32Load(4), w.LocalGet(pc), w.I32Load(4), w.I32Load(4), w.I32Const(1), w.I32Add(), w.I32Store(4),
 			w.LocalGet(returned), w.GlobalSet(globalLast),
-			w.GlobalGet(globalLeft), w.If(w.I32Const(1), w.Return()),
+			w.GlobalGet(globalEnded), w.If(w.I32Const(1), w.Return()),
 			w.GlobalGet(globalNext), w.LocalTee(pc), w.I32Load(0), w.BrIf(0),
 		),
 		w.I32Const(ReportBase), w.LocalSet(from),
-		w.I32Const(m.hexAt()), w.LocalSet(to),
+		w.I32Const(m.hexBase()), w.LocalSet(to),
 		w.Loop(
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(4), w.I32ShrU())), w.I32Store8(0),
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(15), w.I32And())), w.I32Store8(1),
@@ -441,7 +441,7 @@ func (m *Machine) add(b *w.Builder, o Options) {
 	const at = 0
 	b.Func("", i32x1, i32x1, i32s(2), m.play()) // addedPlay
 	b.Func("", i32x1, []w.ValType{i64}, nil,    // addedOperand: the operand at an address
-		w.LocalGet(at), w.I32Load(0), w.If(w.LocalGet(at), w.I32Load(8), w.I32Load(0), extend, w.Return()),
+		w.LocalGet(at), w.I32Load(0), w.If(w.LocalGet(at), w.I32Load(8), w.I32Load(0), i64ExtendI32, w.Return()),
 		w.LocalGet(at), load64(8))
 	b.Func("", i32x1, i32x1, []w.ValType{i32, i32, i64}, m.step()) // addedStep
 	b.Func("", i32s(2), nil, nil, m.say())                         // addedSay
@@ -467,13 +467,13 @@ func (m *Machine) add(b *w.Builder, o Options) {
 }
 
 var (
-	extend = []byte{0xad} // i64.extend_i32_u
-	wrap   = []byte{0xa7} // i32.wrap_i64
-	i64And = []byte{0x83}
-	i64Ne  = []byte{0x52}
-	i64Add = []byte{0x7c}
-	i64Shr = []byte{0x88} // of unsigned numbers
-	i64Eqz = []byte{0x50}
+	i64ExtendI32 = []byte{0xad} // i64.extend_i32_u
+	i32WrapI64   = []byte{0xa7} // i32.wrap_i64
+	i64And       = []byte{0x83}
+	i64Ne        = []byte{0x52}
+	i64Add       = []byte{0x7c}
+	i64Shr       = []byte{0x88} // of unsigned numbers
+	i64Eqz       = []byte{0x50}
 )
 
 func load64(offset uint32) []byte { return code([]byte{0x29, 0}, w.U32(offset)) }
@@ -486,7 +486,7 @@ func (m *Machine) step() []byte {
 	var own []function
 	labels := make([]uint32, len(functions())+1) // 0 is no function
 	for i, f := range functions() {
-		if labels[i+1] = ^uint32(0); f.in(m.kind) {
+		if labels[i+1] = ^uint32(0); f.availableIn(m.kind) {
 			labels[i+1] = uint32(len(own))
 			own = append(own, f)
 		}
@@ -501,17 +501,17 @@ func (m *Machine) step() []byte {
 		for n, t := range f.sig {
 			call = append(call, code(w.LocalGet(pc), w.I32Const(int32(OpSize+n*OperandSize)), w.I32Add(), w.Call(m.base+addedOperand))...)
 			if t == i32 {
-				call = append(call, wrap...)
+				call = append(call, i32WrapI64...)
 			}
 		}
 		switch {
 		case f.imp == nil:
-			call = append(call, f.own(m)...)
+			call = append(call, f.emit(m)...)
 		case len(f.imp.Results) == 0:
 			call = append(call, code(m.call(f.name), w.I32Const(0))...)
 		case f.imp.Results[0] == i64: // what is more than 32 bits is all ones
 			call = append(call, code(m.call(f.name), w.LocalTee(long), w.I64Const(32), i64Shr, i64Eqz,
-				w.If(w.LocalGet(long), wrap, w.Return()), w.I32Const(-1))...)
+				w.If(w.LocalGet(long), i32WrapI64, w.Return()), w.I32Const(-1))...)
 		default:
 			call = append(call, m.call(f.name)...)
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// exporting is a store whose events are exported.
-type exporting struct {
+// exportingStore is a store whose events are exported.
+type exportingStore struct {
 	session.Store
-	to []policy.Line
+	to []policy.Setting
 
 	mu    sync.Mutex
 	files map[string]*os.File
@@ -26,7 +26,7 @@ type exporting struct {
 
 // Error says that sessions have to be exported to a directory, and cannot be.
 type Error struct {
-	To  policy.Line
+	To  policy.Setting
 	Err error
 }
 
@@ -40,8 +40,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // alone; where no line names one, the store is returned as it is. The error is an
 // *Error where one cannot be written to. To close what is returned closes the
 // store.
-func New(st session.Store, to []policy.Line) (session.Store, error) {
-	x := &exporting{Store: st, files: map[string]*os.File{}}
+func New(st session.Store, to []policy.Setting) (session.Store, error) {
+	x := &exportingStore{Store: st, files: map[string]*os.File{}}
 	for _, l := range to {
 		if l.Value == "" {
 			continue
@@ -61,7 +61,7 @@ func New(st session.Store, to []policy.Line) (session.Store, error) {
 }
 
 // Append implements session.Store.
-func (x *exporting) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
+func (x *exportingStore) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	x.mu.Lock() // over the store too: the lines are in the order of the log
 	defer x.mu.Unlock()
 	events, err := x.Store.Append(ctx, drafts...)
@@ -82,7 +82,7 @@ func (x *exporting) Append(ctx context.Context, drafts ...session.Draft) ([]sess
 	return events, nil
 }
 
-func (x *exporting) write(name string, line []byte) error {
+func (x *exportingStore) write(name string, line []byte) error {
 	f, ok := x.files[name]
 	if !ok {
 		var err error
@@ -98,7 +98,7 @@ func (x *exporting) write(name string, line []byte) error {
 }
 
 // Close implements session.Store.
-func (x *exporting) Close() error {
+func (x *exportingStore) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, f := range x.files {

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
-func open(t *testing.T, to ...policy.Line) (session.Store, error) {
+func open(t *testing.T, to ...policy.Setting) (session.Store, error) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"))
 	if err != nil {
@@ -33,7 +33,7 @@ func open(t *testing.T, to ...policy.Line) (session.Store, error) {
 
 func TestWhatIsAppendedIsExported(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
-	st, err := open(t, policy.Line{Value: one}, policy.Line{Value: other})
+	st, err := open(t, policy.Setting{Value: one}, policy.Setting{Value: other})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +59,12 @@ func TestWhatIsAppendedIsExported(t *testing.T) {
 
 func TestWhatCannotBeExportedCountsAsNotRecorded(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := open(t, policy.Line{Value: filepath.Join(dir, "none")}); err == nil {
+	if _, err := open(t, policy.Setting{Value: filepath.Join(dir, "none")}); err == nil {
 		t.Error("there is no such directory, and it opens")
 	} else if _, ok := errors.AsType[*export.Error](err); !ok {
 		t.Error(err)
 	}
-	st, err := open(t, policy.Line{Value: dir})
+	st, err := open(t, policy.Setting{Value: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -250,32 +250,32 @@ func appendWithoutBody(t *testing.T, store session.Store) {
 
 func images(t *testing.T, store session.Store) {
 	ctx := t.Context()
-	random := make([]byte, session.MaxImageBytes)
+	random := make([]byte, session.MaxPreimageBytes)
 	rand.Read(random)
 	contents := map[string][]byte{
 		"nothing": {}, "a text": []byte(strings.Repeat("a line\n", 1000)), "what gets no shorter": random, "one byte": {0},
 	}
 	with := func(id string, images ...[]byte) session.Draft {
 		d := Drafts(id, 1)[0]
-		d.Images = images
+		d.Preimages = images
 		return d
 	}
 	for name, content := range contents {
 		sum := sha256.Sum256(content)
-		if _, err := store.Image(ctx, "a", sum); !errors.Is(err, session.ErrNoImage) {
+		if _, err := store.Preimage(ctx, "a", sum); !errors.Is(err, session.ErrNoPreimage) {
 			t.Errorf("%s, before: %v", name, err)
 		}
 		Append(t, store, with("a", content, content), with("b", content))
 		Append(t, store, with("a", content))
-		if got, err := store.Image(ctx, "a", sum); err != nil || !bytes.Equal(got, content) {
+		if got, err := store.Preimage(ctx, "a", sum); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
-		if _, err := store.Image(ctx, "c", sum); !errors.Is(err, session.ErrNoImage) {
+		if _, err := store.Preimage(ctx, "c", sum); !errors.Is(err, session.ErrNoPreimage) {
 			t.Errorf("%s, of another session: %v", name, err)
 		}
 	}
 	for name, images := range map[string][][]byte{
-		"one too large":         {make([]byte, session.MaxImageBytes+1)},
+		"one too large":         {make([]byte, session.MaxPreimageBytes+1)},
 		"too large all of them": {random, random, random, random, {1}},
 	} {
 		if _, err := store.Append(ctx, with("a", images...)); err == nil {
@@ -287,10 +287,10 @@ func images(t *testing.T, store session.Store) {
 	}
 	for name, content := range contents {
 		sum := sha256.Sum256(content)
-		if _, err := store.Image(ctx, "a", sum); !errors.Is(err, session.ErrNoImage) {
+		if _, err := store.Preimage(ctx, "a", sum); !errors.Is(err, session.ErrNoPreimage) {
 			t.Errorf("%s, deleted: %v", name, err)
 		}
-		if got, err := store.Image(ctx, "b", sum); err != nil || !bytes.Equal(got, content) {
+		if got, err := store.Preimage(ctx, "b", sum); err != nil || !bytes.Equal(got, content) {
 			t.Errorf("%s, of the other session: %v", name, err)
 		}
 	}
@@ -513,7 +513,7 @@ func sessions(t *testing.T, store session.Store) {
 	want := []session.Info{
 		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, Workspace: "/src"},
 		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1},
-		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt"},
+		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, OpenCalls: 1, Title: "first prompt"},
 	}
 	infos, err := store.Sessions(t.Context())
 	if err != nil {

@@ -31,18 +31,18 @@ type connector struct {
 	dsn string
 }
 
-// access is what a connection may do, in parameters of SQLite and of the driver.
-type access map[string]string
+// connParams is what a connection may do, in parameters of SQLite and of the driver.
+type connParams map[string]string
 
 // None creates: the file was created with the right mode before. A reader still
 // writes to the memory that all processes share.
 var (
-	toWrite = access{"mode": "rw", "_txlock": "immediate"}
-	toRead  = access{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
+	writerParams = connParams{"mode": "rw", "_txlock": "immediate"}
+	readerParams = connParams{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
 )
 
 // newConnector returns the connector for the database at an absolute path.
-func newConnector(path string, may access, busy time.Duration) connector {
+func newConnector(path string, may connParams, busy time.Duration) connector {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
@@ -101,12 +101,12 @@ func isBusy(err error) bool {
 // errLocked is put before SQLite's own words when waiting has not helped.
 var errLocked = errors.New("another process has kept the store locked")
 
-// patiently calls f until it fails with something else than a lock held by
+// retryWhileBusy calls f until it fails with something else than a lock held by
 // another connection, or limit has passed. SQLite's own waiting is left short:
 // its pauses grow to a tenth of a second, and with many processes the one
 // that has waited longest would be served last. Pauses of random length let
 // each have its turn.
-func patiently(ctx context.Context, limit time.Duration, f func() error) error {
+func retryWhileBusy(ctx context.Context, limit time.Duration, f func() error) error {
 	start := time.Now()
 	for {
 		err := f()

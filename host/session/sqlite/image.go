@@ -14,31 +14,31 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// imagesBudget is how many bytes of images the store keeps, as they are stored.
-const imagesBudget = 256 << 20
+// preimagesBudget is how many bytes of images the store keeps, as they are stored.
+const preimagesBudget = 256 << 20
 
-// minPacked is how long a content is at least that is worth being compressed.
-const minPacked = 128
+// minCompressed is how long a content is at least that is worth being compressed.
+const minCompressed = 128
 
-// packed is a content as it is stored.
-type packed struct {
+// storedPreimage is a content as it is stored.
+type storedPreimage struct {
 	sum  [32]byte
 	size int
 	data []byte
 }
 
-// packers are writers for pack: to make one takes longer than a small content.
-var packers = sync.Pool{New: func() any {
+// compressors are writers for pack: to make one takes longer than a small content.
+var compressors = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed) // fails for no level but one out of range
 	return w
 }}
 
-// pack compresses contents. It is done before the writer has its turn, so that nobody
+// compressPreimages compresses contents. It is done before the writer has its turn, so that nobody
 // waits for it but who asks.
-func pack(contents [][]byte) (out []packed, bytes int) {
+func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 	for _, content := range contents {
-		p := packed{sum: sha256.Sum256(content), size: len(content), data: content}
-		if len(content) >= minPacked {
+		p := storedPreimage{sum: sha256.Sum256(content), size: len(content), data: content}
+		if len(content) >= minCompressed {
 			p.data = deflated(content)
 		}
 		if p.data == nil {
@@ -53,8 +53,8 @@ func pack(contents [][]byte) (out []packed, bytes int) {
 // deflated is the content compressed, or as it is where that is no longer.
 func deflated(content []byte) []byte {
 	var b bytes.Buffer
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
+	w := compressors.Get().(*flate.Writer)
+	defer compressors.Put(w)
 	w.Reset(&b)
 	_, _ = w.Write(content) // a buffer takes all
 	_ = w.Close()
@@ -64,8 +64,8 @@ func deflated(content []byte) []byte {
 	return content
 }
 
-// keep stores the images of an event inside the open transaction.
-func (s *Store) keep(ctx context.Context, e session.Event, images []packed) error {
+// insertPreimages stores the images of an event inside the open transaction.
+func (s *Store) insertPreimages(ctx context.Context, e session.Event, images []storedPreimage) error {
 	for _, p := range images {
 		_, err := s.conn.ExecContext(ctx, `INSERT INTO images (session, sha256, seq, size, stored, packed) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (session, sha256) DO UPDATE SET seq = excluded.seq, size = excluded.size, stored = excluded.stored, packed = excluded.packed`,
@@ -73,7 +73,7 @@ func (s *Store) keep(ctx context.Context, e session.Event, images []packed) erro
 		if err != nil {
 			return fmt.Errorf("keep an image: %w", err)
 		}
-		s.imageBytes += int64(len(p.data))
+		s.preimageBytes += int64(len(p.data))
 	}
 	return nil
 }
@@ -82,21 +82,21 @@ func (s *Store) keep(ctx context.Context, e session.Event, images []packed) erro
 // together, when all may be too many. What there is altogether is looked up now and
 // then only: other processes add to it too.
 func (s *Store) makeRoom(ctx context.Context) error {
-	if s.imageBytes <= s.imagesLimit/32 {
+	if s.preimageBytes <= s.preimagesLimit/32 {
 		return nil
 	}
-	s.imageBytes = 0
+	s.preimageBytes = 0
 	var total int64
 	if err := s.conn.QueryRowContext(ctx, "SELECT coalesce(sum(stored), 0) FROM images INDEXED BY images_age").Scan(&total); err != nil {
 		return err
 	}
-	if total <= s.imagesLimit {
+	if total <= s.preimagesLimit {
 		return nil
 	}
 	// A sixteenth more than is needed, so that it is not done each time.
 	var last int64
 	err := s.conn.QueryRowContext(ctx, `SELECT seq FROM (SELECT seq, sum(stored) OVER (ORDER BY seq) AS upto FROM images INDEXED BY images_age)
-		WHERE upto >= ? ORDER BY seq LIMIT 1`, total-s.imagesLimit+s.imagesLimit/16).Scan(&last)
+		WHERE upto >= ? ORDER BY seq LIMIT 1`, total-s.preimagesLimit+s.preimagesLimit/16).Scan(&last)
 	if err != nil {
 		return err
 	}
@@ -104,24 +104,24 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return err
 }
 
-// Image implements [session.Store]. A content that has not the hash any more by which
+// Preimage implements [session.Store]. A content that has not the hash any more by which
 // it is asked for is an error.
-func (s *Store) Image(ctx context.Context, id string, sum [32]byte) ([]byte, error) {
+func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, error) {
 	var (
 		size int64
 		data []byte
 	)
 	err := s.readers.QueryRowContext(ctx, "SELECT size, packed FROM images WHERE session = ? AND sha256 = ?", id, sum[:]).Scan(&size, &data)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, session.ErrNoImage
+		return nil, session.ErrNoPreimage
 	}
 	if err != nil {
-		return nil, reading(ctx, "an image", err)
+		return nil, readError(ctx, "an image", err)
 	}
 	content := data
 	if size != int64(len(data)) {
 		// However much somebody has packed in there.
-		content, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), session.MaxImageBytes+1))
+		content, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), session.MaxPreimageBytes+1))
 	}
 	if err != nil || sha256.Sum256(content) != sum {
 		return nil, fmt.Errorf("the image %x in the session store is not what was written", sum[:6])

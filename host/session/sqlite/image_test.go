@@ -17,14 +17,14 @@ import (
 
 func withImage(id, content string) session.Draft {
 	d := sessiontest.Drafts(id, 1)[0]
-	d.Images = [][]byte{[]byte(content)}
+	d.Preimages = [][]byte{[]byte(content)}
 	return d
 }
 
 // The newest images stay, whatever came before them.
 func TestOldImagesMakeRoom(t *testing.T) {
 	store := newStore(t)
-	store.imagesLimit, store.imageBytes = 64<<10, 0
+	store.preimagesLimit, store.preimageBytes = 64<<10, 0
 	content := func(i int) string { return fmt.Sprintf("%0100d", i) } // about 30 bytes, compressed
 	const n = 5000
 	for i := range n {
@@ -38,16 +38,16 @@ func TestOldImagesMakeRoom(t *testing.T) {
 		t.Errorf("%d images with %d bytes are kept", kept, bytes)
 	}
 	for i := range n {
-		_, err := store.Image(t.Context(), fmt.Sprint("s", i%3), sha256.Sum256([]byte(content(i))))
-		if old := i < n-kept; old != errors.Is(err, session.ErrNoImage) || !old && err != nil {
+		_, err := store.Preimage(t.Context(), fmt.Sprint("s", i%3), sha256.Sum256([]byte(content(i))))
+		if old := i < n-kept; old != errors.Is(err, session.ErrNoPreimage) || !old && err != nil {
 			t.Fatalf("image %d of %d, of which %d are kept: %v", i, n, kept, err)
 		}
 	}
 	// One that is larger than all of that is kept as long as it is the last.
 	large := strings.Repeat("x", 200) // no limit that any image keeps
-	store.imagesLimit, store.imageBytes = 1, 1
+	store.preimagesLimit, store.preimageBytes = 1, 1
 	sessiontest.Append(t, store, withImage("s0", large))
-	if _, err := store.Image(t.Context(), "s0", sha256.Sum256([]byte(large))); err != nil {
+	if _, err := store.Preimage(t.Context(), "s0", sha256.Sum256([]byte(large))); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +56,7 @@ func TestOldImagesMakeRoom(t *testing.T) {
 func TestAnImageIsWhatWasWritten(t *testing.T) {
 	content := strings.Repeat("a line\n", 100)
 	sum := sha256.Sum256([]byte(content))
-	bomb, _ := pack([][]byte{make([]byte, 64<<20)})
+	bomb, _ := compressPreimages([][]byte{make([]byte, 64<<20)})
 	for name, change := range map[string]func(db *sql.DB){
 		"another content":          func(db *sql.DB) { execRaw(t, db, "UPDATE images SET packed = x'6576696c', size = 4") },
 		"one that is not deflated": func(db *sql.DB) { execRaw(t, db, "UPDATE images SET packed = x'6576696c'") },
@@ -71,7 +71,7 @@ func TestAnImageIsWhatWasWritten(t *testing.T) {
 			store := newStore(t)
 			sessiontest.Append(t, store, withImage("a", content), withImage("b", "something else"))
 			change(rawDB(t, store.path))
-			if got, err := store.Image(t.Context(), "a", sum); err == nil || errors.Is(err, session.ErrNoImage) {
+			if got, err := store.Preimage(t.Context(), "a", sum); err == nil || errors.Is(err, session.ErrNoPreimage) {
 				t.Errorf("got %.20q, %v", got, err)
 			}
 		})
@@ -91,11 +91,11 @@ func TestAStoreFromBeforeThereWereImages(t *testing.T) {
 		t.Errorf("as it was: %+v, %v", v, err)
 	}
 	store = openAt(t, path)
-	if _, err := store.Image(t.Context(), "a", [32]byte{}); !errors.Is(err, session.ErrNoImage) {
+	if _, err := store.Preimage(t.Context(), "a", [32]byte{}); !errors.Is(err, session.ErrNoPreimage) {
 		t.Error(err)
 	}
 	sessiontest.Append(t, store, withImage("a", "new"))
-	if got, err := store.Image(t.Context(), "a", sha256.Sum256([]byte("new"))); err != nil || string(got) != "new" {
+	if got, err := store.Preimage(t.Context(), "a", sha256.Sum256([]byte("new"))); err != nil || string(got) != "new" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if err := store.Close(); err != nil {

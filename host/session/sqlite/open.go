@@ -53,16 +53,16 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 
 	s := &Store{
-		path:    path,
-		now:     time.Now,
-		busy:    busyTimeout,
-		writers: sql.OpenDB(newConnector(path, toWrite, 20*time.Millisecond)),
-		readers: sql.OpenDB(newConnector(path, toRead, busyTimeout)), // connects when it is first used
-		wake:    make(chan struct{}, 1),
-		ended:   make(chan struct{}),
+		path:        path,
+		now:         time.Now,
+		lockTimeout: busyTimeout,
+		writers:     sql.OpenDB(newConnector(path, writerParams, 20*time.Millisecond)),
+		readers:     sql.OpenDB(newConnector(path, readerParams, busyTimeout)), // connects when it is first used
+		wake:        make(chan struct{}, 1),
+		ended:       make(chan struct{}),
 
-		imagesLimit: imagesBudget,
-		imageBytes:  rand.N(int64(imagesBudget / 32)), // so that of many short processes one looks
+		preimagesLimit: preimagesBudget,
+		preimageBytes:  rand.N(int64(preimagesBudget / 32)), // so that of many short processes one looks
 	}
 	// Readers come and go, and a page needs its connection for an instant.
 	s.readers.SetMaxIdleConns(2)
@@ -70,14 +70,14 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		s.disconnect()
 		return nil, errors.Join(err, s.writers.Close(), s.readers.Close())
 	}
-	go s.write()
+	go s.runWriter()
 	return s, nil
 }
 
 // begin connects the writer and brings the file to the current schema.
 func (s *Store) begin(ctx context.Context) error {
-	err := s.whileFull(func() error {
-		err := patiently(ctx, s.busy, func() error { return s.connect(ctx) })
+	err := s.retryWithReserve(func() error {
+		err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.connect(ctx) })
 		if err == nil {
 			err = s.migrate(ctx)
 		}
@@ -90,20 +90,20 @@ func (s *Store) begin(ctx context.Context) error {
 func openError(path string, err error) error {
 	what := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
 	if what != "" {
-		return &OpenError{Path: path, What: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
+		return &OpenError{Path: path, Problem: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
 		e := &OpenError{Path: path, Err: err}
 		if slices.Contains([]int{codeBusy, codeLocked, codeIO, codeProtocol, codeNoLFS}, code(err)) && !isFull(err) {
-			e.Hint = "if no other stockade has it open, files cannot be locked there, as on some network file systems, or the disk fails: " + elsewhere
+			e.Hint = "if no other stockade has it open, files cannot be locked there, as on some network file systems, or the disk fails: " + localDiskHint
 		}
 		return e
 	}
 	return err
 }
 
-// elsewhere is the hint for a file system that cannot have the store.
-const elsewhere = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
+// localDiskHint is the hint for a file system that cannot have the store.
+const localDiskHint = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
 
 // pragma reads one setting of the writer's connection.
 func (s *Store) pragma(ctx context.Context, name string, value any) error {
@@ -114,7 +114,7 @@ func (s *Store) pragma(ctx context.Context, name string, value any) error {
 // or no longer. A file without anything in it has version 0.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	// Who makes the file a new store has it for itself for a while.
-	err = patiently(ctx, s.busy, func() error {
+	err = retryWhileBusy(ctx, s.lockTimeout, func() error {
 		version, err = readVersion(ctx, s.conn, s.path)
 		var foreign *OpenError
 		if errors.As(err, &foreign) && foreign.Err == nil {
@@ -137,7 +137,7 @@ func readVersion(ctx context.Context, q querier, path string) (int, error) {
 	switch {
 	case id == applicationID && version > schemaVersion:
 		return 0, &OpenError{
-			Path: path, What: fmt.Sprintf("it has version %d and this program knows %d", version, schemaVersion),
+			Path: path, Problem: fmt.Sprintf("it has version %d and this program knows %d", version, schemaVersion),
 			Hint: "update stockade", Err: session.ErrNewer,
 		}
 	case id == applicationID && version > 0:
@@ -147,7 +147,7 @@ func readVersion(ctx context.Context, q querier, path string) (int, error) {
 		return 0, err
 	}
 	if id != 0 || version != 0 || tables != 0 {
-		return 0, &OpenError{Path: path, What: "it is a database of another program", Hint: "name another file"}
+		return 0, &OpenError{Path: path, Problem: "it is a database of another program", Hint: "name another file"}
 	}
 	return 0, nil
 }
@@ -160,33 +160,33 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	var mode string
-	if err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode", &mode) }); err != nil {
+	if err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.pragma(ctx, "journal_mode", &mode) }); err != nil {
 		return err
 	}
 	if mode != "wal" {
 		if version == 0 {
 			// Nothing is in the file that a journal could bring back, and one takes three
 			// flushes of the disk.
-			if err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode = MEMORY", &mode) }); err != nil {
+			if err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.pragma(ctx, "journal_mode = MEMORY", &mode) }); err != nil {
 				return err
 			}
 		}
 		// Needs the file for itself, which SQLite's own waiting does not cover.
-		err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode = WAL", &mode) })
+		err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.pragma(ctx, "journal_mode = WAL", &mode) })
 		if err != nil {
 			return err
 		}
 		if mode != "wal" {
 			return &OpenError{
-				Path: s.path, What: fmt.Sprintf("it cannot have a write-ahead log (journal mode %s)", mode),
-				Hint: elsewhere,
+				Path: s.path, Problem: fmt.Sprintf("it cannot have a write-ahead log (journal mode %s)", mode),
+				Hint: localDiskHint,
 			}
 		}
 	}
 	if version == schemaVersion {
 		return nil
 	}
-	if err := patiently(ctx, s.busy, func() error { return s.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
+	if err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
 		return err
 	}
 	defer s.rollback() // does nothing after the commit
@@ -207,7 +207,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.exec(ctx, marks); err != nil {
 		return err
 	}
-	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
+	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
 // migration returns the statements that lead to a version from the one before it.

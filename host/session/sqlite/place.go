@@ -13,16 +13,16 @@ import (
 
 // OpenError says why a store cannot be opened.
 type OpenError struct {
-	Path string
-	What string // what is wrong with it; may be empty when Err says it all
-	Hint string // what to do about it; may be empty
-	Err  error  // the cause, if there is one, such as session.ErrNewer
+	Path    string
+	Problem string // what is wrong with it; may be empty when Err says it all
+	Hint    string // what to do about it; may be empty
+	Err     error  // the cause, if there is one, such as session.ErrNewer
 }
 
 func (e *OpenError) Error() string {
 	s := "open session store " + e.Path
-	if e.What != "" {
-		s += ": " + e.What
+	if e.Problem != "" {
+		s += ": " + e.Problem
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -32,10 +32,10 @@ func (e *OpenError) Error() string {
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// creating guards the time in which a new database file is open outside
+// createMu guards the time in which a new database file is open outside
 // SQLite: closing such a file drops every POSIX lock that the process holds on
 // it, also those of a Store that has opened it meanwhile.
-var creating sync.Mutex
+var createMu sync.Mutex
 
 // prepare makes sure that there is a database file at path which nobody else
 // could have put there or can write to.
@@ -47,8 +47,8 @@ func prepare(path string) error {
 	if err := checkFolder(path, folder); err != nil {
 		return err
 	}
-	creating.Lock()
-	defer creating.Unlock()
+	createMu.Lock()
+	defer createMu.Unlock()
 	if err := checkFile(path, path); !errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			return err
@@ -65,9 +65,9 @@ func prepare(path string) error {
 			return err
 		}
 		return &OpenError{
-			Path: path,
-			What: fmt.Sprintf("the database is missing, but %s is there", filepath.Base(path)+suffix),
-			Hint: "put the database back beside it, or move it away to begin a new store",
+			Path:    path,
+			Problem: fmt.Sprintf("the database is missing, but %s is there", filepath.Base(path)+suffix),
+			Hint:    "put the database back beside it, or move it away to begin a new store",
 		}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -104,7 +104,7 @@ func checkFile(path, file string) error {
 		if file != path {
 			what = filepath.Base(file) + " " + what
 		}
-		return &OpenError{Path: path, What: what, Hint: hint}
+		return &OpenError{Path: path, Problem: what, Hint: hint}
 	}
 	switch mode := info.Mode(); {
 	case mode&fs.ModeSymlink != 0:
@@ -115,7 +115,7 @@ func checkFile(path, file string) error {
 		return refuse(fmt.Sprintf("can be written by others (mode %04o)", mode.Perm()),
 			fmt.Sprintf("if nobody has, run: chmod 600 %s", file))
 	}
-	if owner, mine := private.Mine(info); !mine {
+	if owner, mine := private.Owner(info); !mine {
 		return refuse(fmt.Sprintf("belongs to another user (id %d)", owner), "use a store of your own")
 	}
 	return nil
@@ -130,13 +130,13 @@ func checkFolder(path, folder string) error {
 	// With the sticky bit, others may add files but not replace ours.
 	if private.HasModes && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return &OpenError{
-			Path: path,
-			What: fmt.Sprintf("everybody can replace files in %s (mode %04o)", folder, info.Mode().Perm()),
-			Hint: fmt.Sprintf("run: chmod 700 %s", folder),
+			Path:    path,
+			Problem: fmt.Sprintf("everybody can replace files in %s (mode %04o)", folder, info.Mode().Perm()),
+			Hint:    fmt.Sprintf("run: chmod 700 %s", folder),
 		}
 	}
 	if err := checkFileSystem(folder); err != nil {
-		return &OpenError{Path: path, Err: err, Hint: elsewhere}
+		return &OpenError{Path: path, Err: err, Hint: localDiskHint}
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Processes are killed here, and not the machine.
-func init() { hosttest.InMemory() }
+func init() { hosttest.UseMemoryTemp() }
 
 func TestNetworkFileSystemsAreRefused(t *testing.T) {
 	for magic, name := range map[uint32]string{

@@ -92,7 +92,7 @@ type selection struct {
 // pages yields the selected events behind a position.
 func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		fail := func(err error) { yield(session.Event{}, reading(ctx, "events", err)) }
+		fail := func(err error) { yield(session.Event{}, readError(ctx, "events", err)) }
 		var last uint64
 		if err := r.q.QueryRowContext(ctx, sel.last, sel.args...).Scan(&last); err != nil {
 			fail(err)
@@ -108,7 +108,7 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 				if e.Seq <= after {
 					// In a damaged tree SQLite may come back to where it
 					// was, and this loop would never end.
-					fail(&session.ChainError{Seq: e.Seq, What: fmt.Sprintf("is out of order: it comes after event %d", after)})
+					fail(&session.ChainError{Seq: e.Seq, Problem: fmt.Sprintf("is out of order: it comes after event %d", after)})
 					return
 				}
 				if !yield(e, nil) {
@@ -117,7 +117,7 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 				after = e.Seq
 			}
 			if err == nil && len(page) == 0 {
-				err = &session.ChainError{Seq: after + 1, What: fmt.Sprintf("cannot be found, nor what follows up to event %d", last)}
+				err = &session.ChainError{Seq: after + 1, Problem: fmt.Sprintf("cannot be found, nor what follows up to event %d", last)}
 			}
 			if err != nil {
 				fail(err)
@@ -165,7 +165,7 @@ func scan(rows *sql.Rows) (session.Event, error) {
 		&digests, &prevs, &befores, &hash, &e.Salt, &body)
 	e.Seq, e.Type, e.Turn, e.Step = uint64(seq), session.Type(kind), int(turn), int(step)
 	damaged := func(column string, err error) (session.Event, error) {
-		return session.Event{}, &session.ChainError{Seq: e.Seq, What: fmt.Sprintf("is damaged: %s%v", column, err)}
+		return session.Event{}, &session.ChainError{Seq: e.Seq, Problem: fmt.Sprintf("is damaged: %s%v", column, err)}
 	}
 	if err != nil {
 		return damaged("", err)
@@ -198,8 +198,8 @@ func digest(b []byte) ([32]byte, error) {
 	return [32]byte(b), nil
 }
 
-// reading puts words to an error of a reader.
-func reading(ctx context.Context, what string, err error) error {
+// readError puts words to an error of a reader.
+func readError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 			first, turn   []byte
 			began         session.Started
 		)
-		err := rows.Scan(&info.ID, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &first, &turn)
+		err := rows.Scan(&info.ID, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.OpenCalls, &first, &turn)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 		infos = append(infos, info)
 		return nil
 	})
-	return infos, reading(ctx, "list", err)
+	return infos, readError(ctx, "list", err)
 }
 
 // title makes the title of a session out of the body of its first turn. It is
@@ -288,10 +288,10 @@ const openCalls = `
 
 // OpenCalls lists the calls without a result, in the order of their intents.
 func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
-	before := s.settled(ctx)
+	before := s.completedUpTo(ctx)
 	var last int64 // looked up first: what comes meanwhile is not settled
 	if err = s.readers.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM events").Scan(&last); err != nil {
-		return nil, reading(ctx, "open calls", err)
+		return nil, readError(ctx, "open calls", err)
 	}
 	now := last
 	err = each(ctx, s.readers, `SELECT o.seq, o.session, o.turn, o.step, o.call, o.time, b.body
@@ -310,10 +310,10 @@ func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err er
 		calls, now = append(calls, call), min(now, seq-1)
 		return nil
 	}, before)
-	if err == nil && now >= before+settledStep {
-		s.settle(ctx, now)
+	if err == nil && now >= before+completedStep {
+		s.saveCompletedUpTo(ctx, now)
 	}
-	return calls, reading(ctx, "open calls", err)
+	return calls, readError(ctx, "open calls", err)
 }
 
 // Resolve completes the beginning of an id. An id that is also the beginning
@@ -324,7 +324,7 @@ func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		return "", fmt.Errorf("session %q: %w", prefix, err)
 	case err != nil:
-		return "", reading(ctx, "ids", err)
+		return "", readError(ctx, "ids", err)
 	}
 	return id, nil
 }

@@ -11,8 +11,8 @@ import (
 const reserveSuffix = "-reserve"
 
 const (
-	leastPiece     = 64 << 10 // the least that is released of a reserve, in bytes
-	lookForReserve = time.Second
+	leastPiece           = 64 << 10 // the least that is released of a reserve, in bytes
+	reserveCheckInterval = time.Second
 )
 
 // KeepReserve reserves bytes of disk space for events, in a file beside the database, if the
@@ -21,7 +21,7 @@ const (
 // piece is released, and at once if some are missing already. The file is filled again when
 // twice as much space is free. KeepReserve must be called before the first append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
-	s.reserve, s.low = bytes, low
+	s.reserve, s.onReserveUsed = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {
 		low(info.Size())
 	}
@@ -29,10 +29,10 @@ func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 
 // fillReserve fills the reserve up, if there is room.
 func (s *Store) fillReserve() {
-	if s.reserve == 0 || time.Since(s.looked) < lookForReserve {
+	if s.reserve == 0 || time.Since(s.reserveChecked) < reserveCheckInterval {
 		return
 	}
-	s.looked = time.Now()
+	s.reserveChecked = time.Now()
 	name := s.path + reserveSuffix
 	info, err := os.Lstat(name)
 	have := int64(0)
@@ -41,7 +41,7 @@ func (s *Store) fillReserve() {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if have >= s.reserve || room(name) < 2*s.reserve || err != nil && makeReserve(name, s.reserve) == nil {
+	if have >= s.reserve || freeBytes(name) < 2*s.reserve || err != nil && makeReserve(name, s.reserve) == nil {
 		return
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|noFollow, 0o600)
@@ -75,9 +75,9 @@ func (s *Store) useReserve() bool {
 	if f.Truncate(info.Size()-piece) != nil {
 		return false
 	}
-	s.looked = time.Now()
-	if s.low != nil { // not while the store is opened
-		s.low(info.Size() - piece)
+	s.reserveChecked = time.Now()
+	if s.onReserveUsed != nil { // not while the store is opened
+		s.onReserveUsed(info.Size() - piece)
 	}
 	// SQLite locks the other two files, so that closing this one releases no lock.
 	if log, err := os.OpenFile(s.path+"-wal", os.O_RDWR|noFollow, 0); err == nil {
@@ -89,15 +89,15 @@ func (s *Store) useReserve() bool {
 	return true
 }
 
-// whileFull repeats try while the disk is full and there is a reserve. Each try
+// retryWithReserve repeats try while the disk is full and there is a reserve. Each try
 // opens a connection.
-func (s *Store) whileFull(try func() error) error {
+func (s *Store) retryWithReserve(try func() error) error {
 	for {
 		err := try()
 		if !isFull(err) || !s.useReserve() {
 			return err
 		}
 		s.rollback()
-		s.giveUp(err)
+		s.dropBrokenConn(err)
 	}
 }

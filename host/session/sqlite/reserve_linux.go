@@ -35,8 +35,8 @@ func makeReserve(name string, size int64) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// room returns how many bytes of disk space this user may still take.
-func room(name string) int64 {
+// freeBytes returns how many bytes of disk space this user may still take.
+func freeBytes(name string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(filepath.Dir(name), &st) != nil {
 		return 0

@@ -11,7 +11,7 @@ const noFollow = 0
 
 func allocate(*os.File, int64, int64, bool) error { return errors.ErrUnsupported }
 
-// room returns 0, so that no reserve is kept here.
-func room(string) int64 { return 0 }
+// freeBytes returns 0, so that no reserve is kept here.
+func freeBytes(string) int64 { return 0 }
 
 func makeReserve(string, int64) error { return errors.ErrUnsupported }

@@ -14,14 +14,14 @@ import (
 // its number and its hash, by which the file is told from that of another database. It is
 // believed as far as the database is, because whoever can write the one can write the
 // other; without it all calls are looked at.
-const settledSuffix = "-settled"
+const completedSuffix = "-settled"
 
-// settledStep is how many events are settled before it is written down again.
-const settledStep = 1000
+// completedStep is how many events are settled before it is written down again.
+const completedStep = 1000
 
-// settled is the number of the last event that the file knows of; 0: of none.
-func (s *Store) settled(ctx context.Context) int64 {
-	name := s.path + settledSuffix
+// completedUpTo is the number of the last event that the file knows of; 0: of none.
+func (s *Store) completedUpTo(ctx context.Context) int64 {
+	name := s.path + completedSuffix
 	if checkFile(s.path, name) != nil {
 		return 0
 	}
@@ -44,10 +44,10 @@ func (s *Store) settled(ctx context.Context) int64 {
 	return seq
 }
 
-// settle writes the file. Where it cannot be written, the next start looks again.
-func (s *Store) settle(ctx context.Context, seq int64) {
+// saveCompletedUpTo writes the file. Where it cannot be written, the next start looks again.
+func (s *Store) saveCompletedUpTo(ctx context.Context, seq int64) {
 	var hash []byte
 	if s.readers.QueryRowContext(ctx, "SELECT hash FROM events WHERE seq = ?", seq).Scan(&hash) == nil {
-		_ = private.Write(s.path+settledSuffix, fmt.Appendf(nil, "%d %x\n", seq, hash))
+		_ = private.Write(s.path+completedSuffix, fmt.Appendf(nil, "%d %x\n", seq, hash))
 	}
 }

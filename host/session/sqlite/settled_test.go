@@ -21,7 +21,7 @@ func TestWhatIsSettledIsNotLookedAtAgain(t *testing.T) {
 		return session.Draft{Session: "a", Type: typ, Call: call, Body: []byte(`{}`)}
 	}
 	var done []session.Draft
-	for i := range 2 * settledStep {
+	for i := range 2 * completedStep {
 		call := fmt.Sprint("c", i)
 		done = append(done, event(session.TypeCallIntended, call), event(session.TypeToolResult, call))
 	}
@@ -34,13 +34,13 @@ func TestWhatIsSettledIsNotLookedAtAgain(t *testing.T) {
 		}
 		return len(calls)
 	}
-	if got := open(); got != 0 || store.settled(t.Context()) != 4*settledStep {
-		t.Fatalf("%d calls are open, and %d events are settled", got, store.settled(t.Context()))
+	if got := open(); got != 0 || store.completedUpTo(t.Context()) != 4*completedStep {
+		t.Fatalf("%d calls are open, and %d events are settled", got, store.completedUpTo(t.Context()))
 	}
 	first := sessiontest.Append(t, store, event(session.TypeCallIntended, "open"))[0].Seq
 	sessiontest.Append(t, store, done...)
-	if got := open(); got != 1 || store.settled(t.Context()) != 4*settledStep {
-		t.Errorf("%d calls are open, and %d events are settled; the open one is event %d", got, store.settled(t.Context()), first)
+	if got := open(); got != 1 || store.completedUpTo(t.Context()) != 4*completedStep {
+		t.Errorf("%d calls are open, and %d events are settled; the open one is event %d", got, store.completedUpTo(t.Context()), first)
 	}
 	var hash string
 	if err := rawDB(t, path).QueryRow("SELECT lower(hex(hash)) FROM events WHERE seq = ?", first+1).Scan(&hash); err != nil {
@@ -60,7 +60,7 @@ func TestWhatIsSettledIsNotLookedAtAgain(t *testing.T) {
 		"a number below all":            {"-1 " + hash, 0o600, 1},
 		"no hash":                       {fmt.Sprintf("%d \n", first+1), 0o600, 1},
 	} {
-		file := path + settledSuffix
+		file := path + completedSuffix
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -249,11 +249,11 @@ BEGIN SELECT raise(ABORT, 'events are never removed'); END`, "", 3, 1},
 			db.Close()
 			before := folder(t, path)
 			v, err := Verify(t.Context(), path, "a")
-			if err != nil || v.Events != test.events || len(v.Open) != test.open {
+			if err != nil || v.Events != test.events || len(v.OpenCalls) != test.open {
 				t.Errorf("got %+v, %v", v, err)
 			}
-			if test.open > 0 && (v.Open[0].Session != "a" || v.Open[0].Call != "c1" || v.Open[0].Name != "bash" || v.Open[0].Time.IsZero()) {
-				t.Errorf("open is %+v", v.Open)
+			if test.open > 0 && (v.OpenCalls[0].Session != "a" || v.OpenCalls[0].Call != "c1" || v.OpenCalls[0].Name != "bash" || v.OpenCalls[0].Time.IsZero()) {
+				t.Errorf("open is %+v", v.OpenCalls)
 			}
 			if found := strings.Join(v.Problems, "; "); (found == "") != (test.problem == "") || !strings.Contains(found, test.problem) {
 				t.Errorf("problems are %q, want %q", v.Problems, test.problem)
@@ -337,7 +337,7 @@ func TestRefusedRequestLeavesItsNeighboursAlone(t *testing.T) {
 		{drafts: append(sessiontest.Drafts("a", 1), sessiontest.Drafts("b", 1)...)},
 	}
 	for _, r := range group {
-		r.done, r.images = make(chan struct{}), make([][]packed, len(r.drafts))
+		r.done, r.preimages = make(chan struct{}), make([][]storedPreimage, len(r.drafts))
 	}
 	// One group, whatever the scheduler does: the queue is filled at once.
 	store.mu.Lock()
@@ -380,7 +380,7 @@ func TestGivenUpWhileWaiting(t *testing.T) {
 func TestLockedForTooLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	store := openAt(t, path)
-	store.busy = time.Nanosecond
+	store.lockTimeout = time.Nanosecond
 	db := rawDB(t, path)
 	execRaw(t, db, "BEGIN IMMEDIATE")
 	if _, err := store.Append(t.Context(), sessiontest.Drafts("a", 1)...); !errors.Is(err, errLocked) {
@@ -475,7 +475,7 @@ func TestDeletedBodiesLeaveNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		image := fmt.Append(nil, secret(i%2), i) // too short to be compressed
-		sessiontest.Append(t, store, session.Draft{Session: id, Type: session.TypeMessage, Body: body, Images: [][]byte{image}})
+		sessiontest.Append(t, store, session.Draft{Session: id, Type: session.TypeMessage, Body: body, Preimages: [][]byte{image}})
 	}
 	if err := store.DeleteBodies(t.Context(), "forget"); err != nil {
 		t.Fatal(err)

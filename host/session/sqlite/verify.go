@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Verified is what [Verify] found.
-type Verified struct {
+// Verification is what [Verify] found.
+type Verification struct {
 	session.Report
 	// Session is the id of the session that was verified; empty for the store.
 	Session string
@@ -39,29 +39,29 @@ const (
 // index is believed: one that leaves events out would hide them. Other processes
 // may write meanwhile; what is checked is one state of the store. See
 // RATIONALE, "Why does verifying not open the store like everything else?"
-func Verify(ctx context.Context, path, prefix string) (Verified, error) {
+func Verify(ctx context.Context, path, prefix string) (Verification, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return Verified{}, fmt.Errorf("verify session store: %w", err)
+		return Verification{}, fmt.Errorf("verify session store: %w", err)
 	}
 	if err := checkFolder(path, filepath.Dir(path)); err != nil {
-		return Verified{}, noStore(path, err)
+		return Verification{}, noStore(path, err)
 	}
-	var v Verified
+	var v Verification
 	for range maxVerifyTries {
 		if err := errors.Join(checkFile(path, path), checkBeside(path)); err != nil {
-			return Verified{}, noStore(path, err)
+			return Verification{}, noStore(path, err)
 		}
-		before := stateOf(path)
+		before := fileStateOf(path)
 		v, err = verify(ctx, path, prefix, before)
-		after := stateOf(path)
+		after := fileStateOf(path)
 		switch {
 		case context.Cause(ctx) != nil:
-			return Verified{}, reading(ctx, "events", context.Cause(ctx))
-		case before.logged() && (err == nil || after.index >= 0), before == after && !before.logged():
+			return Verification{}, readError(ctx, "events", context.Cause(ctx))
+		case before.hasLog() && (err == nil || after.index >= 0), before == after && !before.hasLog():
 			return v, err
-		case !before.logged(): // somebody began to write, whom the reading has not kept out
-			err = &OpenError{Path: path, What: "other processes open and close it all the time", Hint: "try again later"}
+		case !before.hasLog(): // somebody began to write, whom the reading has not kept out
+			err = &OpenError{Path: path, Problem: "other processes open and close it all the time", Hint: "try again later"}
 		}
 		// Else the last process that had it open may be about to take log and index away.
 		select {
@@ -69,23 +69,23 @@ func Verify(ctx context.Context, path, prefix string) (Verified, error) {
 		case <-ctx.Done():
 		}
 	}
-	return Verified{}, err
+	return Verification{}, err
 }
 
 func noStore(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &OpenError{Path: path, What: "there is none: nothing was recorded yet, or it was removed"}
+		return &OpenError{Path: path, Problem: "there is none: nothing was recorded yet, or it was removed"}
 	}
 	return err
 }
 
-// state is how the files of a store stand. Sizes are -1 where there is no file.
-type state struct {
+// fileState is how the files of a store stand. Sizes are -1 where there is no file.
+type fileState struct {
 	size, modified      int64
 	log, index, journal int64
 }
 
-func stateOf(path string) state {
+func fileStateOf(path string) fileState {
 	size := func(suffix string) int64 {
 		info, err := os.Lstat(path + suffix)
 		if err != nil {
@@ -93,31 +93,31 @@ func stateOf(path string) state {
 		}
 		return info.Size()
 	}
-	s := state{size: size(""), log: size("-wal"), index: size("-shm"), journal: size("-journal")}
+	s := fileState{size: size(""), log: size("-wal"), index: size("-shm"), journal: size("-journal")}
 	if info, err := os.Lstat(path); err == nil {
 		s.modified = info.ModTime().UnixNano()
 	}
 	return s
 }
 
-// logged reports whether there may be events in the write-ahead log: it is more
+// hasLog reports whether there may be events in the write-ahead log: it is more
 // than its header.
-func (s state) logged() bool { return s.log > 32 }
+func (s fileState) hasLog() bool { return s.log > 32 }
 
 // verify is one try.
-func verify(ctx context.Context, path, prefix string, files state) (v Verified, err error) {
-	if files.logged() && files.index < 0 {
+func verify(ctx context.Context, path, prefix string, files fileState) (v Verification, err error) {
+	if files.hasLog() && files.index < 0 {
 		return v, &OpenError{
-			Path: path, What: "it has a write-ahead log without the file -shm that belongs to it",
+			Path: path, Problem: "it has a write-ahead log without the file -shm that belongs to it",
 			Hint: fmt.Sprintf("an empty one is enough to read it: touch %s-shm", path),
 		}
 	}
 	// Without a log there is nothing to share with others, and SQLite needs no
 	// file beside this one. With one it reads the index that a process keeps, or
 	// makes its own in memory.
-	may := access{"mode": "ro", "immutable": "1"}
-	if files.logged() {
-		may = access{"mode": "ro", "readonly_shm": "1"}
+	may := connParams{"mode": "ro", "immutable": "1"}
+	if files.hasLog() {
+		may = connParams{"mode": "ro", "readonly_shm": "1"}
 	}
 	db := sql.OpenDB(newConnector(path, may, busyTimeout))
 	defer func() { err = errors.Join(err, db.Close()) }()
@@ -132,7 +132,7 @@ func verify(ctx context.Context, path, prefix string, files state) (v Verified, 
 		return v, openError(path, err)
 	}
 	if version == 0 {
-		return v, &OpenError{Path: path, What: "it is empty: nothing was recorded yet, or all of it was removed"}
+		return v, &OpenError{Path: path, Problem: "it is empty: nothing was recorded yet, or all of it was removed"}
 	}
 	if files.journal >= 0 {
 		v.problem("%s-journal lies beside it, which the program leaves nowhere: SQLite may undo events with it", filepath.Base(path))
@@ -161,7 +161,7 @@ func verify(ctx context.Context, path, prefix string, files state) (v Verified, 
 	return v, err
 }
 
-func (v *Verified) problem(format string, args ...any) {
+func (v *Verification) problem(format string, args ...any) {
 	text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	switch n := len(v.Problems); {
 	case n < maxProblems:
@@ -173,7 +173,7 @@ func (v *Verified) problem(format string, args ...any) {
 
 // checkFile is SQLite's own check: every page, every row against its table, and
 // every row against every index.
-func (v *Verified) checkFile(ctx context.Context, q querier) error {
+func (v *Verification) checkFile(ctx context.Context, q querier) error {
 	return each(ctx, q, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems), func(rows *sql.Rows) error {
 		var line string
 		err := rows.Scan(&line)
@@ -199,7 +199,7 @@ func objects(ctx context.Context, q querier) (map[object]int, error) {
 
 // checkSchema compares what the file holds with what the program makes, and
 // reports whether at least the tables are the program's.
-func (v *Verified) checkSchema(ctx context.Context, q querier, version int) (tables bool, err error) {
+func (v *Verification) checkSchema(ctx context.Context, q querier, version int) (tables bool, err error) {
 	memory := sql.OpenDB(connector{":memory:"})
 	memory.SetMaxOpenConns(1) // each would be a database of its own
 	defer func() { err = errors.Join(err, memory.Close()) }()

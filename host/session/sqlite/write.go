@@ -34,23 +34,23 @@ const (
 // returns an error that wraps [fs.ErrClosed].
 type Store struct {
 	// Fixed at creation.
-	path    string
-	now     func() time.Time // need not run forwards
-	busy    time.Duration
-	readers *sql.DB
+	path        string
+	now         func() time.Time // need not run forwards
+	lockTimeout time.Duration
+	readers     *sql.DB
 
-	imagesLimit int64   // bytes
-	writers     *sql.DB // makes conn
-	wake        chan struct{}
-	ended       chan struct{} // closed when the writer has ended
+	preimagesLimit int64   // bytes
+	writers        *sql.DB // makes conn
+	wake           chan struct{}
+	ended          chan struct{} // closed when the writer has ended
 
 	// The writer's alone.
 	conn *sql.Conn // nil after a failure; the next request connects again
-	// imageBytes is how much was added to the images since they were last counted.
-	imageBytes int64
-	reserve    int64            // bytes; 0: none is made
-	low        func(left int64) // nil: nobody has asked for a reserve yet
-	looked     time.Time        // at the reserve
+	// preimageBytes is how much was added to the images since they were last counted.
+	preimageBytes  int64
+	reserve        int64            // bytes; 0: none is made
+	onReserveUsed  func(left int64) // nil: nobody has asked for a reserve yet
+	reserveChecked time.Time        // at the reserve
 
 	mu     sync.Mutex
 	queue  []*request // not yet taken by the writer
@@ -61,10 +61,10 @@ var _ session.Store = (*Store)(nil)
 
 // request is one call that waits for the writer.
 type request struct {
-	drafts []session.Draft
-	images [][]packed // of each draft
-	bytes  int        // of the bodies, and of the images as they are stored
-	forget string     // the session to delete the bodies of, when there are no drafts
+	drafts        []session.Draft
+	preimages     [][]storedPreimage // of each draft
+	bytes         int                // of the bodies, and of the images as they are stored
+	deleteSession string             // the session to delete the bodies of, when there are no drafts
 
 	// Written by the writer before it closes done.
 	events []session.Event
@@ -75,7 +75,7 @@ type request struct {
 // Append seals the drafts in order, all or none, and returns when they are
 // durable. It refuses drafts without a session or type, of a type that is never
 // stored, with a body that is not JSON or is larger than 64 MiB, or with images that
-// are larger than [session.MaxImageBytes] and [session.MaxImagesBytes] say. When
+// are larger than [session.MaxPreimageBytes] and [session.MaxPreimagesBytes] say. When
 // ctx ends while the drafts wait for their turn, they are not written; when
 // they are being written, Append waits for the outcome and returns that. The
 // events share the drafts' bodies.
@@ -85,8 +85,8 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 		if err := check(d); err != nil {
 			return nil, fmt.Errorf("append event %d of %d: %w", i+1, len(drafts), err)
 		}
-		images, bytes := pack(d.Images)
-		r.images = append(r.images, images)
+		images, bytes := compressPreimages(d.Preimages)
+		r.preimages = append(r.preimages, images)
 		r.bytes += len(d.Body) + bytes
 	}
 	if err := s.submit(ctx, r); err != nil {
@@ -100,7 +100,7 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 // [session.ErrNoSession]. When another process reads for so long that the log
 // cannot be emptied, the error says so; deleting again then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
-	if err := s.submit(ctx, &request{forget: id}); err != nil {
+	if err := s.submit(ctx, &request{deleteSession: id}); err != nil {
 		return fmt.Errorf("delete bodies of session %q: %w", id, err)
 	}
 	return nil
@@ -151,9 +151,9 @@ func check(d session.Draft) error {
 		return errors.New("body is not JSON")
 	}
 	images := 0
-	for _, content := range d.Images {
-		if images += len(content); len(content) > session.MaxImageBytes || images > session.MaxImagesBytes {
-			return fmt.Errorf("images are too large, the limits are %d bytes for each and %d for all", session.MaxImageBytes, session.MaxImagesBytes)
+	for _, content := range d.Preimages {
+		if images += len(content); len(content) > session.MaxPreimageBytes || images > session.MaxPreimagesBytes {
+			return fmt.Errorf("images are too large, the limits are %d bytes for each and %d for all", session.MaxPreimageBytes, session.MaxPreimagesBytes)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 		s.mu.Unlock()
 		return fs.ErrClosed
 	}
-	if r.forget == "" && len(r.drafts) == 0 {
+	if r.deleteSession == "" && len(r.drafts) == 0 {
 		s.mu.Unlock()
 		return nil
 	}
@@ -212,15 +212,15 @@ func (s *Store) waiting() (n int, closed bool) {
 	return len(s.queue), s.closed
 }
 
-// take removes the requests of one transaction from the queue, at most limit:
+// takeGroup removes the requests of one transaction from the queue, at most limit:
 // either appends, as many as fit, or one deletion.
-func (s *Store) take(limit int) []*request {
+func (s *Store) takeGroup(limit int) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, bytes := 0, 0
 	for _, r := range s.queue[:min(limit, len(s.queue))] {
 		bytes += r.bytes
-		if n > 0 && (r.forget != "" || s.queue[0].forget != "" || bytes > maxGroupBytes) {
+		if n > 0 && (r.deleteSession != "" || s.queue[0].deleteSession != "" || bytes > maxGroupBytes) {
 			break
 		}
 		n++
@@ -230,8 +230,8 @@ func (s *Store) take(limit int) []*request {
 	return group
 }
 
-// write is the writer. It ends when the store is closed and the queue empty.
-func (s *Store) write() {
+// runWriter is the writer. It ends when the store is closed and the queue empty.
+func (s *Store) runWriter() {
 	defer close(s.ended)
 	for {
 		n, closed := s.waiting()
@@ -252,8 +252,8 @@ func (s *Store) transact(n int) {
 	// The writer outlives any caller's context.
 	ctx := context.Background()
 	var group []*request
-	err := s.whileFull(func() error {
-		err := patiently(ctx, s.busy, func() error {
+	err := s.retryWithReserve(func() error {
+		err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 			if err := s.connect(ctx); err != nil {
 				return err
 			}
@@ -265,19 +265,19 @@ func (s *Store) transact(n int) {
 		// Requests are taken only now: those that came while the writer waited share the
 		// commit, and those that were given up are gone.
 		if group == nil {
-			group = s.take(maxGroup)
+			group = s.takeGroup(maxGroup)
 		}
 		if len(group) == 0 {
 			s.rollback()
 			return nil
 		}
-		return s.group(ctx, group)
+		return s.writeGroup(ctx, group)
 	})
 	if err != nil {
 		s.rollback()
-		s.giveUp(err)
+		s.dropBrokenConn(err)
 		if group == nil { // only those that waited from the start fail: the others get a group of their own
-			group = s.take(n)
+			group = s.takeGroup(n)
 		}
 		for _, r := range group {
 			r.events = nil
@@ -288,7 +288,7 @@ func (s *Store) transact(n int) {
 	if len(group) == 0 {
 		return
 	}
-	if id := group[0].forget; id != "" && group[0].err == nil {
+	if id := group[0].deleteSession; id != "" && group[0].err == nil {
 		group[0].err = s.emptyLog(ctx)
 	}
 	finish(group, nil)
@@ -312,10 +312,10 @@ type heads struct {
 	session map[string][32]byte // of the sessions that were looked up
 }
 
-// group carries out the requests inside the open transaction and commits it.
+// writeGroup carries out the requests inside the open transaction and commits it.
 // An error is one for all of them; what is wrong with a single request is in
 // that request.
-func (s *Store) group(ctx context.Context, group []*request) error {
+func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	var version int
 	if err := s.pragma(ctx, "user_version", &version); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 	if version > schemaVersion { // since we opened it
 		return session.ErrNewer
 	}
-	seq, hash, err := s.end(ctx, "")
+	seq, hash, err := s.readHead(ctx, "")
 	if err != nil {
 		return fmt.Errorf("read the end of the chain: %w", err)
 	}
@@ -334,10 +334,10 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 			return err
 		}
 		var next heads
-		if r.forget != "" {
-			next, r.err = head, s.forget(ctx, r.forget)
+		if r.deleteSession != "" {
+			next, r.err = head, s.deleteSessionBodies(ctx, r.deleteSession)
 		} else {
-			next, r.events, r.err = s.place(ctx, head, r)
+			next, r.events, r.err = s.appendEvents(ctx, head, r)
 		}
 		if isFull(r.err) && s.hasReserve() {
 			return r.err // all of it is tried again
@@ -357,12 +357,12 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 	if err := s.makeRoom(ctx); err != nil {
 		return fmt.Errorf("make room for images: %w", err)
 	}
-	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
+	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// end reads the last event of a chain: that of the store, or where a condition
+// readHead reads the last event of a chain: that of the store, or where a condition
 // says so that of a session. There may be none.
-func (s *Store) end(ctx context.Context, where string, args ...any) (seq uint64, hash [32]byte, err error) {
+func (s *Store) readHead(ctx context.Context, where string, args ...any) (seq uint64, hash [32]byte, err error) {
 	var b []byte
 	err = s.conn.QueryRowContext(ctx, "SELECT seq, hash FROM events "+where+" ORDER BY seq DESC LIMIT 1", args...).Scan(&seq, &b)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -374,16 +374,16 @@ func (s *Store) end(ctx context.Context, where string, args ...any) (seq uint64,
 	return seq, hash, err
 }
 
-// place writes the events of one request behind head and returns the new
+// appendEvents writes the events of one request behind head and returns the new
 // one. The old one stays as it was, for when the request is rolled back.
-func (s *Store) place(ctx context.Context, head heads, r *request) (heads, []session.Event, error) {
+func (s *Store) appendEvents(ctx context.Context, head heads, r *request) (heads, []session.Event, error) {
 	next := heads{head.seq, head.hash, maps.Clone(head.session)}
 	events := make([]session.Event, 0, len(r.drafts))
 	for i, d := range r.drafts {
 		before, known := next.session[d.Session]
 		if !known {
 			var err error
-			if _, before, err = s.end(ctx, "WHERE session = ?", d.Session); err != nil {
+			if _, before, err = s.readHead(ctx, "WHERE session = ?", d.Session); err != nil {
 				return head, nil, fmt.Errorf("read the end of session %q: %w", d.Session, err)
 			}
 		}
@@ -391,7 +391,7 @@ func (s *Store) place(ctx context.Context, head heads, r *request) (heads, []ses
 		e := session.Seal(d, next.seq+1, s.now().Round(0), next.hash, before)
 		err := s.insert(ctx, e)
 		if err == nil {
-			err = s.keep(ctx, e, r.images[i])
+			err = s.insertPreimages(ctx, e, r.preimages[i])
 		}
 		if err != nil {
 			return head, nil, err
@@ -417,8 +417,8 @@ func (s *Store) insert(ctx context.Context, e session.Event) error {
 	return err
 }
 
-// forget deletes the bodies and images of a session inside the open transaction.
-func (s *Store) forget(ctx context.Context, id string) error {
+// deleteSessionBodies deletes the bodies and images of a session inside the open transaction.
+func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 	var known bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM events WHERE session = ?)", id).Scan(&known)
 	if err != nil {
@@ -440,7 +440,7 @@ var errReading = errors.New("another process is reading it")
 // emptyLog writes the log back and cuts it off: pages in it still hold what
 // has been deleted from the database.
 func (s *Store) emptyLog(ctx context.Context) error {
-	err := patiently(ctx, s.busy, func() error {
+	err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 		var busy, pages, moved int
 		err := s.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
 		if err == nil && busy != 0 {
@@ -492,10 +492,10 @@ func (s *Store) rollback() {
 	}
 }
 
-// giveUp gives the connection up unless it can be used after an error. A lock
+// dropBrokenConn gives the connection up unless it can be used after an error. A lock
 // or a full disk is not its fault; after anything else a new connection reads
 // everything anew.
-func (s *Store) giveUp(err error) {
+func (s *Store) dropBrokenConn(err error) {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol, codeFull, codeConstraint:
 	default:

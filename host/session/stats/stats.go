@@ -42,10 +42,10 @@ type Stats struct {
 	Ended    map[session.EndReason]int
 	Duration time.Duration // of the turns that have ended
 
-	Tools  []Tool // most calls first
-	Models []Model
-	Calls  Calls // of all tools
-	Spent  Spent // of all models
+	Tools    []Tool // most calls first
+	Models   []Model
+	Calls    Calls    // of all tools
+	ModelUse ModelUse // of all models
 }
 
 // Calls counts calls, those of the person too. One that neither succeeded nor was
@@ -53,8 +53,8 @@ type Stats struct {
 type Calls struct {
 	Number, Succeeded, Denied, Stopped int
 
-	Fuel uint64
-	Took Times // of those that ran, without the time in which a person was asked
+	Fuel      uint64
+	Durations Histogram // of those that ran, without the time in which a person was asked
 }
 
 // Failed is how many calls have failed.
@@ -69,17 +69,17 @@ type Tool struct {
 // Model is what a model was asked, and by whom it was offered.
 type Model struct {
 	Provider, Name string
-	Spent
+	ModelUse
 }
 
-// Spent is what was asked of models.
-type Spent struct {
-	Requests int // that were answered
-	Restarts int // how often one was sent again
-	Failed   int // turns that ended because the provider failed
-	Usage    llm.Usage
-	Cost     *float64 // US dollars, of the requests whose price was known; nil: of none
-	Took     Times    // of the requests that were answered, with their restarts
+// ModelUse is what was asked of models.
+type ModelUse struct {
+	Requests  int // that were answered
+	Restarts  int // how often one was sent again
+	Failed    int // turns that ended because the provider failed
+	Usage     llm.Usage
+	Cost      *float64  // US dollars, of the requests whose price was known; nil: of none
+	Durations Histogram // of the requests that were answered, with their restarts
 }
 
 // Counter counts the events of sessions, one session after the other. The zero value is
@@ -91,7 +91,7 @@ type Counter struct {
 
 	stats  Stats
 	tools  map[string]*Calls
-	models map[[2]string]*Spent
+	models map[[2]string]*ModelUse
 
 	counted bool            // something of this session
 	turn    turn            // the one that goes on
@@ -114,8 +114,8 @@ type call struct {
 // than those of one step, but for what a crash has left.
 const maxOpen = 1000
 
-// Session says that the events of another session follow.
-func (c *Counter) Session() { c.counted, c.turn, c.open = false, turn{}, nil }
+// BeginSession says that the events of another session follow.
+func (c *Counter) BeginSession() { c.counted, c.turn, c.open = false, turn{}, nil }
 
 // Add counts an event.
 func (c *Counter) Add(e session.Event) {
@@ -132,7 +132,7 @@ func (c *Counter) Add(e session.Event) {
 			c.stats.Turns++
 		}
 	case session.TypeToolCall, session.TypeDecision, session.TypeCallIntended:
-		c.see(e)
+		c.noteCall(e)
 	case session.TypeToolResult:
 		if counts {
 			c.result(e)
@@ -169,9 +169,9 @@ func (c *Counter) count(e session.Event) {
 	}
 }
 
-// see notes which tool a call is one of, and whether it runs. The name that a tool is
+// noteCall notes which tool a call is one of, and whether it runs. The name that a tool is
 // called by may be another than its own.
-func (c *Counter) see(e session.Event) {
+func (c *Counter) noteCall(e session.Event) {
 	if c.open == nil {
 		c.open = map[string]call{}
 	}
@@ -206,9 +206,9 @@ type envelope struct {
 	} `json:"metadata"`
 }
 
-// read reads an envelope. The metadata are its last field, behind all that the tool has
+// parseEnvelope reads an envelope. The metadata are its last field, behind all that the tool has
 // returned: of a success nothing else is read, which is most of what a log holds.
-func read(output string, success bool) (e envelope) {
+func parseEnvelope(output string, success bool) (e envelope) {
 	if i := strings.LastIndex(output, `"metadata":`); i >= 0 && success && json.Unmarshal([]byte("{"+output[i:]), &e) == nil {
 		return e
 	}
@@ -223,7 +223,7 @@ func (c *Counter) result(e session.Event) {
 	if json.Unmarshal(e.Body, &m) != nil || m.Data.CallID == "" {
 		return // its body was deleted
 	}
-	data, envelope := m.Data, read(m.Data.Output, m.Data.Success)
+	data, envelope := m.Data, parseEnvelope(m.Data.Output, m.Data.Success)
 	known := c.open[e.Call]
 	name := cmp.Or(known.tool, data.Name)
 	if envelope.Code == tool.CodeUnknownTool {
@@ -240,7 +240,7 @@ func (c *Counter) result(e session.Event) {
 			calls.Stopped++
 		}
 		if known.ran {
-			calls.Took.add(envelope.Metadata.MS)
+			calls.Durations.add(envelope.Metadata.MS)
 		}
 		if sum := calls.Fuel + envelope.Metadata.Fuel; sum >= calls.Fuel {
 			calls.Fuel = sum
@@ -248,9 +248,9 @@ func (c *Counter) result(e session.Event) {
 	}
 }
 
-// spent are the rows in which a model counts.
-func (c *Counter) spent(model [2]string) []*Spent {
-	return []*Spent{row(&c.models, model, [2]string{"", Others}), &c.stats.Spent}
+// modelRows are the rows in which a model counts.
+func (c *Counter) modelRows(model [2]string) []*ModelUse {
+	return []*ModelUse{row(&c.models, model, [2]string{"", Others}), &c.stats.ModelUse}
 }
 
 // row is the row of a name, or that of others if there are too many.
@@ -279,12 +279,12 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 	if s.Provider != "" { // which has answered in its place
 		model = [2]string{s.Provider, s.Model}
 	}
-	for _, of := range c.spent(model) {
+	for _, of := range c.modelRows(model) {
 		of.Requests++
 		of.Restarts += s.Restarts
 		of.Usage = of.Usage.Plus(s.Usage)
 		of.Cost = llm.AddCosts(of.Cost, s.Cost)
-		of.Took.add(s.DurationMS)
+		of.Durations.add(s.DurationMS)
 	}
 }
 
@@ -301,8 +301,8 @@ func (c *Counter) end(s session.TurnEnded) {
 		more := max(*rest-*c.turn.cost, 0)
 		rest = &more
 	}
-	for _, of := range c.spent(c.turn.model) {
-		of.Usage = of.Usage.Plus(beyond(s.Usage, c.turn.usage))
+	for _, of := range c.modelRows(c.turn.model) {
+		of.Usage = of.Usage.Plus(subtractUsage(s.Usage, c.turn.usage))
 		of.Cost = llm.AddCosts(of.Cost, rest)
 		if s.Reason == session.EndProvider {
 			of.Failed++
@@ -310,8 +310,8 @@ func (c *Counter) end(s session.TurnEnded) {
 	}
 }
 
-// beyond is what u has more than v.
-func beyond(u, v llm.Usage) llm.Usage {
+// subtractUsage is what u has more than v.
+func subtractUsage(u, v llm.Usage) llm.Usage {
 	more := func(a, b int) int { return max(a-b, 0) }
 	return llm.Usage{
 		InputTokens: more(u.InputTokens, v.InputTokens), OutputTokens: more(u.OutputTokens, v.OutputTokens),

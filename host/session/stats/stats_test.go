@@ -58,26 +58,26 @@ func dollars(d float64) *float64 { return &d }
 func flat(s Stats) map[string]string {
 	calls := func(c Calls) string {
 		return fmt.Sprintf("%d calls, %d ok, %d denied, %d stopped, %d failed, fuel %d, %d ran, median %v, slowest %v",
-			c.Number, c.Succeeded, c.Denied, c.Stopped, c.Failed(), c.Fuel, c.Took.Number(), c.Took.Median(), c.Took.Slowest())
+			c.Number, c.Succeeded, c.Denied, c.Stopped, c.Failed(), c.Fuel, c.Durations.Number(), c.Durations.Median(), c.Durations.Slowest())
 	}
-	spent := func(s Spent) string {
+	spent := func(s ModelUse) string {
 		cost := "unknown"
 		if s.Cost != nil {
 			cost = fmt.Sprint(*s.Cost)
 		}
 		return fmt.Sprintf("%d requests, %d restarts, %d failed, %d in, %d cached, %d out, cost %s, median %v, slowest %v",
-			s.Requests, s.Restarts, s.Failed, s.Usage.InputTokens, s.Usage.CachedTokens, s.Usage.OutputTokens, cost, s.Took.Median(), s.Took.Slowest())
+			s.Requests, s.Restarts, s.Failed, s.Usage.InputTokens, s.Usage.CachedTokens, s.Usage.OutputTokens, cost, s.Durations.Median(), s.Durations.Slowest())
 	}
 	out := map[string]string{
 		"":       fmt.Sprintf("%d sessions, %d events, %d deleted, %d turns, ended %v, %v", s.Sessions, s.Events, s.Deleted, s.Turns, s.Ended, s.Duration),
 		"calls":  calls(s.Calls),
-		"models": spent(s.Spent),
+		"models": spent(s.ModelUse),
 	}
 	for _, t := range s.Tools {
 		out["tool "+t.Name] = calls(t.Calls)
 	}
 	for _, m := range s.Models {
-		out["model "+m.Provider+" "+m.Name] = spent(m.Spent)
+		out["model "+m.Provider+" "+m.Name] = spent(m.ModelUse)
 	}
 	return out
 }
@@ -169,7 +169,7 @@ func TestWhatIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			count := Counter{Since: start.Add(time.Duration(c.since) * time.Second)}
-			count.Session()
+			count.BeginSession()
 			for _, e := range at(0, c.drafts...) {
 				count.Add(e)
 			}
@@ -194,7 +194,7 @@ func TestNoBodyIsTrusted(t *testing.T) {
 			c.Add(e)
 		}
 		s := c.Stats()
-		if s.Sessions != 1 || s.Events != len(drafts) || s.Calls.Number != 0 || s.Spent.Usage.Total() != 0 || s.Spent.Cost != nil || (s.Deleted > 0) != (body == nil) {
+		if s.Sessions != 1 || s.Events != len(drafts) || s.Calls.Number != 0 || s.ModelUse.Usage.Total() != 0 || s.ModelUse.Cost != nil || (s.Deleted > 0) != (body == nil) {
 			t.Errorf("%s: got %v", name, flat(s))
 		}
 	}
@@ -234,7 +234,7 @@ func TestWhatIsReadOfAnEnvelope(t *testing.T) {
 		"without metadata":                  {`{"tool_success":true}`, true, " 0 0"},
 		"with metadata that are no numbers": {`{"metadata":[]}`, true, " 0 0"},
 	} {
-		e := read(c.output, c.success)
+		e := parseEnvelope(c.output, c.success)
 		if got := fmt.Sprint(e.Code, " ", e.Metadata.MS, " ", e.Metadata.Fuel); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}

@@ -20,7 +20,7 @@ func TestTimes(t *testing.T) {
 		"no median is above all":       {[]int64{1000}, time.Second, time.Second},
 		"out of reason":                {[]int64{-5, math.MaxInt64, math.MaxInt64}, maxMS * time.Millisecond, maxMS * time.Millisecond},
 	} {
-		var times Times
+		var times Histogram
 		for _, ms := range c.ms {
 			times.add(ms)
 		}
@@ -36,7 +36,7 @@ func TestTimes(t *testing.T) {
 func TestTheMedianIsNear(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		var times Times
+		var times Histogram
 		var all []int64
 		scale := math.Pow(10, rnd.Float64()*9)
 		for range 1 + rnd.IntN(500) {
@@ -49,18 +49,18 @@ func TestTheMedianIsNear(t *testing.T) {
 		if math.Abs(got-want) > want/64 {
 			t.Fatalf("of %d times about %.0f the median is %.0f, want %.0f", len(all), scale, got, want)
 		}
-		if len(times.classes) > 1200 {
-			t.Fatalf("%d classes", len(times.classes))
+		if len(times.buckets) > 1200 {
+			t.Fatalf("%d classes", len(times.buckets))
 		}
 	}
 }
 
 func TestClassesAreInOrder(t *testing.T) {
 	last := int64(-1)
-	for c := range class(maxMS) + 1 {
-		m := middle(c)
-		if m <= last || class(m) != c {
-			t.Fatalf("class %d has its middle at %d, which is of class %d; before it %d", c, m, class(m), last)
+	for c := range bucketOf(maxMS) + 1 {
+		m := bucketMiddle(c)
+		if m <= last || bucketOf(m) != c {
+			t.Fatalf("class %d has its middle at %d, which is of class %d; before it %d", c, m, bucketOf(m), last)
 		}
 		last = m
 	}

@@ -58,9 +58,9 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 	return t
 }()
 
-// traps says which instructions can end the guest, or leave it: before one of
+// mayTrap says which instructions can end the guest, or leave it: before one of
 // them the counter has to be where the host looks for it.
-var traps = ranges(
+var mayTrap = opSet(
 	wasm.OpUnreachable, wasm.OpUnreachable,
 	wasm.OpThrow, wasm.OpThrowRef,
 	wasm.OpCall, wasm.OpReturnCallIndirect,
@@ -77,8 +77,8 @@ var traps = ranges(
 	wasm.OpAtomic, wasm.MaxOp,
 )
 
-// ranges is a set of instructions: from each first one to the second.
-func ranges(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
+// opSet is a set of instructions: from each first one to the second.
+func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	for i := 0; i < len(ends); i += 2 {
 		for op := ends[i]; op <= ends[i+1]; op++ {
 			t[op] = true
@@ -87,17 +87,17 @@ func ranges(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	return t
 }
 
-// hidden names the instructions that change what is neither memory nor a global:
+// hiddenStateOps names the instructions that change what is neither memory nor a global:
 // tables, and whether a segment has been dropped.
-var hidden = [wasm.MaxOp + 1]string{
+var hiddenStateOps = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
 	wasm.OpMemoryInit: "memory.init", wasm.OpDataDrop: "data.drop", wasm.OpElemDrop: "elem.drop",
 }
 
-// special says which instructions do something to the control flow, or cost what
+// needsAnalysis says which instructions do something to the control flow, or cost what
 // depends on their operands.
-var special = ranges(
+var needsAnalysis = opSet(
 	wasm.OpUnreachable, wasm.OpReturnCallIndirect,
 	wasm.OpTryTable, wasm.OpTryTable,
 	wasm.OpLocalSet, wasm.OpLocalTee,
@@ -107,8 +107,8 @@ var special = ranges(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsOut says which instructions call a function, be it a helper.
-var callsOut = ranges(
+// callsFunction says which instructions call a function, be it a helper.
+var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,
 	wasm.OpMemoryInit, wasm.OpTableFill,

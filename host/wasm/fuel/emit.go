@@ -10,31 +10,31 @@ import (
 // The counter lives in a global, where the host and called functions find it,
 // and is computed in a local, which the engine keeps in a register. state says
 // which of the two holds the present value.
-type state uint8
+type counterState uint8
 
 const (
-	unset state = iota // of a label that nothing has reached yet
-	clean              // both do
-	dirty              // the local does; the global may not
-	stale              // the global does; the local may not
+	unset counterState = iota // of a label that nothing has reached yet
+	clean                     // both do
+	dirty                     // the local does; the global may not
+	stale                     // the global does; the local may not
 )
 
 // scope is a structured instruction whose end has not been written yet.
 type scope struct {
-	kind  labelKind
-	state state // in which all that branches here must be, or unset
-	other state // at the start of the else branch
+	kind      labelKind
+	state     counterState // in which all that branches here must be, or unset
+	elseState counterState // at the start of the else branch
 }
 
 // emitter writes the instrumented code of one function after another.
 type emitter struct {
-	imported uint32 // functions; later indices move up by one
-	refill   uint32
-	counter  uint32 // global
-	depth    uint32 // global
-	deep     bool   // the depth of calls is limited
-	help     *helpers
-	refs     *references
+	imported    uint32 // functions; later indices move up by one
+	refill      uint32
+	counter     uint32 // global
+	depth       uint32 // global
+	limitsDepth bool   // the depth of calls is limited
+	help        *helpers
+	refs        *references
 
 	body   *wasm.Body
 	flow   *flow
@@ -42,15 +42,15 @@ type emitter struct {
 	copied int // of body.Code
 	scopes []scope
 
-	state  state
-	live   bool
-	direct bool // the counter is not kept in the local: exceptions leave blocks in their middle
-	local  uint32
-	saved  uint32 // local: the depth on entry
-	inner  uint32 // local: the depth in here
-	size   uint32 // local: the size of a bulk operation
-	wraps  bool   // the body stands in a block, so that there is one way out
-	setAt  int    // where in out a local.set of the counter begins, if it is the last thing there; or -1
+	state        counterState
+	live         bool
+	globalOnly   bool // the counter is not kept in the local: exceptions leave blocks in their middle
+	counterLocal uint32
+	savedDepth   uint32 // local: the depth on entry
+	innerDepth   uint32 // local: the depth in here
+	sizeLocal    uint32 // local: the size of a bulk operation
+	wrapsBody    bool   // the body stands in a block, so that there is one way out
+	setAt        int    // where in out a local.set of the counter begins, if it is the last thing there; or -1
 }
 
 const (
@@ -65,26 +65,26 @@ const (
 // function appends the instrumented body to out, without its size.
 func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.ValType) []byte {
 	*e = emitter{
-		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help, refs: e.refs,
-		body: b, flow: f, out: out, scopes: e.scopes[:0], state: stale, live: true, direct: f.tries, setAt: -1,
+		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, limitsDepth: e.limitsDepth, help: e.help, refs: e.refs,
+		body: b, flow: f, out: out, scopes: e.scopes[:0], state: stale, live: true, globalOnly: f.catchesExceptions, setAt: -1,
 	}
-	e.wraps = e.deep && f.calls
-	e.local = b.Params + b.Locals
-	e.saved, e.inner = e.local+1, e.local+2
+	e.wrapsBody = e.limitsDepth && f.hasCalls
+	e.counterLocal = b.Params + b.Locals
+	e.savedDepth, e.innerDepth = e.counterLocal+1, e.counterLocal+2
 
-	e.size = e.local + 1
+	e.sizeLocal = e.counterLocal + 1
 	added := byte(1)
-	if e.wraps {
-		e.size, added = e.local+3, 3
+	if e.wrapsBody {
+		e.sizeLocal, added = e.counterLocal+3, 3
 	}
-	e.out = binary.AppendUvarint(e.out, uint64(b.Groups)+2)
+	e.out = binary.AppendUvarint(e.out, uint64(b.LocalGroups)+2)
 	groups := uvarintLen(b.Code)
 	e.out = append(e.out, b.Code[groups:b.LocalsEnd]...)
 	e.out = append(e.out, added, byte(wasm.I64), 1, byte(wasm.I32))
 	e.copied = b.LocalsEnd
 
 	outer := scope{kind: labelBlock}
-	if e.wraps {
+	if e.wrapsBody {
 		e.enterDepth(results)
 	} else {
 		outer.state = stale // the caller looks at the global
@@ -95,14 +95,14 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	for i := range b.Instrs {
 		if i == start {
 			e.live = true
-			e.begin(i, &blocks[0], i == 0)
+			e.beginBlock(i, &blocks[0], i == 0)
 			blocks, start = blocks[1:], -1
 			if len(blocks) > 0 {
 				start = int(blocks[0].start)
 			}
 		}
 		in := &b.Instrs[i]
-		if !special[in.Op] && (e.state != dirty || !traps[in.Op]) {
+		if !needsAnalysis[in.Op] && (e.state != dirty || !mayTrap[in.Op]) {
 			continue
 		}
 		e.instruction(i, in, i+1 == start)
@@ -113,10 +113,10 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 // enterDepth counts a call that is not over yet.
 func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.op(wasm.OpGlobalGet, e.depth)
-	if e.flow.late {
-		e.op(wasm.OpLocalSet, e.saved)
+	if e.flow.checksLate {
+		e.op(wasm.OpLocalSet, e.savedDepth)
 	} else {
-		e.op(wasm.OpLocalTee, e.saved)
+		e.op(wasm.OpLocalTee, e.savedDepth)
 		e.goDeeper()
 	}
 	e.out = append(e.out, byte(wasm.OpBlock))
@@ -127,35 +127,35 @@ func (e *emitter) enterDepth(results []wasm.ValType) {
 func (e *emitter) goDeeper() {
 	e.constant(frameCost(e.body, e.flow))
 	e.out = append(e.out, opI64Sub)
-	e.op(wasm.OpLocalTee, e.inner)
+	e.op(wasm.OpLocalTee, e.innerDepth)
 	e.op(wasm.OpGlobalSet, e.depth)
 }
 
-// begin writes what stands at the start of a basic block.
-func (e *emitter) begin(i int, b *block, first bool) {
-	if e.direct {
+// beginBlock writes what stands at the start of a basic block.
+func (e *emitter) beginBlock(i int, b *block, first bool) {
+	if e.globalOnly {
 		e.state = stale
 	}
-	restore := e.direct && e.wraps && !first // an exception may have skipped what ends calls
+	restore := e.globalOnly && e.wrapsBody && !first // an exception may have skipped what ends calls
 	if b.charge == 0 && !b.check && !restore {
 		return
 	}
 	e.copyTo(int(e.body.Instrs[i].Offset))
 	if restore {
-		e.op(wasm.OpLocalGet, e.inner)
+		e.op(wasm.OpLocalGet, e.innerDepth)
 		e.op(wasm.OpGlobalSet, e.depth)
 	}
-	enters := e.wraps && b.enters
+	enters := e.wrapsBody && b.firstCheck
 	if enters {
 		e.flush() // what was charged is consumed, even if it goes no deeper
-		e.op(wasm.OpLocalGet, e.saved)
+		e.op(wasm.OpLocalGet, e.savedDepth)
 		e.goDeeper()
 	}
 	if b.charge != 0 {
 		if e.state == stale {
 			e.op(wasm.OpGlobalGet, e.counter)
 		} else {
-			e.op(wasm.OpLocalGet, e.local)
+			e.op(wasm.OpLocalGet, e.counterLocal)
 		}
 		if b.charge > 0 {
 			e.constant(b.charge)
@@ -164,17 +164,17 @@ func (e *emitter) begin(i int, b *block, first bool) {
 			e.constant(-b.charge)
 			e.out = append(e.out, opI64Add)
 		}
-		e.set()
+		e.setCounterLocal()
 		e.state = dirty
 	} else if b.check && e.state == stale {
 		e.op(wasm.OpGlobalGet, e.counter)
-		e.set()
+		e.setCounterLocal()
 		e.state = clean
 	}
 	if b.check {
-		e.check(enters || first && e.wraps, b.names)
+		e.check(enters || first && e.wrapsBody, b.assignedSpan)
 	}
-	if e.direct {
+	if e.globalOnly {
 		e.flush()
 	}
 }
@@ -187,28 +187,28 @@ func (e *emitter) check(depth bool, names span) {
 		e.out[e.setAt] = byte(wasm.OpLocalTee)
 		e.setAt = -1
 	} else {
-		e.op(wasm.OpLocalGet, e.local)
+		e.op(wasm.OpLocalGet, e.counterLocal)
 	}
 	if depth {
-		e.op(wasm.OpLocalGet, e.inner)
+		e.op(wasm.OpLocalGet, e.innerDepth)
 		e.out = append(e.out, opI64Or)
 	}
 	e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
-	e.rename(names)
-	e.op(wasm.OpLocalGet, e.local)
+	e.renameLocals(names)
+	e.op(wasm.OpLocalGet, e.counterLocal)
 	if depth {
 		// A guest that always owes fuel must not get away with any depth: a
 		// value that is not negative says that the depth is exceeded.
 		e.out = append(e.out, byte(wasm.OpI64Const), 0)
-		e.op(wasm.OpLocalGet, e.inner)
+		e.op(wasm.OpLocalGet, e.innerDepth)
 		e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpSelect))
 	}
 	e.op(wasm.OpCall, e.refill)
 	if e.state == clean {
-		e.op(wasm.OpLocalTee, e.local)
+		e.op(wasm.OpLocalTee, e.counterLocal)
 		e.op(wasm.OpGlobalSet, e.counter)
 	} else {
-		e.op(wasm.OpLocalSet, e.local)
+		e.op(wasm.OpLocalSet, e.counterLocal)
 	}
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
@@ -216,18 +216,18 @@ func (e *emitter) check(depth bool, names span) {
 // maxRenamed is how many locals get new names at most: each takes some seven bytes.
 const maxRenamed = 12
 
-// rename gives the locals that a loop assigns new names for the engine, before
+// renameLocals gives the locals that a loop assigns new names for the engine, before
 // the rare call. What is in registers at the head of a loop and needed after a
 // call in it would be written to the stack in every turn of the loop; now only
 // the new names are, and only when the call is made. The instructions that do
 // it change no bit and are not optimised away.
-func (e *emitter) rename(names span) {
+func (e *emitter) renameLocals(names span) {
 	if names.to-names.from > maxRenamed {
 		return
 	}
 	for i := names.from; i < names.to; i++ {
 		local := e.flow.assigned[i]
-		t := e.body.Types[local]
+		t := e.body.LocalTypes[local]
 		if t == wasm.I32 || t == wasm.I64 || t == wasm.F32 || t == wasm.F64 {
 			e.op(wasm.OpLocalGet, local)
 			e.out = append(e.out, sameBits[t]...)
@@ -263,20 +263,20 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	if !e.live {
 		return
 	}
-	if traps[in.Op] && e.state == dirty {
+	if mayTrap[in.Op] && e.state == dirty {
 		e.copyTo(int(in.Offset))
 		e.flush()
 	}
 	switch in.Op {
 	case wasm.OpBr, wasm.OpBrIf:
-		e.branch(i, in.Arg)
+		e.prepareBranch(i, in.Arg)
 		e.live = in.Op == wasm.OpBrIf
 	case wasm.OpBrTable:
-		e.branch(i, e.body.Labels[in.Arg:in.Arg+in.Arg2]...)
+		e.prepareBranch(i, e.body.Labels[in.Arg:in.Arg+in.Arg2]...)
 		e.live = false
 	case wasm.OpReturn:
-		e.branch(i, uint32(len(e.scopes)-1))
-		if e.wraps {
+		e.prepareBranch(i, uint32(len(e.scopes)-1))
+		if e.wrapsBody {
 			e.copyTo(int(in.Offset))
 			e.op(wasm.OpBr, uint32(len(e.scopes)-1))
 			e.skip(i)
@@ -291,53 +291,53 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 		e.live = false
 	case wasm.OpMemoryCopy, wasm.OpMemoryFill:
 		if _, known := constantSize(e.body, i); !known {
-			e.bulk(i, in)
+			e.inlineBulk(i, in)
 		}
 	case wasm.OpMemoryGrow, wasm.OpTableGrow:
 		e.copyTo(int(in.Offset))
-		e.helper(in)
+		e.callHelper(in)
 		e.skip(i)
 		e.state = stale
 	case wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableFill:
 		e.copyTo(int(in.Offset))
-		e.helper(in)
-		e.op(wasm.OpLocalSet, e.local)
+		e.callHelper(in)
+		e.op(wasm.OpLocalSet, e.counterLocal)
 		e.skip(i)
 		e.state = clean
 	}
 }
 
-// helper calls the helper for an instruction in the place of it.
-func (e *emitter) helper(in *wasm.Instr) {
+// callHelper calls the helper for an instruction in the place of it.
+func (e *emitter) callHelper(in *wasm.Instr) {
 	if e.state == stale {
 		e.op(wasm.OpGlobalGet, e.counter)
 	} else {
-		e.op(wasm.OpLocalGet, e.local)
+		e.op(wasm.OpLocalGet, e.counterLocal)
 	}
 	e.op(wasm.OpCall, e.help.function(in))
 }
 
-// bulk does a copy or a fill here if it is small.
-func (e *emitter) bulk(i int, in *wasm.Instr) {
-	e.reach(int(in.Offset), dirty)
+// inlineBulk does a copy or a fill here if it is small.
+func (e *emitter) inlineBulk(i int, in *wasm.Instr) {
+	e.matchState(int(in.Offset), dirty)
 	e.copyTo(int(in.Offset))
 	i32 := wasm.I32
-	e.op(wasm.OpLocalTee, e.size)
-	e.op(wasm.OpLocalGet, e.size)
+	e.op(wasm.OpLocalTee, e.sizeLocal)
+	e.op(wasm.OpLocalGet, e.sizeLocal)
 	e.out = append(e.out, byte(wasm.OpI32Const), maxInlineLog, opI32ShrU, byte(wasm.OpIf))
 	e.out = wasm.AppendSigned(e.out, int64(e.help.typeIndex([]wasm.ValType{i32, i32, i32}, nil)))
-	e.helper(in)
-	e.op(wasm.OpLocalSet, e.local)
+	e.callHelper(in)
+	e.op(wasm.OpLocalSet, e.counterLocal)
 	e.out = append(e.out, byte(wasm.OpElse))
 	e.out = append(e.out, e.body.Code[in.Offset:e.body.End(i)]...)
-	e.op(wasm.OpLocalGet, e.local)
-	e.op(wasm.OpLocalGet, e.size)
+	e.op(wasm.OpLocalGet, e.counterLocal)
+	e.op(wasm.OpLocalGet, e.sizeLocal)
 	e.out = append(e.out, byte(wasm.OpI32Const), CostBulkShift, opI32ShrU, opI64ExtendI32, opI64Sub)
-	e.op(wasm.OpLocalSet, e.local)
+	e.op(wasm.OpLocalSet, e.counterLocal)
 	e.out = append(e.out, byte(wasm.OpEnd))
 	e.skip(i)
 	e.state = dirty
-	if e.direct {
+	if e.globalOnly {
 		e.flush()
 	}
 }
@@ -366,9 +366,9 @@ func (e *emitter) call(i int, in *wasm.Instr) {
 
 // leaveDepth ends the call before a tail call.
 func (e *emitter) leaveDepth(i int) {
-	if e.wraps {
+	if e.wrapsBody {
 		e.copyTo(int(e.body.Instrs[i].Offset))
-		e.op(wasm.OpLocalGet, e.saved)
+		e.op(wasm.OpLocalGet, e.savedDepth)
 		e.op(wasm.OpGlobalSet, e.depth)
 	}
 }
@@ -379,15 +379,15 @@ func (e *emitter) enter(i int, in *wasm.Instr) {
 	case wasm.OpLoop:
 		// What branches back has the counter in the local: no load in the loop.
 		s.kind, s.state = labelLoop, dirty
-		if e.direct {
+		if e.globalOnly {
 			s.state = stale
 		}
 		if e.live {
-			e.reach(int(in.Offset), s.state)
+			e.matchState(int(in.Offset), s.state)
 			e.state = s.state
 		}
 	case wasm.OpIf:
-		s.kind, s.other = labelIf, e.state
+		s.kind, s.elseState = labelIf, e.state
 		if e.live {
 			s.state = e.state // without an else branch it goes from here to the end
 		}
@@ -398,10 +398,10 @@ func (e *emitter) enter(i int, in *wasm.Instr) {
 func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 	s := &e.scopes[len(e.scopes)-1]
 	if s.kind != labelLoop && e.live {
-		s.state = e.reach(int(in.Offset), s.state)
+		s.state = e.matchState(int(in.Offset), s.state)
 	}
 	if in.Op == wasm.OpElse {
-		s.kind, e.state, e.live = labelElse, s.other, startsNext
+		s.kind, e.state, e.live = labelElse, s.elseState, startsNext
 		return
 	}
 	last := len(e.scopes) == 1
@@ -413,36 +413,36 @@ func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 	if !last {
 		return
 	}
-	if !e.wraps {
+	if !e.wrapsBody {
 		e.copyTo(len(e.body.Code))
 		return
 	}
 	e.copyTo(e.body.End(i)) // the end of the block around the body
 	e.flush()
-	e.op(wasm.OpLocalGet, e.saved)
+	e.op(wasm.OpLocalGet, e.savedDepth)
 	e.op(wasm.OpGlobalSet, e.depth)
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// branch prepares for what instruction i branches to.
-func (e *emitter) branch(i int, depths ...uint32) {
+// prepareBranch prepares for what instruction i branches to.
+func (e *emitter) prepareBranch(i int, depths ...uint32) {
 	at := int(e.body.Instrs[i].Offset)
 	for _, d := range depths {
 		s := &e.scopes[len(e.scopes)-1-int(d)]
-		s.state = e.reach(at, s.state)
+		s.state = e.matchState(at, s.state)
 	}
 }
 
-// reach makes the present state fit for a label that must be reached in state
+// matchState makes the present state fit for a label that must be reached in state
 // want, and returns in which state that label is then.
-func (e *emitter) reach(at int, want state) state {
+func (e *emitter) matchState(at int, want counterState) counterState {
 	switch {
 	case want == unset, want == clean:
 		return e.state
 	case want == dirty && e.state == stale:
 		e.copyTo(at)
 		e.op(wasm.OpGlobalGet, e.counter)
-		e.set()
+		e.setCounterLocal()
 		e.state = clean
 	case want == stale && e.state == dirty:
 		e.copyTo(at)
@@ -460,16 +460,16 @@ func (e *emitter) flush() {
 		e.out[e.setAt] = byte(wasm.OpLocalTee)
 		e.setAt = -1
 	} else {
-		e.op(wasm.OpLocalGet, e.local)
+		e.op(wasm.OpLocalGet, e.counterLocal)
 	}
 	e.op(wasm.OpGlobalSet, e.counter)
 	e.state = clean
 }
 
-// set writes the top of the stack to the local of the counter.
-func (e *emitter) set() {
+// setCounterLocal writes the top of the stack to the local of the counter.
+func (e *emitter) setCounterLocal() {
 	at := len(e.out)
-	e.op(wasm.OpLocalSet, e.local)
+	e.op(wasm.OpLocalSet, e.counterLocal)
 	e.setAt = at
 }
 

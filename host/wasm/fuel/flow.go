@@ -21,15 +21,15 @@ const (
 // unless it traps. Blocks are the edges of a graph whose nodes are ports, the
 // points between blocks.
 type block struct {
-	start   int32 // index of its first instruction
-	in, out int32 // ports
-	weight  uint32
-	freq    int32 // estimate of how often it runs; a logarithm
-	check   bool  // a charge and a check of the counter begin the block
-	enters  bool  // of a function that checks late: this is the first check of a call
-	names   span  // of an innermost loop: the locals that it assigns, in flow.assigned
-	trap    bool  // it ends with unreachable
-	charge  int64
+	start        int32 // index of its first instruction
+	in, out      int32 // ports
+	weight       uint32
+	freq         int32 // estimate of how often it runs; a logarithm
+	check        bool  // a charge and a check of the counter begin the block
+	firstCheck   bool  // of a function that checks late: this is the first check of a call
+	assignedSpan span  // of an innermost loop: the locals that it assigns, in flow.assigned
+	trap         bool  // it ends with unreachable
+	charge       int64
 }
 
 type span struct{ from, to int32 }
@@ -64,12 +64,12 @@ type label struct {
 type path struct {
 	cost uint32
 	tail uint32 // since the last call, plus 1; 0 without a call since the last check
-	// early: a path leads here from the entry without a check.
-	early bool
+	// uncheckedEntry: a path leads here from the entry without a check.
+	uncheckedEntry bool
 }
 
 func (p path) join(q path) path {
-	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.early || q.early}
+	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.uncheckedEntry || q.uncheckedEntry}
 }
 
 // Logarithms of how often code runs: ten times in a loop, half in a branch.
@@ -92,15 +92,15 @@ type flow struct {
 	// hostInTable says that an indirect call can be one of the host.
 	hostInTable bool
 
-	hides   bool // it changes what is neither memory nor a global
-	named   bool // it names a data segment
-	calls   bool // it calls a function
-	tries   bool // it catches exceptions
-	longest path // the costliest path anywhere
+	changesHiddenState bool // it changes what is neither memory nor a global
+	namesDataSegment   bool // it names a data segment
+	hasCalls           bool // it calls a function
+	catchesExceptions  bool // it catches exceptions
+	longest            path // the costliest path anywhere
 
-	late  bool   // it does not check at its entry, but before it calls
-	exits bool   // of a late one: it can return without a check
-	early uint32 // what that costs at most
+	checksLate     bool   // it does not check at its entry, but before it calls
+	exitsUnchecked bool   // of a late one: it can return without a check
+	uncheckedCost  uint32 // what that costs at most
 
 	// assigned are the locals that innermost loops assign.
 	assigned []uint32
@@ -112,7 +112,7 @@ type flow struct {
 	path path
 }
 
-func (f *flow) port() int32 {
+func (f *flow) newPort() int32 {
 	p := int32(len(f.parent))
 	f.parent = append(f.parent, p)
 	return p
@@ -136,44 +136,44 @@ func (f *flow) join(p, q int32) {
 	}
 }
 
-// begin starts a block at instruction start, after a port.
-func (f *flow) begin(start int, in int32) {
+// beginBlock starts a block at instruction start, after a port.
+func (f *flow) beginBlock(start int, in int32) {
 	f.cur = int32(len(f.blocks))
-	f.blocks = append(f.blocks, block{start: int32(start), in: in, out: f.port(), freq: f.freq})
+	f.blocks = append(f.blocks, block{start: int32(start), in: in, out: f.newPort(), freq: f.freq})
 }
 
-// checked makes the current block begin with a check.
-func (f *flow) checked() {
+// addCheck makes the current block begin with a check.
+func (f *flow) addCheck() {
 	f.blocks[f.cur].check = true
-	f.blocks[f.cur].enters = f.path.early
+	f.blocks[f.cur].firstCheck = f.path.uncheckedEntry
 	f.path = path{}
 }
 
-// checkedLate does it if there was none since the entry, so that no path leads
+// addLateCheck does it if there was none since the entry, so that no path leads
 // from one call to the next without a check.
-func (f *flow) checkedLate() {
-	if f.path.early {
-		f.checked()
+func (f *flow) addLateCheck() {
+	if f.path.uncheckedEntry {
+		f.addCheck()
 		f.path.cost = f.blocks[f.cur].weight
 	}
 }
 
-// leaves ends a path that leads out of the function.
-func (f *flow) leaves() {
-	if f.path.early {
-		f.exits, f.early = true, max(f.early, f.path.cost)
+// leaveFunction ends a path that leads out of the function.
+func (f *flow) leaveFunction() {
+	if f.path.uncheckedEntry {
+		f.exitsUnchecked, f.uncheckedCost = true, max(f.uncheckedCost, f.path.cost)
 	}
 }
 
-// pay adds to the weight of the current block.
-func (f *flow) pay(at int, cost uint32) {
+// addCost adds to the weight of the current block.
+func (f *flow) addCost(at int, cost uint32) {
 	p := f.path
 	p.cost += cost
 	if p.tail > 0 {
 		p.tail += cost
 	}
-	if p.cost > f.most() || p.tail > maxTail {
-		f.split(at)
+	if p.cost > f.maxUnchecked() || p.tail > maxTail {
+		f.insertCheck(at)
 		p = path{cost: cost}
 	}
 	f.path = p
@@ -181,21 +181,21 @@ func (f *flow) pay(at int, cost uint32) {
 	f.longest = f.longest.join(p)
 }
 
-// most is what a path may cost without a check. An exception makes what led to
+// maxUnchecked is what a path may cost without a check. An exception makes what led to
 // it forgotten.
-func (f *flow) most() uint32 {
-	if f.tries {
+func (f *flow) maxUnchecked() uint32 {
+	if f.catchesExceptions {
 		return maxTail
 	}
 	return maxPath
 }
 
-// split puts a check before an instruction.
-func (f *flow) split(at int) {
+// insertCheck puts a check before an instruction.
+func (f *flow) insertCheck(at int) {
 	if b := f.blocks[f.cur]; b.start != int32(at) {
-		f.begin(at, b.out)
+		f.beginBlock(at, b.out)
 	}
-	f.checked()
+	f.addCheck()
 }
 
 // branch connects the current block with a label.
@@ -213,22 +213,22 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
 		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1, hostInTable: f.hostInTable,
-		imported: f.imported, unchecked: f.unchecked, late: late, path: path{early: late},
+		imported: f.imported, unchecked: f.unchecked, checksLate: late, path: path{uncheckedEntry: late},
 	}
-	for range b.Types {
+	for range b.LocalTypes {
 		f.inLoop = append(f.inLoop, -1)
 	}
-	f.port() // outside
+	f.newPort() // outside
 	f.labels = append(f.labels, label{live: true, port: outside})
-	f.begin(0, outside)
+	f.beginBlock(0, outside)
 	if locals := b.Params + b.Locals; locals >= CostFrameLocals {
-		f.pay(0, locals/CostFrameLocals)
+		f.addCost(0, locals/CostFrameLocals)
 	}
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
-		if !special[in.Op] {
+		if !needsAnalysis[in.Op] {
 			if f.cur >= 0 {
-				f.pay(i, Cost(in.Op))
+				f.addCost(i, Cost(in.Op))
 			}
 			continue
 		}
@@ -237,13 +237,13 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 			f.enter(b, i, in)
 			continue
 		case wasm.OpElse:
-			f.otherwise(i)
+			f.enterElse(i)
 			continue
 		case wasm.OpEnd:
 			f.end(i)
 			continue
 		}
-		f.named = f.named || in.Op == wasm.OpMemoryInit || in.Op == wasm.OpDataDrop // in dead code, too
+		f.namesDataSegment = f.namesDataSegment || in.Op == wasm.OpMemoryInit || in.Op == wasm.OpDataDrop // in dead code, too
 		if f.cur < 0 {
 			continue
 		}
@@ -256,11 +256,11 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 			(in.Op == wasm.OpCallIndirect || in.Op == wasm.OpReturnCallIndirect) && f.hostInTable:
 			cost += CostHostCall
 		}
-		if callsOut[in.Op] {
-			f.checkedLate()
+		if callsFunction[in.Op] {
+			f.addLateCheck()
 		}
-		f.hides = f.hides || hidden[in.Op] != ""
-		f.pay(i, cost)
+		f.changesHiddenState = f.changesHiddenState || hiddenStateOps[in.Op] != ""
+		f.addCost(i, cost)
 		switch in.Op {
 		case wasm.OpLocalSet, wasm.OpLocalTee:
 			if f.loop >= 0 && f.inLoop[in.Arg] != f.loop {
@@ -273,33 +273,33 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 		case wasm.OpBrIf:
 			f.branch(in.Arg)
 			f.freq += freqBrIf
-			f.begin(i+1, f.blocks[f.cur].out)
+			f.beginBlock(i+1, f.blocks[f.cur].out)
 		case wasm.OpBrTable:
 			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
 				f.branch(depth)
 			}
 			f.cur = -1
 		case wasm.OpReturn, wasm.OpReturnCall, wasm.OpReturnCallIndirect, wasm.OpThrow, wasm.OpThrowRef:
-			f.calls = f.calls || in.Op == wasm.OpReturnCall || in.Op == wasm.OpReturnCallIndirect
-			f.leaves()
+			f.hasCalls = f.hasCalls || in.Op == wasm.OpReturnCall || in.Op == wasm.OpReturnCallIndirect
+			f.leaveFunction()
 			f.join(f.blocks[f.cur].out, outside)
 			f.cur = -1
 		case wasm.OpUnreachable:
 			f.blocks[f.cur].trap = true
 			f.cur = -1
 		case wasm.OpCall:
-			f.call(in.Arg < f.imported || f.unchecked[in.Arg-f.imported])
+			f.noteCall(in.Arg < f.imported || f.unchecked[in.Arg-f.imported])
 			if in.Arg < f.imported {
-				f.afterHost(i)
+				f.checkAfterHost(i)
 			}
 		case wasm.OpCallIndirect:
-			f.call(true)
+			f.noteCall(true)
 			if f.hostInTable {
-				f.afterHost(i)
+				f.checkAfterHost(i)
 			}
 		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
 			if !known {
-				f.mayCost(maxInline >> CostBulkShift) // or it is checked
+				f.addUncharged(maxInline >> CostBulkShift) // or it is checked
 			}
 		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
 			f.path = path{tail: 1} // what they call checks
@@ -309,11 +309,13 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 
 // isLeaf says whether a function can do without a check. Calls of it count as
 // if it cost maxLeaf.
-func (f *flow) isLeaf() bool { return !f.calls && f.longest.cost <= maxLeaf }
+func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
-// canBeLate says the same of a function that has been analyzed as a late one:
+// canCheckLate says the same of a function that has been analyzed as a late one:
 // whether it pays that some calls of it end without a check.
-func (f *flow) canBeLate() bool { return f.calls && !f.tries && f.exits && f.early <= maxLeaf }
+func (f *flow) canCheckLate() bool {
+	return f.hasCalls && !f.catchesExceptions && f.exitsUnchecked && f.uncheckedCost <= maxLeaf
+}
 
 // A bulk operation is done in place if it is known to be so small, or found to
 // be when it runs. What is larger is done by a helper, which checks.
@@ -356,10 +358,10 @@ func (f *flow) checksFirst(b *wasm.Body) bool {
 	return start > 0 && b.Instrs[start-1].Op == wasm.OpLoop
 }
 
-// call notes that another function ran. One that checks nothing may have
+// noteCall notes that another function ran. One that checks nothing may have
 // consumed up to maxLeaf; after one that checks only what comes now counts.
-func (f *flow) call(unchecked bool) {
-	f.calls = true
+func (f *flow) noteCall(unchecked bool) {
+	f.hasCalls = true
 	if !unchecked {
 		f.path = path{tail: 1}
 		return
@@ -367,20 +369,20 @@ func (f *flow) call(unchecked bool) {
 	// In a block of its own the check would come after the call; what counts
 	// is that it comes.
 	f.path.tail = max(f.path.tail, 1)
-	f.mayCost(maxLeaf)
+	f.addUncharged(maxLeaf)
 }
 
-// afterHost puts a check after a call of the host, which can take much longer
+// checkAfterHost puts a check after a call of the host, which can take much longer
 // than its fuel says, and charge for it: a recursion that makes one at each
 // return would not be stopped otherwise.
-func (f *flow) afterHost(i int) {
-	f.begin(i+1, f.blocks[f.cur].out)
-	f.checked()
+func (f *flow) checkAfterHost(i int) {
+	f.beginBlock(i+1, f.blocks[f.cur].out)
+	f.addCheck()
 }
 
-// mayCost adds what no block is charged for, because it is charged when it
+// addUncharged adds what no block is charged for, because it is charged when it
 // happens.
-func (f *flow) mayCost(cost uint32) {
+func (f *flow) addUncharged(cost uint32) {
 	f.path.cost += cost
 	if f.path.tail > 0 {
 		f.path.tail += cost
@@ -389,10 +391,10 @@ func (f *flow) mayCost(cost uint32) {
 }
 
 func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
-	l := label{kind: labelBlock, live: f.cur >= 0, freq: f.freq, port: f.port()}
+	l := label{kind: labelBlock, live: f.cur >= 0, freq: f.freq, port: f.newPort()}
 	switch in.Op {
 	case wasm.OpTryTable:
-		f.tries = true
+		f.catchesExceptions = true
 		if l.live {
 			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
 				f.branch(depth)
@@ -403,38 +405,38 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 		l.kind = labelLoop
 		if l.live {
 			if !f.callsFirst(b, i+1, false) {
-				f.checkedLate() // so that it is not done in every turn
+				f.addLateCheck() // so that it is not done in every turn
 			}
 			f.join(f.blocks[f.cur].out, l.port)
 			f.freq += freqLoop
-			f.begin(i+1, l.port)
+			f.beginBlock(i+1, l.port)
 			if !f.callsFirst(b, i+1, true) {
-				f.checked()
+				f.addCheck()
 			}
 			f.loop = f.cur
-			f.blocks[f.cur].names = span{int32(len(f.assigned)), -1}
+			f.blocks[f.cur].assignedSpan = span{int32(len(f.assigned)), -1}
 			l.loop = f.cur
 		}
 	case wasm.OpIf:
 		l.kind = labelIf
 		if l.live {
-			f.pay(i, Cost(in.Op))
+			f.addCost(i, Cost(in.Op))
 			l.elsePort, l.elsePath = f.blocks[f.cur].out, f.path
 			f.freq += freqIf
-			f.begin(i+1, l.elsePort)
+			f.beginBlock(i+1, l.elsePort)
 		}
 	}
 	f.labels = append(f.labels, l)
 }
 
-func (f *flow) otherwise(i int) {
+func (f *flow) enterElse(i int) {
 	l := &f.labels[len(f.labels)-1]
-	f.arrive(l)
+	f.closeLabel(l)
 	l.kind = labelElse
 	if l.live {
 		f.freq = l.freq + freqIf
 		f.path = l.elsePath
-		f.begin(i+1, l.elsePort)
+		f.beginBlock(i+1, l.elsePort)
 	}
 }
 
@@ -459,8 +461,8 @@ func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 
 const maxLookahead = 64 // instructions
 
-// arrive connects the current block with the end of a label, and leaves it.
-func (f *flow) arrive(l *label) {
+// closeLabel connects the current block with the end of a label, and leaves it.
+func (f *flow) closeLabel(l *label) {
 	if f.cur >= 0 {
 		f.join(f.blocks[f.cur].out, l.port)
 		l.targeted = true
@@ -473,21 +475,21 @@ func (f *flow) end(i int) {
 	l := f.labels[len(f.labels)-1]
 	f.labels = f.labels[:len(f.labels)-1]
 	if len(f.labels) == 0 {
-		f.arrive(&l)
+		f.closeLabel(&l)
 		f.path = l.path
-		f.leaves()
+		f.leaveFunction()
 		return
 	}
 	f.freq = l.freq
 	switch {
 	case l.kind == labelLoop:
 		if l.live && f.loop == l.loop {
-			f.blocks[l.loop].names.to = int32(len(f.assigned))
+			f.blocks[l.loop].assignedSpan.to = int32(len(f.assigned))
 			f.loop = -1
 		}
 		// Nothing branches here, but it runs less often than what is before.
 		if f.cur >= 0 {
-			f.begin(i+1, f.blocks[f.cur].out)
+			f.beginBlock(i+1, f.blocks[f.cur].out)
 		}
 		return
 	case l.kind == labelIf && l.live:
@@ -496,11 +498,11 @@ func (f *flow) end(i int) {
 		l.path = l.path.join(l.elsePath)
 	}
 	if l.targeted {
-		f.arrive(&l)
+		f.closeLabel(&l)
 		f.path = l.path
-		f.begin(i+1, l.port)
+		f.beginBlock(i+1, l.port)
 		if l.caught {
-			f.checked() // nobody knows how long it was on its way
+			f.addCheck() // nobody knows how long it was on its way
 		}
 	}
 }

@@ -6,27 +6,27 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// chunk is how many bytes a bulk operation handles between two checks, and
+// bulkChunk is how many bytes a bulk operation handles between two checks, and
 // how many elements: nothing can stop the engine within one, which takes a
 // millisecond or two if the memory has not been touched before.
-const chunk = 1 << 20
+const bulkChunk = 1 << 20
 
 // helpers are the functions that a module gets for instructions whose cost
 // depends on an operand. They charge for what was done, in pieces. Beside the
 // operands each takes the counter, which is its last parameter. Those that
 // return nothing else return it; after a grow it is found in the global.
 type helpers struct {
-	first    uint32 // index of the first of them
-	refill   uint32
-	counter  uint32
-	elem     func(table uint32) wasm.ValType
-	types    []wasm.FuncType // of the module; what is added is appended
-	original int             // how many of them are the module's
+	first         uint32 // index of the first of them
+	refill        uint32
+	counter       uint32
+	elemType      func(table uint32) wasm.ValType
+	types         []wasm.FuncType // of the module; what is added is appended
+	originalTypes int             // how many of them are the module's
 
-	index  map[helperKey]uint32
-	typeAt map[string]uint32 // of what was added
-	typeOf []uint32
-	bodies [][]byte
+	index      map[helperKey]uint32
+	addedTypes map[string]uint32 // of what was added
+	typeOf     []uint32
+	bodies     [][]byte
 }
 
 type helperKey struct {
@@ -37,12 +37,12 @@ type helperKey struct {
 // typeIndex returns the index of a type, which is added if it is not there.
 func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
 	key := wasm.FuncType{Params: params, Results: results}.String()
-	if i, ok := h.typeAt[key]; ok {
+	if i, ok := h.addedTypes[key]; ok {
 		return i
 	}
 	i := uint32(len(h.types))
 	h.types = append(h.types, wasm.FuncType{Params: params, Results: results})
-	h.typeAt[key] = i
+	h.addedTypes[key] = i
 	return i
 }
 
@@ -71,13 +71,13 @@ func (h *helpers) function(in *wasm.Instr) uint32 {
 		params, results = []wasm.ValType{i32}, []wasm.ValType{i32}
 		body = h.grow(key, 1, CostPage)
 	case wasm.OpTableGrow:
-		params, results = []wasm.ValType{h.elem(in.Arg), i32}, []wasm.ValType{i32}
+		params, results = []wasm.ValType{h.elemType(in.Arg), i32}, []wasm.ValType{i32}
 		body = h.grow(key, 2, CostTableElement)
 	case wasm.OpMemoryFill:
 		params = []wasm.ValType{i32, i32, i32}
 		body = h.bulk(key, CostBulkShift, false)
 	case wasm.OpTableFill:
-		params = []wasm.ValType{i32, h.elem(in.Arg), i32}
+		params = []wasm.ValType{i32, h.elemType(in.Arg), i32}
 		body = h.bulk(key, 0, false)
 	case wasm.OpMemoryCopy, wasm.OpMemoryInit:
 		params = []wasm.ValType{i32, i32, i32}
@@ -225,7 +225,7 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	a.raw(1, 2, byte(wasm.I32))
 
 	a.op(wasm.OpLocalGet, n)
-	a.i32(chunk)
+	a.i32(bulkChunk)
 	a.raw(opI32GtU, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
 	whole(a)
 	price(a, n)
@@ -263,9 +263,9 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	a.raw(byte(wasm.OpLoop), blockVoid)
 	{
 		a.op(wasm.OpLocalGet, n)
-		a.i32(chunk)
+		a.i32(bulkChunk)
 		a.op(wasm.OpLocalGet, n)
-		a.i32(chunk)
+		a.i32(bulkChunk)
 		a.raw(opI32LtU, byte(wasm.OpSelect))
 		a.op(wasm.OpLocalSet, k)
 

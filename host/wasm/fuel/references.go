@@ -12,8 +12,8 @@ import (
 // ref.func, and keeps it as long as the instance lives, but it makes the references of a
 // table only once.
 type references struct {
-	table uint32              // its index
-	moved func(uint32) uint32 // the new index of a function
+	table        uint32              // its index
+	newFuncIndex func(uint32) uint32 // the new index of a function
 	// typed says that the module may need references of a function type, which the elements of
 	// the table are not. Its ref.func are kept, if the engine knows such types at all.
 	typed bool
@@ -22,7 +22,7 @@ type references struct {
 }
 
 func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
-	r := &references{table: uint32(m.Count[wasm.KindTable]), moved: moved, at: map[uint32]uint32{}}
+	r := &references{table: uint32(m.Count[wasm.KindTable]), newFuncIndex: moved, at: map[uint32]uint32{}}
 	for _, t := range m.Types {
 		for _, v := range slices.Concat(t.Params, t.Results) {
 			r.typed = r.typed || v == wasm.Ref || v == wasm.RefNull
@@ -34,7 +34,7 @@ func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
 // appendTo appends code that pushes a reference to a function.
 func (r *references) appendTo(out []byte, function uint32) []byte {
 	if r.typed {
-		return binary.AppendUvarint(append(out, byte(wasm.OpRefFunc)), uint64(r.moved(function)))
+		return binary.AppendUvarint(append(out, byte(wasm.OpRefFunc)), uint64(r.newFuncIndex(function)))
 	}
 	at, ok := r.at[function]
 	if !ok {
@@ -66,7 +66,7 @@ func (r *references) segments() (entry []byte, n int) {
 	entry = append(entry, byte(wasm.OpI32Const), 0, byte(wasm.OpEnd), 0) // 0: of indices
 	entry = binary.AppendUvarint(entry, uint64(len(r.funcs)))
 	for _, f := range r.funcs {
-		entry = binary.AppendUvarint(entry, uint64(r.moved(f)))
+		entry = binary.AppendUvarint(entry, uint64(r.newFuncIndex(f)))
 	}
 	return entry, 1
 }

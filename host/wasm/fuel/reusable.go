@@ -6,10 +6,10 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// NotReusable says what keeps [ExportReusable] from a module, for people. It is
+// WhyNotReusable says what keeps [ExportReusable] from a module, for people. It is
 // empty if it finds nothing.
-func NotReusable(m *wasm.Module) (string, error) {
-	if why := foreignState(m); why != "" {
+func WhyNotReusable(m *wasm.Module) (string, error) {
+	if why := unrestorableState(m); why != "" {
 		return why, nil
 	}
 	bodies := m.Bodies()
@@ -19,7 +19,7 @@ func NotReusable(m *wasm.Module) (string, error) {
 			break
 		}
 		for _, in := range b.Instrs {
-			if name := hidden[in.Op]; name != "" {
+			if name := hiddenStateOps[in.Op]; name != "" {
 				return fmt.Sprintf("function %d has a %s, which changes what is neither memory nor a global", b.Func, name), nil
 			}
 		}
@@ -27,15 +27,15 @@ func NotReusable(m *wasm.Module) (string, error) {
 	return "", bodies.Err()
 }
 
-// foreignState says what of all that the module can change is another's, or of
+// unrestorableState says what of all that the module can change is another's, or of
 // a type that a host cannot get at; empty for nothing.
-func foreignState(m *wasm.Module) string {
+func unrestorableState(m *wasm.Module) string {
 	for _, i := range m.Imports {
 		if i.Kind != wasm.KindFunc {
 			return fmt.Sprintf("it imports %q, which is not a function", i.Name)
 		}
 	}
-	for _, g := range m.Mutable {
+	for _, g := range m.MutableGlobals {
 		switch g.Type {
 		case wasm.I32, wasm.I64, wasm.F32, wasm.F64:
 		default:

@@ -12,19 +12,19 @@ import (
 
 // Options says how a module is instrumented.
 type Options struct {
-	// Depth limits how deep calls can be nested, in units of roughly 16 bytes
+	// MaxDepth limits how deep calls can be nested, in units of roughly 16 bytes
 	// of the engine's stack. 0: no limit. The refill function is called with a
 	// value that is not negative when it is exceeded, and must not return.
 	// Functions whose results are typed references are refused with a limit.
-	Depth int64
-	// TableElements limits how far all tables of the module together can grow.
+	MaxDepth int64
+	// MaxTableElements limits how far all tables of the module together can grow.
 	// 0: no limit of ours.
-	TableElements uint64
-	// MergeData merges data segments, see [wasm.MergedData].
+	MaxTableElements uint64
+	// MergeData merges data segments, see [wasm.MergeDataSegments].
 	MergeData bool
-	// Segments limits the number of data and element segments after merging.
+	// MaxSegments limits the number of data and element segments after merging.
 	// 0: no limit of ours.
-	Segments int
+	MaxSegments int
 	// Inspect is called once with each function before it is instrumented, in
 	// no certain order, and can refuse it. What it gets is only valid during
 	// the call.
@@ -69,7 +69,7 @@ type rewriter struct {
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
-	named             bool // data segments, by the code
+	namesDataSegment  bool // data segments, by the code
 }
 
 func (r *rewriter) check() error {
@@ -78,7 +78,7 @@ func (r *rewriter) check() error {
 			return fmt.Errorf("import %.80q.%.80q: %w", i.Module, i.Name, ErrReserved)
 		}
 		if i.Limits.Is64 {
-			return fmt.Errorf("import %.80q.%.80q: 64-bit %s are not supported", i.Module, i.Name, plural[i.Kind])
+			return fmt.Errorf("import %.80q.%.80q: 64-bit %s are not supported", i.Module, i.Name, pluralNames[i.Kind])
 		}
 	}
 	for _, e := range r.m.Exports {
@@ -99,20 +99,20 @@ func (r *rewriter) check() error {
 	return nil
 }
 
-var plural = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
+var pluralNames = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
 
 // data merges segments, each of which costs the engine time whenever the
 // module is loaded and whenever it is instantiated.
 func (r *rewriter) data() error {
-	n := r.m.Data
-	if r.opts.MergeData && !r.named {
-		most := cmp.Or(r.opts.Segments, math.MaxInt) - r.m.Elements
-		if payload, merged, ok := wasm.MergedData(r.m, most); ok {
+	n := r.m.NumDataSegments
+	if r.opts.MergeData && !r.namesDataSegment {
+		most := cmp.Or(r.opts.MaxSegments, math.MaxInt) - r.m.NumElementSegments
+		if payload, merged, ok := wasm.MergeDataSegments(r.m, most); ok {
 			r.merged, n = payload, merged
 		}
 	}
-	if n += r.m.Elements; r.opts.Segments > 0 && n > r.opts.Segments {
-		return fmt.Errorf("%d data and element segments, more than the limit of %d", n, r.opts.Segments)
+	if n += r.m.NumElementSegments; r.opts.MaxSegments > 0 && n > r.opts.MaxSegments {
+		return fmt.Errorf("%d data and element segments, more than the limit of %d", n, r.opts.MaxSegments)
 	}
 	return nil
 }
@@ -125,8 +125,8 @@ const maxGrowth = 4
 // maxHelpers is the number of helpers: most modules need three.
 const maxHelpers = 500
 
-// shortBody is how many bytes a function may have that needs no check.
-const shortBody = 4 * maxLeaf
+// maxShortBody is how many bytes a function may have that needs no check.
+const maxShortBody = 4 * maxLeaf
 
 func (r *rewriter) inspect(b *wasm.Body) error {
 	if r.opts.Inspect == nil {
@@ -135,12 +135,12 @@ func (r *rewriter) inspect(b *wasm.Body) error {
 	return r.opts.Inspect(b)
 }
 
-// unchecked finds the small functions that can return without a check, and
+// findUnchecked finds the small functions that can return without a check, and
 // which of them check late.
-func (r *rewriter) unchecked(f *flow) (late []bool, err error) {
+func (r *rewriter) findUnchecked(f *flow) (late []bool, err error) {
 	f.unchecked, late = make([]bool, len(r.m.Funcs)), make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
-	bodies.Longest = shortBody
+	bodies.MaxBytes = maxShortBody
 	for i := range late {
 		b, ok := bodies.Next()
 		if !ok {
@@ -153,7 +153,7 @@ func (r *rewriter) unchecked(f *flow) (late []bool, err error) {
 			return nil, err
 		}
 		f.analyze(b, true)
-		late[i] = f.canBeLate()
+		late[i] = f.canCheckLate()
 		f.unchecked[i] = late[i] || f.isLeaf()
 	}
 	return late, nil
@@ -163,43 +163,43 @@ func (r *rewriter) code() error {
 	m := r.m
 	refill := uint32(r.imported)
 	r.help = helpers{
-		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals), elem: r.elem,
-		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types), index: map[helperKey]uint32{}, typeAt: map[string]uint32{},
+		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals), elemType: r.elemType,
+		types: m.Types[:len(m.Types):len(m.Types)], originalTypes: len(m.Types), index: map[helperKey]uint32{}, addedTypes: map[string]uint32{},
 	}
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
-	r.refs = newReferences(m, r.moved)
+	r.refs = newReferences(m, r.newFuncIndex)
 	e := emitter{
-		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
+		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, limitsDepth: r.opts.MaxDepth > 0,
 		help: &r.help, refs: r.refs,
 	}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
-	late, err := r.unchecked(&f)
+	late, err := r.findUnchecked(&f)
 	if err != nil {
 		return err
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
 	var body []byte
 	before := 0 // bytes of all bodies so far
-	r.reusable = foreignState(r.m) == ""
+	r.reusable = unrestorableState(r.m) == ""
 	bodies := m.Bodies()
 	for i := range m.Funcs {
 		b, ok := bodies.Next()
 		if !ok {
 			return bodies.Err()
 		}
-		if len(b.Code) > shortBody {
+		if len(b.Code) > maxShortBody {
 			if err := r.inspect(b); err != nil {
 				return err
 			}
 		}
 		f.analyze(b, late[i])
-		r.reusable = r.reusable && !f.hides
-		r.named = r.named || f.named
-		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || !f.checksFirst(b))
-		t.place(&f)
+		r.reusable = r.reusable && !f.changesHiddenState
+		r.namesDataSegment = r.namesDataSegment || f.namesDataSegment
+		f.blocks[0].check = !f.unchecked[i] && (e.limitsDepth && f.hasCalls || !f.checksFirst(b))
+		t.placeCharges(&f)
 		results := m.Types[m.Funcs[i]].Results
-		if e.deep && f.calls {
+		if e.limitsDepth && f.hasCalls {
 			for _, v := range results {
 				if v == wasm.Ref || v == wasm.RefNull {
 					return fmt.Errorf("function %d: typed references are not supported", b.Func)
@@ -237,12 +237,12 @@ func (r *rewriter) hostInTable() bool {
 	return false
 }
 
-// elem returns the type of the elements of a table.
-func (r *rewriter) elem(table uint32) wasm.ValType {
+// elemType returns the type of the elements of a table.
+func (r *rewriter) elemType(table uint32) wasm.ValType {
 	for _, i := range r.m.Imports {
 		if i.Kind == wasm.KindTable {
 			if table == 0 {
-				return i.Value
+				return i.ValType
 			}
 			table--
 		}
@@ -259,20 +259,20 @@ func (r *rewriter) module() ([]byte, error) {
 	}
 	out := make([]byte, 0, len(m.Raw)+len(r.bodies)/4+1024)
 	out = append(out, m.Raw[:8]...)
-	for _, id := range order {
+	for _, id := range sectionOrder {
 		s, ok := from[id]
 		var added []byte
 		n := 0
 		switch id {
 		case wasm.SectionType:
-			for _, t := range r.help.types[r.help.original:] {
+			for _, t := range r.help.types[r.help.originalTypes:] {
 				added = appendTypes(appendTypes(append(added, 0x60), t.Params), t.Results)
 				n++
 			}
 		case wasm.SectionImport:
 			added = appendName(appendName(nil, ImportModule), ImportRefill)
 			added = append(added, byte(wasm.KindFunc))
-			added = binary.AppendUvarint(added, uint64(r.help.original))
+			added = binary.AppendUvarint(added, uint64(r.help.originalTypes))
 			n = 1
 		case wasm.SectionFunction:
 			for _, t := range r.help.typeOf {
@@ -281,8 +281,8 @@ func (r *rewriter) module() ([]byte, error) {
 			}
 		case wasm.SectionTable:
 			added, n = r.refs.tables()
-			if ok && r.opts.TableElements > 0 {
-				tables, err := cappedTables(m.Tables, r.opts.TableElements)
+			if ok && r.opts.MaxTableElements > 0 {
+				tables, err := cappedTables(m.Tables, r.opts.MaxTableElements)
 				if err != nil {
 					return nil, err
 				}
@@ -294,9 +294,9 @@ func (r *rewriter) module() ([]byte, error) {
 		case wasm.SectionGlobal:
 			added = append(added, byte(wasm.I64), 1, byte(wasm.OpI64Const), 0, byte(wasm.OpEnd))
 			n = 1
-			if r.opts.Depth > 0 {
+			if r.opts.MaxDepth > 0 {
 				added = append(added, byte(wasm.I64), 1)
-				added = append(appendI64Const(added, r.opts.Depth), byte(wasm.OpEnd))
+				added = append(appendI64Const(added, r.opts.MaxDepth), byte(wasm.OpEnd))
 				n++
 			}
 		case wasm.SectionExport:
@@ -305,18 +305,18 @@ func (r *rewriter) module() ([]byte, error) {
 				n++
 			}
 			global(ExportFuel, r.globals)
-			if r.opts.Depth > 0 {
+			if r.opts.MaxDepth > 0 {
 				global(ExportDepth, r.globals+1)
 			}
 			if r.reusable {
 				global(ExportReusable, r.globals)
-				for i, g := range m.Mutable {
+				for i, g := range m.MutableGlobals {
 					global(ExportGlobal(i), int(g.Index))
 				}
 			}
 			if m.HasStart {
 				added = append(appendName(added, ExportStart), byte(wasm.KindFunc))
-				added = binary.AppendUvarint(added, uint64(r.moved(m.Start)))
+				added = binary.AppendUvarint(added, uint64(r.newFuncIndex(m.Start)))
 				n++
 			}
 		case wasm.SectionCode:
@@ -340,8 +340,8 @@ func (r *rewriter) module() ([]byte, error) {
 	return out, nil
 }
 
-// order is that of the sections of the result.
-var order = []byte{
+// sectionOrder is that of the sections of the result.
+var sectionOrder = []byte{
 	wasm.SectionType, wasm.SectionImport, wasm.SectionFunction, wasm.SectionTable, wasm.SectionMemory, wasm.SectionTag,
 	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,
 }
@@ -349,7 +349,7 @@ var order = []byte{
 // section appends a section with its entries, the indices of functions among
 // them moved, and n more.
 func (r *rewriter) section(out []byte, id byte, s wasm.Section, n int, added []byte) []byte {
-	if n == 0 && !r.refers(s) {
+	if n == 0 && !r.hasFuncRefs(s) {
 		return append(out, r.m.Raw[s.Offset:s.End()]...)
 	}
 	entries, skip := uint64(0), 0
@@ -365,14 +365,14 @@ func (r *rewriter) section(out []byte, id byte, s wasm.Section, n int, added []b
 		}
 		payload = append(payload, r.m.Raw[at:pos]...)
 		index, size := binary.Uvarint(r.m.Raw[pos:])
-		payload = binary.AppendUvarint(payload, uint64(r.moved(uint32(index))))
+		payload = binary.AppendUvarint(payload, uint64(r.newFuncIndex(uint32(index))))
 		at = pos + size
 	}
 	payload = append(payload, r.m.Raw[at:s.End()]...)
 	return appendSection(out, id, binary.AppendUvarint(nil, entries+uint64(n)), payload, added)
 }
 
-func (r *rewriter) refers(s wasm.Section) bool {
+func (r *rewriter) hasFuncRefs(s wasm.Section) bool {
 	for _, ref := range r.m.FuncRefs {
 		if int(ref) >= s.PayloadOffset && int(ref) < s.End() {
 			return true
@@ -381,8 +381,8 @@ func (r *rewriter) refers(s wasm.Section) bool {
 	return false
 }
 
-// moved returns the new index of a function.
-func (r *rewriter) moved(index uint32) uint32 {
+// newFuncIndex returns the new index of a function.
+func (r *rewriter) newFuncIndex(index uint32) uint32 {
 	if int64(index) >= int64(r.imported) {
 		return index + 1
 	}
@@ -443,7 +443,7 @@ func appendTypes(out []byte, types []wasm.ValType) []byte {
 func frameCost(b *wasm.Body, f *flow) int64 {
 	frame := 4 + int64(b.Params+b.Locals)/2 + int64(len(b.Code))/256
 	tail := f.longest.tail
-	if f.tries {
+	if f.catchesExceptions {
 		tail = maxTail
 	}
 	return frame + int64(tail)/2

@@ -95,7 +95,7 @@ func TestIndicesAreCheckedAgainstTheOriginal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := base()
 			b.Func("", nil, nil, []wasm.ValType{w.I32}, body)
-			if out, err := rewrite(t, b.Bytes(), fuel.Options{Depth: 1000}); err == nil {
+			if out, err := rewrite(t, b.Bytes(), fuel.Options{MaxDepth: 1000}); err == nil {
 				t.Errorf("it was rewritten to %x", out)
 			}
 		})
@@ -342,8 +342,8 @@ func TestDataCountsAreKeptWhereTheyAreNeeded(t *testing.T) {
 		b.Data(4, []byte("b"))
 		b.Func("f", nil, nil, nil, c.body)
 		m := mustRewrite(t, insert(b.Bytes(), wasm.SectionCode, wasm.SectionDataCount, []byte{2}), fuel.Options{MergeData: true})
-		if m.Data != c.want || m.HasDataCount != (c.want == 2) {
-			t.Errorf("%s: %d segments, counted: %v", name, m.Data, m.HasDataCount)
+		if m.NumDataSegments != c.want || m.HasDataCount != (c.want == 2) {
+			t.Errorf("%s: %d segments, counted: %v", name, m.NumDataSegments, m.HasDataCount)
 		}
 	}
 }
@@ -353,13 +353,13 @@ func TestTablesGetALimit(t *testing.T) {
 	b.Table(10, -1)
 	b.Table(0, 5)
 	b.Table(0, 1<<30)
-	m := mustRewrite(t, b.Bytes(), fuel.Options{TableElements: 100})
+	m := mustRewrite(t, b.Bytes(), fuel.Options{MaxTableElements: 100})
 	for i, want := range []uint64{40, 5, 30} {
 		if l := m.Tables[i].Limits; !l.HasMax || l.Max != want {
 			t.Errorf("table %d: %+v, want at most %d", i, l, want)
 		}
 	}
-	if _, err := rewrite(t, b.Bytes(), fuel.Options{TableElements: 9}); err == nil {
+	if _, err := rewrite(t, b.Bytes(), fuel.Options{MaxTableElements: 9}); err == nil {
 		t.Error("a table that starts with more was accepted")
 	}
 }
@@ -378,13 +378,13 @@ func TestNoCodeMakesReferences(t *testing.T) {
 		return b.Bytes()
 	}
 	again := cat(w.RefFunc(2), w.Drop(), w.RefFunc(0), w.Drop())
-	m := mustRewrite(t, build(true, w.Loop(again, again), w.Unreachable(), again), fuel.Options{TableElements: 100})
+	m := mustRewrite(t, build(true, w.Loop(again, again), w.Unreachable(), again), fuel.Options{MaxTableElements: 100})
 	is := ops(t, m, 0)
 	if n := count(is, wasm.OpRefFunc, 0) + count(is, wasm.OpRefFunc, 3); n != 0 {
 		t.Errorf("%d references are made", n)
 	}
-	if n := count(is, wasm.OpTableGet, 1); n != 6 || len(m.Tables) != 2 || m.Tables[1].Limits != (wasm.Limits{Min: 2, Max: 2, HasMax: true}) || m.ElementItems != 4 {
-		t.Errorf("%d references are taken from the tables %+v with %d elements", n, m.Tables, m.ElementItems)
+	if n := count(is, wasm.OpTableGet, 1); n != 6 || len(m.Tables) != 2 || m.Tables[1].Limits != (wasm.Limits{Min: 2, Max: 2, HasMax: true}) || m.NumElements != 4 {
+		t.Errorf("%d references are taken from the tables %+v with %d elements", n, m.Tables, m.NumElements)
 	}
 	if out, err := rewrite(t, build(false, w.RefFunc(2), w.Drop()), fuel.Options{}); err == nil {
 		t.Errorf("a function that ref.func must not name is named in %x", out)

@@ -15,14 +15,14 @@ package fuel
 
 // tree is the working memory of place.
 type tree struct {
-	buckets [freqRange + 1]int32
-	order   []int32
-	joined  []int32 // union-find over ports that the tree connects
-	first   []int32 // of each port: its first edge in links, or -1
-	links   []link
-	ahead   []int64
-	seen    []bool
-	stack   []int32
+	buckets   [freqRange + 1]int32
+	order     []int32
+	parent    []int32 // union-find over ports that the tree connects
+	firstLink []int32 // of each port: its first edge in links, or -1
+	links     []link
+	ahead     []int64
+	seen      []bool
+	stack     []int32
 }
 
 // link is one direction of a block in the tree.
@@ -34,14 +34,14 @@ type link struct {
 // freqRange is where estimates of frequency are cut off: loops nested seven deep.
 const freqRange = 256
 
-// place computes what each block charges.
-func (t *tree) place(f *flow) {
+// placeCharges computes what each block charges.
+func (t *tree) placeCharges(f *flow) {
 	for i := range f.blocks {
 		b := &f.blocks[i]
 		b.in, b.out = f.find(b.in), f.find(b.out)
 		b.charge = int64(b.weight)
 	}
-	if f.tries || len(f.blocks) < 2 {
+	if f.catchesExceptions || len(f.blocks) < 2 {
 		return // an exception leaves a block in its middle
 	}
 	t.reset(len(f.parent))
@@ -54,9 +54,9 @@ func (t *tree) place(f *flow) {
 		t.link(b.in, b.out, -int64(b.weight))
 		t.link(b.out, b.in, int64(b.weight))
 	}
-	t.spread(outside)
+	t.setAhead(outside)
 	for i := range f.blocks {
-		t.spread(f.blocks[i].in)
+		t.setAhead(f.blocks[i].in)
 	}
 	for i := range t.ahead {
 		if t.ahead[i] > maxAhead {
@@ -75,10 +75,10 @@ func (t *tree) place(f *flow) {
 
 func (t *tree) reset(ports int) {
 	t.order, t.links, t.stack = t.order[:0], t.links[:0], t.stack[:0]
-	t.joined, t.first, t.ahead, t.seen = t.joined[:0], t.first[:0], t.ahead[:0], t.seen[:0]
+	t.parent, t.firstLink, t.ahead, t.seen = t.parent[:0], t.firstLink[:0], t.ahead[:0], t.seen[:0]
 	for p := range ports {
-		t.joined = append(t.joined, int32(p))
-		t.first = append(t.first, -1)
+		t.parent = append(t.parent, int32(p))
+		t.firstLink = append(t.firstLink, -1)
 		t.ahead = append(t.ahead, 0)
 		t.seen = append(t.seen, false)
 	}
@@ -107,25 +107,25 @@ func (t *tree) sort(blocks []block) {
 // makes one part of them.
 func (t *tree) connect(p, q int32) bool {
 	find := func(p int32) int32 {
-		for t.joined[p] != p {
-			t.joined[p] = t.joined[t.joined[p]]
-			p = t.joined[p]
+		for t.parent[p] != p {
+			t.parent[p] = t.parent[t.parent[p]]
+			p = t.parent[p]
 		}
 		return p
 	}
 	p, q = find(p), find(q)
-	t.joined[p] = q
+	t.parent[p] = q
 	return p != q
 }
 
 func (t *tree) link(from, to int32, gain int64) {
-	t.links = append(t.links, link{to: to, next: t.first[from], gain: gain})
-	t.first[from] = int32(len(t.links) - 1)
+	t.links = append(t.links, link{to: to, next: t.firstLink[from], gain: gain})
+	t.firstLink[from] = int32(len(t.links) - 1)
 }
 
-// spread sets ahead for the part of the tree that a port is in, so that its
+// setAhead sets ahead for the part of the tree that a port is in, so that its
 // smallest value is 0; that of the outside stays 0.
-func (t *tree) spread(from int32) {
+func (t *tree) setAhead(from int32) {
 	if t.seen[from] {
 		return
 	}
@@ -135,7 +135,7 @@ func (t *tree) spread(from int32) {
 	for i := 0; i < len(t.stack); i++ {
 		p := t.stack[i]
 		lowest = min(lowest, t.ahead[p])
-		for l := t.first[p]; l >= 0; l = t.links[l].next {
+		for l := t.firstLink[p]; l >= 0; l = t.links[l].next {
 			if q := t.links[l].to; !t.seen[q] {
 				t.seen[q] = true
 				t.ahead[q] = t.ahead[p] + t.links[l].gain

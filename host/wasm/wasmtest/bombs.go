@@ -7,8 +7,8 @@ import "fmt"
 type Bomb struct {
 	// Name is a few words, fit for t.Run.
 	Name string
-	// Row is what kind of bomb it is. Several sizes have one row.
-	Row string
+	// Kind is what kind of bomb it is. Several sizes have one row.
+	Kind string
 	// Want is the worst that may become of it.
 	Want Fate
 	// Module assembles it, which can take a second and a few hundred megabytes.
@@ -63,11 +63,11 @@ func Bombs() []Bomb {
 				name += fmt.Sprintf(", %d times", s.times)
 			}
 			out = append(out, Bomb{
-				Name: name, Row: r.name, Want: s.want,
+				Name: name, Kind: r.name, Want: s.want,
 				Module: func() []byte { return r.shape(s.n, s.m, max(s.times, 1)) },
 				Small:  func() []byte { return r.shape(min(s.n, 4), min(s.m, 3), 1) },
 			})
 		}
 	}
-	return append(out, broken()...)
+	return append(out, brokenModules()...)
 }

@@ -50,10 +50,10 @@ func TestBombs(t *testing.T) {
 func TestBombsAreTheSameEveryTime(t *testing.T) {
 	first, second := wasmtest.Bombs(), wasmtest.Bombs()
 	for i, b := range first {
-		if other := second[i]; b.Name != other.Name || b.Row != other.Row || b.Want != other.Want {
+		if other := second[i]; b.Name != other.Name || b.Kind != other.Kind || b.Want != other.Want {
 			t.Fatalf("number %d is %q, then %q", i, b.Name, other.Name)
 		}
-		if b.Row == "mutant" && !bytes.Equal(b.Module(), second[i].Module()) {
+		if b.Kind == "mutant" && !bytes.Equal(b.Module(), second[i].Module()) {
 			t.Errorf("%s differs", b.Name)
 		}
 	}

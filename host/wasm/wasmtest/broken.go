@@ -13,13 +13,13 @@ import (
 // mutants is how many modules with random damage there are.
 const mutants = 64
 
-// broken returns modules that break the binary format, or promise more than they hold.
-func broken() []Bomb {
+// brokenModules returns modules that break the binary format, or promise more than they hold.
+func brokenModules() []Bomb {
 	var out []Bomb
 	add := func(row, name string, want Fate, module func() []byte) {
-		out = append(out, Bomb{Name: row + ", " + name, Row: row, Want: want, Module: module})
+		out = append(out, Bomb{Name: row + ", " + name, Kind: row, Want: want, Module: module})
 	}
-	whole := inCode(nil)
+	whole := moduleWithCode(nil)
 	m, err := wasm.Decode(whole)
 	if err != nil {
 		panic(err)
@@ -39,7 +39,7 @@ func broken() []Bomb {
 	} {
 		add("number", n.name+" as a size", Malformed, func() []byte { return join(Header(), []byte{wasm.SectionType}, n.bytes) })
 		add("number", n.name+" as a count", Malformed, func() []byte { return join(Header(), Section(wasm.SectionType, n.bytes)) })
-		add("number", n.name+" in code", Refused, func() []byte { return inCode(join([]byte{0x20}, n.bytes, Drop())) })
+		add("number", n.name+" in code", Refused, func() []byte { return moduleWithCode(join([]byte{0x20}, n.bytes, Drop())) })
 	}
 
 	most := U32(math.MaxUint32)
@@ -51,13 +51,13 @@ func broken() []Bomb {
 			return join(Header(), Section(id, most, make([]byte, 64)))
 		})
 	}
-	add("count of 2^32-1", "of groups of locals", Refused, func() []byte { return rawCode(most) })
+	add("count of 2^32-1", "of groups of locals", Refused, func() []byte { return moduleWithRawCode(most) })
 	add("count of 2^32-1", "of locals, twice", Refused, func() []byte {
 		group := join(most, []byte{byte(I32)})
-		return rawCode(join([]byte{2}, group, group, []byte{opEnd}))
+		return moduleWithRawCode(join([]byte{2}, group, group, []byte{opEnd}))
 	})
-	add("count of 2^32-1", "of labels", Refused, func() []byte { return inCode(join(LocalGet(0), []byte{0x0e}, most)) })
-	add("count of 2^32-1", "of types of select", Refused, func() []byte { return inCode(join([]byte{0x1c}, most)) })
+	add("count of 2^32-1", "of labels", Refused, func() []byte { return moduleWithCode(join(LocalGet(0), []byte{0x0e}, most)) })
+	add("count of 2^32-1", "of types of select", Refused, func() []byte { return moduleWithCode(join([]byte{0x1c}, most)) })
 	// An engine that reads names makes room for as many as it is told. One that
 	// does not see them has a good module.
 	for _, n := range []struct {
@@ -70,7 +70,7 @@ func broken() []Bomb {
 		{"of names of locals", 2, join([]byte{1, 0}, most)},
 	} {
 		add("count of 2^32-1", n.name, Bounded, func() []byte {
-			return edited(func(b *Builder) {
+			return toolWith(func(b *Builder) {
 				b.Custom("name", join([]byte{n.subsection}, U32(uint32(len(n.content))), n.content))
 			})
 		})
@@ -100,8 +100,8 @@ func broken() []Bomb {
 		name string
 		body []byte
 	}{
-		{"global.get", join(GlobalGet(uint32(m.Globals)), Drop())},
-		{"global.set", join(I64Const(1<<40), GlobalSet(uint32(m.Globals)))},
+		{"global.get", join(GlobalGet(uint32(m.NumGlobals)), Drop())},
+		{"global.set", join(I64Const(1<<40), GlobalSet(uint32(m.NumGlobals)))},
 		{"local.get", join(LocalGet(1), Drop())},
 		{"local.set", join(I64Const(1<<40), LocalSet(1))},
 		{"local.tee", join(I64Const(1<<40), LocalTee(1), Drop())},
@@ -109,10 +109,10 @@ func broken() []Bomb {
 		{"ref.func", join(RefFunc(uint32(len(m.Funcs))), Drop())},
 		{"call_indirect", join(I64Const(0), I32Const(0), CallIndirect(uint32(len(m.Types)), 0), Drop())},
 		{"block", join([]byte{opBlock}, signed(int64(len(m.Types))), End())},
-		{"memory.init", join(i32s(3), MemoryInit(uint32(m.Data)))},
+		{"memory.init", join(i32s(3), MemoryInit(uint32(m.NumDataSegments)))},
 		{"table.grow", join(RefNull(FuncRef), I32Const(1), TableGrow(uint32(len(m.Tables))), Drop())},
 	} {
-		add("index one past the last", i.name, Refused, func() []byte { return inCode(i.body) })
+		add("index one past the last", i.name, Refused, func() []byte { return moduleWithCode(i.body) })
 	}
 
 	for _, b := range []struct {
@@ -130,14 +130,14 @@ func broken() []Bomb {
 		{"that ends in a float", []byte{0x44, 1, 2, 3}},
 		{"that goes on after its end", []byte{opEnd, 0x01}},
 	} {
-		add("body", b.name, Refused, func() []byte { return rawCode(join([]byte{0}, b.code)) })
+		add("body", b.name, Refused, func() []byte { return moduleWithRawCode(join([]byte{0}, b.code)) })
 	}
 
 	// By the specification this is a vector constant with a padded opcode. An
 	// engine whose vector opcodes are single bytes finds a loop in the constant.
 	add("two readings", "a loop in a vector constant", Refused, func() []byte {
 		hidden := join(End(), Loop(Br(0)), []byte{opBlock, noValue}, repeat(7, Nop()), Unreachable())
-		return inCode(Block(LocalGet(0), BrIf(0), Unreachable(), []byte{0xfd, 0x8c, 0}, hidden, Drop()))
+		return moduleWithCode(Block(LocalGet(0), BrIf(0), Unreachable(), []byte{0xfd, 0x8c, 0}, hidden, Drop()))
 	})
 
 	for i := range uint64(mutants) {
@@ -146,13 +146,13 @@ func broken() []Bomb {
 	return out
 }
 
-// inCode is a tool module with one more function, which takes an i32, and with
+// moduleWithCode is a tool module with one more function, which takes an i32, and with
 // one of everything that code can name.
-func inCode(body []byte) []byte { return rawCode(join([]byte{0}, body, End())) }
+func moduleWithCode(body []byte) []byte { return moduleWithRawCode(join([]byte{0}, body, End())) }
 
-// rawCode is inCode for code from the declarations of locals to the end.
-func rawCode(code []byte) []byte {
-	return edited(func(b *Builder) {
+// moduleWithRawCode is inCode for code from the declarations of locals to the end.
+func moduleWithRawCode(code []byte) []byte {
+	return toolWith(func(b *Builder) {
 		b.Table(1, 1)
 		b.Elem(0, 0)
 		b.PassiveData([]byte("passive"))

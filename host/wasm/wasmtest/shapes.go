@@ -91,29 +91,39 @@ func rows() []row {
 		{"memory.copy in a loop", inCall(copyMemory), []size{{256, 0, 1, Bounded}}},
 
 		// Much code from few bytes. Nothing but the density is unusual.
-		{"memory.copy", dense(func(b *Builder) straight { return each(i32s(3), MemoryCopy()) }), denseSizes(10)},
-		{"memory.init", dense(func(b *Builder) straight { b.PassiveData(nil); return each(i32s(3), MemoryInit(0)) }), denseSizes(10)},
-		{"memory.grow", dense(func(b *Builder) straight { return each(i32s(1), MemoryGrow(), Drop()) }), denseSizes(5)},
-		{"table.copy", dense(func(b *Builder) straight { return each(i32s(3), TableCopy(b.Table(0, 1))) }), denseSizes(10)},
-		{"table.grow", dense(func(b *Builder) straight { return each(RefNull(FuncRef), i32s(1), TableGrow(b.Table(0, 1)), Drop()) }), denseSizes(8)},
-		{"call_indirect", dense(func(b *Builder) straight { return each(i32s(1), CallIndirect(b.Type(nil, nil), b.Table(0, 1))) }), denseSizes(5)},
-		{"ref.func", dense(func(b *Builder) straight { b.Table(1, 1); b.Elem(0, 0); return each(RefFunc(0), Drop()) }), denseSizes(3)},
-		{"loads from constants", dense(func(b *Builder) straight { return each(i32s(1), I32Load(0), Drop()) }), denseSizes(6)},
-		{"stores to constants", dense(func(b *Builder) straight { return each(i32s(2), I32Store(0)) }), denseSizes(7)},
-		{"divisions by a local", dense(func(b *Builder) straight { return straight{LocalGet(0), join(LocalGet(0), I32DivU()), GlobalSet(0)} }), denseSizes(3)},
-		{"shifts of vectors", dense(func(b *Builder) straight { return straight{vector, join(LocalGet(0), Vector(vecShr)), vectorStore} }), denseSizes(4)},
-		{"bit counts of vectors", dense(func(b *Builder) straight { return straight{vector, Vector(vecPopcnt), vectorStore} }), denseSizes(2)},
-		{"conversions of vectors", dense(func(b *Builder) straight {
-			return straight{vector, join(Vector(vecTrunc), Vector(vecConvert)), vectorStore}
+		{"memory.copy", dense(func(b *Builder) straightCode { return repeatStep(i32s(3), MemoryCopy()) }), denseSizes(10)},
+		{"memory.init", dense(func(b *Builder) straightCode { b.PassiveData(nil); return repeatStep(i32s(3), MemoryInit(0)) }), denseSizes(10)},
+		{"memory.grow", dense(func(b *Builder) straightCode { return repeatStep(i32s(1), MemoryGrow(), Drop()) }), denseSizes(5)},
+		{"table.copy", dense(func(b *Builder) straightCode { return repeatStep(i32s(3), TableCopy(b.Table(0, 1))) }), denseSizes(10)},
+		{"table.grow", dense(func(b *Builder) straightCode {
+			return repeatStep(RefNull(FuncRef), i32s(1), TableGrow(b.Table(0, 1)), Drop())
+		}), denseSizes(8)},
+		{"call_indirect", dense(func(b *Builder) straightCode {
+			return repeatStep(i32s(1), CallIndirect(b.Type(nil, nil), b.Table(0, 1)))
+		}), denseSizes(5)},
+		{"ref.func", dense(func(b *Builder) straightCode { b.Table(1, 1); b.Elem(0, 0); return repeatStep(RefFunc(0), Drop()) }), denseSizes(3)},
+		{"loads from constants", dense(func(b *Builder) straightCode { return repeatStep(i32s(1), I32Load(0), Drop()) }), denseSizes(6)},
+		{"stores to constants", dense(func(b *Builder) straightCode { return repeatStep(i32s(2), I32Store(0)) }), denseSizes(7)},
+		{"divisions by a local", dense(func(b *Builder) straightCode {
+			return straightCode{LocalGet(0), join(LocalGet(0), I32DivU()), GlobalSet(0)}
+		}), denseSizes(3)},
+		{"shifts of vectors", dense(func(b *Builder) straightCode {
+			return straightCode{vectorStart, join(LocalGet(0), Vector(vecShr)), vectorStore}
+		}), denseSizes(4)},
+		{"bit counts of vectors", dense(func(b *Builder) straightCode { return straightCode{vectorStart, Vector(vecPopcnt), vectorStore} }), denseSizes(2)},
+		{"conversions of vectors", dense(func(b *Builder) straightCode {
+			return straightCode{vectorStart, join(Vector(vecTrunc), Vector(vecConvert)), vectorStore}
 		}), denseSizes(6)},
-		{"products of vectors", dense(func(b *Builder) straight { return straight{vector, join(LocalGet(1), Vector(vecMul64)), vectorStore} }), denseSizes(5)},
+		{"products of vectors", dense(func(b *Builder) straightCode {
+			return straightCode{vectorStart, join(LocalGet(1), Vector(vecMul64)), vectorStore}
+		}), denseSizes(5)},
 	}
 }
 
 // inFuncs makes a shape of functions that are not called.
 func inFuncs(add func(b *Builder, n, m int)) shape {
 	return func(n, m, times int) []byte {
-		return edited(func(b *Builder) {
+		return toolWith(func(b *Builder) {
 			for range times {
 				add(b, n, m)
 			}
@@ -133,7 +143,7 @@ func inCall(step func(n int) (pages int, code []byte)) shape {
 	}
 }
 
-func edited(edit func(b *Builder)) []byte { return Tool(ToolOptions{Edit: edit}) }
+func toolWith(edit func(b *Builder)) []byte { return Tool(ToolOptions{Edit: edit}) }
 
 // Numbers of vector instructions.
 const (
@@ -147,21 +157,21 @@ const (
 // Between these a vector is computed. It is stored, so that no compiler can
 // leave that out.
 var (
-	vector      = join(I32Const(0), LocalGet(1))
+	vectorStart = join(I32Const(0), LocalGet(1))
 	vectorStore = join(Vector(11), []byte{4, 0}) // v128.store
 )
 
 func i32s(n int) []byte { return repeat(n, I32Const(0)) }
 
-// straight is code without branches: a start, a step to repeat, and an end.
-type straight struct{ start, step, end []byte }
+// straightCode is code without branches: a start, a step to repeat, and an end.
+type straightCode struct{ start, step, end []byte }
 
-func each(step ...[]byte) straight { return straight{step: join(step...)} }
+func repeatStep(step ...[]byte) straightCode { return straightCode{step: join(step...)} }
 
 // dense makes a shape of functions of straight code, which have an i32 and a vector.
-func dense(of func(b *Builder) straight) shape {
+func dense(of func(b *Builder) straightCode) shape {
 	return func(n, _, times int) []byte {
-		return edited(func(b *Builder) {
+		return toolWith(func(b *Builder) {
 			c := of(b)
 			typ := b.Type([]ValType{I32}, nil)
 			for range times {
@@ -182,31 +192,31 @@ func nested(n int, op byte, before, inner, after []byte) []byte {
 	return join(repeat(n, before, []byte{op, noValue}), inner, repeat(n, after, []byte{opEnd}))
 }
 
-// fn adds a function that takes an i32 and has m more as locals.
-func fn(b *Builder, m int, body ...[]byte) {
+// addFunc adds a function that takes an i32 and has m more as locals.
+func addFunc(b *Builder, m int, body ...[]byte) {
 	b.FuncOf(b.i32Type(), []Locals{{uint32(m), I32}}, body...)
 }
 
 func (b *Builder) i32Type() uint32 { return b.typeIndex([]ValType{I32}, nil) }
 
-// sum adds up n values on the stack and uses the result, so that no compiler
+// sumStack adds up n values on the stack and uses the result, so that no compiler
 // can leave them out.
-func sum(n int) []byte { return join(I32Const(0), repeat(n, I32Add()), GlobalSet(0)) }
+func sumStack(n int) []byte { return join(I32Const(0), repeat(n, I32Add()), GlobalSet(0)) }
 
-func nestedLoops(b *Builder, n, _ int) { fn(b, 0, nested(n, opLoop, nil, nil, nil)) }
+func nestedLoops(b *Builder, n, _ int) { addFunc(b, 0, nested(n, opLoop, nil, nil, nil)) }
 
 func nestedRepeats(b *Builder, n, _ int) {
-	fn(b, 0, nested(n, opLoop, nil, nil, join(LocalGet(0), BrIf(0))))
+	addFunc(b, 0, nested(n, opLoop, nil, nil, join(LocalGet(0), BrIf(0))))
 }
 
 // nestedLoopsLocals changes each local in the innermost loop, so that each
 // loop has to merge two values of each.
 func nestedLoopsLocals(b *Builder, n, m int) {
-	fn(b, m, nested(n, opLoop, nil, change(m), join(LocalGet(0), BrIf(0))))
+	addFunc(b, m, nested(n, opLoop, nil, incrementLocals(m), join(LocalGet(0), BrIf(0))))
 }
 
-// change adds 1 to each of m locals.
-func change(m int) []byte {
+// incrementLocals adds 1 to each of m locals.
+func incrementLocals(m int) []byte {
 	var body []byte
 	for i := range uint32(m) {
 		body = append(body, join(LocalGet(i+1), I32Const(1), I32Add(), LocalSet(i+1))...)
@@ -220,14 +230,14 @@ func ifsLocals(b *Builder, n, m int) {
 		l := i%uint32(max(m, 1)) + 1
 		body = append(body, join(LocalGet(0), If(LocalGet(l), I32Const(1), I32Add(), LocalSet(l)))...)
 	}
-	fn(b, m, Loop(body, LocalGet(0), BrIf(0)))
+	addFunc(b, m, Loop(body, LocalGet(0), BrIf(0)))
 }
 
-func nestedBlocks(b *Builder, n, _ int) { fn(b, 0, nested(n, opBlock, nil, nil, nil)) }
-func nestedIfs(b *Builder, n, _ int)    { fn(b, 0, nested(n, opIf, LocalGet(0), nil, nil)) }
+func nestedBlocks(b *Builder, n, _ int) { addFunc(b, 0, nested(n, opBlock, nil, nil, nil)) }
+func nestedIfs(b *Builder, n, _ int)    { addFunc(b, 0, nested(n, opIf, LocalGet(0), nil, nil)) }
 
 func brTable(b *Builder, n, _ int) {
-	fn(b, 0, Block(LocalGet(0), BrTable(make([]uint32, n)...)))
+	addFunc(b, 0, Block(LocalGet(0), BrTable(make([]uint32, n)...)))
 }
 
 // brTables branches from each of n blocks to all m that are still open.
@@ -240,21 +250,21 @@ func brTables(b *Builder, n, m int) {
 		}
 		body = append(body, join(LocalGet(0), BrTable(labels...), End())...)
 	}
-	fn(b, 0, body)
+	addFunc(b, 0, body)
 }
 
-func brIfs(b *Builder, n, _ int)   { fn(b, 0, repeat(n, LocalGet(0), BrIf(0))) }
-func ifTraps(b *Builder, n, _ int) { fn(b, 0, repeat(n, LocalGet(0), If(Unreachable()))) }
+func brIfs(b *Builder, n, _ int)   { addFunc(b, 0, repeat(n, LocalGet(0), BrIf(0))) }
+func ifTraps(b *Builder, n, _ int) { addFunc(b, 0, repeat(n, LocalGet(0), If(Unreachable()))) }
 
 // globalsCalls has n mutable globals, which the engine loads after each of m calls.
 func globalsCalls(n, m, times int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range n {
 			b.Global(I32, true, I32Const(0))
 		}
 		callee := b.Func("", nil, nil, nil)
 		for range times {
-			fn(b, 0, repeat(m, Call(callee)))
+			addFunc(b, 0, repeat(m, Call(callee)))
 		}
 	})
 }
@@ -262,15 +272,15 @@ func globalsCalls(n, m, times int) []byte {
 func nestedLoopsParams(b *Builder, n, m int) {
 	params := slices.Repeat([]ValType{I32}, m)
 	loop := join([]byte{opLoop}, signed(int64(b.Type(params, params))))
-	fn(b, 0, i32s(m), repeat(n, loop), repeat(n, LocalGet(0), BrIf(0), End()), repeat(m, Drop()))
+	addFunc(b, 0, i32s(m), repeat(n, loop), repeat(n, LocalGet(0), BrIf(0), End()), repeat(m, Drop()))
 }
 
 func loads(b *Builder, n, _ int) {
-	fn(b, 0, repeat(n, LocalGet(0), I32Load(0), LocalSet(0)))
+	addFunc(b, 0, repeat(n, LocalGet(0), I32Load(0), LocalSet(0)))
 }
 
 func divisions(b *Builder, n, _ int) {
-	fn(b, 1, repeat(n, LocalGet(0), LocalGet(1), I32DivU(), LocalSet(0)))
+	addFunc(b, 1, repeat(n, LocalGet(0), LocalGet(1), I32DivU(), LocalSet(0)))
 }
 
 func emptyFuncs(b *Builder, n, _ int) {
@@ -282,7 +292,7 @@ func emptyFuncs(b *Builder, n, _ int) {
 
 func funcsLocals(b *Builder, n, m int) {
 	for range n {
-		fn(b, m)
+		addFunc(b, m)
 	}
 }
 
@@ -293,11 +303,11 @@ func localGroups(b *Builder, n, m int) {
 
 // stackCalls leaves n values on the stack during m calls.
 func stackCalls(b *Builder, n, m int) {
-	fn(b, 0, repeat(n, MemorySize()), repeat(m, Call(1), Drop()), sum(n))
+	addFunc(b, 0, repeat(n, MemorySize()), repeat(m, Call(1), Drop()), sumStack(n))
 }
 
 func tables(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range n {
 			b.Table(m, -1)
 		}
@@ -305,11 +315,11 @@ func tables(n, m, _ int) []byte {
 }
 
 func bigData(n, _, _ int) []byte {
-	return edited(func(b *Builder) { b.Data(0, make([]byte, n)) })
+	return toolWith(func(b *Builder) { b.Data(0, make([]byte, n)) })
 }
 
 func bigCustom(n, _, _ int) []byte {
-	return edited(func(b *Builder) { b.Custom("large", make([]byte, n)) })
+	return toolWith(func(b *Builder) { b.Custom("large", make([]byte, n)) })
 }
 
 // farSegments places bytes all over a memory of 64 MiB, so that joining
@@ -324,7 +334,7 @@ func farSegments(n, _, _ int) []byte {
 }
 
 func passiveSegments(n, _, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range n {
 			b.PassiveData([]byte{1})
 		}
@@ -332,7 +342,7 @@ func passiveSegments(n, _, _ int) []byte {
 }
 
 func elemSegments(n, _, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		b.Table(1, 1)
 		for range n {
 			b.Elem(0, 0)
@@ -343,34 +353,34 @@ func elemSegments(n, _, _ int) []byte {
 // brTableLocals merges m locals that have one value on each of the n ways from
 // a br_table and another on the way round it.
 func brTableLocals(b *Builder, n, m int) {
-	fn(b, m, Block(LocalGet(0), BrIf(0), change(m), LocalGet(0), BrTable(make([]uint32, n)...)), change(m))
+	addFunc(b, m, Block(LocalGet(0), BrIf(0), incrementLocals(m), LocalGet(0), BrTable(make([]uint32, n)...)), incrementLocals(m))
 }
 
 // addressesBlocks loads from m addresses, which the engine remembers in each of n blocks.
 func addressesBlocks(b *Builder, n, m int) {
-	fn(b, 0, repeat(m, I32Const(0), I32Load(0), Drop()), repeat(n, LocalGet(0), BrIf(0)))
+	addFunc(b, 0, repeat(m, I32Const(0), I32Load(0), Drop()), repeat(n, LocalGet(0), BrIf(0)))
 }
 
 // stackBlocks keeps m values on the stack in n blocks.
 func stackBlocks(b *Builder, n, m int) {
-	fn(b, 0, repeat(m, MemorySize()), repeat(n, LocalGet(0), BrIf(0)), sum(m))
+	addFunc(b, 0, repeat(m, MemorySize()), repeat(n, LocalGet(0), BrIf(0)), sumStack(m))
 }
 
 // chainReads has n blocks in a row and then reads, m times, a local that was
 // set before the first, which the engine looks up block by block.
 func chainReads(b *Builder, n, m int) {
-	fn(b, 0, repeat(n, LocalGet(0), BrIf(0)), repeat(m, LocalGet(0), Drop()))
+	addFunc(b, 0, repeat(n, LocalGet(0), BrIf(0)), repeat(m, LocalGet(0), Drop()))
 }
 
 // chainLocals leaves n blocks in a row for one place, where each of m locals has
 // two values.
 func chainLocals(b *Builder, n, m int) {
-	fn(b, m, Block(change(m), repeat(n, LocalGet(0), BrIf(0)), change(m)), change(m))
+	addFunc(b, m, Block(incrementLocals(m), repeat(n, LocalGet(0), BrIf(0)), incrementLocals(m)), incrementLocals(m))
 }
 
 // typesFuncs has n types, all of which the engine visits for each of m functions.
 func typesFuncs(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range n {
 			b.Type(nil, nil)
 		}
@@ -380,7 +390,7 @@ func typesFuncs(n, m, _ int) []byte {
 
 // wideTypes has n types of m parameters, of the type with the longest name.
 func wideTypes(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		params := slices.Repeat([]ValType{ExternRef}, m)
 		for range n {
 			b.Type(params, nil)
@@ -389,7 +399,7 @@ func wideTypes(n, m, _ int) []byte {
 }
 
 func globalsFuncs(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range n {
 			b.Global(I32, false, I32Const(0))
 		}
@@ -397,26 +407,26 @@ func globalsFuncs(n, m, _ int) []byte {
 	})
 }
 
-// yields imports one function n times.
-func yields(n int) []Import {
+// yieldImports imports one function n times.
+func yieldImports(n int) []Import {
 	return slices.Repeat([]Import{{Module: "wasi_snapshot_preview1", Name: "sched_yield", Results: []ValType{I32}}}, n)
 }
 
 func importsFuncs(n, m, _ int) []byte {
-	return Tool(ToolOptions{Imports: yields(n), Edit: func(b *Builder) { emptyFuncs(b, m, 0) }})
+	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) { emptyFuncs(b, m, 0) }})
 }
 
 // importsCalls calls the last of n imports m times; the engine looks for it from the first on.
 func importsCalls(n, m, times int) []byte {
-	return Tool(ToolOptions{Imports: yields(n), Edit: func(b *Builder) {
+	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) {
 		for range times {
-			fn(b, 0, repeat(m, Call(uint32(n-1)), Drop()))
+			addFunc(b, 0, repeat(m, Call(uint32(n-1)), Drop()))
 		}
 	}})
 }
 
 func importsRefs(n, m, _ int) []byte {
-	return Tool(ToolOptions{Imports: yields(n), Edit: func(b *Builder) {
+	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) {
 		for range m {
 			b.Global(FuncRef, false, RefFunc(uint32(n-1)))
 		}
@@ -426,7 +436,7 @@ func importsRefs(n, m, _ int) []byte {
 // exportsFuncs has n exports, which the engine compares with each of m
 // functions when it describes one of them, as it does for a trap.
 func exportsFuncs(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		emptyFuncs(b, m, 0)
 		for i := range n {
 			b.ExportFunc(strconv.Itoa(i), uint32(i%m))
@@ -435,7 +445,7 @@ func exportsFuncs(n, m, _ int) []byte {
 }
 
 func elements(n, _, times int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		b.Table(n, n)
 		for range times {
 			b.Elem(0, make([]uint32, n)...)
@@ -444,7 +454,7 @@ func elements(n, _, times int) []byte {
 }
 
 func elemExprs(n, _, times int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		for range times {
 			b.ElemExprs(n, RefNull(FuncRef))
 		}
@@ -454,7 +464,7 @@ func elemExprs(n, _, times int) []byte {
 // largeFirst has a function of n blocks, whose tables the engine keeps and
 // clears for each of m functions after it.
 func largeFirst(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		brIfs(b, n, 0)
 		for range m {
 			brIfs(b, 1, 0)
@@ -467,14 +477,14 @@ func argsCalls(b *Builder, n, m int) {
 	values := slices.Repeat([]ValType{I64}, n)
 	typ := b.typeIndex(values, values)
 	callee := b.FuncOf(typ, nil, Unreachable())
-	fn(b, 0, repeat(n, I64Const(0)), repeat(m, Call(callee)), repeat(n, Drop()))
+	addFunc(b, 0, repeat(n, I64Const(0)), repeat(m, Call(callee)), repeat(n, Drop()))
 }
 
 // blockValues leaves n blocks with m values each.
 func blockValues(b *Builder, n, m int) {
 	values := slices.Repeat([]ValType{I32}, m)
 	block := join([]byte{opBlock}, signed(int64(b.typeIndex(nil, values))))
-	fn(b, 0, repeat(n, block, repeat(m, MemorySize()), LocalGet(0), BrIf(0), End(), repeat(m, Drop())))
+	addFunc(b, 0, repeat(n, block, repeat(m, MemorySize()), LocalGet(0), BrIf(0), End(), repeat(m, Drop())))
 }
 
 // rotation copies each of n locals to its neighbour, round after round. The
@@ -484,7 +494,7 @@ func rotation(b *Builder, n, _ int) {
 	for i := range uint32(n) {
 		body = append(body, join(LocalGet(i+2), LocalSet(i+1))...)
 	}
-	fn(b, n+1, Loop(body, LocalGet(0), BrIf(0)), change(n))
+	addFunc(b, n+1, Loop(body, LocalGet(0), BrIf(0)), incrementLocals(n))
 }
 
 // fanIn branches to one label from the n leaves of a tree of ifs.
@@ -496,28 +506,28 @@ func fanIn(b *Builder, n, _ int) {
 		}
 		return join(LocalGet(0), If(tree(n/2, depth+1), Else(), tree(n-n/2, depth+1)))
 	}
-	fn(b, 0, Block(tree(n, 0)))
+	addFunc(b, 0, Block(tree(n, 0)))
 }
 
 // largeMaps has a function that sets n locals in each of some blocks, which
 // leaves the engine with maps of that size to clear for each of m functions.
 func largeMaps(n, m, _ int) []byte {
 	const blocks = 10
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		var body []byte
 		for i := range uint32(n) {
 			body = append(body, join(LocalGet(0), LocalSet(i+1))...)
 		}
-		fn(b, n, repeat(blocks, body, LocalGet(0), BrIf(0)))
+		addFunc(b, n, repeat(blocks, body, LocalGet(0), BrIf(0)))
 		for range m {
-			fn(b, 0, repeat(blocks, LocalGet(0), LocalTee(0), BrIf(0)))
+			addFunc(b, 0, repeat(blocks, LocalGet(0), LocalTee(0), BrIf(0)))
 		}
 	})
 }
 
 // largeSpills is largeMaps for the map of spilled values.
 func largeSpills(n, m, _ int) []byte {
-	return edited(func(b *Builder) {
+	return toolWith(func(b *Builder) {
 		stackCalls(b, n, 1)
 		for range m {
 			stackCalls(b, 20, 1)

@@ -127,7 +127,7 @@ func TestTextInUTF16IsNotSearched(t *testing.T) {
 	}
 	s := Scanner{Pattern: p, Chars: 10, Emit: func(Line) error { t.Error("there is a line"); return nil }, Check: func() error { return nil }}
 	for _, text := range []string{"\xff\xfeh\x00i\x00t\x00", "\xfe\xff\x00h\x00i\x00t"} {
-		if _, err := s.Scan(strings.NewReader(text), int64(len(text))); err != errWide {
+		if _, err := s.Scan(strings.NewReader(text), int64(len(text))); err != errUTF16 {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -145,7 +145,7 @@ func TestNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, n := range p.needs {
+		for _, n := range p.needles {
 			text := string(n.text)
 			if n.fold {
 				text = "~" + text
@@ -173,7 +173,7 @@ func TestCheckEndsTheMatchOfOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.needs = nil
+	p.needles = nil
 	text := strings.Repeat("x", MaxLine)
 	enough := errors.New("enough")
 	checks := 0
@@ -264,7 +264,7 @@ func TestATextInAnyCaseIsComparedInPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range p.needs {
+	for _, n := range p.needles {
 		if len(n.text) > maxFold || n.text[n.at] != n.a {
 			t.Errorf("needs %q, of it %d", n.text, n.at)
 		}

@@ -15,7 +15,7 @@ type needle struct {
 // as necessary as the whole.
 const maxFold = 16
 
-func newNeedle(n need) needle {
+func newNeedle(n requiredText) needle {
 	out := needle{text: []byte(n.text), fold: n.fold}
 	for i, c := range out.text {
 		if rank[c] > rank[out.text[out.at]] {
@@ -35,9 +35,9 @@ func newNeedle(n need) needle {
 	return out
 }
 
-// patience is how often a byte may be found in vain, beside once in 64 bytes,
+// maxMisses is how often a byte may be found in vain, beside once in 64 bytes,
 // until the text is looked for as a whole.
-const patience = 16
+const maxMisses = 16
 
 // sighting is what is known of a needle in a block: where its byte is found
 // next, in either case, behind everything if nowhere, and where the text is.
@@ -67,12 +67,12 @@ func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
 		if i > end {
 			break
 		}
-		if n.is(data[i : i+len(n.text)]) {
+		if n.matches(data[i : i+len(n.text)]) {
 			return i
 		}
 		w.Vain++
 		i++
-		if tries++; tries > patience+(i-pos)/64 && !n.fold {
+		if tries++; tries > maxMisses+(i-pos)/64 && !n.fold {
 			j := bytes.Index(data[i:], n.text)
 			if j < 0 {
 				w.Looked += uint64(len(data) - i)
@@ -96,7 +96,7 @@ func indexByte(data []byte, from int, c byte, w *Work) int {
 	return 2 * (len(data) + 1)
 }
 
-func (n *needle) is(data []byte) bool {
+func (n *needle) matches(data []byte) bool {
 	if !n.fold {
 		return bytes.Equal(data, n.text)
 	}

@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxNeeds is how many texts are looked for side by side at most. More take
+// maxNeedles is how many texts are looked for side by side at most. More take
 // longer than they save.
-const maxNeeds = 8
+const maxNeedles = 8
 
-// need is a text that every match contains, in any case if fold is set.
-type need struct {
+// requiredText is a text that every match contains, in any case if fold is set.
+type requiredText struct {
 	text string
 	fold bool
 }
 
-// needsOf finds texts of which every match contains one. whole says that a
+// findNeedles finds texts of which every match contains one. whole says that a
 // match is one of them and nothing else.
-func needsOf(re *syntax.Regexp) (_ []needle, whole bool) {
-	best := required(re)
+func findNeedles(re *syntax.Regexp) (_ []needle, whole bool) {
+	best := requiredTexts(re)
 	if best == nil {
 		return nil, false
 	}
@@ -31,32 +31,32 @@ func needsOf(re *syntax.Regexp) (_ []needle, whole bool) {
 	return out, re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0 && best[0].text == string(re.Rune)
 }
 
-// required returns the best set of texts that is found for an expression, or
+// requiredTexts returns the best set of texts that is found for an expression, or
 // nil.
-func required(re *syntax.Regexp) []need {
+func requiredTexts(re *syntax.Regexp) []requiredText {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return bestPiece(literal(re))
 	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
+		return requiredTexts(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return required(re.Sub[0])
+			return requiredTexts(re.Sub[0])
 		}
 	case syntax.OpAlternate:
-		var all []need
+		var all []requiredText
 		for _, sub := range re.Sub {
-			some := required(sub)
-			if some == nil || len(all)+len(some) > maxNeeds {
+			some := requiredTexts(sub)
+			if some == nil || len(all)+len(some) > maxNeedles {
 				return nil
 			}
 			all = append(all, some...)
 		}
 		return all
 	case syntax.OpConcat:
-		var best []need
-		var run need // literals in a row
-		consider := func(set []need) {
+		var best []requiredText
+		var run requiredText // literals in a row
+		consider := func(set []requiredText) {
 			if set != nil && (best == nil || rarity(set) > rarity(best)) {
 				best = set
 			}
@@ -67,12 +67,12 @@ func required(re *syntax.Regexp) []need {
 			}
 			if sub.Op == syntax.OpLiteral {
 				next := literal(sub)
-				run = need{run.text + next.text, run.fold || next.fold}
+				run = requiredText{run.text + next.text, run.fold || next.fold}
 				continue
 			}
 			consider(bestPiece(run))
-			run = need{}
-			consider(required(sub))
+			run = requiredText{}
+			consider(requiredTexts(sub))
 		}
 		consider(bestPiece(run))
 		return best
@@ -80,16 +80,16 @@ func required(re *syntax.Regexp) []need {
 	return nil
 }
 
-func literal(re *syntax.Regexp) need {
-	return need{string(re.Rune), re.Flags&syntax.FoldCase != 0}
+func literal(re *syntax.Regexp) requiredText {
+	return requiredText{string(re.Rune), re.Flags&syntax.FoldCase != 0}
 }
 
 // bestPiece is the rarest part of a text that can be looked for byte by byte.
 // The text is what it is for the expression: where case is ignored, k and s
 // have equals that are no ASCII, and U+FFFD stands for bytes that are not
 // UTF-8.
-func bestPiece(n need) []need {
-	var best []need
+func bestPiece(n requiredText) []requiredText {
+	var best []requiredText
 	pieces := strings.FieldsFunc(n.text, func(r rune) bool {
 		return r == utf8.RuneError || n.fold && (r >= utf8.RuneSelf || unicode.ToLower(r) == 'k' || unicode.ToLower(r) == 's')
 	})
@@ -97,7 +97,7 @@ func bestPiece(n need) []need {
 		if n.fold {
 			p = strings.ToLower(p)
 		}
-		if set := []need{{p, n.fold}}; best == nil || rarity(set) > rarity(best) {
+		if set := []requiredText{{p, n.fold}}; best == nil || rarity(set) > rarity(best) {
 			best = set
 		}
 	}
@@ -106,7 +106,7 @@ func bestPiece(n need) []need {
 
 // rarity says how rarely one of the texts is found, by about the logarithm to
 // base 2 of how many bytes there are for each.
-func rarity(set []need) int {
+func rarity(set []requiredText) int {
 	least := 0
 	for i, n := range set {
 		bits := 0

@@ -13,10 +13,10 @@ import (
 // Pattern is an expression that lines are matched with. It is safe for
 // concurrent use.
 type Pattern struct {
-	re    *regexp.Regexp
-	steps uint64   // instructions of the program
-	needs []needle // a line that matches contains one of them; none: nothing is known
-	whole bool     // and every line that does matches
+	re        *regexp.Regexp
+	steps     uint64   // instructions of the program
+	needles   []needle // a line that matches contains one of them; none: nothing is known
+	isLiteral bool     // and every line that does matches
 }
 
 // ErrTooLarge is returned for an expression that compiles to more instructions
@@ -46,7 +46,7 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	if p.re, err = regexp.Compile(expr); err != nil {
 		return nil, err
 	}
-	p.needs, p.whole = needsOf(tree)
+	p.needles, p.isLiteral = findNeedles(tree)
 	return p, nil
 }
 
@@ -113,7 +113,7 @@ func (p *Pattern) Steps() uint64 { return p.steps }
 func (p *Pattern) MatchString(text string) bool { return p.re.MatchString(text) }
 
 // Needs is how many texts are looked for in what is read.
-func (p *Pattern) Needs() int { return len(p.needs) }
+func (p *Pattern) Needs() int { return len(p.needles) }
 
 // maxSteps is how many steps may be taken between two looks at whether
 // anybody waits for the result still. They take some tens of milliseconds.
@@ -126,20 +126,20 @@ func (p *Pattern) match(line []byte, check func() error) (bool, error) {
 	if uint64(len(line))*steps <= maxSteps {
 		return p.re.Match(line), nil
 	}
-	c := &checked{r: bytes.NewReader(line), every: max(maxSteps/steps, 1), check: check}
+	c := &checkedReader{r: bytes.NewReader(line), every: max(maxSteps/steps, 1), check: check}
 	matches := p.re.MatchReader(c)
 	return matches, c.err
 }
 
-// checked is a reader that ends when nobody waits for the result.
-type checked struct {
+// checkedReader is a reader that ends when nobody waits for the result.
+type checkedReader struct {
 	r           *bytes.Reader
 	every, seen uint64
 	check       func() error
 	err         error
 }
 
-func (c *checked) ReadRune() (rune, int, error) {
+func (c *checkedReader) ReadRune() (rune, int, error) {
 	if c.seen++; c.seen%c.every == 0 {
 		if c.err = c.check(); c.err != nil {
 			return 0, 0, io.EOF

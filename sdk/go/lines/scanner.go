@@ -24,11 +24,11 @@ func IsBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), BinaryProbe)], 0) >= 0
 }
 
-// errWide is the error of a file that begins with the byte order mark of UTF-16: it is
+// errUTF16 is the error of a file that begins with the byte order mark of UTF-16: it is
 // text, and not searched.
-var errWide = errors.New("the file is text in UTF-16")
+var errUTF16 = errors.New("the file is text in UTF-16")
 
-func isWide(head []byte) bool {
+func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
 
@@ -60,8 +60,8 @@ type Scanner struct {
 	// Emit takes the lines in order. Its error ends the scan.
 	Emit func(Line) error
 
-	buf  []byte
-	seen []sighting // of each needle, in the block
+	buf       []byte
+	sightings []sighting // of each needle, in the block
 
 	// Of the file:
 	work   Work
@@ -100,8 +100,8 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 		s.work.Read += uint64(n)
 		data := s.buf[:have+n]
 		if off == 0 && IsBinary(data) {
-			if isWide(data) {
-				return s.work, errWide
+			if isUTF16(data) {
+				return s.work, errUTF16
 			}
 			return s.work, nil
 		}
@@ -143,7 +143,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 
 // block searches whole lines. last says that nothing comes after them.
 func (s *Scanner) block(data []byte, last bool) error {
-	s.seen = s.seen[:0]
+	s.sightings = s.sightings[:0]
 	for pos := 0; pos < len(data); {
 		from, to, err := s.next(data, pos)
 		if err != nil {
@@ -229,14 +229,14 @@ func (s *Scanner) pass(data []byte) error {
 func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 	for pos < len(data) {
 		from := pos
-		if needs := s.Pattern.needs; len(needs) > 0 {
-			hit, err := s.hit(data, pos)
+		if needs := s.Pattern.needles; len(needs) > 0 {
+			hit, err := s.nextNeedle(data, pos)
 			if err != nil || hit < 0 {
 				return -1, -1, err
 			}
 			from = pos + bytes.LastIndexByte(data[pos:hit], '\n') + 1
 			to := hit + lineEnd(data[hit:])
-			if s.Pattern.whole && hit+len(needs[0].text) <= from+len(content(data[from:to])) {
+			if s.Pattern.isLiteral && hit+len(needs[0].text) <= from+len(content(data[from:to])) {
 				return from, to, nil
 			}
 		}
@@ -272,17 +272,17 @@ func (s *Scanner) spend(steps uint64) error {
 	return s.Check()
 }
 
-// hit is where one of the needles is found first, at pos or later, or -1.
-func (s *Scanner) hit(data []byte, pos int) (int, error) {
-	needs := s.Pattern.needs
-	if len(s.seen) == 0 {
+// nextNeedle is where one of the needles is found first, at pos or later, or -1.
+func (s *Scanner) nextNeedle(data []byte, pos int) (int, error) {
+	needs := s.Pattern.needles
+	if len(s.sightings) == 0 {
 		for range needs {
-			s.seen = append(s.seen, unseen)
+			s.sightings = append(s.sightings, unseen)
 		}
 	}
 	first := len(data)
 	for i := range needs {
-		seen := &s.seen[i]
+		seen := &s.sightings[i]
 		if seen.text < pos {
 			before := s.work
 			if seen.text = needs[i].index(data, pos, seen, &s.work); seen.text < 0 {

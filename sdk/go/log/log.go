@@ -17,7 +17,7 @@ const (
 	debug
 	info
 	warn
-	fault
+	errorLevel
 )
 
 // Tracef logs what is of use only for somebody who follows every step.
@@ -33,7 +33,7 @@ func Infof(format string, args ...any) { send(info, fmt.Sprintf(format, args...)
 func Warnf(format string, args ...any) { send(warn, fmt.Sprintf(format, args...)) }
 
 // Errorf logs a failure. It returns nothing: a tool returns its error as well.
-func Errorf(format string, args ...any) { send(fault, fmt.Sprintf(format, args...)) }
+func Errorf(format string, args ...any) { send(errorLevel, fmt.Sprintf(format, args...)) }
 
 func send(level uint32, message string) {
 	var f abi.Frame

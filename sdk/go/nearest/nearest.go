@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// tooLong is the length beyond which nobody mistypes a word; to compare takes quadratic
+// maxWordLen is the length beyond which nobody mistypes a word; to compare takes quadratic
 // time.
-const tooLong = 128
+const maxWordLen = 128
 
 // Find returns the candidate with the smallest edit distance to word, or ""
 // when none is close: at most a third of the word's length, at least two, and
@@ -19,7 +19,7 @@ func Find(word string, candidates []string) string {
 		limit = 1
 	}
 	best, bestDistance := "", limit+1
-	if len(word) > tooLong {
+	if len(word) > maxWordLen {
 		return ""
 	}
 	for _, c := range candidates {
@@ -42,7 +42,7 @@ func Hint(word string, candidates []string) string {
 // nearest first. distance tells how far away one is, and whether that is near.
 func Few(word string, candidates []string, distance func(candidate string) (far int, near bool)) []string {
 	const most = 3
-	if word == "" || len(word) > tooLong {
+	if word == "" || len(word) > maxWordLen {
 		return nil
 	}
 	type scored struct {
@@ -51,7 +51,7 @@ func Few(word string, candidates []string, distance func(candidate string) (far 
 	}
 	var found []scored
 	for _, c := range candidates {
-		if len(c) > tooLong {
+		if len(c) > maxWordLen {
 			continue
 		}
 		if far, near := distance(c); near {

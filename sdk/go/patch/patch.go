@@ -122,8 +122,8 @@ func (p *parser) skipBlank() {
 	}
 }
 
-// fault is an error at a line, counted from 0.
-func (p *parser) fault(at int, format string, args ...any) error {
+// errorAt is an error at a line, counted from 0.
+func (p *parser) errorAt(at int, format string, args ...any) error {
 	return fmt.Errorf("line %d of the patch: %s", at+1, fmt.Sprintf(format, args...))
 }
 
@@ -160,13 +160,13 @@ func (p *parser) unwrap() error {
 		p.diff = true
 		return nil
 	case strings.HasPrefix(first, "@@"):
-		return p.fault(p.at, "no file is named above the hunk; a patch is %s", Grammar)
+		return p.errorAt(p.at, "no file is named above the hunk; a patch is %s", Grammar)
 	default:
-		return p.fault(p.at, "%q is not the beginning of a patch; a patch is %s", cut(p.line()), Grammar)
+		return p.errorAt(p.at, "%q is not the beginning of a patch; a patch is %s", cut(p.line()), Grammar)
 	}
 	last := len(p.lines) - 1
 	if last < p.at || strings.TrimSpace(p.lines[last]) != end {
-		return p.fault(last, "the patch does not end with %q: it may be incomplete; send all of it", end)
+		return p.errorAt(last, "the patch does not end with %q: it may be incomplete; send all of it", end)
 	}
 	p.lines = p.lines[:last]
 	p.skipBlank()
@@ -199,9 +199,9 @@ func (p *parser) file() (File, error) {
 	}
 	switch {
 	case f.Op == "":
-		return f, p.fault(p.at, `here begins a file, with "*** Add File: PATH", "*** Delete File: PATH" or "*** Update File: PATH", and not %q`, cut(p.line()))
+		return f, p.errorAt(p.at, `here begins a file, with "*** Add File: PATH", "*** Delete File: PATH" or "*** Update File: PATH", and not %q`, cut(p.line()))
 	case f.Path == "":
-		return f, p.fault(p.at, "the path is missing")
+		return f, p.errorAt(p.at, "the path is missing")
 	}
 	p.at++
 	switch f.Op {
@@ -217,7 +217,7 @@ func (p *parser) file() (File, error) {
 		}
 		p.skipBlank()
 		if p.at < len(p.lines) && !isHeader(p.line()) {
-			return f, p.fault(p.at, "every line of a file that is added begins with +, an empty one too, and this is %q", cut(p.line()))
+			return f, p.errorAt(p.at, "every line of a file that is added begins with +, an empty one too, and this is %q", cut(p.line()))
 		}
 	case Update:
 		return f, p.update(&f)
@@ -229,7 +229,7 @@ func (p *parser) update(f *File) error {
 	if p.at < len(p.lines) {
 		if name, ok := strings.CutPrefix(p.line(), moveTo); ok {
 			if f.MoveTo = strings.TrimSpace(name); f.MoveTo == "" {
-				return p.fault(p.at, "the path is missing")
+				return p.errorAt(p.at, "the path is missing")
 			}
 			p.at++
 		}
@@ -242,7 +242,7 @@ func (p *parser) update(f *File) error {
 		f.Hunks = append(f.Hunks, h)
 	}
 	if len(f.Hunks) == 0 && f.MoveTo == "" {
-		return p.fault(f.Line-1, `nothing is said of %q: "*** Update File" has hunks, which begin with @@`, cut(f.Path))
+		return p.errorAt(f.Line-1, `nothing is said of %q: "*** Update File" has hunks, which begin with @@`, cut(f.Path))
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (p *parser) hunk() (Hunk, error) {
 	for ; p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.at++ {
 		// Of @@ -1,3 +1,4 @@ the numbers are those of an old version, or made up, and what
 		// stands behind them need not be near.
-		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !numbers().MatchString(anchor) {
+		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !hunkRanges().MatchString(anchor) {
 			h.Anchors = append(h.Anchors, anchor)
 		}
 	}
@@ -279,7 +279,7 @@ func (p *parser) hunk() (Hunk, error) {
 	// They stand between sections more often than in a file.
 	h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	if len(h.Lines) == 0 {
-		return h, p.fault(h.Line-1, "the hunk has no lines")
+		return h, p.errorAt(h.Line-1, "the hunk has no lines")
 	}
 	return h, nil
 }
@@ -300,9 +300,9 @@ func (p *parser) add(h *Hunk) error {
 		h.NoNewEnd = h.NoNewEnd || last != '-'
 		h.End = true
 	case !strings.ContainsRune(" -+", rune(line[0])):
-		return p.fault(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
+		return p.errorAt(p.at, "a line of a hunk begins with a blank (the file has it), - or +, and this is %q", cut(line))
 	case h.NoOldEnd && line[0] != '+', h.NoNewEnd && line[0] != '-':
-		return p.fault(p.at, `%q stands below "\ No newline at end of file", which belongs below the last line`, cut(line))
+		return p.errorAt(p.at, `%q stands below "\ No newline at end of file", which belongs below the last line`, cut(line))
 	default:
 		h.Lines = append(h.Lines, line)
 	}
@@ -310,7 +310,7 @@ func (p *parser) add(h *Hunk) error {
 	return nil
 }
 
-var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
+var hunkRanges = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
 
 // Old are the lines that the hunk expects in the file.
 func (h Hunk) Old() []string {

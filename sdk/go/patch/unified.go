@@ -20,8 +20,8 @@ func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// above matches the lines that can stand above those names.
-var above = sync.OnceValue(func() *regexp.Regexp {
+// preambleLine matches the lines that can stand above those names.
+var preambleLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
 		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
 })
@@ -38,7 +38,7 @@ func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
 	names, from, to := "", "", ""
 	for ; p.at < len(p.lines) && !p.isPair(p.at); p.at++ {
-		m := above().FindStringSubmatch(p.line())
+		m := preambleLine().FindStringSubmatch(p.line())
 		if m == nil || m[1] == "diff --git " && names != "" {
 			break
 		}
@@ -57,7 +57,7 @@ func (p *parser) diffFile() (File, error) {
 			to = diffPath(value)
 		}
 		if f.Mode != "" && f.Mode != Executable && f.Mode != Plain {
-			return f, p.fault(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(f.Mode))
+			return f, p.errorAt(p.at, "a file has the mode %s or %s, and not %q: no tool makes links or submodules", Plain, Executable, cut(f.Mode))
 		}
 	}
 	at, a, b := p.at, "", ""
@@ -82,11 +82,11 @@ func (p *parser) diffFile() (File, error) {
 	switch {
 	case f.Path == "" && a == "" && b == "":
 		at = min(at, len(p.lines)-1)
-		return f, p.fault(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
+		return f, p.errorAt(at, "in a unified diff the lines --- and +++ name each file before its hunks, and this is %q; a patch is %s", cut(p.lines[at]), Grammar)
 	case f.Path == "":
-		return f, p.fault(at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
+		return f, p.errorAt(at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
 	case f.Path == nowhere:
-		return f, p.fault(at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
+		return f, p.errorAt(at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
 	}
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
@@ -97,13 +97,13 @@ func (p *parser) diffFile() (File, error) {
 	}
 	switch {
 	case f.Op == Update && len(f.Hunks) == 0 && f.MoveTo == "" && f.Mode == "":
-		return f, p.fault(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
+		return f, p.errorAt(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
 	case f.Op == Add:
 		var text strings.Builder // a sum of strings would take half a minute for 1 MiB
 		for _, h := range f.Hunks {
 			for _, line := range h.Lines {
 				if line[0] != '+' {
-					return f, p.fault(h.Line-1, "every line of a file that is added begins with +, and a line of this hunk is %q", cut(line))
+					return f, p.errorAt(h.Line-1, "every line of a file that is added begins with +, and a line of this hunk is %q", cut(line))
 				}
 				text.WriteString(line[1:] + "\n")
 			}
@@ -158,26 +158,26 @@ func (p *parser) diffHunk() (Hunk, error) {
 			break
 		}
 		if p.isPair(p.at) {
-			if h.has(allOld, allAdded) {
+			if h.hasLines(allOld, allAdded) {
 				break
 			}
-			return h, p.fault(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
+			return h, p.errorAt(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
 		}
 		if err := p.add(&h); err != nil {
 			return h, err
 		}
 	}
-	if !h.has(allOld, allAdded) {
+	if !h.hasLines(allOld, allAdded) {
 		h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	}
 	if len(h.Lines) == 0 {
-		return h, p.fault(h.Line-1, "the hunk has no lines")
+		return h, p.errorAt(h.Line-1, "the hunk has no lines")
 	}
 	return h, nil
 }
 
-// has reports whether the hunk has so many lines before, and so many after.
-func (h Hunk) has(before, after int) bool {
+// hasLines reports whether the hunk has so many lines before, and so many after.
+func (h Hunk) hasLines(before, after int) bool {
 	for _, line := range h.Lines {
 		if line[0] != '+' {
 			before--

@@ -55,7 +55,7 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, ima
 			result, images, fault = nil, nil, &Error{CodeFailed, fmt.Errorf("panic: %v", p)}
 		}
 	}()
-	if err := e.enter(call.Dir); err != nil {
+	if err := e.enterDir(call.Dir); err != nil {
 		return nil, nil, AsError(err)
 	}
 	out, err := e.run(ctx, args)
@@ -75,10 +75,10 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, ima
 	return text, images, nil
 }
 
-// enter makes relative paths start at dir. A tool that sees no files has no
+// enterDir makes relative paths start at dir. A tool that sees no files has no
 // directory to be in; for one that does, staying in the directory of an
 // earlier call would make its paths mean other files.
-func (e *entry) enter(dir string) error {
+func (e *entry) enterDir(dir string) error {
 	if e.Capabilities.Files == "" || dir == "" {
 		return nil
 	}

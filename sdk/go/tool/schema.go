@@ -125,7 +125,7 @@ func fieldSchema(f reflect.StructField, outer []reflect.Type) (*object, error) {
 	if desc := f.Tag.Get("desc"); desc != "" {
 		schema.add("description", desc)
 	}
-	kind := base(f.Type).Kind()
+	kind := derefType(f.Type).Kind()
 	if enum, ok := f.Tag.Lookup("enum"); ok {
 		if kind != reflect.String {
 			return nil, errors.New("enum needs a string")
@@ -158,7 +158,7 @@ var (
 // typeSchema describes what encoding/json accepts for t.
 func typeSchema(t reflect.Type, outer []reflect.Type) (*object, error) {
 	schema := new(object)
-	t = base(t)
+	t = derefType(t)
 	switch {
 	case t == rawMessage, t.Kind() == reflect.Interface && t.NumMethod() == 0:
 		return schema, nil // any JSON value
@@ -203,7 +203,7 @@ func typeSchema(t reflect.Type, outer []reflect.Type) (*object, error) {
 	return schema, nil
 }
 
-func base(t reflect.Type) reflect.Type {
+func derefType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -216,7 +216,7 @@ func isNumber(kind reflect.Kind) bool {
 
 // tagValue parses the text of a tag as a value of the field's type.
 func tagValue(f reflect.StructField, tag, text string) (value any, err error) {
-	t := base(f.Type)
+	t := derefType(f.Type)
 	switch kind := t.Kind(); {
 	case kind == reflect.String:
 		value = text

@@ -17,8 +17,8 @@ type Kind int
 
 // The kinds.
 const (
-	None  Kind = iota
-	Names      // of the chat's commands
+	None         Kind = iota
+	CommandNames      // of the chat's commands
 	Tools
 	Profiles // of models
 	Paths
@@ -30,38 +30,38 @@ const (
 	maxCandidates = 50_000 // names that are looked at
 )
 
-// list offers names for the word before the cursor.
-type list struct {
-	word  word
-	seq   int    // of the question that was asked last
-	asked string // what was asked for; empty: nothing yet
-	all   []string
-	take  bool // the only one that fits, when it is there: Tab was pressed
-	fit   []entry
-	at    int  // that is chosen
-	moved bool // with the arrows
-	off   bool // Esc was pressed: this word is left alone until Tab
+// completion offers names for the word before the cursor.
+type completion struct {
+	word         word
+	seq          int    // of the question that was asked last
+	requested    string // what was asked for; empty: nothing yet
+	all          []string
+	acceptSingle bool // the only one that fits, when it is there: Tab was pressed
+	matches      []entry
+	selected     int  // that is chosen
+	moved        bool // with the arrows
+	dismissed    bool // Esc was pressed: this word is left alone until Tab
 }
 
 // entry is a row of the list.
 type entry struct{ name, args, what string }
 
-func (l *list) close() { *l = list{seq: l.seq} }
+func (l *completion) close() { *l = completion{seq: l.seq} }
 
-func (e *Editor) listed() bool { return len(e.list.fit) > 0 && !e.search.on }
+func (e *Editor) listed() bool { return len(e.list.matches) > 0 && !e.search.on }
 
 // word is what a name is to be put in the place of.
 type word struct {
-	kind   Kind
-	from   int    // the first piece of it
-	text   string // what there is of the name
-	opened string // what stands before the name: @, @", or nothing
-	shell  bool   // it is a word of a command line
-	tab    bool   // it is no name before Tab says so
+	kind      Kind
+	from      int    // the first piece of it
+	text      string // what there is of the name
+	prefix    string // what stands before the name: @, @", or nothing
+	shell     bool   // it is a word of a command line
+	onlyOnTab bool   // it is no name before Tab says so
 }
 
-// found brings names that were asked for.
-type found struct {
+// namesFound brings names that were asked for.
+type namesFound struct {
 	seq   int
 	names []string
 }
@@ -75,12 +75,12 @@ func (e *Editor) word() word {
 		}
 	}
 	line := e.text[from:e.at]
-	bash := e.origin() > 0
+	bash := e.textStart() > 0
 	if words := join(line); !bash && from == 0 && strings.HasPrefix(words, "/") {
 		name, arg, more := strings.Cut(words, " ")
 		switch {
 		case !more && strings.Count(name, "/") == 1:
-			return word{kind: Names, text: name}
+			return word{kind: CommandNames, text: name}
 		case more && !strings.Contains(arg, " "):
 			for _, c := range e.opts.Commands {
 				if c.Name == name && c.Arg != None {
@@ -90,16 +90,16 @@ func (e *Editor) word() word {
 		}
 	}
 	for i := len(line) - 1; i >= 0; i-- {
-		if line[i].text != "@" || i > 0 && !Opens(last(line[i-1].text)) {
+		if line[i].text != "@" || i > 0 && !OpensMention(last(line[i-1].text)) {
 			continue
 		}
 		rest := join(line[i+1:])
 		quoted, isQuoted := strings.CutPrefix(rest, `"`)
 		switch {
 		case isQuoted && !strings.Contains(quoted, `"`):
-			return word{kind: Paths, from: from + i, text: quoted, opened: `@"`, tab: bash}
+			return word{kind: Paths, from: from + i, text: quoted, prefix: `@"`, onlyOnTab: bash}
 		case !isQuoted && !strings.ContainsAny(rest, " \t"):
-			return word{kind: Paths, from: from + i, text: rest, opened: "@", tab: bash}
+			return word{kind: Paths, from: from + i, text: rest, prefix: "@", onlyOnTab: bash}
 		}
 		break
 	}
@@ -107,7 +107,7 @@ func (e *Editor) word() word {
 	for start > 0 && !line[start-1].blank() {
 		start--
 	}
-	w := word{kind: Paths, from: from + start, text: join(line[start:]), shell: bash, tab: true}
+	w := word{kind: Paths, from: from + start, text: join(line[start:]), shell: bash, onlyOnTab: true}
 	if w.text == "" {
 		w.kind = None
 	}
@@ -120,19 +120,19 @@ func (e *Editor) word() word {
 func (e *Editor) complete(tab bool) tea.Cmd {
 	l := &e.list
 	w := e.word()
-	if w.kind == None || len(w.text) > maxNameBytes || w.tab && !tab && (l.word.from != w.from || l.word.kind != w.kind || l.asked == "") {
+	if w.kind == None || len(w.text) > maxNameBytes || w.onlyOnTab && !tab && (l.word.from != w.from || l.word.kind != w.kind || l.requested == "") {
 		l.close()
 		return nil
 	}
-	if w.kind != l.word.kind || w.from != l.word.from || l.off && tab {
+	if w.kind != l.word.kind || w.from != l.word.from || l.dismissed && tab {
 		l.close()
 	}
-	if l.off {
+	if l.dismissed {
 		return nil
 	}
-	l.word, l.take = w, tab
-	if w.kind == Names {
-		e.fit()
+	l.word, l.acceptSingle = w, tab
+	if w.kind == CommandNames {
+		e.filterNames()
 		return nil
 	}
 	// What is hidden, and what is in a directory that is far down, is found only
@@ -142,16 +142,16 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	if strings.HasPrefix(base, ".") {
 		asked = "hidden names of " + dir
 	}
-	if asked == l.asked {
-		e.fit()
+	if asked == l.requested {
+		e.filterNames()
 		return nil
 	}
 	if e.opts.Complete == nil {
 		return nil
 	}
-	l.asked = asked
+	l.requested = asked
 	l.seq++
-	e.fit()
+	e.filterNames()
 	seq, ask := l.seq, e.opts.Complete
 	return func() tea.Msg {
 		var names []string
@@ -160,38 +160,38 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 				names = append(names, name)
 			}
 		}
-		return found{seq, names}
+		return namesFound{seq, names}
 	}
 }
 
-// found takes the names that were asked for last.
-func (e *Editor) found(f found) {
+// receiveNames takes the names that were asked for last.
+func (e *Editor) receiveNames(f namesFound) {
 	l := &e.list
-	if f.seq != l.seq || l.asked == "" {
+	if f.seq != l.seq || l.requested == "" {
 		return
 	}
 	l.all = f.names
-	e.fit()
+	e.filterNames()
 }
 
-// fit makes the list of the names that fit what was typed.
-func (e *Editor) fit() {
+// filterNames makes the list of the names that fit what was typed.
+func (e *Editor) filterNames() {
 	l := &e.list
-	l.fit, l.at, l.moved = nil, 0, false
-	if l.word.kind == Names {
+	l.matches, l.selected, l.moved = nil, 0, false
+	if l.word.kind == CommandNames {
 		for _, c := range e.opts.Commands {
 			if strings.HasPrefix(c.Name, strings.ToLower(l.word.text)) {
-				l.fit = append(l.fit, entry{c.Name, c.Args, c.What})
+				l.matches = append(l.matches, entry{c.Name, c.Args, c.What})
 			}
 		}
 	} else {
-		whole := l.word.kind == Tools || l.word.kind == Profiles || l.word.opened == ""
+		whole := l.word.kind == Tools || l.word.kind == Profiles || l.word.prefix == ""
 		for _, name := range ranked(l.all, l.word.text, whole) {
-			l.fit = append(l.fit, entry{name: name})
+			l.matches = append(l.matches, entry{name: name})
 		}
 	}
-	if l.take && len(l.fit) == 1 {
-		e.take()
+	if l.acceptSingle && len(l.matches) == 1 {
+		e.accept()
 	}
 }
 
@@ -215,7 +215,7 @@ func ranked(names []string, typed string, begin bool) []string {
 			by[2] = append(by[2], name)
 		case strings.Contains(is, low):
 			by[3] = append(by[3], name)
-		case scattered(base, low):
+		case isSubsequence(base, low):
 			by[4] = append(by[4], name)
 		}
 	}
@@ -225,8 +225,8 @@ func ranked(names []string, typed string, begin bool) []string {
 	return slices.Concat(by[:]...)
 }
 
-// scattered reports whether the characters of part are in s, in their order.
-func scattered(s, part string) bool {
+// isSubsequence reports whether the characters of part are in s, in their order.
+func isSubsequence(s, part string) bool {
 	for _, r := range part {
 		i := strings.IndexRune(s, r)
 		if i < 0 {
@@ -243,19 +243,19 @@ func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {
 	case "up", "ctrl+p":
-		l.at, l.moved = (l.at+len(l.fit)-1)%len(l.fit), true
+		l.selected, l.moved = (l.selected+len(l.matches)-1)%len(l.matches), true
 	case "down", "ctrl+n":
-		l.at, l.moved = (l.at+1)%len(l.fit), true
+		l.selected, l.moved = (l.selected+1)%len(l.matches), true
 	case "esc", "ctrl+c", "ctrl+g":
-		*l = list{seq: l.seq, word: l.word, off: true}
+		*l = completion{seq: l.seq, word: l.word, dismissed: true}
 	case "enter":
-		if !l.moved && l.whole() {
+		if !l.moved && l.isComplete() {
 			return nil, false // Enter sends
 		}
-		e.take()
+		e.accept()
 		return e.complete(false), true
 	case "tab":
-		e.take()
+		e.accept()
 		return e.complete(false), true
 	default:
 		return nil, false
@@ -263,57 +263,57 @@ func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	return nil, true
 }
 
-// whole reports whether the word can be meant as it is: it is a name of the list,
+// isComplete reports whether the word can be meant as it is: it is a name of the list,
 // or a directory, or nothing where a name may be left out.
-func (l *list) whole() bool {
+func (l *completion) isComplete() bool {
 	text := l.word.text
-	return l.word.kind != Names && (text == "" || strings.HasSuffix(text, "/")) ||
-		slices.ContainsFunc(l.fit, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
+	return l.word.kind != CommandNames && (text == "" || strings.HasSuffix(text, "/")) ||
+		slices.ContainsFunc(l.matches, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
 }
 
-// take puts the chosen name in the place of the word.
-func (e *Editor) take() {
+// accept puts the chosen name in the place of the word.
+func (e *Editor) accept() {
 	l := &e.list
-	w, f := l.word, l.fit[l.at]
+	w, f := l.word, l.matches[l.selected]
 	name := f.name
 	goesOn := w.kind == Paths && strings.HasSuffix(name, "/")
 	switch quoted, ok := shellword.Quote(name); {
-	case w.opened != "":
-		if name = "@" + mentioned(name); goesOn {
+	case w.prefix != "":
+		if name = "@" + quoteMention(name); goesOn {
 			name = strings.TrimSuffix(name, `"`)
 		}
 	case w.shell && ok:
 		name = quoted
 	}
 	end := e.at
-	if !goesOn && (w.kind != Names || f.args != "") && (end == len(e.text) || !e.text[end].blank()) {
+	if !goesOn && (w.kind != CommandNames || f.args != "") && (end == len(e.text) || !e.text[end].blank()) {
 		name += " "
 	}
-	if e.fits(len(name)) {
+	if e.hasRoom(len(name)) {
 		e.replace(w.from, end, e.pieces(name))
 	}
 	e.list.close()
-	if w.kind == Names {
-		l.word, l.off = e.word(), f.args == "" // nothing is left to choose
+	if w.kind == CommandNames {
+		l.word, l.dismissed = e.word(), f.args == "" // nothing is left to choose
 	}
 }
 
 // view is the list in at most so many rows.
-func (l *list) view(e *Editor, width, most int) (out []string) {
-	n := min(len(l.fit), maxListed, most)
-	more := len(l.fit) - n
+func (l *completion) view(e *Editor, width, most int) (out []string) {
+	n := min(len(l.matches), maxListed, most)
+	more := len(l.matches) - n
 	if more > 0 && n > 1 {
 		n--
 		more++
 	}
-	from := min(max(l.at-n/2, 0), len(l.fit)-n)
+	from := min(max(l.selected-n/2, 0), len(l.matches)-n)
 	column := 0
-	for _, f := range l.fit {
+	for _, f := range l.matches {
 		column = max(column, len(f.name)+len(f.args)+1)
 	}
-	for i, f := range l.fit[from : from+n] {
+	for i, f := range l.matches[from : from+n] {
 		bar, style := "  │ ", ""
-		if from+i == l.at {
+		if from+i == l.selected {
 			bar, style = "> │ ", terminal.Bold
 		}
 		room := width - len("> | ") - 1

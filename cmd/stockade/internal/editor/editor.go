@@ -68,17 +68,17 @@ type Editor struct {
 	text []piece // replaced, never changed: undo has the old ones
 	at   int     // the cursor stands before this piece
 
-	undo   []state
-	last   action // what the key before did
-	killed []piece
-	goal   int // the column that Up and Down keep to; -1 is that of the cursor
-	notice string
+	undo       []state
+	lastAction action // what the key before did
+	killed     []piece
+	goal       int // the column that Up and Down keep to; -1 is that of the cursor
+	notice     string
 
 	pastes  []string // that were shown by their size
 	history history
 	recall  recall
 	search  search
-	list    list
+	list    completion
 
 	columns int // for text, of the last View
 	rows    []row
@@ -95,7 +95,7 @@ type state struct {
 type action int
 
 const (
-	other action = iota
+	otherAction action = iota
 	typing
 	killing
 )
@@ -122,12 +122,12 @@ func (e *Editor) SetValue(text string) {
 	e.replace(0, len(e.text), e.load(text))
 }
 
-// Open reports whether a list or a search is open, which Esc and Ctrl-C close
+// HasPopup reports whether a list or a search is open, which Esc and Ctrl-C close
 // before they do anything else: both belong to [Editor.Update] then.
-func (e *Editor) Open() bool { return e.search.on || e.listed() }
+func (e *Editor) HasPopup() bool { return e.search.on || e.listed() }
 
-// origin is where the text begins that is shown: behind the sign of a command.
-func (e *Editor) origin() int {
+// textStart is where the text begins that is shown: behind the sign of a command.
+func (e *Editor) textStart() int {
 	if len(e.text) > 0 && e.text[0].text == "!" {
 		return 1
 	}
@@ -146,8 +146,8 @@ func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 	case tea.PasteMsg:
 		e.notice = ""
 		e.paste(msg.Content)
-	case found:
-		e.found(msg)
+	case namesFound:
+		e.receiveNames(msg)
 	case tea.KeyPressMsg:
 		e.notice = ""
 		return e.key(msg)
@@ -180,13 +180,13 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 			return cmd, "", false
 		}
 	}
-	before := e.last
-	e.last = other
+	before := e.lastAction
+	e.lastAction = otherAction
 	vertical := false
 	switch name {
 	case "enter":
 		switch {
-		case e.at > e.origin() && e.text[e.at-1].text == `\` && e.lineEnd(e.at) == e.at:
+		case e.at > e.textStart() && e.text[e.at-1].text == `\` && e.lineEnd(e.at) == e.at:
 			e.replace(e.at-1, e.at, e.pieces("\n"))
 		default:
 			submitted, ok = e.submit()
@@ -233,7 +233,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	case "ctrl+u":
 		from := e.lineStart(e.at)
 		switch from {
-		case e.origin():
+		case e.textStart():
 			from = 0 // with the sign of a command
 		case e.at:
 			from--
@@ -248,14 +248,14 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	case "ctrl+y":
 		e.yank()
 	case "ctrl+_", "ctrl+/", "ctrl+shift+-":
-		e.takeBack()
+		e.undoStep()
 	case "ctrl+r":
 		e.startSearch()
 	default:
 		if k.Text == "" {
 			return nil, "", false
 		}
-		e.typed(k.Text, before)
+		e.insertTyped(k.Text, before)
 		return e.complete(false), "", false
 	}
 	if !vertical {
@@ -267,7 +267,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 
 // move puts the cursor before a piece.
 func (e *Editor) move(at int) {
-	e.at = min(max(at, e.origin()), len(e.text))
+	e.at = min(max(at, e.textStart()), len(e.text))
 }
 
 // replace puts pieces in the place of others and the cursor behind them, as a
@@ -276,17 +276,17 @@ func (e *Editor) replace(from, to int, with []piece) {
 	if from == to && len(with) == 0 {
 		return
 	}
-	e.remember()
+	e.pushUndo()
 	e.splice(from, to, with)
 }
 
 func (e *Editor) splice(from, to int, with []piece) {
 	e.text = slices.Concat(e.text[:from], with, e.text[to:])
-	e.at = max(from+len(with), e.origin()) // a ! may have come to the beginning
+	e.at = max(from+len(with), e.textStart()) // a ! may have come to the beginning
 	e.goal, e.rows, e.recall.on = -1, nil, false
 }
 
-func (e *Editor) remember() {
+func (e *Editor) pushUndo() {
 	e.undo = append(e.undo, state{e.text, e.at})
 	pieces := 0
 	for _, s := range e.undo {
@@ -298,26 +298,26 @@ func (e *Editor) remember() {
 	}
 }
 
-// takeBack undoes a step.
-func (e *Editor) takeBack() {
+// undoStep undoes a step.
+func (e *Editor) undoStep() {
 	if n := len(e.undo); n > 0 {
 		e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
 	}
 	e.recall.on = false
 }
 
-// typed inserts what was typed; characters in a row are one step for undo.
-func (e *Editor) typed(text string, before action) {
+// insertTyped inserts what was typed; characters in a row are one step for undo.
+func (e *Editor) insertTyped(text string, before action) {
 	text = strings.ToValidUTF8(text, "�")
-	if !e.fits(len(text)) {
+	if !e.hasRoom(len(text)) {
 		return
 	}
 	if before != typing {
-		e.remember()
+		e.pushUndo()
 	}
-	e.last = typing
+	e.lastAction = typing
 	from := e.at
-	if first(text) >= utf8.RuneSelf && from > e.origin() && e.text[from-1].pasted == 0 && !e.text[from-1].blank() {
+	if first(text) >= utf8.RuneSelf && from > e.textStart() && e.text[from-1].pasted == 0 && !e.text[from-1].blank() {
 		// A mark goes onto the character before it.
 		from--
 		text = e.text[from].text + text
@@ -327,13 +327,13 @@ func (e *Editor) typed(text string, before action) {
 
 // insert puts a text where the cursor is.
 func (e *Editor) insert(text string) {
-	if e.fits(len(text)) {
+	if e.hasRoom(len(text)) {
 		e.replace(e.at, e.at, e.pieces(text))
 	}
 }
 
-// fits says whether there is room for so many bytes, and tells the person if not.
-func (e *Editor) fits(more int) bool {
+// hasRoom says whether there is room for so many bytes, and tells the person if not.
+func (e *Editor) hasRoom(more int) bool {
 	size := 0
 	for _, p := range e.text {
 		size += len(p.text)
@@ -348,20 +348,20 @@ func (e *Editor) fits(more int) bool {
 // paste inserts what was pasted. It never sends, however it ends.
 func (e *Editor) paste(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "�")
-	if text == "" || !e.fits(len(text)) {
+	if text == "" || !e.hasRoom(len(text)) {
 		return
 	}
 	if e.search.on {
 		e.endSearch()
 	}
 	e.list.close()
-	e.last = other
+	e.lastAction = otherAction
 	if countLines(text) <= foldLines && utf8.RuneCountInString(text) <= foldChars && len(e.text) < maxShown {
 		e.replace(e.at, e.at, e.pieces(text))
 		return
 	}
 	e.pastes = append(e.pastes[max(0, len(e.pastes)-maxPastes+1):], text)
-	e.replace(e.at, e.at, []piece{folded("pasted", text, e.text)})
+	e.replace(e.at, e.at, []piece{foldText("pasted", text, e.text)})
 }
 
 // load makes pieces of a text that comes back, with its pastes by their size.
@@ -375,12 +375,12 @@ func (e *Editor) load(text string) (out []piece) {
 			}
 		}
 		if plain := text[:at]; len(out)+len(plain) > maxShown {
-			out = append(out, folded("kept", plain, out))
+			out = append(out, foldText("kept", plain, out))
 		} else {
 			out = append(out, e.pieces(plain)...)
 		}
 		if paste != "" {
-			out = append(out, folded("pasted", paste, out))
+			out = append(out, foldText("pasted", paste, out))
 		}
 		text = text[at+len(paste):]
 	}
@@ -403,11 +403,11 @@ func (e *Editor) kill(from, to int, before action) {
 		e.killed = slices.Concat(e.killed, taken)
 	}
 	e.replace(from, to, nil)
-	e.last = killing
+	e.lastAction = killing
 }
 
 func (e *Editor) yank() {
-	if e.fits(len(join(e.killed))) {
+	if e.hasRoom(len(join(e.killed))) {
 		e.replace(e.at, e.at, e.killed)
 	}
 }
@@ -440,7 +440,7 @@ func (e *Editor) vertical(by int) {
 	at := rowOf(rows, e.at)
 	to := at + by
 	if to < 0 || to >= len(rows) {
-		e.walk(by)
+		e.walkHistory(by)
 		return
 	}
 	if e.goal < 0 {
@@ -468,7 +468,7 @@ func (e *Editor) width(from, to int) (columns int) {
 
 func (e *Editor) layout() []row {
 	if e.rows == nil {
-		e.rows = layout(e.text, e.origin(), e.columns)
+		e.rows = layout(e.text, e.textStart(), e.columns)
 	}
 	return e.rows
 }
@@ -495,7 +495,7 @@ func (e *Editor) View(width, most int) string {
 	for i := e.top; i < e.top+n; i++ {
 		sign := "  "
 		switch {
-		case i == 0 && e.origin() > 0:
+		case i == 0 && e.textStart() > 0:
 			sign = e.style(terminal.Yellow, "! ")
 		case i == 0:
 			sign = e.style(terminal.Bold, "> ")

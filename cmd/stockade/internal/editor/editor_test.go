@@ -256,7 +256,7 @@ func TestNoKeyBreaksTheScreen(t *testing.T) {
 				if columns := p.e.widths.StringWidth(row); columns > width {
 					t.Fatalf("a row of %d columns, of %d, after %.300q:\n%s", columns, width, typed, row)
 				}
-				if strings.IndexFunc(strings.NewReplacer("\u200d", "", "\ufe0f", "").Replace(row), visible.Hidden) >= 0 {
+				if strings.IndexFunc(strings.NewReplacer("\u200d", "", "\ufe0f", "").Replace(row), visible.IsHidden) >= 0 {
 					t.Fatalf("a row with what does not show, after %.300q: %q", typed, row)
 				}
 				if !strings.HasPrefix(row, "  ") && !strings.Contains(">!^v", row[:1]) {

@@ -5,14 +5,14 @@ import (
 	"unicode"
 )
 
-// Opens reports whether an @ behind this character begins a path. That in
+// OpensMention reports whether an @ behind this character begins a path. That in
 // mail@example.org is none.
-func Opens(before rune) bool {
+func OpensMention(before rune) bool {
 	return unicode.IsSpace(before) || strings.ContainsRune("([{\"'`", before)
 }
 
-// mentioned is a path as it stands behind an @.
-func mentioned(path string) string {
+// quoteMention is a path as it stands behind an @.
+func quoteMention(path string) string {
 	if strings.ContainsFunc(path, unicode.IsSpace) {
 		return `"` + path + `"`
 	}

@@ -33,7 +33,7 @@ func Files(dir, prefix string) []string {
 	}
 	defer root.Close()
 	start, base := path.Split(prefix)
-	w := walk{fsys: root.FS(), hidden: strings.HasPrefix(base, "."), most: maxWalked}
+	w := walk{fsys: root.FS(), hidden: strings.HasPrefix(base, "."), maxEntries: maxWalked}
 	var out []string
 	for _, name := range w.files(path.Clean(start)) {
 		out = append(out, start+name)
@@ -42,13 +42,13 @@ func Files(dir, prefix string) []string {
 }
 
 type walk struct {
-	fsys   fs.FS // refuses what is outside, whatever links say
-	hidden bool
-	most   int // entries
+	fsys       fs.FS // refuses what is outside, whatever links say
+	hidden     bool
+	maxEntries int // entries
 }
 
-// place is a directory that is still to be listed.
-type place struct {
+// pendingDir is a directory that is still to be listed.
+type pendingDir struct {
 	dir     string
 	ignored []rule
 }
@@ -59,30 +59,30 @@ func (w walk) files(start string) (out []string) {
 	if st, err := fs.Stat(w.fsys, start); err != nil || !st.IsDir() {
 		return nil // a pipe would wait
 	}
-	first := place{dir: start}
+	first := pendingDir{dir: start}
 	for i := range start { // what the directories above say
 		if start != "." && (i == 0 || start[i] == '/') {
 			first.ignored = append(first.ignored, w.rules(cmp.Or(start[:i], "."))...)
 		}
 	}
-	queue, seen := []place{first}, 0
+	queue, seen := []pendingDir{first}, 0
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		entries := w.list(p.dir, w.most-seen+1)
+		entries := w.list(p.dir, w.maxEntries-seen+1)
 		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) {
 			p.ignored = append(slices.Clip(p.ignored), w.rules(p.dir)...)
 		}
 		for _, entry := range entries {
-			if seen++; seen > w.most {
+			if seen++; seen > w.maxEntries {
 				return out
 			}
 			name := path.Join(p.dir, entry.Name())
-			if entry.Name() == ".git" || !w.hidden && strings.HasPrefix(entry.Name(), ".") || excluded(p.ignored, name, entry.IsDir()) {
+			if entry.Name() == ".git" || !w.hidden && strings.HasPrefix(entry.Name(), ".") || isIgnored(p.ignored, name, entry.IsDir()) {
 				continue
 			}
 			if entry.IsDir() {
-				queue = append(queue, place{name, p.ignored})
+				queue = append(queue, pendingDir{name, p.ignored})
 			}
 			name = strings.TrimPrefix(name, start+"/")
 			if entry.IsDir() {
@@ -112,11 +112,11 @@ func (w walk) list(dir string, most int) []fs.DirEntry {
 
 // rule is a line of a .gitignore.
 type rule struct {
-	in      string // the directory of the file
-	pattern string // of doublestar
-	literal bool   // it is the last part of a name
-	dirs    bool   // for directories only
-	not     bool
+	dir      string // the directory of the file
+	pattern  string // of doublestar
+	literal  bool   // it is the last part of a name
+	dirsOnly bool   // for directories only
+	negated  bool
 }
 
 func (w walk) rules(dir string) (out []rule) {
@@ -132,12 +132,12 @@ func (w walk) rules(dir string) (out []rule) {
 	lines := bufio.NewScanner(io.LimitReader(f, maxIgnoreBytes))
 	for lines.Scan() && len(out) < maxIgnoreRules {
 		line := strings.TrimRight(lines.Text(), " \t\r")
-		r := rule{in: dir}
+		r := rule{dir: dir}
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		line, r.not = strings.CutPrefix(line, "!")
-		line, r.dirs = strings.CutSuffix(line, "/")
+		line, r.negated = strings.CutPrefix(line, "!")
+		line, r.dirsOnly = strings.CutSuffix(line, "/")
 		switch anchored, rooted := strings.CutPrefix(line, "/"); {
 		case strings.Contains(anchored, "/") || rooted:
 			r.pattern = anchored
@@ -155,18 +155,18 @@ func (w walk) rules(dir string) (out []rule) {
 	return out
 }
 
-// excluded says what the last rule says that fits.
-func excluded(rules []rule, name string, dir bool) bool {
+// isIgnored says what the last rule says that fits.
+func isIgnored(rules []rule, name string, dir bool) bool {
 	for _, r := range slices.Backward(rules) {
-		if r.dirs && !dir {
+		if r.dirsOnly && !dir {
 			continue
 		}
 		below := name
-		if r.in != "." {
-			below = strings.TrimPrefix(name, r.in+"/")
+		if r.dir != "." {
+			below = strings.TrimPrefix(name, r.dir+"/")
 		}
 		if r.literal && path.Base(name) == r.pattern || !r.literal && doublestar.MatchUnvalidated(r.pattern, below) {
-			return !r.not
+			return !r.negated
 		}
 	}
 	return false

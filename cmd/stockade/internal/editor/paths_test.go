@@ -58,7 +58,7 @@ func TestAWalkEnds(t *testing.T) {
 	for i := range 300 {
 		files[fmt.Sprintf("%d/%d", i%7, i)] = &fstest.MapFile{}
 	}
-	if got := (walk{fsys: files, most: 100}).files("."); len(got) != 100 {
+	if got := (walk{fsys: files, maxEntries: 100}).files("."); len(got) != 100 {
 		t.Errorf("%d names", len(got))
 	}
 }

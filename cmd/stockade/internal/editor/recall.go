@@ -16,9 +16,9 @@ type recall struct {
 	draft   state // is given back behind the newest
 }
 
-// walk goes to an older or a newer prompt: to those that begin with what had
+// walkHistory goes to an older or a newer prompt: to those that begin with what had
 // been typed, or to all if none does.
-func (e *Editor) walk(by int) {
+func (e *Editor) walkHistory(by int) {
 	if !e.recall.on {
 		all := e.history.all()
 		typed := e.Value()
@@ -39,7 +39,7 @@ func (e *Editor) walk(by int) {
 		e.text, e.rows = e.load(r.entries[to]), nil
 		e.at = len(e.text)
 		if by < 0 {
-			e.at = e.lineEnd(e.origin()) // so that Up goes on
+			e.at = e.lineEnd(e.textStart()) // so that Up goes on
 		}
 	}
 	r.at, e.goal = to, -1
@@ -91,7 +91,7 @@ func (e *Editor) searchKey(name, text string) bool {
 func (e *Editor) endSearch() {
 	e.search.on, e.recall.on = false, false
 	e.undo = append(e.undo, e.search.draft)
-	e.last = other
+	e.lastAction = otherAction
 }
 
 // find shows the newest entry that has the query, from one on. If there is none,
@@ -101,7 +101,7 @@ func (e *Editor) find(from int, none string) {
 	s.says = ""
 	if s.query != "" {
 		for i := from; i >= 0; i-- {
-			if s.in(all[i]) {
+			if s.matches(all[i]) {
 				s.at = i
 				e.text, e.rows = e.load(all[i]), nil
 				e.at = len(e.text)
@@ -109,14 +109,14 @@ func (e *Editor) find(from int, none string) {
 			}
 		}
 		s.says = none
-		if s.at < len(all) && s.in(all[s.at]) {
+		if s.at < len(all) && s.matches(all[s.at]) {
 			return
 		}
 	}
 	e.text, e.at, e.rows, s.at = s.draft.text, s.draft.at, nil, len(all)
 }
 
-func (s *search) in(entry string) bool {
+func (s *search) matches(entry string) bool {
 	return strings.Contains(strings.ToLower(entry), strings.ToLower(s.query))
 }
 

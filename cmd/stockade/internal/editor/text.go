@@ -61,8 +61,8 @@ func (e *Editor) pieces(text string) []piece {
 	return out
 }
 
-// folded is a long text as one piece, among others.
-func folded(verb, text string, among []piece) piece {
+// foldText is a long text as one piece, among others.
+func foldText(verb, text string, among []piece) piece {
 	n := 1
 	for _, p := range among {
 		n = max(n, p.pasted+1)
@@ -137,7 +137,7 @@ func rowOf(rows []row, at int) int {
 
 // lineStart is where the line begins in which the cursor stands.
 func (e *Editor) lineStart(at int) int {
-	for at > e.origin() && !e.text[at-1].isEnd() {
+	for at > e.textStart() && !e.text[at-1].isEnd() {
 		at--
 	}
 	return at
@@ -153,10 +153,10 @@ func (e *Editor) lineEnd(at int) int {
 // wordLeft is where the word begins that ends before at. Words are of pieces of
 // one kind; a paste that is shown by its size is one by itself.
 func (e *Editor) wordLeft(at int, is func(piece) bool) int {
-	for at > e.origin() && !is(e.text[at-1]) {
+	for at > e.textStart() && !is(e.text[at-1]) {
 		at--
 	}
-	for end := at; at > e.origin() && is(e.text[at-1]) && (at == end || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
+	for end := at; at > e.textStart() && is(e.text[at-1]) && (at == end || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
 		at--
 	}
 	return at
@@ -176,7 +176,7 @@ func notBlank(p piece) bool { return !p.blank() }
 
 func countHidden(text string) (n int) {
 	for _, r := range text {
-		if (r < ' ' || r > '~') && visible.Hidden(r) {
+		if (r < ' ' || r > '~') && visible.IsHidden(r) {
 			n++
 		}
 	}

@@ -6,13 +6,13 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// next reads a line, or a part of one that is too long, and finishes what it ends.
+// readLine reads a line, or a part of one that is too long, and finishes what it ends.
 // This is how CommonMark finds blocks, but for HTML, which is text here, and
 // references, which a stream cannot follow.
-func (s *Stream) next(raw string, whole bool) {
+func (s *Stream) readLine(raw string, whole bool) {
 	text := untab(terminal.Visible(raw))
-	if s.cut { // goes on where the last part was
-		s.cut = !whole
+	if s.midLine { // goes on where the last part was
+		s.midLine = !whole
 		if s.fence != nil {
 			s.code(text)
 		} else if text = strings.TrimLeft(text, " "); text != "" {
@@ -22,7 +22,7 @@ func (s *Stream) next(raw string, whole bool) {
 		return
 	}
 	s.block(text)
-	if s.cut = !whole; s.cut && s.fence == nil {
+	if s.midLine = !whole; s.midLine && s.fence == nil {
 		s.endLeaf()
 	}
 }
@@ -50,7 +50,7 @@ func (s *Stream) block(rest string) {
 		return
 	}
 	if !all {
-		if s.para != nil && !begins(rest) { // the marks were left out
+		if s.para != nil && !beginsBlock(rest) { // the marks were left out
 			s.addPara(strings.TrimLeft(rest, " "))
 			return
 		}
@@ -174,9 +174,9 @@ func (s *Stream) addPara(text string) {
 	}
 }
 
-// begins reports whether a line that lacks the marks of its containers begins a
+// beginsBlock reports whether a line that lacks the marks of its containers begins a
 // block, and does not go on with a paragraph.
-func begins(text string) bool {
+func beginsBlock(text string) bool {
 	n := indent(text)
 	if n > 3 || n == len(text) {
 		return false

@@ -9,7 +9,7 @@ type fence struct {
 	indent   int
 	info     string    // what stands beside the marks, if it is more than a language
 	language *language // nil: it has no colours
-	until    string    // ends the comment or text of several lines that is open; empty: none is
+	closer   string    // ends the comment or text of several lines that is open; empty: none is
 	style    style     // of that
 }
 
@@ -47,7 +47,7 @@ func (s *Stream) code(text string) {
 		return
 	}
 	text = strings.TrimRight(text[min(indent(text), f.indent):], " ")
-	if f.language == nil || s.live || !s.o.Color {
+	if f.language == nil || s.preview || !s.o.Color {
 		s.emit(s.wrapCode([]run{{text: text}})...)
 		return
 	}
@@ -58,7 +58,7 @@ func (s *Stream) code(text string) {
 // that holds: a mark that nothing closes is looked for once.
 func (f *fence) scan(text string) (runs []run) {
 	l := f.language
-	if text != "" && f.until == "" {
+	if text != "" && f.closer == "" {
 		if st, ok := l.first[text[0]]; ok {
 			return []run{{text: text, style: st}}
 		}
@@ -76,28 +76,28 @@ func (f *fence) scan(text string) (runs []run) {
 	open := "" // the quotes that nothing closes in this line
 	for i := 0; i < len(text); {
 		rest, end, st := text[i:], i+1, style(0)
-		b, isBlock := l.begins(rest)
+		b, isBlock := l.blockAt(rest)
 		switch c := text[i]; {
-		case f.until != "":
+		case f.closer != "":
 			st, end = f.style, len(text)
-			if n := strings.Index(rest, f.until); n >= 0 {
-				end, f.until = i+n+len(f.until), ""
+			if n := strings.Index(rest, f.closer); n >= 0 {
+				end, f.closer = i+n+len(f.closer), ""
 			}
-		case l.comments(text, i):
+		case l.isComment(text, i):
 			st, end = dim, len(text)
 		case isBlock:
 			st, end = b.style, i+len(b.begin)
-			f.until, f.style = b.end, b.style
+			f.closer, f.style = b.end, b.style
 		case strings.IndexByte(l.quotes, c) >= 0 && strings.IndexByte(open, c) < 0:
-			if n := quoted(rest); n > 0 {
+			if n := quotedLen(rest); n > 0 {
 				st, end = green, i+n
 			} else {
 				open += string(c)
 			}
 		case c >= '0' && c <= '9':
-			st, end = cyan, i+wordIn(rest, ".")
+			st, end = cyan, i+wordLen(rest, ".")
 		case isWord(c):
-			end = i + wordIn(rest, "")
+			end = i + wordLen(rest, "")
 			word := text[i:end]
 			if l.anyCase {
 				word = strings.ToLower(word)
@@ -115,8 +115,8 @@ func (f *fence) scan(text string) (runs []run) {
 	return runs
 }
 
-// quoted is how long the text in quotes is that begins a line; 0: nothing closes it.
-func quoted(text string) int {
+// quotedLen is how long the text in quotes is that begins a line; 0: nothing closes it.
+func quotedLen(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -134,8 +134,8 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// wordIn is how long the word is that begins a text; others belong to it, too.
-func wordIn(text, others string) int {
+// wordLen is how long the word is that begins a text; others belong to it, too.
+func wordLen(text, others string) int {
 	for i := range len(text) {
 		if !isWord(text[i]) && strings.IndexByte(others, text[i]) < 0 {
 			return i

@@ -51,7 +51,7 @@ func (s *Stream) paragraph(lines []string) {
 		}
 	}
 	source := []byte(strings.Join(lines, "\n"))
-	s.read += len(source)
+	s.parsedBytes += len(source)
 	for n := p.Parse(text.NewReader(source)).FirstChild(); n != nil; n = n.NextSibling() {
 		if n.PreviousSibling() != nil {
 			s.separate()
@@ -77,7 +77,7 @@ func (s *Stream) heading(level int, source string) {
 	if !s.o.Color {
 		in.add(strings.Repeat("#", level)+" ", 0)
 	}
-	s.read += len(source)
+	s.parsedBytes += len(source)
 	if n := withoutTables().Parse(text.NewReader(in.source)).FirstChild(); n != nil {
 		in.children(n, st)
 	}
@@ -87,10 +87,10 @@ func (s *Stream) heading(level int, source string) {
 
 // inliner turns what is inside of a paragraph into runs.
 type inliner struct {
-	source []byte
-	marks  bool // of the text are kept
-	runs   []run
-	seen   terminal.Stream
+	source  []byte
+	marks   bool // of the text are kept
+	runs    []run
+	escaper terminal.Escaper
 }
 
 func (s *Stream) inline(source []byte) *inliner { return &inliner{source: source, marks: !s.o.Color} }
@@ -99,7 +99,7 @@ func (s *Stream) inline(source []byte) *inliner { return &inliner{source: source
 // between them, more accents may stand on a letter.
 func (in *inliner) add(text string, st style) {
 	if text != "" {
-		in.runs = append(in.runs, run{in.seen.Visible(text), st})
+		in.runs = append(in.runs, run{in.escaper.Visible(text), st})
 	}
 }
 
@@ -195,15 +195,15 @@ func textOf(runs []run) string {
 	return b.String()
 }
 
-// escaped is what stands for another character.
-var escaped = sync.OnceValue(func() *regexp.Regexp {
+// escapePattern is what stands for another character.
+var escapePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
 })
 
 // unescape decodes what stands for another character, if that one shows as what it
 // is. A <br>, which is the only line end in a table, is one.
 func unescape(source []byte) string {
-	return escaped().ReplaceAllStringFunc(string(source), func(m string) string {
+	return escapePattern().ReplaceAllStringFunc(string(source), func(m string) string {
 		switch m[0] {
 		case '\\':
 			return m[1:]

@@ -22,8 +22,8 @@ type block struct {
 	style      style
 }
 
-// comments reports whether the rest of a line is a comment.
-func (l *language) comments(text string, at int) bool {
+// isComment reports whether the rest of a line is a comment.
+func (l *language) isComment(text string, at int) bool {
 	for _, mark := range l.line {
 		// In a shell and in links, a # within a word begins none.
 		if strings.HasPrefix(text[at:], mark) && (mark != "#" || at == 0 || text[at-1] == ' ') {
@@ -33,8 +33,8 @@ func (l *language) comments(text string, at int) bool {
 	return false
 }
 
-// begins is the block that begins a text.
-func (l *language) begins(text string) (block, bool) {
+// blockAt is the block that begins a text.
+func (l *language) blockAt(text string) (block, bool) {
 	for _, b := range l.blocks {
 		if strings.HasPrefix(text, b.begin) {
 			return b, true

@@ -39,17 +39,17 @@ type Options struct {
 type Stream struct {
 	o Options
 
-	line       []byte // that has not ended yet
-	cut        bool   // its beginning was read already
-	containers []container
-	para       []string // the lines of the paragraph or table that is open
-	paraBytes  int
-	fence      *fence
-	blank      bool   // an empty row is due before the next
-	blankIn    string // what stands in it
-	begun      bool   // a row was finished
-	live       bool   // this is a copy for Rest: a line of code that has not ended has no colours
-	read       int    // bytes that goldmark was given, for tests
+	line        []byte // that has not ended yet
+	midLine     bool   // its beginning was read already
+	containers  []container
+	para        []string // the lines of the paragraph or table that is open
+	paraBytes   int
+	fence       *fence
+	blank       bool   // an empty row is due before the next
+	blankPrefix string // what stands in it
+	begun       bool   // a row was finished
+	preview     bool   // this is a copy for Rest: a line of code that has not ended has no colours
+	parsedBytes int    // bytes that goldmark was given, for tests
 
 	out []string // rows of this call
 
@@ -89,7 +89,7 @@ func (s *Stream) Add(text string) (done []string) {
 	for text != "" {
 		end := strings.IndexByte(text[:min(len(text), maxLine)], '\n')
 		if end >= 0 {
-			s.next(strings.TrimSuffix(text[:end], "\r"), true)
+			s.readLine(strings.TrimSuffix(text[:end], "\r"), true)
 			text = text[end+1:]
 			continue
 		}
@@ -97,11 +97,11 @@ func (s *Stream) Add(text string) (done []string) {
 			break
 		}
 		end = cutAt(text[:maxLine])
-		s.next(text[:end], false)
+		s.readLine(text[:end], false)
 		text = text[end:]
 	}
 	s.line = append(s.line[:0], text...)
-	return s.take()
+	return s.takeRows()
 }
 
 // cutAt is where a line is cut that is too long: at a blank, or at least between
@@ -122,11 +122,11 @@ func cutAt(line string) int {
 func (s *Stream) End() (done []string) {
 	s.rest = nil
 	if len(s.line) > 0 {
-		s.next(strings.TrimSuffix(string(s.line), "\r"), true)
+		s.readLine(strings.TrimSuffix(string(s.line), "\r"), true)
 		s.line = nil
 	}
 	s.close(0)
-	return s.take()
+	return s.takeRows()
 }
 
 // Rest returns the last rows, at most max, that [Stream.End] would return now. It
@@ -135,7 +135,7 @@ func (s *Stream) End() (done []string) {
 func (s *Stream) Rest(max int) []string {
 	if width := s.width(); s.rest == nil || s.restWidth != width {
 		c := *s
-		c.live = true
+		c.preview = true
 		c.containers, c.para = slices.Clone(s.containers), slices.Clone(s.para)
 		if s.fence != nil {
 			f := *s.fence
@@ -146,7 +146,7 @@ func (s *Stream) Rest(max int) []string {
 	return s.rest[len(s.rest)-min(max, len(s.rest)):]
 }
 
-func (s *Stream) take() (out []string) {
+func (s *Stream) takeRows() (out []string) {
 	out, s.out = s.out, nil
 	return out
 }
@@ -187,9 +187,9 @@ func (s *Stream) room() int { return s.width() - columns(s.prefix()) }
 func (s *Stream) emit(rows ...line) {
 	for _, r := range rows {
 		if s.blank && s.begun {
-			s.out = append(s.out, s.blankIn)
+			s.out = append(s.out, s.blankPrefix)
 		}
-		s.blank, s.blankIn, s.begun = false, "", true
+		s.blank, s.blankPrefix, s.begun = false, "", true
 		p := s.prefix()
 		text := r.text(s.o.Color)
 		if text == "" {
@@ -205,11 +205,11 @@ func (s *Stream) emit(rows ...line) {
 // separate asks for an empty row before the next.
 func (s *Stream) separate() {
 	s.blank = true
-	s.blankIn = ""
+	s.blankPrefix = ""
 	for i, c := range s.containers {
 		if c.quote {
 			within := Stream{o: s.o, containers: s.containers[:i+1]}
-			s.blankIn = terminal.Style(s.o.Color, terminal.Dim, strings.TrimRight(within.prefix(), " "))
+			s.blankPrefix = terminal.Style(s.o.Color, terminal.Dim, strings.TrimRight(within.prefix(), " "))
 		}
 	}
 }

@@ -160,8 +160,8 @@ func TestTheWorkIsBounded(t *testing.T) {
 			held = max(held, len(s.line)+s.paraBytes)
 		}
 		s.End()
-		if limit := 8 * (len(whole) + 1); s.read > limit { // 8: what one byte becomes if it does not show
-			t.Errorf("%q: %d bytes were read for %d", text, s.read, len(whole))
+		if limit := 8 * (len(whole) + 1); s.parsedBytes > limit { // 8: what one byte becomes if it does not show
+			t.Errorf("%q: %d bytes were read for %d", text, s.parsedBytes, len(whole))
 		}
 		if held > maxLine+8*maxBlock {
 			t.Errorf("%q: %d bytes were held", text, held)

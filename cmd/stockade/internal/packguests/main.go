@@ -122,5 +122,5 @@ func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Mod
 }
 
 func module(file string, code []byte) *tool.Module {
-	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(file), ".wasm"), tool.OriginFile, file, code)
+	return tool.NewModule(strings.TrimSuffix(filepath.Base(file), ".wasm"), tool.OriginFile, file, code)
 }

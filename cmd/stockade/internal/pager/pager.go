@@ -17,8 +17,8 @@ import (
 	"unicode/utf8"
 )
 
-// places are where less is looked for.
-var places = []string{"/usr/bin/less", "/bin/less", "/usr/local/bin/less", "/opt/homebrew/bin/less"}
+// lessPaths are where less is looked for.
+var lessPaths = []string{"/usr/bin/less", "/bin/less", "/usr/local/bin/less", "/opt/homebrew/bin/less"}
 
 // Find returns the path of less, if it is there and the environment does not say
 // that nothing is to be paged: PAGER is empty or cat.
@@ -29,7 +29,7 @@ func Find(lookup func(string) (string, bool)) (path string, ok bool) {
 	if term, _ := lookup("TERM"); term == "" || term == "dumb" {
 		return "", false
 	}
-	for _, place := range places {
+	for _, place := range lessPaths {
 		if st, err := os.Stat(place); err == nil && st.Mode().IsRegular() {
 			return place, true
 		}
@@ -37,14 +37,14 @@ func Find(lookup func(string) (string, bool)) (path string, ok bool) {
 	return "", false
 }
 
-// kept are the variables that less gets as they are.
-var kept = []string{"TERM", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "COLUMNS", "TERMINFO"}
+// passedVars are the variables that less gets as they are.
+var passedVars = []string{"TERM", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "COLUMNS", "TERMINFO"}
 
 // environment is what less gets. Colours are shown, other escape sequences as text;
 // what is on the screen stays when it ends, and Ctrl-C ends it.
 func environment(lookup func(string) (string, bool)) []string {
 	env := []string{"LESS=-FRXK", "LESSSECURE=1", "LESSHISTFILE=-"}
-	for _, name := range kept {
+	for _, name := range passedVars {
 		if value, ok := lookup(name); ok {
 			env = append(env, name+"="+value)
 		}
@@ -62,20 +62,20 @@ type Pager struct {
 	Rows, Columns int
 	Lookup        func(string) (string, bool)
 
-	held         bytes.Buffer
+	buffered     bytes.Buffer
 	rows, column int // that held takes, and of its last row
 	cmd          *exec.Cmd
 	pipe         io.WriteCloser
-	gone         bool // the person has seen enough
+	closed       bool // the person has seen enough
 }
 
 // Write takes text. After the person has left less, it takes it to nowhere.
 func (p *Pager) Write(text []byte) (int, error) {
-	if p.gone {
+	if p.closed {
 		return len(text), nil
 	}
 	if p.cmd == nil {
-		p.held.Write(text)
+		p.buffered.Write(text)
 		for _, b := range text {
 			switch {
 			case b == '\n', p.column == p.Columns && utf8.RuneStart(b):
@@ -90,8 +90,8 @@ func (p *Pager) Write(text []byte) (int, error) {
 		if err := p.start(); err != nil {
 			return 0, err
 		}
-		p.send(p.held.Bytes())
-		p.held.Reset()
+		p.send(p.buffered.Bytes())
+		p.buffered.Reset()
 		return len(text), nil
 	}
 	p.send(text)
@@ -115,14 +115,14 @@ func (p *Pager) start() error {
 // send gives less text. An error is that it has ended.
 func (p *Pager) send(text []byte) {
 	if _, err := p.pipe.Write(text); err != nil {
-		p.gone = true
+		p.closed = true
 	}
 }
 
 // Close shows what was held back, or waits until the person leaves less.
 func (p *Pager) Close() error {
 	if p.cmd == nil {
-		_, err := p.Screen.Write(p.held.Bytes())
+		_, err := p.Screen.Write(p.buffered.Bytes())
 		return err
 	}
 	_ = p.pipe.Close()

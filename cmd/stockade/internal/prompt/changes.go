@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// contextFor is how many lines around each difference are shown before all of it is.
-const contextFor = 1
+// contextLines is how many lines around each difference are shown before all of it is.
+const contextLines = 1
 
 // Limits on the differences that a question shows before a person asks for all.
 const (
@@ -28,22 +28,24 @@ type line struct {
 	far bool // too far from any changed line to be shown
 }
 
-// note is the Op of a line that is a remark on the whole file, or on its end.
-const note = '\\'
+// opNote is the Op of a line that is a remark on the whole file, or on its end.
+const opNote = '\\'
 
-func noted(text string) line { return line{Line: diff.Line{Op: note, Text: `\ ` + text, Times: 1}} }
+func noteLine(text string) line {
+	return line{Line: diff.Line{Op: opNote, Text: `\ ` + text, Count: 1}}
+}
 
 // allLines returns the lines of a difference, with its notes.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for _, words := range t.Notes {
-			if !yield(noted(words)) {
+			if !yield(noteLine(words)) {
 				return
 			}
 		}
 		for _, h := range t.Hunks {
 			for l := range h.Lines() {
-				if !yield(line{Line: l}) || l.NoEnd && !yield(noted(strings.TrimPrefix(diff.NoEnd, `\ `))) {
+				if !yield(line{Line: l}) || l.NoEnd && !yield(noteLine(strings.TrimPrefix(diff.NoEnd, `\ `))) {
 					return
 				}
 			}
@@ -59,8 +61,8 @@ func linesOf(t *diff.Text) []line {
 	for i, l := range lines {
 		switch {
 		case l.Op == ' ':
-			lines[i].far = !slices.ContainsFunc(lines[max(0, i-contextFor):min(len(lines), i+contextFor+1)], differs)
-		case l.Op == note && i > 0 && lines[i-1].NoEnd:
+			lines[i].far = !slices.ContainsFunc(lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)], differs)
+		case l.Op == opNote && i > 0 && lines[i-1].NoEnd:
 			lines[i].far = lines[i-1].far || t.Change.Before == nil // a new file needs no remark on its end
 		}
 	}
@@ -78,7 +80,7 @@ func counts(t *diff.Text) string {
 // rowsOfLines returns lines as rows behind bars, with their numbers. Lines around changed ones
 // are left out unless context is set.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
-	tabs := tabs(lines)
+	tabs := tabIndented(lines)
 	for _, l := range lines {
 		if l.far || l.Op == ' ' && !context {
 			continue
@@ -88,13 +90,13 @@ func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 			rest := strings.TrimLeft(text, "\t")
 			text = strings.Repeat("    ", len(text)-len(rest)) + rest
 		}
-		for i := range l.Times {
+		for i := range l.Count {
 			words := fmt.Sprintf("%*d %c ", digits, l.Number+i, l.Op)
-			if l.Op == note {
+			if l.Op == opNote {
 				words = strings.Repeat(" ", digits+3)
 			}
-			rows = append(rows, rowsOf(words, text, terminal.Signs[l.Op], width)...)
-			if more := l.Times - i - 1; more >= repeated {
+			rows = append(rows, rowsOf(words, text, terminal.SignStyles[l.Op], width)...)
+			if more := l.Count - i - 1; more >= minRepeats {
 				rows = append(rows, notes(width, "the line above %d times more", more)...)
 				break
 			}
@@ -109,21 +111,21 @@ func digits(t *diff.Text) int {
 		return 1
 	}
 	last := t.Hunks[len(t.Hunks)-1]
-	return len(strconv.Itoa(max(last.WasEnd, last.IsEnd)))
+	return len(strconv.Itoa(max(last.OldEnd, last.NewEnd)))
 }
 
-// tabs reports whether lines are indented with tabs only. Then tabs can be shown as blanks
+// tabIndented reports whether lines are indented with tabs only. Then tabs can be shown as blanks
 // without being taken for others.
-func tabs(lines []line) bool {
+func tabIndented(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
-// texts returns the differences that a question shows, by the index of their change: those
+// shownDiffs returns the differences that a question shows, by the index of their change: those
 // that have a line of their own, as many as may be compared now.
-func texts(set *diff.Set) map[int]*diff.Text {
+func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	out, single := map[int]*diff.Text{}, map[int]bool{}
 	for _, e := range set.Entries {
-		single[e.Members[0]] = e.Form == diff.Single
+		single[e.Members[0]] = e.Form == diff.FormSingle
 	}
 	left := int64(maxRead)
 	for _, i := range set.Order() {
@@ -137,55 +139,55 @@ func texts(set *diff.Set) map[int]*diff.Text {
 	return out
 }
 
-// item is a line about changes, with the difference if it is about a single change.
-type item struct {
-	diff.Told
-	text  *diff.Text
-	lines []line // of it
-	large bool   // there is a text, but it is too large to be shown here
+// changeItem is a line about changes, with the difference if it is about a single change.
+type changeItem struct {
+	diff.SummaryLine
+	textDiff *diff.Text
+	lines    []line // of it
+	large    bool   // there is a text, but it is too large to be shown here
 }
 
 // order returns the rank of a plain line: first those without a difference, then changed
 // files, then new files, then lines that only count.
-func (i item) order() int {
+func (i changeItem) order() int {
 	switch {
-	case i.Form == diff.Several:
+	case i.Form == diff.FormSeveral:
 		return 3
-	case i.text == nil || len(i.text.Hunks) == 0:
+	case i.textDiff == nil || len(i.textDiff.Hunks) == 0:
 		return 0
-	case i.text.Change.Before != nil:
+	case i.textDiff.Change.Before != nil:
 		return 1
 	}
 	return 2
 }
 
-// share returns the group that a difference shares rows with: 0 for files that were there
+// group returns the group that a difference shares rows with: 0 for files that were there
 // before, which come first, and 1 for new ones, which get the rows that are left.
-func (i item) share() int {
+func (i changeItem) group() int {
 	if i.order() < 2 {
 		return 0
 	}
 	return 1
 }
 
-// alone returns the line about the changes if there is only one, and counts the added and
+// singleChange returns the line about the changes if there is only one, and counts the added and
 // removed lines of its file. Both are empty if the line may not stand in a row of our own,
 // because a name has a blank, a quote or a character beyond ASCII.
-func (q Question) alone() (told, come string) {
+func (q Question) singleChange() (told, come string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
 	}
-	all := slices.DeleteFunc(q.Changes.Told(2), func(t diff.Told) bool { return t.Red }) // red lines stand below
+	all := slices.DeleteFunc(q.Changes.SummaryLines(2), func(t diff.SummaryLine) bool { return t.NotShown }) // red lines stand below
 	c := q.Changes.Changes[0]
-	plain := func(path string) bool { return path == "" || word(path) }
-	if len(all) != 1 || !all[0].Alone() || !plain(c.Path) || !plain(c.From) || links(c) {
+	plain := func(path string) bool { return path == "" || isPlainWord(path) }
+	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || showsOtherName(c) {
 		return "", ""
 	}
-	return all[0].Words, counts(q.texts[0])
+	return all[0].Words, counts(q.diffs[0])
 }
 
-// links reports whether a change is shown with the name of another file: a link target,
+// showsOtherName reports whether a change is shown with the name of another file: a link target,
 // or a hard link.
-func links(c tool.Change) bool {
-	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.Twin != "") })
+func showsOtherName(c tool.Change) bool {
+	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") })
 }

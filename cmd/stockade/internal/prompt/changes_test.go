@@ -60,7 +60,7 @@ func TestWhatMustNotBeOverlooked(t *testing.T) {
 			for _, v := range []View{{}, {Height: 14}, {Width: 200, Height: 50}} {
 				q := bash(slices.Concat(c.changes, others, []tool.Change{edited(evil, "a\n", "b\n"), edited("d/"+evil, "a\n", "b\n")})...)
 				q.Command = strings.Repeat("echo\necho 1\n", 50)
-				rows := One(q).Rows(v)
+				rows := ForCall(q).Rows(v)
 				begin := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, "it would change") })
 				for _, want := range c.wants {
 					at := slices.IndexFunc(rows, func(r string) bool { return strings.Contains(r, want) })
@@ -77,7 +77,7 @@ func TestWhatMustNotBeOverlooked(t *testing.T) {
 func pages(t *testing.T, p *Prompt, v View) (all []string, n int) {
 	t.Helper()
 	for {
-		rows := p.Shows(v, Choice{Letter: keyWhole, shows: true})
+		rows := p.Expand(v, Choice{Letter: keyFullText, shows: true})
 		all, n = append(all, rows...), n+1
 		if len(rows) > 2*pageRows {
 			t.Errorf("a page has %d rows", len(rows))
@@ -99,7 +99,7 @@ func TestALargeDifferenceHidesNone(t *testing.T) {
 		changes = append(changes, created(fmt.Sprintf("a%d", i), text.String()))
 	}
 	q := bash(append(changes, edited("sixth", "good\n", "EVIL\n"))...)
-	p := One(q)
+	p := ForCall(q)
 	if shown := lines(p.Rows(View{})); !strings.Contains(shown, "1 + EVIL") {
 		t.Errorf("the sixth is not shown:\n%s", shown)
 	}
@@ -151,9 +151,9 @@ func TestEachChangeHasARow(t *testing.T) {
 				}
 			}
 		}
-		count(One(q).Rows(v))
-		for _, told := range q.Changes.Told(foldRows - 2) {
-			if !told.Alone() {
+		count(ForCall(q).Rows(v))
+		for _, told := range q.Changes.SummaryLines(foldRows - 2) {
+			if !told.IsSingle() {
 				for _, i := range told.Members {
 					named[slices.IndexFunc(changes, func(c tool.Change) bool { return c.Path == q.Changes.At(i).Path })]++
 				}
@@ -161,11 +161,11 @@ func TestEachChangeHasARow(t *testing.T) {
 		}
 		for i := range n {
 			if named[i] != 1 {
-				t.Fatalf("seed %d: %q is told %d times in the question:\n%s", seed, changes[i].Path, named[i], lines(One(q).Rows(v)))
+				t.Fatalf("seed %d: %q is told %d times in the question:\n%s", seed, changes[i].Path, named[i], lines(ForCall(q).Rows(v)))
 			}
 		}
 		clear(named)
-		all, _ := pages(t, One(q), v)
+		all, _ := pages(t, ForCall(q), v)
 		count(all)
 		for i := range n {
 			if named[i] != 1 {
@@ -179,7 +179,7 @@ func TestEachChangeHasARow(t *testing.T) {
 func TestADifferenceIsLookedAt(t *testing.T) {
 	hidden := edited("a", "x\n", "y\u202e\n")
 	for _, changes := range [][]tool.Change{{hidden}, {hidden, edited("b", "x\n", "y\n")}} {
-		if rows := lines(One(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that do not show") {
+		if rows := lines(ForCall(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that do not show") {
 			t.Errorf("%d files: no warning in\n%s", len(changes), rows)
 		}
 	}
@@ -188,7 +188,7 @@ func TestADifferenceIsLookedAt(t *testing.T) {
 // In a batch, [d] says how much more there is of all calls, not of one alone.
 func TestABatchSaysHowMuchComes(t *testing.T) {
 	q := bash(created("a", strings.Repeat("x\ny\n", 2*pageRows)))
-	rows := many([]Question{q, q, q}).Shows(View{}, Choice{Letter: keyWhole, shows: true})
+	rows := forCalls([]Question{q, q, q}).Expand(View{}, Choice{Letter: keyFullText, shows: true})
 	if last := rows[len(rows)-1]; !strings.Contains(last, "[d] goes on, 2 changes come after this one") {
 		t.Errorf("%q", last)
 	}
@@ -200,13 +200,13 @@ func TestAllNamesOfGit(t *testing.T) {
 		dir  func(names []string) *git.Dir
 		want string // the last name, in words
 	}{
-		"the same":  {func(n []string) *git.Dir { return &git.Dir{Same: n} }, "f99"},
-		"taken out": {func(n []string) *git.Dir { return &git.Dir{Stays: n} }, "f99"},
-		"gone":      {func(n []string) *git.Dir { return &git.Dir{Gone: n} }, "f99"},
+		"the same":  {func(n []string) *git.Dir { return &git.Dir{Matches: n} }, "f99"},
+		"taken out": {func(n []string) *git.Dir { return &git.Dir{UntrackedFiles: n} }, "f99"},
+		"gone":      {func(n []string) *git.Dir { return &git.Dir{RemovedFiles: n} }, "f99"},
 		"flags":     {func(n []string) *git.Dir { return &git.Dir{Flagged: n} }, "f99"},
 		"stashes":   {func(n []string) *git.Dir { return &git.Dir{Dropped: n} }, "f99"},
 		"commits lost": {func(n []string) *git.Dir {
-			return &git.Dir{Refs: []git.Ref{{Name: "refs/heads/x", Before: "a", After: "b", Lost: n}}}
+			return &git.Dir{Refs: []git.Ref{{Name: "refs/heads/x", Before: "a", After: "b", LostCommits: n}}}
 		}, "f99"},
 		"many references": {func(n []string) *git.Dir {
 			d := &git.Dir{}
@@ -224,7 +224,7 @@ func TestAllNamesOfGit(t *testing.T) {
 		dir.Path = "/ws/.git"
 		q := bash()
 		q.Changes = diff.New(t.Context(), []tool.Change{{Path: "/ws/.git/packed-refs", Kind: tool.Created, After: version("x")}}, "/ws", nil, dir)
-		p, v := One(q), View{Width: 5000, Height: 4000}
+		p, v := ForCall(q), View{Width: 5000, Height: 4000}
 		rows := lines(append(p.Rows(v), p.Keys(v)...))
 		all, _ := pages(t, p, v)
 		if strings.Contains(rows, c.want) || !strings.Contains(rows, "[d]") || !strings.Contains(lines(all), c.want) {
@@ -237,7 +237,7 @@ func TestAllNamesOfGit(t *testing.T) {
 func TestSecretsInDifferencesAreCounted(t *testing.T) {
 	q := bash(edited("a", "k = 1\n", "k = hunter2\n"), edited("b", "hunter2\nx\n", "hunter2\ny\n"))
 	q.Changes = q.Changes.Redacted(func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
-	p := One(q)
+	p := ForCall(q)
 	rows := lines(p.Rows(View{}))
 	all, _ := pages(t, p, View{})
 	if !strings.Contains(rows, "     ! 2 lines of it hold a known secret, which is not shown") || strings.Contains(rows+lines(all), "hunter2") {
@@ -251,7 +251,7 @@ func TestSecretsInDifferencesAreCounted(t *testing.T) {
 // A question that is still shown reads nothing after the call has ended.
 func TestNothingIsReadAfterTheAnswer(t *testing.T) {
 	q := bash(edited("a", "1\n", "2\n"))
-	p := One(q)
+	p := ForCall(q)
 	q.Changes.Close()
 	all, _ := pages(t, p, View{})
 	if text := q.Changes.Text(0); text.Err == nil || strings.Contains(lines(all), "+ 2") {

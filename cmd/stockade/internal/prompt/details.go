@@ -14,16 +14,16 @@ import (
 
 // details returns all else that is known about a question.
 func details(v View, q Question) []string {
-	p := page{v: v, all: true}
+	p := rowBuilder{v: v, all: true}
 	about := words.ToolName(q.Tool) + ", risk " + q.Risk.String()
 	if q.Module != "" {
 		about += fmt.Sprintf(", module sha256 %.16s", q.Module)
 	}
 	p.titled("tool", about)
-	p.titled("of", q.Of)
+	p.titled("of", q.ModuleText)
 	p.titled("asks", q.Reason)
-	p.titled("not run yet", q.First)
-	p.titled("it says", q.Says)
+	p.titled("not run yet", q.AskFirstReason)
+	p.titled("it says", q.CallerDescription)
 	if q.Command != "" {
 		p.titled("in", q.Dir)
 	}
@@ -32,25 +32,25 @@ func details(v View, q Question) []string {
 		p.titled("leads to", q.LeadsTo[path])
 	}
 	p.titled("may reach", strings.Join(q.Network, "\n"))
-	if q.Opens != "" {
+	if q.OpensHost != "" {
 		p.titled("for good", "network.allow of agent.toml opens a host")
 	}
 	for _, s := range q.Secrets {
-		p.titled("secret", secretWords(s))
+		p.titled("secret", secretText(s))
 	}
 	p.titled("has written", q.Output)
 	var changed []string
-	for _, c := range q.Changed {
+	for _, c := range q.BindingChanges {
 		changed = append(changed, c.InWords()...)
 	}
 	p.titled("not as it was", strings.Join(changed, "\n"))
 	if text := q.Command + q.Changes.String(); text != "" {
 		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
 	}
-	prompt := One(q)
-	for _, c := range append(prompt.choices, prompt.behind...) {
+	prompt := ForCall(q)
+	for _, c := range append(prompt.choices, prompt.moreChoices...) {
 		if rule := q.Rules[c.scope]; rule != "" {
-			p.ours("", "  ", fmt.Sprintf("[%c] %s:", c.Letter, c.Words))
+			p.own("", "  ", fmt.Sprintf("[%c] %s:", c.Letter, c.Label))
 			p.text(rule, 0)
 		}
 	}
@@ -58,22 +58,22 @@ func details(v View, q Question) []string {
 	if prompt.arguments != nil {
 		keys += "  [j] arguments"
 	}
-	p.ours("", "  ", keys)
-	if slices.ContainsFunc(prompt.behind, func(c Choice) bool { return keeps(c.scope) }) {
-		p.ours("", "  ", "what is kept ends with `stockade policy revoke`")
+	p.own("", "  ", keys)
+	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return isPermanent(c.scope) }) {
+		p.own("", "  ", "what is kept ends with `stockade policy revoke`")
 	}
 	p.warnings(q)
 	p.findings()
 	return p.out
 }
 
-// keeps reports whether an answer outlasts the program.
-func keeps(s policy.Scope) bool {
+// isPermanent reports whether an answer outlasts the program.
+func isPermanent(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretWords names a secret, the header that has its value, and the hosts that get it.
-func secretWords(s tool.Secret) string {
+// secretText names a secret, the header that has its value, and the hosts that get it.
+func secretText(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {
 		header = "the header that it is bound to, or " + secret.DefaultHeader

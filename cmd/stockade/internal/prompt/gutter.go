@@ -15,10 +15,10 @@ import (
 // warn of. No text can begin a row, so none can look like another's. The bar is that of
 // results.
 const (
-	Bar    = "     │ "
-	GoesOn = "     : "
-	Note   = "     ~ "
-	alarm  = "     ! "
+	Bar       = "     │ "
+	Continued = "     : "
+	Note      = "     ~ "
+	alarm     = "     ! "
 )
 
 // Of one text, more rows than these are folded. What is only said beside something
@@ -28,17 +28,17 @@ const (
 	sideRows = 4
 )
 
-// repeated is how many copies of a line after it are counted instead of shown:
+// minRepeats is how many copies of a line after it are counted instead of shown:
 // a payload behind thousands of empty lines stands in sight.
-const repeated = 3
+const minRepeats = 3
 
 var (
 	blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}|\t{3,}`) })
-	// ours is what we write for what does not show.
-	ours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`) })
+	// ownMarks is what we write for what does not show.
+	ownMarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`) })
 )
 
-var marked = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
+var markReplacer = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 
 // row is one row of a text, without what stands before it.
 type row struct{ before, text, style string }
@@ -61,7 +61,7 @@ func gutter(lines []string, width int) []row {
 			end++
 		}
 		one := rowsOf("", lines[i], "", width)
-		if more := end - i - 1; more >= repeated {
+		if more := end - i - 1; more >= minRepeats {
 			rows = append(append(rows, one...), notes(width, "the line above %d times more", more)...)
 		} else {
 			for range end - i {
@@ -82,7 +82,7 @@ func rowsOf(words, line, style string, width int) []row {
 	if text == "" || len(indent) > Room(width)/2 {
 		indent, text = "", line
 	}
-	return behind(Bar, style, inRows(words+indent+counted(text), width))
+	return prefixRows(Bar, style, inRows(words+indent+markedLine(text), width))
 }
 
 // inRows breaks a line between its words into rows that have room behind a bar, and a
@@ -100,24 +100,24 @@ func inRows(line string, width int) (rows []string) {
 	return append(rows, row)
 }
 
-func behind(before, style string, texts []string) (rows []row) {
+func prefixRows(before, style string, texts []string) (rows []row) {
 	for _, text := range texts {
 		rows = append(rows, row{before, text, style})
-		before = GoesOn
+		before = Continued
 	}
 	return rows
 }
 
-// counted is a visible line, in which runs of blanks are counted, and what we write is
+// markedLine is a visible line, in which runs of blanks are counted, and what we write is
 // nobody else's.
-func counted(line string) string {
-	line = ours().ReplaceAllString(line, "<U+003C>$1")
+func markedLine(line string) string {
+	line = ownMarks().ReplaceAllString(line, "<U+003C>$1")
 	count := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
 	line = blanks().ReplaceAllStringFunc(line, count)
 	if text := strings.TrimRight(line, " "); text != "" && text != line {
 		line = text + count(line[len(text):])
 	}
-	return marked.Replace(terminal.Visible(line))
+	return markReplacer.Replace(terminal.Visible(line))
 }
 
 // Room is how many columns a row has behind its bar, which some terminals draw in two.

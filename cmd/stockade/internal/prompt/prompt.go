@@ -41,8 +41,8 @@ func (v View) height() int {
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 
-// ours is a text of ours, in as many rows as it needs.
-func (v View) ours(style, indent, text string) (rows []string) {
+// ownRows is a text of ours, in as many rows as it needs.
+func (v View) ownRows(style, indent, text string) (rows []string) {
 	for _, row := range terminal.Wrap(text, max(v.width()-len(indent)-1, 2)) {
 		rows = append(rows, v.style(style, indent+row))
 	}
@@ -52,7 +52,7 @@ func (v View) ours(style, indent, text string) (rows []string) {
 // Choice is what a key stands for. Its words are ours.
 type Choice struct {
 	Letter rune
-	Words  string // what it does
+	Label  string // what it does
 
 	scope policy.Scope
 	rule  string // what it allows beyond this call, in our words
@@ -63,13 +63,13 @@ type Choice struct {
 // others' text shows as what it is, and the colours of this program; none is wider than
 // the view, and none begins with others' text. It is used by one goroutine at a time.
 type Prompt struct {
-	what    string   // is asked
-	choices []Choice // on the row of keys, numbered from 1; the last one does nothing
-	behind  []Choice // that count when "?" was pressed, which shows what each allows
+	question    string   // is asked
+	choices     []Choice // on the row of keys, numbered from 1; the last one does nothing
+	moreChoices []Choice // that count when "?" was pressed, which shows what each allows
 
 	rows      func(v View, room int) (rows []string, folded bool)
 	details   func(View) []string
-	whole     func(View) []string // nil: there is no more than the rows show
+	fullText  func(View) []string // nil: there is no more than the rows show
 	arguments func(View) []string // nil: there are none
 
 	last struct { // what was shown last
@@ -78,11 +78,11 @@ type Prompt struct {
 		folded bool
 	}
 
-	again  string // says once more what it is about
-	wholly bool   // the first choice counts only where nothing is folded
-	opened bool   // "?" was pressed
-	yes    string // what is said after a yes, and a no
-	no     string
+	recap       string // says once more what it is about
+	yesNeedsAll bool   // the first choice counts only where nothing is folded
+	opened      bool   // "?" was pressed
+	yesReply    string // what is said after a yes, and a no
+	noReply     string
 }
 
 // New is a question of another kind than about calls: what is asked, the choices of
@@ -90,7 +90,7 @@ type Prompt struct {
 func New(what string, choices []Choice, short, long func() string) *Prompt {
 	rows := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 	return &Prompt{
-		what: what, choices: choices, details: func(View) []string { return rows(long()) },
+		question: what, choices: choices, details: func(View) []string { return rows(long()) },
 		rows: func(View, int) ([]string, bool) { return rows(short()), false },
 	}
 }
@@ -98,11 +98,11 @@ func New(what string, choices []Choice, short, long func() string) *Prompt {
 // Rows are the question, without the keys. With them it is no higher than the view, if
 // that has at least 12 rows.
 func (p *Prompt) Rows(v View) []string {
-	rows, _ := p.shown(v)
+	rows, _ := p.cachedRows(v)
 	return rows
 }
 
-func (p *Prompt) shown(v View) (rows []string, folded bool) {
+func (p *Prompt) cachedRows(v View) (rows []string, folded bool) {
 	if p.last.rows == nil || p.last.View != v { // whoever draws a screen asks often
 		p.last.View = v
 		p.last.rows, p.last.folded = p.rows(v, v.height()-len(p.keys(v, p.choices, true))-1) // one for what is typed meanwhile
@@ -112,8 +112,8 @@ func (p *Prompt) shown(v View) (rows []string, folded bool) {
 
 // offered are the choices on the row of keys, and whether something is folded.
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
-	_, folded = p.shown(v)
-	if p.wholly && folded {
+	_, folded = p.cachedRows(v)
+	if p.yesNeedsAll && folded {
 		return p.choices[1:], folded
 	}
 	return p.choices, folded
@@ -129,21 +129,21 @@ func (p *Prompt) Keys(v View) []string {
 // The keys that answer nothing, and show something.
 const (
 	keyDetails   = '?'
-	keyWhole     = 'd'
+	keyFullText  = 'd'
 	keyArguments = 'j'
 )
 
 func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	words := make([]string, 0, len(choices)+2)
 	for i, c := range choices {
-		words = append(words, strings.TrimRight("["+string(c.Letter)+"]"+strconv.Itoa(i+1)+" "+c.Words, " "))
+		words = append(words, strings.TrimRight("["+string(c.Letter)+"]"+strconv.Itoa(i+1)+" "+c.Label, " "))
 	}
-	if folded && p.whole != nil {
-		words = append(words, "["+string(keyWhole)+"] all of it")
+	if folded && p.fullText != nil {
+		words = append(words, "["+string(keyFullText)+"] all of it")
 	}
 	words = append(words, "["+string(keyDetails)+"]")
 	const typed = " x" // is room for the answer
-	if len("  "+p.what+"  "+strings.Join(words, "  ")+typed) >= v.width() {
+	if len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() {
 		for i, word := range words { // a letter is enough for what everybody knows
 			if rest, short := strings.CutSuffix(word, " yes"); short {
 				words[i] = rest
@@ -152,7 +152,7 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 			}
 		}
 	}
-	rows := View{Width: v.Width}.ours("", "  ", p.what)
+	rows := View{Width: v.Width}.ownRows("", "  ", p.question)
 	row := rows[len(rows)-1]
 	rows = rows[:len(rows)-1]
 	indent := strings.Repeat(" ", len(row))
@@ -186,27 +186,27 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 			return c, true
 		}
 	}
-	if i := slices.IndexFunc(p.behind, func(c Choice) bool { return typed == string(c.Letter) }); p.opened && i >= 0 {
-		return p.behind[i], true
+	if i := slices.IndexFunc(p.moreChoices, func(c Choice) bool { return typed == string(c.Letter) }); p.opened && i >= 0 {
+		return p.moreChoices[i], true
 	}
 	switch {
 	case typed == string(keyDetails),
-		typed == string(keyWhole) && p.whole != nil,
+		typed == string(keyFullText) && p.fullText != nil,
 		typed == string(keyArguments) && p.arguments != nil:
 		return Choice{Letter: rune(typed[0]), shows: true}, true
 	}
 	return Choice{}, false
 }
 
-// Shows are the rows that a choice shows; nil if the choice is an answer. Where the
-// question then is no longer in sight, [Prompt.Again] follows.
-func (p *Prompt) Shows(v View, c Choice) []string {
+// Expand are the rows that a choice shows; nil if the choice is an answer. Where the
+// question then is no longer in sight, [Prompt.Recap] follows.
+func (p *Prompt) Expand(v View, c Choice) []string {
 	if !c.shows {
 		return nil
 	}
 	switch c.Letter {
-	case keyWhole:
-		return p.whole(v)
+	case keyFullText:
+		return p.fullText(v)
 	case keyArguments:
 		return p.arguments(v)
 	}
@@ -214,16 +214,16 @@ func (p *Prompt) Shows(v View, c Choice) []string {
 	return p.details(v)
 }
 
-// Again says in a row what the question is about.
-func (p *Prompt) Again(v View) []string {
-	if p.again == "" {
+// Recap says in a row what the question is about.
+func (p *Prompt) Recap(v View) []string {
+	if p.recap == "" {
 		return nil
 	}
-	return v.ours(terminal.Bold, "  ", p.again)
+	return v.ownRows(terminal.Bold, "  ", p.recap)
 }
 
-// Unanswered is what is said to who has typed something else.
-func (p *Prompt) Unanswered(v View) string {
+// InvalidAnswer is what is said to who has typed something else.
+func (p *Prompt) InvalidAnswer(v View) string {
 	choices, _ := p.offered(v)
 	var letters []string
 	for _, c := range choices {
@@ -236,15 +236,15 @@ func (p *Prompt) Unanswered(v View) string {
 // No is the choice that does nothing.
 func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
 
-// Said is what is said after an answer, in a row of ours; empty: nothing.
-func (p *Prompt) Said(c Choice) string {
+// Reply is what is said after an answer, in a row of ours; empty: nothing.
+func (p *Prompt) Reply(c Choice) string {
 	switch {
 	case c.rule != "":
-		return "  " + p.yes + "; allowed " + c.rule
+		return "  " + p.yesReply + "; allowed " + c.rule
 	case c.Letter == 'y':
-		return indented(p.yes)
+		return indented(p.yesReply)
 	case c.Letter == p.No().Letter:
-		return indented(p.no)
+		return indented(p.noReply)
 	}
 	return ""
 }

@@ -26,7 +26,7 @@ func toText(rows []row) string {
 func TestALongLineDoesNotLookLikeMore(t *testing.T) {
 	wide := func(s string) string { return s + strings.Repeat(".", Room(80)-1-len(s)) + " " }
 	text := "+" + wide("// see the manual")[1:] + wide(`-system("rm -rf ~")`) + "removed docs/old.md"
-	want := Bar + "+" + wide("// see the manual")[1:] + "\n" + GoesOn + wide(`-system("rm -rf ~")`) + "\n" + GoesOn + "removed docs/old.md\n"
+	want := Bar + "+" + wide("// see the manual")[1:] + "\n" + Continued + wide(`-system("rm -rf ~")`) + "\n" + Continued + "removed docs/old.md\n"
 	if got := toText(gutter(strings.Split(text, "\n"), 80)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -84,7 +84,7 @@ func removed(name, text string) tool.Change {
 // aCommit returns a set in which git has made a commit.
 func aCommit() *diff.Set {
 	told := tool.Change{Path: "/ws/.git/refs/heads/main", Kind: tool.Created, After: version("x")}
-	return diff.New(context.Background(), []tool.Change{told}, "/ws", nil, &git.Dir{Path: "/ws/.git", Refs: []git.Ref{{Name: "refs/heads/main", After: "x", New: 1, Subject: "two"}}})
+	return diff.New(context.Background(), []tool.Change{told}, "/ws", nil, &git.Dir{Path: "/ws/.git", Refs: []git.Ref{{Name: "refs/heads/main", After: "x", NewCommits: 1, Subject: "two"}}})
 }
 
 var everyScope = []policy.Scope{policy.ScopeOnce, policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways}
@@ -154,7 +154,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Keep these changes?  [y]1  [s]2 this command, this session  [n]3  [?]
 `},
 		"a command that waits": {policy.Question{
-			Tool: "bash", Reason: "it starts a process, and it reaches the network", First: "it reaches the network", Command: "npm publish", Dir: "/ws", Tier: 3,
+			Tool: "bash", Reason: "it starts a process, and it reaches the network", AskFirstReason: "it reaches the network", Command: "npm publish", Dir: "/ws", Tier: 3,
 			Network: []string{"registry.example.org"}, Secrets: []tool.Secret{{Name: "NPM_TOKEN", Hosts: []string{"registry.example.org"}}}, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
   bash wants to run   (it reaches the network)
@@ -164,7 +164,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Run it?  [y]1 once  [n]2 no  [?]
 `},
 		"a command that nothing confines": {policy.Question{
-			Tool: "bash", Reason: "it starts a process", First: "what it does is not kept apart in tier 0", Command: "make", Dir: "/ws", Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce},
+			Tool: "bash", Reason: "it starts a process", AskFirstReason: "what it does is not kept apart in tier 0", Command: "make", Dir: "/ws", Warning: policy.UnconfinedWarning, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
   bash wants to run
   (what it does is not kept apart in tier 0, so it is asked first)
@@ -182,7 +182,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"a tool that would open a host": {policy.Question{
 			Call: tool.Call{Args: json.RawMessage(`{"url":"https://a.example/x"}`)}, Tool: "http_fetch", Reason: "it reaches the network, and no rule opens a.example",
-			Network: []string{"b.example", "a.example"}, Opens: "a.example", Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeSession},
+			Network: []string{"b.example", "a.example"}, OpensHost: "a.example", Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeSession},
 		}, `
   http_fetch wants to run
   (it reaches the network, and no rule opens a.example)
@@ -230,7 +230,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
-			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, Asks: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
+			Tool: "file_edit", Reason: `the project rule "file_edit" says ask: [y]1`, AskingSource: policy.SourceProject, Changes: edit, Scopes: []policy.Scope{policy.ScopeOnce},
 		}, `
   file_edit  modified notes.md (31 bytes, before 34)                      +1 -1
   (a rule of the project asks each time)
@@ -268,7 +268,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := One(Question{Question: c.q})
+			p := ForCall(Question{Question: c.q})
 			if got := "\n" + lines(append(p.Rows(View{}), p.Keys(View{})...)); got != c.want {
 				t.Errorf("got %s\nwant %s", got, c.want)
 			}
@@ -290,14 +290,14 @@ func TestWhatKeysMean(t *testing.T) {
 		"? t": {Allow: true, Scope: policy.ScopeTurn}, "? p": {Allow: true, Scope: policy.ScopeProject}, "? a": {Allow: true, Scope: policy.ScopeAlways},
 		"d j ? y": {Allow: true, Scope: policy.ScopeOnce},
 	} {
-		p := One(q)
+		p := ForCall(q)
 		words := []string{typed}
 		if strings.Contains(strings.TrimSpace(typed), " ") {
 			words = strings.Fields(typed)
 		}
 		for i, word := range words {
 			c, ok := p.Answer(View{}, word)
-			shown := p.Shows(View{}, c)
+			shown := p.Expand(View{}, c)
 			switch last := i == len(words)-1; {
 			case !ok:
 				t.Errorf("%q: %q is no answer", typed, word)
@@ -306,39 +306,39 @@ func TestWhatKeysMean(t *testing.T) {
 			case !last && word == "?" && strings.Count(lines(shown), "     │ RULE\n") != 4:
 				t.Errorf("%q: it does not show what each answer allows:\n%s", typed, lines(shown))
 			case last:
-				want.By = by
+				want.By = answeredBy
 				if got := c.answer(); got != want {
 					t.Errorf("%q: %+v, want %+v", typed, got, want)
 				}
 			}
 		}
 	}
-	p := One(q)
+	p := ForCall(q)
 	for _, typed := range []string{"", " ", "\n", "0", "4", "yy", "y n", "ja", "always", "a", "t", "p", "b", "k", "[y]"} {
 		if c, ok := p.Answer(View{}, typed); ok {
 			t.Errorf("%q is %+v", typed, c)
 		}
 	}
 	q.Scopes = []policy.Scope{policy.ScopeOnce}
-	p = One(q)
+	p = ForCall(q)
 	if c, ok := p.Answer(View{}, "2"); !ok || c.answer().Allow {
 		t.Errorf("2 is %+v, %v", c, ok)
 	}
-	p.Shows(View{}, Choice{Letter: keyDetails, shows: true})
+	p.Expand(View{}, Choice{Letter: keyDetails, shows: true})
 	for _, typed := range []string{"s", "t", "p", "a", "3"} {
 		if c, ok := p.Answer(View{}, typed); ok {
 			t.Errorf("%q, which is not offered, is %+v", typed, c)
 		}
 	}
 	// A question of another kind may have a key that shows something otherwise.
-	p = New("Go on?", []Choice{{Letter: 'd', Words: "a letter of its own"}, {Letter: 'n', Words: "no"}}, func() string { return "" }, func() string { return "" })
-	if c, ok := p.Answer(View{}, "d"); !ok || p.Shows(View{}, c) != nil {
+	p = New("Go on?", []Choice{{Letter: 'd', Label: "a letter of its own"}, {Letter: 'n', Label: "no"}}, func() string { return "" }, func() string { return "" })
+	if c, ok := p.Answer(View{}, "d"); !ok || p.Expand(View{}, c) != nil {
 		t.Errorf("d is %+v", c)
 	}
 	// A key is not taken for another where there are other choices.
 	other := plain()
-	other.Changed = nil
-	p = many([]Question{q, other})
+	other.BindingChanges = nil
+	p = forCalls([]Question{q, other})
 	if c, ok := p.Answer(View{Height: 60}, "1"); !ok || !c.answer().Allow {
 		t.Errorf("1 is %+v", c)
 	}
@@ -373,7 +373,7 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 	for i := range 12 {
 		changes = append(changes, edited(fmt.Sprintf("d%d/f", i), "", strings.Repeat("x\ny\n", 5)))
 	}
-	p := One(Question{Question: policy.Question{Tool: "bash", Command: "x", Dir: "/ws", Scopes: []policy.Scope{policy.ScopeOnce}, Changes: set(changes...)}})
+	p := ForCall(Question{Question: policy.Question{Tool: "bash", Command: "x", Dir: "/ws", Scopes: []policy.Scope{policy.ScopeOnce}, Changes: set(changes...)}})
 	shown := lines(append(p.Rows(View{}), p.Keys(View{})...))
 	for i := range 12 {
 		if !strings.Contains(shown, fmt.Sprintf("     │ modified d%d/f (20 bytes, before 0)  +10 -0\n", i)) {
@@ -398,7 +398,7 @@ func TestTabsAreBlanksWhereNothingElseIs(t *testing.T) {
 }
 
 func TestColours(t *testing.T) {
-	p := One(Question{Question: policy.Question{Tool: "file_edit", Changes: set(edited("a", "a\n", strings.Repeat("b", 100)+"\n"))}})
+	p := ForCall(Question{Question: policy.Question{Tool: "file_edit", Changes: set(edited("a", "a\n", strings.Repeat("b", 100)+"\n"))}})
 	shown := lines(append(p.Rows(View{Color: true}), p.Keys(View{Color: true})...))
 	for _, want := range []string{
 		"     │ \x1b[31m1 - a\x1b[0m\n", "     │ \x1b[32m1 + bbb", "     : \x1b[32mbbb", "\x1b[1m  Keep these changes?",
@@ -414,8 +414,8 @@ func TestOrdinaryTextIsNotSuspect(t *testing.T) {
 		"go test ./... && echo done", "Grüße aus Köln", "кот и пёс", "\u03b7 \u03b3\u03ac\u03c4\u03b1", "世界.txt", "Vie\u0323\u0302t", "\u26a0\ufe0f careful",
 		"if a < b | c > d: return", "| a | table |", "a – б",
 	} {
-		var s suspect
-		if s.look(text); s.found != nil {
+		var s spoofCheck
+		if s.check(text); s.found != nil {
 			t.Errorf("%q: %q", text, s.found)
 		}
 	}

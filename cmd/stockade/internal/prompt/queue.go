@@ -15,20 +15,20 @@ import (
 // part of it. A call that is cancelled leaves at once, also while it is shown. It
 // implements dispatch.Approver and is safe for concurrent use.
 type Queue struct {
-	asker   Asker
-	prepare func(policy.Question) Question
-	prompt  chan struct{} // held by who shows a prompt; holds one
+	asker      Asker
+	prepare    func(policy.Question) Question
+	promptSlot chan struct{} // held by who shows a prompt; holds one
 
-	mu      sync.Mutex
-	waiting []*asked // in order of arrival, also while they are shown
-	shown   []*asked
-	end     context.CancelCauseFunc // of the prompt that shows them
+	mu           sync.Mutex
+	waiting      []*pendingCall // in order of arrival, also while they are shown
+	shown        []*pendingCall
+	cancelPrompt context.CancelCauseFunc // of the prompt that shows them
 }
 
-// asked is one call that waits for an answer.
-type asked struct {
-	q    policy.Question
-	each bool // its batch is to be asked about one by one; guarded by Queue.mu
+// pendingCall is one call that waits for an answer.
+type pendingCall struct {
+	q            policy.Question
+	individually bool // its batch is to be asked about one by one; guarded by Queue.mu
 
 	answered chan struct{} // closed when what follows is set
 	answer   policy.Answer
@@ -38,13 +38,13 @@ type asked struct {
 // NewQueue returns a queue in front of whoever asks. prepare looks up what a question
 // does not say, and takes secrets out.
 func NewQueue(asker Asker, prepare func(policy.Question) Question) *Queue {
-	return &Queue{asker: asker, prepare: prepare, prompt: make(chan struct{}, 1)}
+	return &Queue{asker: asker, prepare: prepare, promptSlot: make(chan struct{}, 1)}
 }
 
 // Approve implements dispatch.Approver. The prompts are shown by the calls that
 // wait, whichever comes first.
 func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
-	a := &asked{q: q, answered: make(chan struct{})}
+	a := &pendingCall{q: q, answered: make(chan struct{})}
 	u.mu.Lock()
 	u.waiting = append(u.waiting, a)
 	u.mu.Unlock()
@@ -52,7 +52,7 @@ func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.A
 }
 
 // wait returns the answer, showing prompts until there is one.
-func (u *Queue) wait(ctx context.Context, a *asked) (policy.Answer, error) {
+func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error) {
 	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
 	defer func() { u.withdraw(a, context.Cause(ctx)) }()
 	for {
@@ -61,7 +61,7 @@ func (u *Queue) wait(ctx context.Context, a *asked) (policy.Answer, error) {
 			return a.answer, a.err
 		case <-ctx.Done():
 			return policy.Answer{}, context.Cause(ctx)
-		case u.prompt <- struct{}{}:
+		case u.promptSlot <- struct{}{}:
 		}
 		// Both may have happened while it waited for the prompt.
 		select {
@@ -70,17 +70,17 @@ func (u *Queue) wait(ctx context.Context, a *asked) (policy.Answer, error) {
 		default:
 			u.show(ctx)
 		}
-		<-u.prompt
+		<-u.promptSlot
 	}
 }
 
 // withdraw takes a call out of the queue, and ends the prompt that shows it.
-func (u *Queue) withdraw(a *asked, cause error) {
+func (u *Queue) withdraw(a *pendingCall, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return o == a })
+	u.waiting = slices.DeleteFunc(u.waiting, func(o *pendingCall) bool { return o == a })
 	if slices.Contains(u.shown, a) {
-		u.end(fmt.Errorf("the call of %s does not wait any more: %w", words.ToolName(a.q.Tool), cause))
+		u.cancelPrompt(fmt.Errorf("the call of %s does not wait any more: %w", words.ToolName(a.q.Tool), cause))
 	}
 }
 
@@ -95,44 +95,44 @@ func (u *Queue) show(ctx context.Context) {
 	for i, a := range batch {
 		questions[i] = u.prepare(a.q)
 	}
-	p := many(questions)
+	p := forCalls(questions)
 	if len(batch) == 1 {
-		p = One(questions[0])
+		p = ForCall(questions[0])
 	}
 	choice, err := u.asker.Ask(ctx, p)
-	if err == nil && choice.Letter == oneByOne {
+	if err == nil && choice.Letter == keyOneByOne {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		for _, a := range batch {
-			a.each = true
+			a.individually = true
 		}
 		return
 	}
-	u.settle(ctx, batch, choice.answer(), err)
+	u.deliver(ctx, batch, choice.answer(), err)
 }
 
 // next is what is asked about next: the first that waits, and if nobody wants it
 // asked by itself, all that wait behind it. The context ends with any of them.
-func (u *Queue) next(ctx context.Context) ([]*asked, context.Context, func()) {
+func (u *Queue) next(ctx context.Context) ([]*pendingCall, context.Context, func()) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx)) // each call's own end is seen to by withdraw
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	batch := slices.Clone(u.waiting)
-	if len(batch) > 1 && batch[0].each {
+	if len(batch) > 1 && batch[0].individually {
 		batch = batch[:1]
 	}
-	u.shown, u.end = batch, end
+	u.shown, u.cancelPrompt = batch, end
 	return batch, ctx, func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.shown, u.end = nil, nil
+		u.shown, u.cancelPrompt = nil, nil
 		end(nil)
 	}
 }
 
-// settle gives everyone in a batch the answer. Where one of them was withdrawn
+// deliver gives everyone in a batch the answer. Where one of them was withdrawn
 // meanwhile nobody has one: what was shown is not what would be answered.
-func (u *Queue) settle(ctx context.Context, batch []*asked, answer policy.Answer, err error) {
+func (u *Queue) deliver(ctx context.Context, batch []*pendingCall, answer policy.Answer, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if ctx.Err() != nil {
@@ -144,5 +144,5 @@ func (u *Queue) settle(ctx context.Context, batch []*asked, answer policy.Answer
 		close(a.answered)
 	}
 	u.shown = nil
-	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return slices.Contains(batch, o) })
+	u.waiting = slices.DeleteFunc(u.waiting, func(o *pendingCall) bool { return slices.Contains(batch, o) })
 }

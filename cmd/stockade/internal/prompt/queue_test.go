@@ -210,7 +210,7 @@ func TestABatchOneByOne(t *testing.T) {
 		p.typed <- "a"
 		p.typed <- "n"
 		synctest.Wait()
-		for i, want := range []policy.Answer{{Allow: true, Scope: policy.ScopeOnce, By: by}, {By: by}, {Allow: true, Scope: policy.ScopeAlways, By: by}} {
+		for i, want := range []policy.Answer{{Allow: true, Scope: policy.ScopeOnce, By: answeredBy}, {By: answeredBy}, {Allow: true, Scope: policy.ScopeAlways, By: answeredBy}} {
 			want.Question = question([]string{"one", "two", "three"}[i]).ID
 			if !calls[i].done || calls[i].answer != want {
 				t.Errorf("call %d: %+v", i, calls[i])
@@ -233,9 +233,9 @@ func TestNoYesToAllForWhatIsNotOnTheScreen(t *testing.T) {
 	long.Changes = set(created("long.txt", numbers(40)))
 	tall := question("tall")
 	tall.Changes = set(created("tall.txt", numbers(20)))
-	bash := policy.Question{Tool: "bash", Risk: policy.RiskHigh, Command: strings.Repeat("x", 10_000), Warning: policy.Unconfined, Scopes: []policy.Scope{policy.ScopeOnce}}
+	bash := policy.Question{Tool: "bash", Risk: policy.RiskHigh, Command: strings.Repeat("x", 10_000), Warning: policy.UnconfinedWarning, Scopes: []policy.Scope{policy.ScopeOnce}}
 	another := question("two") // than was allowed for good
-	another.Changed = []policy.Change{change("old", "new")}
+	another.BindingChanges = []policy.BindingChange{change("old", "new")}
 	for name, qs := range map[string][]policy.Question{
 		"a long diff":      {question("one"), long},
 		"more than a page": {tall, tall, tall, tall, tall},
@@ -379,7 +379,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 				if p.most > 1 {
 					t.Errorf("%d prompts at once", p.most)
 				}
-				if slices.ContainsFunc(u.waiting, func(*asked) bool { return true }) || u.shown != nil {
+				if slices.ContainsFunc(u.waiting, func(*pendingCall) bool { return true }) || u.shown != nil {
 					t.Error("somebody is left in the queue")
 				}
 				return

@@ -13,7 +13,7 @@ import (
 // arguments writes what a tool that runs no command is called with, in about so many
 // rows. Of a request it is said first what is sent where, which is not folded before
 // what is sent.
-func (p *page) arguments(q Question, room int) {
+func (p *rowBuilder) arguments(q Question, room int) {
 	rest := map[string]json.RawMessage{}
 	if json.Unmarshal(q.Call.Args, &rest) != nil {
 		p.text(words.JSON(q.Call.Args), room)
@@ -33,13 +33,13 @@ func (p *page) arguments(q Question, room int) {
 	switch {
 	case q.Tool == "http_fetch" && take("url", &url):
 		take("method", &method)
-		p.lines([]string{method + " " + url}, max(room/2, leastFolded))
+		p.lines([]string{method + " " + url}, max(room/2, minFoldedRows))
 		if take("headers", &headers) {
 			var lines []string
 			for _, name := range slices.Sorted(maps.Keys(headers)) {
 				lines = append(lines, name+": "+headers[name])
 			}
-			p.lines(lines, max(left()/2, leastFolded))
+			p.lines(lines, max(left()/2, minFoldedRows))
 		}
 		take("body", &body)
 	case q.Tool == "web_search" && take("query", &query):
@@ -52,7 +52,7 @@ func (p *page) arguments(q Question, room int) {
 		p.text("with "+string(tool.Marshal(rest)), sideRows)
 	}
 	if body != "" {
-		p.ours("", "  ", fmt.Sprintf("and sends %s", words.Bytes(int64(len(body)))))
+		p.own("", "  ", fmt.Sprintf("and sends %s", words.Bytes(int64(len(body)))))
 		p.text(body, left())
 	}
 }

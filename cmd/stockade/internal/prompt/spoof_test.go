@@ -16,24 +16,24 @@ import (
 func plain() Question {
 	return Question{Question: policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "probe", Risk: policy.RiskHigh, Reason: "it starts a process",
-		Command: "make", Dir: "/ws", Says: "builds", Tier: 3, Warning: "it is not confined",
+		Command: "make", Dir: "/ws", CallerDescription: "builds", Tier: 3, Warning: "it is not confined",
 		Paths: []string{"/ws/a"}, Network: []string{"api.example.com"},
 		Secrets: []tool.Secret{{Name: "TOKEN", Hosts: []string{"api.example.com"}, Header: "X-Key"}},
 		Scopes:  []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow it"},
-		Changed: []policy.Change{change("old", "new")},
+		BindingChanges: []policy.BindingChange{change("old", "new")},
 	}, LeadsTo: map[string]string{"/ws/a": "/ws/b"}}
 }
 
-func change(was, is string) policy.Change {
-	return policy.Change{Rule: "probe", Was: policy.Binding{Description: "1", Said: tool.Said{Description: was}},
-		Now: policy.Binding{Description: "2", Said: tool.Said{Description: is}}}
+func change(was, is string) policy.BindingChange {
+	return policy.BindingChange{Rule: "probe", Was: policy.Binding{Description: "1", Texts: tool.SpecTexts{Description: was}},
+		Now: policy.Binding{Description: "2", Texts: tool.SpecTexts{Description: is}}}
 }
 
 // fields are the places of a question in which text of others can stand.
 var fields = map[string]func(q *Question, text string){
 	"reason":       func(q *Question, text string) { q.Reason = text },
-	"why it waits": func(q *Question, text string) { q.First = text },
-	"module":       func(q *Question, text string) { q.Of = text },
+	"why it waits": func(q *Question, text string) { q.AskFirstReason = text },
+	"module":       func(q *Question, text string) { q.ModuleText = text },
 	"output":       func(q *Question, text string) { q.Output = text },
 	"result alone": func(q *Question, text string) { q.Changes, q.Output = set(), text },
 	"several files": func(q *Question, text string) {
@@ -41,7 +41,7 @@ var fields = map[string]func(q *Question, text string){
 	},
 	"command":          func(q *Question, text string) { q.Command = text },
 	"directory":        func(q *Question, text string) { q.Dir = text },
-	"description":      func(q *Question, text string) { q.Says = text },
+	"description":      func(q *Question, text string) { q.CallerDescription = text },
 	"warning":          func(q *Question, text string) { q.Warning = text },
 	"path":             func(q *Question, text string) { q.Paths, q.LeadsTo = []string{text}, nil },
 	"link":             func(q *Question, text string) { q.LeadsTo = map[string]string{"/ws/a": text} },
@@ -50,8 +50,8 @@ var fields = map[string]func(q *Question, text string){
 	"host of a secret": func(q *Question, text string) { q.Secrets[0].Hosts = []string{text} },
 	"header":           func(q *Question, text string) { q.Secrets[0].Header = text },
 	"rule":             func(q *Question, text string) { q.Rules = map[policy.Scope]string{policy.ScopeAlways: text} },
-	"description, was": func(q *Question, text string) { q.Changed = []policy.Change{change(text, "new")} },
-	"description, is":  func(q *Question, text string) { q.Changed = []policy.Change{change("old", text)} },
+	"description, was": func(q *Question, text string) { q.BindingChanges = []policy.BindingChange{change(text, "new")} },
+	"description, is":  func(q *Question, text string) { q.BindingChanges = []policy.BindingChange{change("old", text)} },
 	"raw arguments":    func(q *Question, text string) { q.Command, q.Call.Args = "", json.RawMessage(text) },
 	"changes": func(q *Question, text string) {
 		q.Command, q.Changes = "", set(created("a", text), edited("b", "", text))
@@ -74,7 +74,7 @@ func seenBehind(rows []terminaltest.Row) string {
 			b.WriteString("\n" + text)
 		} else if text, ok := strings.CutPrefix(r.Text, alarm); ok {
 			b.WriteString("\n" + text)
-		} else if text, ok := strings.CutPrefix(r.Text, GoesOn); ok {
+		} else if text, ok := strings.CutPrefix(r.Text, Continued); ok {
 			b.WriteString(text)
 		}
 	}
@@ -87,7 +87,7 @@ func warned(rows []terminaltest.Row) string {
 	in := false
 	for _, r := range rows {
 		text, begins := strings.CutPrefix(r.Text, alarm)
-		rest, goes := strings.CutPrefix(r.Text, GoesOn)
+		rest, goes := strings.CutPrefix(r.Text, Continued)
 		if in = begins || in && goes; begins {
 			b.WriteString("\n" + strings.TrimRight(text, " "))
 		} else if in {
@@ -101,7 +101,7 @@ func warned(rows []terminaltest.Row) string {
 func own(rows []terminaltest.Row) []string {
 	var out []string
 	for _, r := range rows {
-		if !strings.HasPrefix(r.Text, Bar) && !strings.HasPrefix(r.Text, GoesOn) && !strings.HasPrefix(r.Text, Note) && !strings.HasPrefix(r.Text, alarm) &&
+		if !strings.HasPrefix(r.Text, Bar) && !strings.HasPrefix(r.Text, Continued) && !strings.HasPrefix(r.Text, Note) && !strings.HasPrefix(r.Text, alarm) &&
 			!strings.HasPrefix(r.Text, "  its text ") { // which is as long as it is
 			out = append(out, strings.TrimRight(r.Text, " "))
 		}
@@ -140,13 +140,13 @@ func harmless(t *testing.T, e *terminaltest.Emulator, expected []string) {
 // show puts all that there is to a question on a screen: the rows, the details, the
 // whole, the arguments.
 func show(e *terminaltest.Emulator, q Question, color bool) {
-	p, v := One(q), View{Width: e.Columns, Height: 5000, Color: color}
+	p, v := ForCall(q), View{Width: e.Columns, Height: 5000, Color: color}
 	print := func(rows []string) { fmt.Fprint(e, lines(rows)) }
 	print(p.Rows(v))
 	print(p.keys(v, p.choices, true)) // whether or not something is folded
 	for _, key := range []string{"?", "d", "j"} {
 		if c, ok := p.Answer(v, key); ok {
-			print(p.Shows(v, c))
+			print(p.Expand(v, c))
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestSpoofingIsHarmless(t *testing.T) {
 				}
 			}
 			for _, e := range screens() {
-				p, v := many([]Question{plain(), hostile}), View{Width: e.Columns}
+				p, v := forCalls([]Question{plain(), hostile}), View{Width: e.Columns}
 				fmt.Fprint(e, lines(p.Rows(v)), lines(p.Keys(v)))
 				harmless(t, e, nil)
 			}
@@ -257,7 +257,7 @@ func TestLongTextIsFolded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := plain()
 			q.Command = c.command
-			p, v := One(q), View{}
+			p, v := ForCall(q), View{}
 			text := lines(p.Rows(v))
 			if offered := strings.Contains(lines(p.Keys(v)), "[d] all of it"); offered != c.folded {
 				t.Errorf("all of it is offered: %v", offered)
@@ -270,7 +270,7 @@ func TestLongTextIsFolded(t *testing.T) {
 			if c.hides != "" && strings.Contains(text, c.hides) {
 				t.Errorf("it is not folded:\n%s", text)
 			}
-			if !strings.Contains(lines(p.Shows(v, Choice{Letter: keyWhole, shows: true})), "EVIL") {
+			if !strings.Contains(lines(p.Expand(v, Choice{Letter: keyFullText, shows: true})), "EVIL") {
 				t.Error("not even all of it shows the payload")
 			}
 		})
@@ -292,21 +292,21 @@ func FuzzPrompt(f *testing.F) {
 		}
 		v := View{Width: max(int(width), 10), Height: max(int(height), 12), Color: color}
 		q := plain()
-		q.Tool, q.Reason, q.Command, q.Dir, q.Says, q.Warning, q.Of, q.First, q.Output = other, text, other, text, other, text, other, text, other
+		q.Tool, q.Reason, q.Command, q.Dir, q.CallerDescription, q.Warning, q.ModuleText, q.AskFirstReason, q.Output = other, text, other, text, other, text, other, text, other
 		q.Paths, q.LeadsTo, q.Network = []string{text}, map[string]string{text: other}, []string{text, other}
-		q.Secrets[0].Name, q.Rules[policy.ScopeAlways], q.Changed = text, other, []policy.Change{change(text, other)}
+		q.Secrets[0].Name, q.Rules[policy.ScopeAlways], q.BindingChanges = text, other, []policy.BindingChange{change(text, other)}
 		diff := q
 		diff.Command, diff.Changes, diff.Call.Args = "", set(created(other, text), edited("b", text, other), removed(text, other)), json.RawMessage(other)
 		var out strings.Builder
-		for _, p := range []*Prompt{One(q), One(diff), many([]Question{q, diff})} {
+		for _, p := range []*Prompt{ForCall(q), ForCall(diff), forCalls([]Question{q, diff})} {
 			rows, keys := p.Rows(v), p.Keys(v)
 			if n := len(rows) + len(keys); n > v.Height && v.Width >= 40 {
 				t.Errorf("it takes %d rows of %d:\n%s", n, v.Height, lines(append(rows, keys...)))
 			}
 			out.WriteString(lines(rows) + lines(keys))
-			for _, key := range []rune{keyDetails, keyWhole, keyArguments} {
+			for _, key := range []rune{keyDetails, keyFullText, keyArguments} {
 				if c, ok := p.Answer(v, string(key)); ok {
-					out.WriteString(lines(p.Shows(v, c)))
+					out.WriteString(lines(p.Expand(v, c)))
 				}
 			}
 		}

@@ -16,16 +16,16 @@ var imitation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
 })
 
-// suspect looks for what a person does not see in a text, or sees as something
+// spoofCheck looks for what a person does not see in a text, or sees as something
 // else, and says so. Each finding is in plain ASCII.
-type suspect struct {
+type spoofCheck struct {
 	found []string
 	seen  map[string]bool
 }
 
-// look goes through a text of others.
-func (s *suspect) look(text string) {
-	var shown terminal.Stream
+// check goes through a text of others.
+func (s *spoofCheck) check(text string) {
+	var shown terminal.Escaper
 	for i, r := range text {
 		c := text[i:]
 		if _, n := utf8.DecodeRuneInString(c); n < len(c) {
@@ -33,24 +33,24 @@ func (s *suspect) look(text string) {
 		}
 		switch code := shown.Visible(c); {
 		case code != c && strings.HasPrefix(code, "<0x"):
-			s.say("bytes", "it holds bytes that are no text; they are written like %s", code)
+			s.addFinding("bytes", "it holds bytes that are no text; they are written like %s", code)
 		case code != c:
-			s.say("hidden", "it holds characters that do not show, or change how others do; they are written like %s", code)
+			s.addFinding("hidden", "it holds characters that do not show, or change how others do; they are written like %s", code)
 		case unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko):
-			s.say("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
+			s.addFinding("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
 		}
 	}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !dressed(r) }) {
-		if posing(word) {
-			s.say("letters", "it holds letters that look like others: %s", escaped(word))
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !isStyledASCII(r) }) {
+		if looksSpoofed(word) {
+			s.addFinding("letters", "it holds letters that look like others: %s", escaped(word))
 		}
 	}
 	if imitation().MatchString(text) {
-		s.say("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
+		s.addFinding("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
 	}
 }
 
-func (s *suspect) say(kind, format string, args ...any) {
+func (s *spoofCheck) addFinding(kind, format string, args ...any) {
 	if s.seen[kind] {
 		return
 	}
@@ -61,17 +61,17 @@ func (s *suspect) say(kind, format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
-// alike are letters of other scripts that look like Latin ones. A word of them
+// lookalikeLetters are letters of other scripts that look like Latin ones. A word of them
 // alone is flagged as well as a word that mixes.
-const alike = "аеорсухіјѕһԁԛԝѵгАВЕКМНОРСТУХІЈЅԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχօսոցհզ"
+const lookalikeLetters = "аеорсухіјѕһԁԛԝѵгАВЕКМНОРСТУХІЈЅԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχօսոցհզ"
 
-// posing reports whether a word mixes Latin letters with those of a script that
+// looksSpoofed reports whether a word mixes Latin letters with those of a script that
 // has look-alikes, or consists of look-alikes only.
-func posing(word string) bool {
+func looksSpoofed(word string) bool {
 	latin, foreign, lookalikes, letters := false, false, 0, 0
 	for _, r := range word {
 		switch {
-		case dressed(r):
+		case isStyledASCII(r):
 			return true
 		case unicode.Is(unicode.Latin, r):
 			latin = true
@@ -81,7 +81,7 @@ func posing(word string) bool {
 		if unicode.IsLetter(r) {
 			letters++
 		}
-		if strings.ContainsRune(alike, r) {
+		if strings.ContainsRune(lookalikeLetters, r) {
 			lookalikes++
 		}
 	}
@@ -89,9 +89,9 @@ func posing(word string) bool {
 	return latin && foreign || lookalikes > 1 && lookalikes == letters
 }
 
-// dressed: an ASCII character in another form: full-width, mathematical, in a
+// isStyledASCII: an ASCII character in another form: full-width, mathematical, in a
 // circle or in brackets.
-func dressed(r rune) bool {
+func isStyledASCII(r rune) bool {
 	return r >= 0xFF01 && r <= 0xFF5E || r >= 0x1D400 && r <= 0x1D7FF || r >= 0x249C && r <= 0x24E9
 }
 

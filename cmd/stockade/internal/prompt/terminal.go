@@ -63,16 +63,16 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 		}
 		choice, ok := p.Answer(v, line)
 		if !ok {
-			shown = []string{p.Unanswered(v)}
+			shown = []string{p.InvalidAnswer(v)}
 			continue
 		}
-		if shown = p.Shows(v, choice); shown == nil {
-			if said := p.Said(choice); said != "" {
+		if shown = p.Expand(v, choice); shown == nil {
+			if said := p.Reply(choice); said != "" {
 				err = t.write(said + "\n")
 			}
 			return choice, err
 		}
-		shown = append(shown, p.Again(v)...)
+		shown = append(shown, p.Recap(v)...)
 	}
 }
 

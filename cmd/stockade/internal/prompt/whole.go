@@ -14,41 +14,41 @@ const pageRows = 1000
 // linesAtOnce is the number of lines of a difference that become rows in one go.
 const linesAtOnce = 200
 
-// whole shows everything about some questions, page by page. A difference is computed when
+// fullText shows everything about some questions, page by page. A difference is computed when
 // its page is shown.
-type whole struct {
-	qs   []Question
-	left []part     // changes that were not shown yet
-	text *diff.Text // the difference that is being shown
-	seen int        // how many of its lines were shown
+type fullText struct {
+	qs         []Question
+	pending    []part     // changes that were not shown yet
+	textDiff   *diff.Text // the difference that is being shown
+	linesShown int        // how many of its lines were shown
 }
 
 // part is a question, and the index of one of its changes; below 0: all that is not about
 // one change alone.
 type part struct{ question, change int }
 
-func (w *whole) ended() bool { return w.text == nil && len(w.left) == 0 }
+func (w *fullText) ended() bool { return w.textDiff == nil && len(w.pending) == 0 }
 
 // page returns the next page. The first one follows the last.
-func (w *whole) page(v View) []string {
-	p := page{v: v, all: true}
+func (w *fullText) page(v View) []string {
+	p := rowBuilder{v: v, all: true}
 	if w.ended() {
 		for i, q := range w.qs {
-			w.left = append(w.left, part{i, -1})
+			w.pending = append(w.pending, part{i, -1})
 			if q.Changes != nil {
 				for _, c := range q.Changes.Order() {
-					w.left = append(w.left, part{i, c})
+					w.pending = append(w.pending, part{i, c})
 				}
 			}
 		}
 	}
 	for !w.ended() && len(p.out) < pageRows {
-		if w.text != nil {
+		if w.textDiff != nil {
 			w.lines(&p)
 			continue
 		}
-		next := w.left[0]
-		w.left = w.left[1:]
+		next := w.pending[0]
+		w.pending = w.pending[1:]
 		if next.change < 0 {
 			w.begin(&p, next.question)
 		} else {
@@ -57,59 +57,59 @@ func (w *whole) page(v View) []string {
 	}
 	p.findings()
 	if !w.ended() {
-		changes := slices.DeleteFunc(slices.Clone(w.left), func(p part) bool { return p.change < 0 })
-		p.barred(notes(v.width(), "[d] goes on, %d changes come after this one", len(changes)), 0)
+		changes := slices.DeleteFunc(slices.Clone(w.pending), func(p part) bool { return p.change < 0 })
+		p.quoted(notes(v.width(), "[d] goes on, %d changes come after this one", len(changes)), 0)
 	}
 	return p.out
 }
 
 // begin writes what is not about one change alone.
-func (w *whole) begin(p *page, at int) {
+func (w *fullText) begin(p *rowBuilder, at int) {
 	q := w.qs[at]
 	if len(w.qs) > 1 {
-		p.ours(terminal.Bold, "  ", fmt.Sprintf("%d. %s", at+1, headline(q)))
+		p.own(terminal.Bold, "  ", fmt.Sprintf("%d. %s", at+1, headline(q)))
 	}
-	p.texts(q, 0)
+	p.body(q, 0)
 	if q.Changes == nil {
 		return
 	}
-	for _, t := range q.Changes.All() {
-		if !t.Alone() {
-			p.look(t.Words)
-			p.barred(p.title(item{Told: t}), 0)
+	for _, t := range q.Changes.AllLines() {
+		if !t.IsSingle() {
+			p.check(t.Words)
+			p.quoted(p.title(changeItem{SummaryLine: t}), 0)
 		}
 	}
 }
 
 // title writes the title of a change, and begins with its difference.
-func (w *whole) title(p *page, set *diff.Set, change int) {
-	w.text, w.seen = set.Text(change), 0
+func (w *fullText) title(p *rowBuilder, set *diff.Set, change int) {
+	w.textDiff, w.linesShown = set.Text(change), 0
 	words := set.Headline(change)
-	p.look(words)
-	p.barred(p.title(item{Told: diff.Told{Words: words}, text: w.text}), 0)
-	if w.text.Err != nil {
-		p.warn(fmt.Sprintf("the content is not shown: %v", w.text.Err))
+	p.check(words)
+	p.quoted(p.title(changeItem{SummaryLine: diff.SummaryLine{Words: words}, textDiff: w.textDiff}), 0)
+	if w.textDiff.Err != nil {
+		p.warn(fmt.Sprintf("the content is not shown: %v", w.textDiff.Err))
 	}
-	if w.text.Hidden > 0 {
-		p.warn(hiddenWords(w.text.Hidden))
+	if w.textDiff.Hidden > 0 {
+		p.warn(hiddenLinesText(w.textDiff.Hidden))
 	}
 }
 
 // lines writes the next lines of the difference.
-func (w *whole) lines(p *page) {
+func (w *fullText) lines(p *rowBuilder) {
 	var lines []line
 	at := 0
-	for l := range allLines(w.text) {
-		if at++; at > w.seen+linesAtOnce {
+	for l := range allLines(w.textDiff) {
+		if at++; at > w.linesShown+linesAtOnce {
 			break
 		}
-		if at > w.seen {
+		if at > w.linesShown {
 			lines = append(lines, l)
-			p.look(l.Text)
+			p.check(l.Text)
 		}
 	}
-	p.barred(rowsOfLines(lines, digits(w.text), p.v.width(), true), 0)
-	if w.seen += linesAtOnce; at <= w.seen {
-		w.text = nil
+	p.quoted(rowsOfLines(lines, digits(w.textDiff), p.v.width(), true), 0)
+	if w.linesShown += linesAtOnce; at <= w.linesShown {
+		w.textDiff = nil
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 const (
 	gap = 2
-	// least is how narrow a column may become. If there is less room, each row of the
+	// minColumnWidth is how narrow a column may become. If there is less room, each row of the
 	// table is a list of its cells.
-	least = 10
+	minColumnWidth = 10
 )
 
 // Column says how a column becomes narrower.
@@ -121,7 +121,7 @@ func (t *Table) fit(natural []int, columns int) (widths []int, ok bool) {
 			flexible = append(flexible, natural[i])
 		}
 	}
-	narrow, ok := Fit(flexible, least, columns)
+	narrow, ok := Fit(flexible, minColumnWidth, columns)
 	for i, c := range t.columns {
 		if c.kind == fixed {
 			widths = append(widths, natural[i])
@@ -138,7 +138,7 @@ func (t *Table) row(b *strings.Builder, row []string, widths []int, measure func
 	for i, cell := range row {
 		lines := []string{cell}
 		if measure(cell) > widths[i] {
-			lines = cut(cell, widths[i], t.columns[i].kind)
+			lines = shrinkCell(cell, widths[i], t.columns[i].kind)
 		}
 		cells = append(cells, lines)
 		height = max(height, len(lines))
@@ -173,15 +173,15 @@ func (t *Table) list(b *strings.Builder, row []string, columns int) {
 			continue
 		}
 		head := t.columns[i].head
-		for _, l := range cut(cell, max(columns-heads-gap, least), t.columns[i].kind) {
+		for _, l := range shrinkCell(cell, max(columns-heads-gap, minColumnWidth), t.columns[i].kind) {
 			fmt.Fprintf(b, "%-*s%s\n", heads+gap, head, l)
 			head = ""
 		}
 	}
 }
 
-// cut makes a cell as narrow as a column.
-func cut(cell string, width int, k kind) []string {
+// shrinkCell makes a cell as narrow as a column.
+func shrinkCell(cell string, width int, k kind) []string {
 	switch {
 	case ansi.StringWidth(cell) <= width, k == fixed:
 		return []string{cell}

@@ -16,18 +16,18 @@ import (
 // concurrent use.
 type Lines struct {
 	in    *os.File
-	lines chan readLine
+	lines chan timedLine
 	start sync.Once
 }
 
-type readLine struct {
+type timedLine struct {
 	text string
 	at   time.Time // when it was read
 	err  error
 }
 
 // NewLines returns a reader of a file, which two readers must not share.
-func NewLines(in *os.File) *Lines { return &Lines{in: in, lines: make(chan readLine)} }
+func NewLines(in *os.File) *Lines { return &Lines{in: in, lines: make(chan timedLine)} }
 
 // Next returns the next line.
 func (l *Lines) Next(ctx context.Context) (string, error) {
@@ -67,11 +67,11 @@ func (l *Lines) read() {
 		for more := err == nil; more && err == nil; more = r.Buffered() > 0 {
 			var text string
 			if text, err = r.ReadString('\n'); text != "" {
-				l.lines <- readLine{text: strings.TrimRight(text, "\r\n"), at: at}
+				l.lines <- timedLine{text: strings.TrimRight(text, "\r\n"), at: at}
 			}
 		}
 		if err != nil {
-			l.lines <- readLine{err: err, at: at}
+			l.lines <- timedLine{err: err, at: at}
 		}
 	}
 }

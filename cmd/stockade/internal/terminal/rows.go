@@ -77,7 +77,7 @@ func cluster(line string, i int) (end, width int) {
 	end, width = i+n, columnsOf(r)
 	for end < len(line) {
 		r, n := utf8.DecodeRuneInString(line[end:])
-		if !mark(r) {
+		if !isMark(r) {
 			break
 		}
 		end, width = end+n, width+columnsOf(r)

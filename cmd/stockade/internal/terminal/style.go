@@ -17,5 +17,5 @@ func Style(color bool, style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// Signs are the colours of added and removed lines, by their sign.
-var Signs = map[byte]string{'+': Green, '-': Red}
+// SignStyles are the colours of added and removed lines, by their sign.
+var SignStyles = map[byte]string{'+': Green, '-': Red}

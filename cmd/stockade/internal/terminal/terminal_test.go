@@ -72,7 +72,7 @@ func TestVisibleShowsWhatHides(t *testing.T) {
 			t.Errorf("%s: it did %q", v.Name, e.Acts)
 		}
 		// In pieces, it is the same.
-		var s Stream
+		var s Escaper
 		var pieces strings.Builder
 		for rest := v.Text; rest != ""; {
 			_, n := utf8.DecodeRuneInString(rest)
@@ -94,7 +94,7 @@ func TestPipedShowsWhatActs(t *testing.T) {
 		"1\u00a0000\u3000\ufeffnaïve 👨\u200d👩\u200d👧 \u26a0\ufe0f": "1\u00a0000\u3000\ufeffnaïve 👨\u200d👩\u200d👧 \u26a0\ufe0f",
 		"مرحبا नमस्ते \ufffd":                                      "مرحبا नमस्ते \ufffd",
 	} {
-		if got := Piped(text); got != want {
+		if got := EscapeControls(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -132,16 +132,16 @@ func TestJSONIsOneLineAndTheSame(t *testing.T) {
 			if json.Unmarshal(in, &want) != nil {
 				continue // control characters that JSON does not hold as they are
 			}
-			out := visible.JSON(in)
+			out := visible.EscapeJSON(in)
 			if err := json.Unmarshal(out, &got); err != nil || got != want {
 				t.Errorf("%s: %q became %q (%v)", v.Name, want, got, err)
 			}
-			if i := strings.IndexFunc(string(out), visible.Hidden); i >= 0 || !utf8.Valid(out) {
+			if i := strings.IndexFunc(string(out), visible.IsHidden); i >= 0 || !utf8.Valid(out) {
 				t.Errorf("%s: %q holds what does not show", v.Name, out)
 			}
 		}
 	}
-	if got := string(visible.JSON([]byte("{\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != `{"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
+	if got := string(visible.EscapeJSON([]byte("{\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != `{"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -24,8 +24,8 @@ func NoEcho(tty *os.File) error {
 	return unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, t)
 }
 
-// EachKey makes a terminal give each key as it is pressed, until restore is called.
-func EachKey(tty *os.File) (restore func()) {
+// Cbreak makes a terminal give each key as it is pressed, until restore is called.
+func Cbreak(tty *os.File) (restore func()) {
 	fd := int(tty.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {

@@ -15,8 +15,8 @@ func FlushInput(*os.File) {}
 // NoEcho is left to [ReadHidden]: what is typed between the prompt and that shows.
 func NoEcho(*os.File) error { return nil }
 
-// EachKey has no counterpart here: a terminal gives whole lines.
-func EachKey(*os.File) (restore func()) { return func() {} }
+// Cbreak has no counterpart here: a terminal gives whole lines.
+func Cbreak(*os.File) (restore func()) { return func() {} }
 
 // ReadHidden reads one line from a terminal, which does not show it.
 func ReadHidden(tty *os.File) (string, error) {

@@ -18,15 +18,15 @@ const maxMarks = 2
 // as <U+001B>, and a byte that is no character by <0x9B>. Line ends and tabs
 // stay.
 func Visible(text string) string {
-	var s Stream
+	var s Escaper
 	return s.Visible(text)
 }
 
-// Piped makes text harmless for a pipe or a file, from which it may be printed on a terminal
+// EscapeControls makes text harmless for a pipe or a file, from which it may be printed on a terminal
 // later. It replaces control characters, which begin escape sequences, and characters that
 // reorder text by their codes. Line ends, also \r\n, and tabs stay, as do characters that are
 // only invisible, since programs read the text.
-func Piped(text string) string {
+func EscapeControls(text string) string {
 	if plain(text) {
 		return text
 	}
@@ -51,15 +51,15 @@ func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
 }
 
-// Stream makes a text visible that comes in pieces, each of whole characters.
+// Escaper makes a text visible that comes in pieces, each of whole characters.
 // The zero value is at the beginning of a text.
-type Stream struct {
+type Escaper struct {
 	last  rune // that was shown; 0 is none
 	marks int  // on it
 }
 
 // Visible returns the next piece, see [Visible].
-func (s *Stream) Visible(text string) string {
+func (s *Escaper) Visible(text string) string {
 	if plain(text) {
 		if text != "" {
 			s.last, s.marks = rune(text[len(text)-1]), 0
@@ -72,12 +72,12 @@ func (s *Stream) Visible(text string) string {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
 			fmt.Fprintf(&b, "<0x%02X>", text[i])
 			s.last, s.marks = 0, 0
-		case s.hides(r):
+		case s.mustEscape(r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 			s.last, s.marks = 0, 0 // no mark goes on a code
 		default:
 			b.WriteRune(r)
-			if mark(r) {
+			if isMark(r) {
 				s.marks++
 			} else {
 				s.last, s.marks = r, 0
@@ -97,14 +97,14 @@ func plain(text string) bool {
 	return true
 }
 
-// hides reports whether a character does not show as what it is where it stands.
-func (s *Stream) hides(r rune) bool {
+// mustEscape reports whether a character does not show as what it is where it stands.
+func (s *Escaper) mustEscape(r rune) bool {
 	switch {
 	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:
 		return false // as models write them
-	case visible.Hidden(r):
+	case visible.IsHidden(r):
 		return true
-	case mark(r):
+	case isMark(r):
 		return s.last <= ' ' || s.marks >= maxMarks
 	}
 	return false
@@ -113,4 +113,4 @@ func (s *Stream) hides(r rune) bool {
 // emoji is the variation selector that asks for the colourful form of a symbol.
 const emoji = 0xFE0F
 
-func mark(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }
+func isMark(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }

@@ -46,7 +46,7 @@ func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 			return nil, false
 		}
 		args = append(args, Argument{
-			Name: name, Type: typeOf(s, 0), Required: slices.Contains(top.Required, name), Default: typed(s.Default), About: about(s),
+			Name: name, Type: typeOf(s, 0), Required: slices.Contains(top.Required, name), Default: typedText(s.Default), About: about(s),
 		})
 	}
 	var keys map[string]json.RawMessage
@@ -62,8 +62,8 @@ func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 	return args, true
 }
 
-// typed is a value as a person types it: a text without its quotes, if that is one to see.
-func typed(value json.RawMessage) string {
+// typedText is a value as a person types it: a text without its quotes, if that is one to see.
+func typedText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && strings.TrimSpace(text) != "" {
 		return text
@@ -94,8 +94,8 @@ func ordered(object json.RawMessage) (names []string, values map[string]json.Raw
 	return names, values
 }
 
-// deepest is how far the type of an argument is told.
-const deepest = 3
+// maxTypeDepth is how far the type of an argument is told.
+const maxTypeDepth = 3
 
 func typeOf(s schema, depth int) string {
 	var one string
@@ -106,7 +106,7 @@ func typeOf(s schema, depth int) string {
 		one = strings.Join(several, " or ")
 	}
 	switch {
-	case one == "array" && s.Items != nil && depth < deepest:
+	case one == "array" && s.Items != nil && depth < maxTypeDepth:
 		var items schema
 		if json.Unmarshal(s.Items, &items) != nil {
 			return "list"
@@ -135,7 +135,7 @@ func about(s schema) string {
 	case len(s.Enum) > 0:
 		var all []string
 		for _, v := range s.Enum {
-			all = append(all, typed(v))
+			all = append(all, typedText(v))
 		}
 		values = strings.Join(all, ", ")
 	case low != "" && high != "":

@@ -25,10 +25,10 @@ type Part struct{ Title, Text string }
 // it begins, such as "stockade call grep".
 func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	args, whole := Arguments(spec.Parameters)
-	text := indented(argumentTable(args), columns)
+	text := indentTable(argumentTable(args), columns)
 	switch {
 	case !whole:
-		text += Wrapped("", "The schema says more than that: `tool info --schema` prints it.", columns)
+		text += WrapText("", "The schema says more than that: `tool info --schema` prints it.", columns)
 	case len(args) == 0:
 		text = "It takes none.\n"
 	}
@@ -39,7 +39,7 @@ func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	for _, p := range []Part{
 		{"Examples", examples(spec, command, columns)},
 		{"Limits", list(spec.Doc.Limits, columns)},
-		{"Errors", indented(errorTable(spec.Doc.Errors), columns)},
+		{"Errors", indentTable(errorTable(spec.Doc.Errors), columns)},
 	} {
 		if p.Text != "" {
 			out = append(out, p)
@@ -85,7 +85,7 @@ func examples(spec tool.Spec, command string, columns int) string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		out.WriteString(Wrapped(indent+"# ", terminal.Line(ex.Text), columns))
+		out.WriteString(WrapText(indent+"# ", terminal.Line(ex.Text), columns))
 		out.WriteString(indent + Command(command, spec.Parameters, ex.Args) + "\n")
 	}
 	return out.String()
@@ -97,7 +97,7 @@ func Command(command string, parameters, args json.RawMessage) string {
 	if words, ok := pairs(parameters, args); ok {
 		return strings.Join(append([]string{command}, words...), " ")
 	}
-	object := string(visible.JSON(args))
+	object := string(visible.EscapeJSON(args))
 	if word, ok := shellword.Quote(object); ok {
 		return command + " " + word
 	}
@@ -141,8 +141,8 @@ func list(lines []string, columns int) string {
 	return out.String()
 }
 
-// Wrapped is a text in rows that begin alike, for so many columns.
-func Wrapped(before, text string, columns int) string {
+// WrapText is a text in rows that begin alike, for so many columns.
+func WrapText(before, text string, columns int) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range terminal.Wrap(terminal.Line(line), columns-1-len(before)) {
@@ -152,8 +152,8 @@ func Wrapped(before, text string, columns int) string {
 	return out.String()
 }
 
-// indented is a table behind [indent]; nothing is nothing.
-func indented(t *table.Table, columns int) string {
+// indentTable is a table behind [indent]; nothing is nothing.
+func indentTable(t *table.Table, columns int) string {
 	if t == nil {
 		return ""
 	}

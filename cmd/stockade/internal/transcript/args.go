@@ -66,7 +66,7 @@ func mainArgs(name string, arguments json.RawMessage) string {
 			}
 			return out
 		case name == "file_edit" && a.Path != nil && a.Old != nil && a.New != nil:
-			out := inline(*a.Path) + "  " + word(*a.Old) + " → " + word(*a.New)
+			out := inline(*a.Path) + "  " + quotedWord(*a.Old) + " → " + quotedWord(*a.New)
 			if a.All {
 				out += ", all"
 			}
@@ -78,13 +78,13 @@ func mainArgs(name string, arguments json.RawMessage) string {
 		case name == "insert_lines" && a.Path != nil:
 			return fmt.Sprintf("%s, before line %d", inline(*a.Path), a.LineStart)
 		case name == "apply_patch" && a.Patch != nil:
-			return patched(*a.Patch)
+			return patchedFiles(*a.Patch)
 		case name == "filesystem" && a.Path != nil && a.Operation != nil:
 			return inline(*a.Operation) + " " + inline(*a.Path)
 		case name == "file_write" && a.Path != nil && a.Content != nil:
 			return inline(*a.Path)
 		case (name == "grep" || name == "glob") && a.Pattern != nil:
-			out := word(*a.Pattern)
+			out := quotedWord(*a.Pattern)
 			if a.Filter != "" {
 				out += " in " + inline(a.Filter)
 			}
@@ -99,17 +99,17 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	return otherArgs(arguments)
 }
 
-// reads reports whether a call asks for the content of a file, which nobody needs to see.
-func reads(name string, arguments json.RawMessage) bool {
+// isFileRead reports whether a call asks for the content of a file, which nobody needs to see.
+func isFileRead(name string, arguments json.RawMessage) bool {
 	var a struct{ Operation string }
 	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
 }
 
-// patched are the files that a patch names.
-func patched(text string) string {
+// patchedFiles are the files that a patch names.
+func patchedFiles(text string) string {
 	files, err := patch.Parse(text)
 	if err != nil {
-		return word(text)
+		return quotedWord(text)
 	}
 	var names []string
 	for _, f := range files[:min(len(files), maxPatched)] {
@@ -134,21 +134,21 @@ func command(text string) string {
 	return out
 }
 
-// word is a text of others in quotation marks, not all of it if it is long.
-func word(text string) string { return `"` + inline(llm.Cut(text, 32)) + `"` }
+// quotedWord is a text of others in quotation marks, not all of it if it is long.
+func quotedWord(text string) string { return `"` + inline(llm.Truncate(text, 32)) + `"` }
 
 // otherArgs are the arguments of any tool, in the order in which they came.
 func otherArgs(arguments json.RawMessage) string {
 	var out []string
 	length := 0
 	for name, value := range fieldsOf(arguments) {
-		text := terminal.Line(llm.Cut(name, 40)) + "=" + inline(llm.Cut(oneValue(value), 80))
+		text := terminal.Line(llm.Truncate(name, 40)) + "=" + inline(llm.Truncate(oneValue(value), 80))
 		if out, length = append(out, text), length+len(text); length > maxLine {
 			break
 		}
 	}
 	if out == nil && len(bytes.TrimSpace(arguments)) > 0 && string(bytes.TrimSpace(arguments)) != "{}" {
-		return inline(llm.Cut(string(arguments), maxLine))
+		return inline(llm.Truncate(string(arguments), maxLine))
 	}
 	return strings.Join(out, " ")
 }

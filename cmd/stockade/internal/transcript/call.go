@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// foldedLines is how much of a result is shown below its call.
-	foldedLines = 10
-	// liveAfter is how long a person waits before the output of a command is shown.
-	liveAfter = time.Second
-	// keptOutput is how much of that is kept, in bytes.
-	keptOutput = 64 << 10
+	// maxResultLines is how much of a result is shown below its call.
+	maxResultLines = 10
+	// liveOutputDelay is how long a person waits before the output of a command is shown.
+	liveOutputDelay = time.Second
+	// maxOutputBytes is how much of that is kept, in bytes.
+	maxOutputBytes = 64 << 10
 	// maxImages is how many images of a result have a row below its call.
 	maxImages = 3
-	// maxSaid is how many messages of a tool are kept for the rows below its call.
-	maxSaid = 64
+	// maxMessageRows is how many messages of a tool are kept for the rows below its call.
+	maxMessageRows = 64
 )
 
 // call is a call whose result is not shown yet.
@@ -41,18 +41,18 @@ type call struct {
 	args   string // the main ones, visible
 	task   string // how far the list of tasks is, if it was the call's to change
 
-	begun   bool // its row is shown, without what came of it
-	state   string
-	since   time.Time // when it began to run
-	reads   bool      // it gives the content of a file
-	exec    bool      // it may start processes
-	staged  bool      // what it changes is decided when it has run
-	decided *session.Decision
-	after   bool // that is about what it has changed
-	changes *session.Changes
-	said    []string // rows below it, of what it has said and what cannot be read
-	note    string   // what it has said last
-	output  output
+	rowShown    bool // its row is shown, without what came of it
+	state       string
+	since       time.Time // when it began to run
+	readsFile   bool      // it gives the content of a file
+	exec        bool      // it may start processes
+	staged      bool      // what it changes is decided when it has run
+	decision    *session.Decision
+	afterRun    bool // that is about what it has changed
+	changes     *session.Changes
+	messageRows []string // rows below it, of what it has said and what cannot be read
+	note        string   // what it has said last
+	output      output
 
 	done    bool
 	deleted bool // nobody knows what came of it any more
@@ -113,9 +113,9 @@ func StderrText(result json.RawMessage) string {
 	return fields.Stderr
 }
 
-// Aside is what a result says beside its output: a hint, and how a command has ended
+// HintAndExitCode is what a result says beside its output: a hint, and how a command has ended
 // that did not end well.
-func Aside(result json.RawMessage) (hint string, exitCode int) {
+func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	var fields struct {
 		Hint     string `json:"hint"`
 		ExitCode int    `json:"exit_code"`
@@ -129,8 +129,8 @@ func Aside(result json.RawMessage) (hint string, exitCode int) {
 // call takes in an event of a call, and shows what can be shown now.
 func (t *Transcript) call(e session.Event, out *parts) {
 	if e.Type == session.TypeToolCall {
-		if n := len(t.open); n > 0 && e.Step != t.open[n-1].step {
-			out.rows(t.rest())
+		if n := len(t.openCalls); n > 0 && e.Step != t.openCalls[n-1].step {
+			out.rows(t.closeCalls())
 		}
 		t.number++
 		c := &call{id: e.Call, step: e.Step, number: t.number, name: "(deleted)"}
@@ -139,45 +139,45 @@ func (t *Transcript) call(e session.Event, out *parts) {
 			if json.Unmarshal(m.Data, &data) == nil {
 				arguments := json.RawMessage(data.Function.Arguments)
 				c.name, c.args = words.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
-				c.reads = reads(data.Function.Name, arguments)
+				c.readsFile = isFileRead(data.Function.Name, arguments)
 			} else {
 				c.name, c.args = "(unknown)", inline(m.Content)
 			}
 		}
-		t.waiting = time.Time{}
-		t.open = append(t.open, c)
+		t.waitingSince = time.Time{}
+		t.openCalls = append(t.openCalls, c)
 		return
 	}
-	i := slices.IndexFunc(t.open, func(c *call) bool { return c.id == e.Call })
+	i := slices.IndexFunc(t.openCalls, func(c *call) bool { return c.id == e.Call })
 	if i < 0 {
 		if e.Type == session.TypeProgress && e.Call == "" {
 			p, _ := body[tool.Progress](e)
 			out.rows(t.message(p))
 		}
-		if e.Type != session.TypeToolResult || t.short {
+		if e.Type != session.TypeToolResult || t.compact {
 			return
 		}
 		c := &call{id: e.Call, name: "(unknown)"}
-		t.open, i = append(t.open, c), len(t.open)
+		t.openCalls, i = append(t.openCalls, c), len(t.openCalls)
 	}
-	c := t.open[i]
-	t.take(c, e)
+	c := t.openCalls[i]
+	t.update(c, e)
 	if i == 0 && !c.done {
-		out.rows(t.begin(c, e.Time))
+		out.rows(t.liveRows(c, e.Time))
 	}
-	for len(t.open) > 0 && t.open[0].done {
-		out.rows(t.finished(t.open[0]))
-		t.open = t.open[1:]
-		if len(t.open) == 0 {
-			t.waiting = e.Time
+	for len(t.openCalls) > 0 && t.openCalls[0].done {
+		out.rows(t.finishedRows(t.openCalls[0]))
+		t.openCalls = t.openCalls[1:]
+		if len(t.openCalls) == 0 {
+			t.waitingSince = e.Time
 		}
 	}
 }
 
-// take takes in what has happened to a call.
-func (t *Transcript) take(c *call, e session.Event) {
-	if t.o.Past && e.Body != nil && !isReadable(e) {
-		c.said = append(c.said, t.unreadable(e)...)
+// update takes in what has happened to a call.
+func (t *Transcript) update(c *call, e session.Event) {
+	if t.o.Replay && e.Body != nil && !isReadable(e) {
+		c.messageRows = append(c.messageRows, t.unreadable(e)...)
 	}
 	switch e.Type {
 	case session.TypeCallState:
@@ -188,7 +188,7 @@ func (t *Transcript) take(c *call, e session.Event) {
 		}
 	case session.TypeDecision:
 		if d, ok := body[session.Decision](e); ok && d.Histories == nil {
-			c.decided, c.after = &d, c.staged
+			c.decision, c.afterRun = &d, c.staged
 			c.exec = c.exec || d.Tier != nil
 		}
 	case session.TypeCallIntended:
@@ -205,14 +205,14 @@ func (t *Transcript) take(c *call, e session.Event) {
 	case session.TypeProgress:
 		p, _ := body[tool.Progress](e)
 		c.note = p.Message
-		if len(c.said) < maxSaid {
-			c.said = append(c.said, t.message(p)...)
+		if len(c.messageRows) < maxMessageRows {
+			c.messageRows = append(c.messageRows, t.message(p)...)
 		}
 		if p.Output != "" {
 			if c.output.since.IsZero() {
 				c.output.since = e.Time
 			}
-			c.output.text = lastBytes(c.output.text+p.Output, keptOutput)
+			c.output.text = lastBytes(c.output.text+p.Output, maxOutputBytes)
 		}
 	case session.TypeToolResult:
 		c.done = true
@@ -221,23 +221,23 @@ func (t *Transcript) take(c *call, e session.Event) {
 		if c.deleted = !ok || !read; c.deleted {
 			return
 		}
-		if c.result, c.wrote = env, data.Wrote; c.number == 0 {
+		if c.result, c.wrote = env, data.RawOutput; c.number == 0 {
 			c.name = words.ToolName(data.Name)
 		}
 		if c.name == "add_task" || c.name == "update_task" {
-			c.ofTask()
+			c.setTask()
 		}
-		if c.decided != nil && c.decided.Change != nil { // the model knows no flags
-			if said, ok := strings.CutSuffix(env.Error, c.decided.Change.String()); ok {
-				c.result.Error = said + t.o.Hint(c.decided.Change)
+		if c.decision != nil && c.decision.AllowHint != nil { // the model knows no flags
+			if said, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
+				c.result.Error = said + t.o.HintText(c.decision.AllowHint)
 			}
 		}
 	}
 }
 
-// ofTask makes the row of a call that has changed the list of tasks: the task with its
+// setTask makes the row of a call that has changed the list of tasks: the task with its
 // mark, and how far the list is.
-func (c *call) ofTask() {
+func (c *call) setTask() {
 	var fields struct {
 		Output           string
 		Completed, Total int
@@ -254,29 +254,29 @@ func (t *Transcript) message(p tool.Progress) []string {
 		return nil
 	}
 	text := p.Message
-	if hint := t.o.Hint(p.Hint); hint != "" {
+	if hint := t.o.HintText(p.Hint); hint != "" {
 		text += ": " + hint
 	}
-	return t.page().prose(terminal.Dim, text)
+	return t.formatter().prose(terminal.Dim, text)
 }
 
-// begin shows the row of a call that a person has waited for, and what it has written
+// liveRows shows the row of a call that a person has waited for, and what it has written
 // since, where no live region does.
-func (t *Transcript) begin(c *call, now time.Time) (rows []string) {
-	if t.o.Live || t.o.Past || c.output.since.IsZero() || now.Sub(c.output.since) < liveAfter {
+func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
+	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
 	}
-	if !c.begun && !t.o.Typed {
-		rows = append(rows, t.page().head(t.title(c), c.args))
+	if !c.rowShown && !t.o.CallTyped {
+		rows = append(rows, t.formatter().head(t.title(c), c.args))
 	}
-	c.begun = true
-	if lines := linesOf(visible.Shown(c.output.text)); len(lines) > c.output.shown {
+	c.rowShown = true
+	if lines := linesOf(visible.RenderTerminal(c.output.text)); len(lines) > c.output.shown {
 		most := len(lines)
 		if !t.o.Verbose {
-			most = min(most, foldedLines)
+			most = min(most, maxResultLines)
 		}
 		if most > c.output.shown {
-			rows = append(rows, t.page().quote("", clipped(lines[c.output.shown:most]))...)
+			rows = append(rows, t.formatter().quote("", clipped(lines[c.output.shown:most]))...)
 		}
 		c.output.shown = len(lines)
 	}
@@ -292,75 +292,75 @@ func (t *Transcript) title(c *call) span {
 	return span{terminal.Bold, number + "  " + c.name}
 }
 
-// finished is a call with what has come of it.
-func (t *Transcript) finished(c *call) (rows []string) {
-	p := t.page()
+// finishedRows is a call with what has come of it.
+func (t *Transcript) finishedRows(c *call) (rows []string) {
+	p := t.formatter()
 	what := t.outcome(c)
 	switch {
-	case t.o.Typed:
-	case c.begun:
+	case t.o.CallTyped:
+	case c.rowShown:
 		rows = append(rows, p.head(span{}, "", what...))
 	default:
 		rows = append(rows, p.head(t.title(c), c.args, what...))
 	}
-	if c.kept() {
-		t.changed++
+	if c.hasChanged() {
+		t.changedCalls++
 	}
-	if t.short {
+	if t.compact {
 		return rows
 	}
-	if d := c.decided; d != nil && t.o.Verbose {
-		rows = append(rows, p.say(terminal.Dim, decisionWords(d))...)
+	if d := c.decision; d != nil && t.o.Verbose {
+		rows = append(rows, p.ownRows(terminal.Dim, decisionText(d))...)
 	}
-	rows = append(rows, c.said...)
+	rows = append(rows, c.messageRows...)
 	if c.done && !c.deleted {
-		rows = append(rows, t.came(c)...)
+		rows = append(rows, t.resultRows(c)...)
 	}
 	if said := t.verdict(c); said != "" {
-		rows = append(rows, p.say(terminal.Dim, said)...)
+		rows = append(rows, p.ownRows(terminal.Dim, said)...)
 	}
-	if t.o.Verbose && c.done && !c.deleted && !t.o.Typed {
-		rows = append(rows, p.say(terminal.Dim, c.cost())...)
+	if t.o.Verbose && c.done && !c.deleted && !t.o.CallTyped {
+		rows = append(rows, p.ownRows(terminal.Dim, c.cost())...)
 	}
 	return rows
 }
 
-// kept reports whether the call has changed something.
-func (c *call) kept() bool { return c.changes != nil && c.done && c.result.Success }
+// hasChanged reports whether the call has changed something.
+func (c *call) hasChanged() bool { return c.changes != nil && c.done && c.result.Success }
 
-// came are the rows about what has come of a call.
-func (t *Transcript) came(c *call) (rows []string) {
-	p, env := t.page(), c.result
-	if !env.Success && !t.o.Typed {
+// resultRows are the rows about what has come of a call.
+func (t *Transcript) resultRows(c *call) (rows []string) {
+	p, env := t.formatter(), c.result
+	if !env.Success && !t.o.CallTyped {
 		rows = append(rows, t.failed(c)...)
 	}
-	hint, _ := Aside(env.Result)
-	if env.Success && !t.o.Typed {
+	hint, _ := HintAndExitCode(env.Result)
+	if env.Success && !t.o.CallTyped {
 		rows = append(rows, t.images(env.Images)...)
-		if _, to := c.fetched(); to != "" {
-			rows = append(rows, p.say(terminal.Dim, "redirected to "+to)...)
+		if _, to := c.fetchStatus(); to != "" {
+			rows = append(rows, p.ownRows(terminal.Dim, "redirected to "+to)...)
 		}
 		text := OutputText(env.Result)
-		if t.o.Verbose || c.exec || (!c.reads && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
+		if t.o.Verbose || c.exec || (!c.readsFile && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if text := StderrText(env.Result); c.exec && text != "" {
-			rows = append(rows, p.say(terminal.Dim, "on standard error:")...)
+			rows = append(rows, p.ownRows(terminal.Dim, "on standard error:")...)
 			rows = append(rows, t.folded(linesOf(text), nil, true)...)
 		}
 		if hint != "" {
 			rows = append(rows, p.prose(terminal.Dim, hint)...)
 		}
 	}
-	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
-		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffLines)...)
+	if c.hasChanged() && !(t.o.QuestionsShown && c.wasAsked() && c.afterRun) {
+		rows = append(rows, t.changeRows(c, t.o.Verbose, maxFiles, maxDiffLines)...)
 	}
-	if env.Success && c.exec && c.staged && c.changes == nil && !t.o.Typed {
-		rows = append(rows, p.say(terminal.Dim, "changed nothing")...)
+	if env.Success && c.exec && c.staged && c.changes == nil && !t.o.CallTyped {
+		rows = append(rows, p.ownRows(terminal.Dim, "changed nothing")...)
 	}
-	if !t.o.Typed {
+	if !t.o.CallTyped {
 		for note := range strings.Lines(env.Note) {
-			rows = append(rows, p.say(terminal.Dim, note)...)
+			rows = append(rows, p.ownRows(terminal.Dim, note)...)
 		}
 	}
 	return rows
@@ -373,92 +373,92 @@ func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
 		most = min(most, maxImages)
 	}
 	for _, i := range images[:most] {
-		rows = append(rows, t.page().say(terminal.Dim, ImageWords(i))...)
+		rows = append(rows, t.formatter().ownRows(terminal.Dim, ImageText(i))...)
 	}
 	if more := len(images) - most; more > 0 {
-		rows = append(rows, t.page().say(terminal.Dim, "… "+words.Plural(more, "more image"))...)
+		rows = append(rows, t.formatter().ownRows(terminal.Dim, "… "+words.Plural(more, "more image"))...)
 	}
 	return rows
 }
 
-// ImageWords say what an image is: image/png 640x480, 31.2 KiB.
-func ImageWords(i tool.ImageInfo) string {
+// ImageText say what an image is: image/png 640x480, 31.2 KiB.
+func ImageText(i tool.ImageInfo) string {
 	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(words.Clip(i.Mime, 40)), i.Width, i.Height, words.Bytes(int64(i.Bytes)))
 }
 
 // failed are the rows about why a call has failed.
 func (t *Transcript) failed(c *call) (rows []string) {
-	p, env := t.page(), c.result
+	p, env := t.formatter(), c.result
 	switch {
-	case env.Code == tool.CodeDenied && c.asked() && !*c.decided.Answer:
+	case env.Code == tool.CodeDenied && c.wasAsked() && !*c.decision.Answer:
 		return nil // that is said in a word
 	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
-		rows = p.say("", words.Clip(env.Hint, maxLine))
-	case c.ended() && !t.o.Verbose: // so does it of this
-	case env.Code == tool.CodeCancelled && c.exec && !c.asked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
-	case !env.Code.OfHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
+		rows = p.ownRows("", words.Clip(env.Hint, maxLine))
+	case c.stoppedByPerson() && !t.o.Verbose: // so does it of this
+	case env.Code == tool.CodeCancelled && c.exec && !c.wasAsked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
+	case !env.Code.FromHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
-		rows = p.say("", words.Clip(env.Error, 1000))
+		rows = p.ownRows("", words.Clip(env.Error, 1000))
 	}
 	wrote := env.Stdout
 	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
-		wrote = visible.Shown(c.output.text)
+		wrote = visible.RenderTerminal(c.output.text)
 	}
 	rows = append(rows, t.folded(linesOf(wrote), c, true)...)
 	rows = append(rows, t.folded(linesOf(env.Stderr), nil, true)...)
 	if env.Hint != "" && t.o.Verbose {
-		rows = append(rows, p.say(terminal.Dim, "hint: "+env.Hint)...)
+		rows = append(rows, p.ownRows(terminal.Dim, "hint: "+env.Hint)...)
 	}
 	return rows
 }
 
-// ended reports whether a person has ended a call while it ran.
-func (c *call) ended() bool {
+// stoppedByPerson reports whether a person has ended a call while it ran.
+func (c *call) stoppedByPerson() bool {
 	return c.result.Code == tool.CodeCancelled && stoppedAfter().MatchString(c.result.Error)
 }
 
 var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`) })
 
-// asked reports whether a person has been asked.
-func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil }
+// wasAsked reports whether a person has been asked.
+func (c *call) wasAsked() bool { return c.decision != nil && c.decision.Answer != nil }
 
 // verdict is what a person has said.
 func (t *Transcript) verdict(c *call) string {
-	if !c.asked() || !c.done || c.deleted || !*c.decided.Answer && (t.o.Typed || c.result.Code == tool.CodeCancelled) {
+	if !c.wasAsked() || !c.done || c.deleted || !*c.decision.Answer && (t.o.CallTyped || c.result.Code == tool.CodeCancelled) {
 		return ""
 	}
-	d, said := c.decided, ""
-	if t.o.Asked && !t.o.Past && d.By == "terminal" {
+	d, said := c.decision, ""
+	if t.o.QuestionsShown && !t.o.Replay && d.AnsweredBy == "terminal" {
 		return "" // that was said below the question
 	}
 	switch yes := *d.Answer; {
-	case yes && c.after && c.result.Success:
-		said = "kept" + scopeWords(d.Scope)
-	case yes && (scopeWords(d.Scope) != "" || !c.after && t.o.Past):
-		said = "allowed" + scopeWords(d.Scope)
-	case !yes && c.after:
+	case yes && c.afterRun && c.result.Success:
+		said = "kept" + scopeText(d.Scope)
+	case yes && (scopeText(d.Scope) != "" || !c.afterRun && t.o.Replay):
+		said = "allowed" + scopeText(d.Scope)
+	case !yes && c.afterRun:
 		said = "dropped"
 	case !yes:
 		said = "not run"
 	default:
 		return ""
 	}
-	if t.o.Past || !*d.Answer && d.By != "terminal" {
+	if t.o.Replay || !*d.Answer && d.AnsweredBy != "terminal" {
 		who := ", by "
-		if strings.HasPrefix(d.By, "no") { // body, or terminal to ask on
+		if strings.HasPrefix(d.AnsweredBy, "no") { // body, or terminal to ask on
 			who = ": "
 		}
-		said += who + terminal.Line(d.By)
+		said += who + terminal.Line(d.AnsweredBy)
 	}
-	if t.o.Past {
+	if t.o.Replay {
 		said += " (asked because " + terminal.Line(d.Reason) + ")"
 	}
 	return said
 }
 
-// scopeWords say for how long an answer holds, if it is for more than the call.
-func scopeWords(s policy.Scope) string {
+// scopeText say for how long an answer holds, if it is for more than the call.
+func scopeText(s policy.Scope) string {
 	switch s {
 	case "", policy.ScopeOnce:
 		return ""
@@ -476,7 +476,7 @@ func scopeWords(s policy.Scope) string {
 	return ", " + terminal.Line(string(s))
 }
 
-func decisionWords(d *session.Decision) string {
+func decisionText(d *session.Decision) string {
 	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 }
 
@@ -486,7 +486,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeInvalidArgs:  "wrong arguments",
 	tool.CodeUnseen:       "not read yet",
 	tool.CodeDenied:       "not allowed",
-	tool.CodeChanged:      "changed by others",
+	tool.CodeFilesChanged: "changed by others",
 	tool.CodeNotKept:      "not kept",
 	tool.CodeNoSpace:      "no room",
 	tool.CodeTrap:         "crashed",
@@ -513,11 +513,11 @@ func (t *Transcript) outcome(c *call) []span {
 		return []span{{terminal.Dim, "deleted"}}
 	case env.Success:
 		what, style = c.success()
-	case env.Code == tool.CodeDenied && c.asked() && !*c.decided.Answer && c.decided.By == "terminal":
+	case env.Code == tool.CodeDenied && c.wasAsked() && !*c.decision.Answer && c.decision.AnsweredBy == "terminal":
 		return []span{{terminal.Yellow, "you said no"}}
 	case env.Code == tool.CodeDenied:
 		return []span{{terminal.Red, "not allowed"}}
-	case c.ended():
+	case c.stoppedByPerson():
 		what, style = "you stopped it", terminal.Red
 	default:
 		if what, style = outcomes[env.Code], terminal.Red; what == "" {
@@ -534,7 +534,7 @@ func (t *Transcript) outcome(c *call) []span {
 func (c *call) success() (what, style string) {
 	lines := len(linesOf(OutputText(c.result.Result)))
 	if c.exec {
-		_, code := Aside(c.result.Result)
+		_, code := HintAndExitCode(c.result.Result)
 		if what = fmt.Sprintf("exit %d", code); lines == 0 && StderrText(c.result.Result) == "" {
 			what = "no output, " + what
 		}
@@ -566,7 +566,7 @@ func (c *call) success() (what, style string) {
 	if n := len(c.result.Images); n > 0 {
 		return words.Plural(n, "image"), ""
 	}
-	if status, _ := c.fetched(); status != 0 && status != 200 {
+	if status, _ := c.fetchStatus(); status != 0 && status != 200 {
 		if status >= 400 {
 			style = terminal.Red
 		}
@@ -575,15 +575,15 @@ func (c *call) success() (what, style string) {
 	if lines == 0 {
 		return "empty", ""
 	}
-	if c.name == "file_read" && c.reads {
-		return c.page(), ""
+	if c.name == "file_read" && c.readsFile {
+		return c.readRange(), ""
 	}
 	return words.Plural(lines, "line"), ""
 }
 
-// fetched is the status of a request, and where it was redirected to; of other calls
+// fetchStatus is the status of a request, and where it was redirected to; of other calls
 // neither.
-func (c *call) fetched() (status int, to string) {
+func (c *call) fetchStatus() (status int, to string) {
 	var fields struct {
 		Status    int
 		URL, Note string
@@ -599,9 +599,9 @@ func (c *call) fetched() (status int, to string) {
 
 var leadingNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,9}): `) })
 
-// page says which lines of a file were read, and how many it has. The note that may
+// readRange says which lines of a file were read, and how many it has. The note that may
 // follow them is none.
-func (c *call) page() string {
+func (c *call) readRange() string {
 	var fields struct {
 		Output string
 		Lines  int
@@ -650,7 +650,7 @@ func (c *call) cost() string {
 		said = append(said, words.Bytes(int64(m.Memory))+" memory")
 	}
 	said = append(said, words.Bytes(m.Bytes)+" result")
-	if d := c.decided; d != nil {
+	if d := c.decision; d != nil {
 		if d.Risk != "" {
 			said = append(said, "risk "+terminal.Line(d.Risk))
 		}
@@ -664,35 +664,35 @@ func (c *call) cost() string {
 // folded is a result behind bars, without what of it is shown: its beginning, or its end
 // if that matters more. The call may be nil.
 func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
-	p := t.page()
+	p := t.formatter()
 	most, more := len(lines), ""
 	if !t.o.Verbose {
-		most = min(most, foldedLines)
+		most = min(most, maxResultLines)
 	}
 	if left := len(lines) - most; left > 0 {
-		more = words.Plural(left, "more line") + t.whole(c)
+		more = words.Plural(left, "more line") + t.showHint(c)
 	}
 	from := 0
-	if c != nil && c.begun && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(visible.Shown(c.output.text), "\n")) {
+	if c != nil && c.rowShown && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(visible.RenderTerminal(c.output.text), "\n")) {
 		from, end = c.output.shown, false
 	}
 	if end && more != "" {
-		rows = append(rows, p.say(terminal.Dim, "… "+more)...)
+		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)
 		return append(rows, p.quote("", clipped(lines[len(lines)-most:]))...)
 	}
 	if from < most {
 		rows = append(rows, p.quote("", clipped(lines[from:most]))...)
 	}
 	if more != "" {
-		rows = append(rows, p.say(terminal.Dim, "… "+more)...)
+		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)
 	}
 	return rows
 }
 
-// whole is how to see all of a call.
-func (t *Transcript) whole(c *call) string {
-	if t.o.Open == "" || c == nil || c.number == 0 {
+// showHint is how to see all of a call.
+func (t *Transcript) showHint(c *call) string {
+	if t.o.ShowCommand == "" || c == nil || c.number == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s %d", t.o.Open, c.number)
+	return fmt.Sprintf(", %s %d", t.o.ShowCommand, c.number)
 }

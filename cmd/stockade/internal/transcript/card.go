@@ -31,7 +31,7 @@ type record struct {
 // Card shows all of a call of a session, by its number; 0 is the last one. It reads the
 // events in their order and keeps those of one call.
 func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]string, error) {
-	o.Past, o.Verbose, o.Open = true, true, ""
+	o.Replay, o.Verbose, o.ShowCommand = true, true, ""
 	t := New(o)
 	var r *record
 	calls := 0
@@ -39,8 +39,8 @@ func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]stri
 		if err != nil {
 			return nil, err
 		}
-		if o.Known != nil {
-			e.Body = o.Known.JSON(e.Body)
+		if o.Redactor != nil {
+			e.Body = o.Redactor.JSON(e.Body)
 		}
 		switch {
 		case e.Type == session.TypeSessionStarted:
@@ -55,7 +55,7 @@ func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]stri
 			if i, ok := body[session.Intent](e); ok && e.Type == session.TypeCallIntended {
 				r.intent = &i
 			}
-			if t.take(&r.call, e); r.done && number != 0 {
+			if t.update(&r.call, e); r.done && number != 0 {
 				return t.card(r), nil
 			}
 		}
@@ -73,8 +73,8 @@ func recordOf(e session.Event, number int) *record {
 	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
 	var data llm.CallData
 	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
-		r.name, r.arguments, r.sent = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Sent
-		r.args, r.reads = mainArgs(data.Function.Name, r.arguments), reads(data.Function.Name, r.arguments)
+		r.name, r.arguments, r.sent = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Original
+		r.args, r.readsFile = mainArgs(data.Function.Name, r.arguments), isFileRead(data.Function.Name, r.arguments)
 	}
 	return r
 }
@@ -82,16 +82,16 @@ func recordOf(e session.Event, number int) *record {
 // card lays out a call. Each title is ours, and what others have written stands behind
 // bars.
 func (t *Transcript) card(r *record) (out []string) {
-	p, c := t.page(), &r.call
+	p, c := t.formatter(), &r.call
 	out = append(out, p.head(t.title(c), c.args, t.outcome(c)...))
 	add := func(title, text string) {
 		if text != "" {
-			out = append(out, p.say("", fmt.Sprintf("%-10s %s", title, text))...)
+			out = append(out, p.ownRows("", fmt.Sprintf("%-10s %s", title, text))...)
 		}
 	}
 	quoted := func(title, text string) {
 		if lines := linesOf(text); lines != nil {
-			out = append(out, p.style(terminal.Bold, below+title))
+			out = append(out, p.style(terminal.Bold, ownIndent+title))
 			out = append(out, p.quote("", strings.Join(lines, "\n"))...)
 		}
 	}
@@ -110,7 +110,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("secrets", terminal.Line(strings.Join(i.Secrets, ", ")))
 		add("limits", fmt.Sprintf("%s, %s memory, %s fuel", words.Duration(time.Duration(i.TimeoutMS)*time.Millisecond), words.Bytes(int64(i.MemoryBytes)), words.Count(i.Fuel)))
 	}
-	if d := c.decided; d != nil {
+	if d := c.decision; d != nil {
 		add("policy", terminal.Line(fmt.Sprintf("%s, risk %s: %s", d.Effect, d.Risk, d.Reason)))
 		origin := ""
 		if d.Origin != "" {
@@ -123,17 +123,17 @@ func (t *Transcript) card(r *record) (out []string) {
 	if r.sent != nil {
 		quoted("as the model sent it", r.sent.Name+" "+r.sent.Arguments)
 	}
-	if c.said != nil {
-		out = append(out, p.style(terminal.Bold, below+"said"))
-		out = append(out, c.said...)
+	if c.messageRows != nil {
+		out = append(out, p.style(terminal.Bold, ownIndent+"said"))
+		out = append(out, c.messageRows...)
 	}
 	if c.changes != nil {
 		title := "changes"
-		if !c.kept() {
+		if !c.hasChanged() {
 			title = "changes, which were not made"
 		}
-		out = append(out, p.style(terminal.Bold, below+title))
-		out = append(out, t.changedRows(c, true, len(c.changes.Files), len(c.changes.Files)*(64<<10))...)
+		out = append(out, p.style(terminal.Bold, ownIndent+title))
+		out = append(out, t.changeRows(c, true, len(c.changes.Files), len(c.changes.Files)*(64<<10))...)
 	}
 	switch env := c.result; {
 	case !c.done:
@@ -152,7 +152,7 @@ func (t *Transcript) card(r *record) (out []string) {
 	}
 	if c.done && !c.deleted {
 		but := []string{"output"}
-		if c.kept() {
+		if c.hasChanged() {
 			but = append(but, "diff") // which is above
 		}
 		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it

@@ -25,7 +25,7 @@ func TestACardHasAllOfACall(t *testing.T) {
 		proposed("other", "ls", `{}`), gave("other", "x"),
 		proposed("a", "file_write", `{"path":"a.txt","content":"<b>\n  \"two\"\n","mode":420}`),
 		event(session.TypeCallIntended, "a", session.Intent{Module: "files", Digest: "5f1c", Cwd: "/w", Mounts: []string{"/w:rw"}, Rehearsal: true, TimeoutMS: 30_000, MemoryBytes: 64 << 20, Fuel: 2_000_000}),
-		event(session.TypeDecision, "a", session.Decision{Effect: "ask", Risk: "medium", Rule: "risk medium", Source: "default", Reason: "it changes files", Answer: &yes, Scope: policy.ScopeOnce, By: "terminal"}),
+		event(session.TypeDecision, "a", session.Decision{Effect: "ask", Risk: "medium", Rule: "risk medium", Source: "default", Reason: "it changes files", Answer: &yes, Scope: policy.ScopeOnce, AnsweredBy: "terminal"}),
 		event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "/w/a.txt", Kind: tool.Created, Diff: "@@ -0,0 +1,2 @@\n+<b>\n+  \"two\"\n", Added: 2}}}),
 		returned("a", result),
 		proposed("last", "ls", `{"path":"x"}`),
@@ -169,7 +169,7 @@ func TestALongTurnIsBounded(t *testing.T) {
 func BenchmarkShow(b *testing.B) {
 	events := long(1930)[:10_000]
 	o := options(80)
-	o.Past, o.Color = true, true
+	o.Replay, o.Color = true, true
 	b.ReportAllocs()
 	for b.Loop() {
 		t := New(o)

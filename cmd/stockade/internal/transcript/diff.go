@@ -21,13 +21,13 @@ const maxDiffLines = 40
 const maxFiles = 8
 
 // diffRows are a difference behind bars, with the numbers of its lines.
-func (p page) diffRows(lines []diff.Line) (rows []string) {
+func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 	digits := 1
 	for _, l := range lines {
 		digits = max(digits, len(strconv.Itoa(l.Number)))
 	}
 	for _, l := range lines {
-		before, style := strings.Repeat(" ", digits+1), cmp.Or(terminal.Signs[l.Op], terminal.Dim)
+		before, style := strings.Repeat(" ", digits+1), cmp.Or(terminal.SignStyles[l.Op], terminal.Dim)
 		if l.Op != 0 {
 			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
 		}
@@ -54,10 +54,10 @@ func counts(added, removed int) string {
 	return fmt.Sprintf("+%d −%d", added, removed)
 }
 
-// changedRows are what a call has changed: in short, or each file with its difference. A
+// changeRows are what a call has changed: in short, or each file with its difference. A
 // file that is named in the row of the call already is not named again.
-func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
-	p := t.page()
+func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
+	p := t.formatter()
 	if c.changes.Summary != nil {
 		rows = p.prose(terminal.Dim, clipped(c.changes.Summary))
 	}
@@ -66,10 +66,10 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 	room, left := mostLines, 0
 	for i, f := range files[:min(len(files), mostFiles)] {
 		if c.changes.Summary == nil && !alone {
-			rows = append(rows, p.prose("", ChangeWords(f, t.work))...)
+			rows = append(rows, p.prose("", ChangeText(f, t.work))...)
 		}
 		if f.Diff != "" {
-			lines := diff.Stored(f.Diff)
+			lines := diff.ParseUnified(f.Diff)
 			if !context {
 				lines = slices.DeleteFunc(lines, func(l diff.Line) bool { return l.Op == ' ' })
 			}
@@ -78,18 +78,18 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostLines int
 			room, left = room-len(some), left+len(lines)-len(some)
 		}
 		if more := len(files) + c.changes.More - i - 1; i == mostFiles-1 && more > 0 && c.changes.Summary == nil {
-			rows = append(rows, p.say(terminal.Dim, "and "+words.Plural(more, "more change")+t.whole(c))...)
+			rows = append(rows, p.ownRows(terminal.Dim, "and "+words.Plural(more, "more change")+t.showHint(c))...)
 		}
 	}
 	if left > 0 {
-		rows = append(rows, p.say(terminal.Dim, "… "+words.Plural(left, "more line")+t.whole(c))...)
+		rows = append(rows, p.ownRows(terminal.Dim, "… "+words.Plural(left, "more line")+t.showHint(c))...)
 	}
 	return rows
 }
 
-// ChangeWords are a change in one visible line, with its paths as they are seen from the
+// ChangeText are a change in one visible line, with its paths as they are seen from the
 // workspace.
-func ChangeWords(c session.Change, workspace string) string {
+func ChangeText(c session.Change, workspace string) string {
 	line := string(c.Kind) + " " + Relative(c.Path, workspace)
 	if c.From != "" {
 		line = string(c.Kind) + " " + Relative(c.From, workspace) + " → " + Relative(c.Path, workspace)

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// below stands before what we say of a call, and bar before what others do.
-	below = "     "
-	bar   = below + "│ "
+	// ownIndent stands before what we say of a call, and bar before what others do.
+	ownIndent = "     "
+	bar       = ownIndent + "│ "
 	// hanging stands before the rows of ours that go on with one above.
-	hanging = below + "  "
+	hanging = ownIndent + "  "
 
 	// maxWidth is how far at the right it is said what came of a call: farther, no eye
 	// finds the way from its name.
@@ -30,25 +30,25 @@ const (
 // span is a part of a row.
 type span struct{ style, text string }
 
-// page makes rows for a terminal.
-type page struct {
+// formatter makes rows for a terminal.
+type formatter struct {
 	columns int // 0: none, then rows are not broken
 	color   bool
 }
 
 // width is how wide a row may be.
-func (p page) width() int {
+func (p formatter) width() int {
 	if p.columns > 0 {
 		return min(p.columns, maxWidth)
 	}
 	return usualWidth
 }
 
-func (p page) style(style, text string) string { return terminal.Style(p.color, style, text) }
+func (p formatter) style(style, text string) string { return terminal.Style(p.color, style, text) }
 
 // head is a row with something at its right end. The text in the middle is of others,
 // and is cut to what is left for it.
-func (p page) head(left span, middle string, right ...span) string {
+func (p formatter) head(left span, middle string, right ...span) string {
 	width := p.width()
 	end, plain := "", ""
 	for _, s := range right {
@@ -71,7 +71,7 @@ func (p page) head(left span, middle string, right ...span) string {
 		return p.style(left.style, left.text) + middle
 	}
 	// The symbols of ours take one column, but two of some terminals.
-	gap := max(width-2-narrow(row)-narrow(plain), 2)
+	gap := max(width-2-narrowWidth(row)-narrowWidth(plain), 2)
 	if p.columns > 0 {
 		gap = max(min(gap, width-terminal.Width(row)-terminal.Width(plain)), 1)
 	}
@@ -89,8 +89,8 @@ func fitted(line string, columns int) string {
 	return terminal.Rows(line, columns-2)[0] + "…"
 }
 
-// narrow is how many columns a row takes where symbols take one.
-func narrow(row string) (columns int) {
+// narrowWidth is how many columns a row takes where symbols take one.
+func narrowWidth(row string) (columns int) {
 	for _, r := range row {
 		switch {
 		case r >= 0x300 && r < 0x370: // marks
@@ -103,11 +103,11 @@ func narrow(row string) (columns int) {
 	return columns
 }
 
-// say is what we say, broken between words. The rest of a text of more than one line
+// ownRows is what we say, broken between words. The rest of a text of more than one line
 // stands behind bars: in it, others may have written.
-func (p page) say(style, text string) (rows []string) {
+func (p formatter) ownRows(style, text string) (rows []string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")
-	before := below
+	before := ownIndent
 	for _, row := range p.wrap(terminal.Visible(first)) {
 		rows = append(rows, p.style(style, before+row))
 		before = hanging
@@ -118,10 +118,10 @@ func (p page) say(style, text string) (rows []string) {
 	return rows
 }
 
-func (p page) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
+func (p formatter) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
 
 // wrapped breaks a visible line between words into rows behind so many columns.
-func (p page) wrapped(line string, behind int) []string {
+func (p formatter) wrapped(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
 	}
@@ -130,7 +130,7 @@ func (p page) wrapped(line string, behind int) []string {
 
 // quote is what programs have written, behind bars. Its columns mean something, so it is
 // broken where the row ends.
-func (p page) quote(style, text string) (rows []string) {
+func (p formatter) quote(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
 			rows = append(rows, bar+p.style(style, row))
@@ -140,7 +140,7 @@ func (p page) quote(style, text string) (rows []string) {
 }
 
 // prose are words of others, behind bars and broken between them.
-func (p page) prose(style, text string) (rows []string) {
+func (p formatter) prose(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.wrapped(terminal.Visible(line), terminal.Width(bar)) {
 			rows = append(rows, bar+p.style(style, row))
@@ -150,7 +150,7 @@ func (p page) prose(style, text string) (rows []string) {
 }
 
 // broken breaks a visible line into rows that have room behind so many columns.
-func (p page) broken(line string, behind int) []string {
+func (p formatter) broken(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
 	}

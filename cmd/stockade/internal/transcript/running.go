@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// stopWords are the way out.
-const stopWords = "Ctrl-C stops it"
+// stopHint are the way out.
+const stopHint = "Ctrl-C stops it"
 
 // Running are the rows of the live region, at most so many: the calls that run, with the
 // newest lines that a command has written, or the wait for the model. frame is the
@@ -20,58 +20,58 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 	if t.o.Quiet || most <= 0 {
 		return nil
 	}
-	p := t.page()
-	if len(t.open) == 0 {
-		what, next := t.waits(now)
+	p := t.formatter()
+	if len(t.openCalls) == 0 {
+		what, next := t.waitText(now)
 		if what == "" {
 			return nil
 		}
-		next += "   " + stopWords
+		next += "   " + stopHint
 		before := "  " + frame + " "
 		// What others say of it may be long, and is what is cut.
 		row := fitted(what, p.width()-1-terminal.Width(before+next)) + next
 		return []string{p.style(terminal.Dim, fitted(before+strings.TrimLeft(row, "; "), p.width()-1))}
 	}
-	calls, room := t.open, most-len(t.open) // for what they have written
+	calls, room := t.openCalls, most-len(t.openCalls) // for what they have written
 	if room < 0 {
 		calls, room = calls[:most-1], 0
 	}
 	for i, c := range calls {
-		out = append(out, p.head(t.title(c), c.args, t.state(c, now, frame)...))
+		out = append(out, p.head(t.title(c), c.args, t.stateSpans(c, now, frame)...))
 		if c.done || room <= 0 {
 			continue
 		}
 		share := (room + len(calls) - i - 1) / (len(calls) - i)
-		rows := t.newest(c, min(share, foldedLines))
+		rows := t.newest(c, min(share, maxResultLines))
 		room -= len(rows)
 		out = append(out, rows...)
 	}
-	if more := len(t.open) - len(calls); more > 0 {
-		out = append(out, p.style(terminal.Dim, below+"and "+words.Plural(more, "more call")))
+	if more := len(t.openCalls) - len(calls); more > 0 {
+		out = append(out, p.style(terminal.Dim, ownIndent+"and "+words.Plural(more, "more call")))
 	}
 	return out
 }
 
-// waits says for what the turn waits, and what comes next.
-func (t *Transcript) waits(now time.Time) (what, next string) {
-	waited := now.Sub(t.waiting)
+// waitText says for what the turn waits, and what comes next.
+func (t *Transcript) waitText(now time.Time) (what, next string) {
+	waited := now.Sub(t.waitingSince)
 	switch {
-	case t.waiting.IsZero(), t.writes && waited < 2*time.Second:
+	case t.waitingSince.IsZero(), t.answering && waited < 2*time.Second:
 		return "", ""
 	case t.retry != nil:
 		if left := time.Duration(t.retry.WaitMS)*time.Millisecond - waited; left > 0 {
-			return t.retryWords(left)
+			return t.retryText(left)
 		}
 	}
 	what = "waiting for the model"
-	if t.thinks {
+	if t.thinking {
 		what = "the model thinks"
 	}
 	return fmt.Sprintf("%s, %d s", what, max(waited, 0)/time.Second), ""
 }
 
-// state is what stands at the right of a call that is not shown yet.
-func (t *Transcript) state(c *call, now time.Time, frame string) []span {
+// stateSpans is what stands at the right of a call that is not shown yet.
+func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 	switch {
 	case c.done:
 		return t.outcome(c)
@@ -80,12 +80,12 @@ func (t *Transcript) state(c *call, now time.Time, frame string) []span {
 	case c.since.IsZero():
 		return []span{{terminal.Dim, "waits"}}
 	}
-	return []span{{"", fmt.Sprintf("%s %d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopWords}}
+	return []span{{"", fmt.Sprintf("%s %d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopHint}}
 }
 
 // newest are the rows with what a call has written or said last.
 func (t *Transcript) newest(c *call, most int) []string {
-	text := visible.Shown(lastBytes(c.output.text, 8<<10))
+	text := visible.RenderTerminal(lastBytes(c.output.text, 8<<10))
 	if text == "" {
 		text = c.note
 	}
@@ -94,6 +94,6 @@ func (t *Transcript) newest(c *call, most int) []string {
 	if len(lines) == 0 {
 		return nil
 	}
-	rows := t.page().quote(terminal.Dim, clipped(lines))
+	rows := t.formatter().quote(terminal.Dim, clipped(lines))
 	return rows[max(len(rows)-most, 0):]
 }

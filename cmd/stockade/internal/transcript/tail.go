@@ -57,9 +57,9 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 			t.events = t.events[1:]
 		}
 	}
-	o.Past, o.Quiet = true, false
+	o.Replay, o.Quiet = true, false
 	t := New(o)
-	t.short = true
+	t.compact = true
 	for _, turn := range turns {
 		out = append(out, t.Show(turn.prompt)...)
 		t.number = turn.before
@@ -67,15 +67,15 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 			out = append(out, t.Show(e)...)
 		}
 	}
-	if rest := t.rest(); rest != nil {
+	if rest := t.closeCalls(); rest != nil {
 		out = append(out, Part{Rows: rest})
 	}
-	return t.end(out, most), calls, nil
+	return t.lastRows(out, most), calls, nil
 }
 
-// end leaves at most so many rows and lines, the last ones, and says if others are left
+// lastRows leaves at most so many rows and lines, the last ones, and says if others are left
 // out.
-func (t *Transcript) end(in []Part, most int) (out []Part) {
+func (t *Transcript) lastRows(in []Part, most int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]
 		length := len(p.Rows) + strings.Count(p.Answer, "\n")
@@ -89,7 +89,7 @@ func (t *Transcript) end(in []Part, most int) (out []Part) {
 		} else {
 			out = append(out, Part{Rows: p.Rows[length-most:]})
 		}
-		out = append(out, Part{Rows: []string{t.page().style(terminal.Dim, "  …")}})
+		out = append(out, Part{Rows: []string{t.formatter().style(terminal.Dim, "  …")}})
 		break
 	}
 	slices.Reverse(out)

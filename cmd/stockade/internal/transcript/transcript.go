@@ -27,35 +27,35 @@ type Options struct {
 	Quiet bool
 	// Verbose shows what else is on the card of a call, and the whole result.
 	Verbose bool
-	// Past says that all of it is over, as in a log: prompts, decisions and whole
+	// Replay says that all of it is over, as in a log: prompts, decisions and whole
 	// messages are shown too.
-	Past bool
-	// Typed says that a person has typed the call: it is not shown again, nor its
+	Replay bool
+	// CallTyped says that a person has typed the call: it is not shown again, nor its
 	// result, which is printed elsewhere.
-	Typed bool
+	CallTyped bool
 	// Live says that what runs is shown in a live region, see [Transcript.Running].
 	// Without one the output of a command is shown as it comes, once a person has
 	// waited for a second.
 	Live bool
-	// Asked says that questions were shown where these rows are: the changes that one
+	// QuestionsShown says that questions were shown where these rows are: the changes that one
 	// has shown are not repeated, nor the answer.
-	Asked bool
-	// Calls is how many calls the session has had before.
-	Calls int
-	// Open is what a person types, with the number of a call behind it, to see all of
+	QuestionsShown bool
+	// PriorCalls is how many calls the session has had before.
+	PriorCalls int
+	// ShowCommand is what a person types, with the number of a call behind it, to see all of
 	// it; empty: nothing is said of that.
-	Open string
-	// Hint puts a hint into words for the person.
-	Hint func(tool.Hint) string
-	// Known takes secrets out of what is shown; nil: none are known.
-	Known *redact.Redactor
+	ShowCommand string
+	// HintText puts a hint into words for the person.
+	HintText func(tool.Hint) string
+	// Redactor takes secrets out of what is shown; nil: none are known.
+	Redactor *redact.Redactor
 }
 
 // Part is what an event shows. One of the fields is set.
 type Part struct {
 	// Rows are finished, and begin where a line does. They are not the answer.
 	Rows []string
-	// Answer is a piece of the answer, or with [Options.Past] the whole of it, as the
+	// Answer is a piece of the answer, or with [Options.Replay] the whole of it, as the
 	// model has written it.
 	Answer string
 	// Restart says that the answer of this step is void.
@@ -65,28 +65,28 @@ type Part struct {
 // Transcript shows the events of a session, in their order. It is used by one
 // goroutine. What it keeps is bounded by the calls of one step.
 type Transcript struct {
-	o      Options
-	number int     // of the last call
-	work   string  // the workspace
-	open   []*call // of this step, in their order, the first of which are not shown yet
-	last   shown
-	short  bool // calls are one row each, and those that are not there are not shown
-	ended  session.TurnEnded
+	o         Options
+	number    int     // of the last call
+	work      string  // the workspace
+	openCalls []*call // of this step, in their order, the first of which are not shown yet
+	last      shownKind
+	compact   bool // calls are one row each, and those that are not there are not shown
+	ended     session.TurnEnded
 
-	provider string
-	changed  int       // calls of this turn that have changed something
-	waiting  time.Time // since when the model is waited for; zero: it is not
-	thinks   bool      // and that it does since then
-	writes   bool      // it has begun to answer, and may go on at any time
-	said     bool      // it has answered something since its last call
-	retry    *session.Restart
+	provider     string
+	changedCalls int       // calls of this turn that have changed something
+	waitingSince time.Time // since when the model is waited for; zero: it is not
+	thinking     bool      // and that it does since then
+	answering    bool      // it has begun to answer, and may go on at any time
+	answered     bool      // it has answered something since its last call
+	retry        *session.Restart
 }
 
-// shown is what was shown last.
-type shown int
+// shownKind is what was shown last.
+type shownKind int
 
 const (
-	nothingShown shown = iota
+	nothingShown shownKind = iota
 	rowsShown
 	answerShown
 )
@@ -96,8 +96,8 @@ func New(o Options) *Transcript {
 	if o.Columns == nil {
 		o.Columns = func() int { return 0 }
 	}
-	t := &Transcript{o: o, number: o.Calls}
-	if o.Past || o.Typed {
+	t := &Transcript{o: o, number: o.PriorCalls}
+	if o.Replay || o.CallTyped {
 		t.last = rowsShown // nothing that would have to be kept apart
 	}
 	return t
@@ -106,67 +106,67 @@ func New(o Options) *Transcript {
 // Ended is the end of the last turn; zero before there is one.
 func (t *Transcript) Ended() session.TurnEnded { return t.ended }
 
-func (t *Transcript) page() page { return page{max(t.o.Columns(), 0), t.o.Color} }
+func (t *Transcript) formatter() formatter { return formatter{max(t.o.Columns(), 0), t.o.Color} }
 
 // Show shows an event.
 func (t *Transcript) Show(e session.Event) []Part {
 	var out parts
-	e = e.WithoutImages()
-	if e.Type != session.TypeDelta && t.o.Known != nil {
-		e.Body = t.o.Known.JSON(e.Body)
+	e = e.ForDisplay()
+	if e.Type != session.TypeDelta && t.o.Redactor != nil {
+		e.Body = t.o.Redactor.JSON(e.Body)
 	}
 	switch {
 	case e.Body == nil && e.Call == "":
-		out.rows(t.page().say(terminal.Dim, fmt.Sprintf("(%s: deleted)", e.Type)))
-	case t.o.Past && e.Body != nil && !isReadable(e):
+		out.rows(t.formatter().ownRows(terminal.Dim, fmt.Sprintf("(%s: deleted)", e.Type)))
+	case t.o.Replay && e.Body != nil && !isReadable(e):
 		out.rows(t.unreadable(e))
 	}
 	switch e.Type {
 	case session.TypeDelta:
 		if d, ok := body[session.Delta](e); ok && d.Text != "" {
-			t.waiting, t.retry, t.thinks, t.writes, t.said = e.Time, nil, false, true, true
+			t.waitingSince, t.retry, t.thinking, t.answering, t.answered = e.Time, nil, false, true, true
 			out.answer(d.Text)
 		}
 	case session.TypeReasoning:
-		if t.retry = nil; !t.thinks {
-			t.waiting, t.thinks, t.writes = e.Time, true, false
+		if t.retry = nil; !t.thinking {
+			t.waitingSince, t.thinking, t.answering = e.Time, true, false
 		}
 	case session.TypeRestart:
 		if d, ok := body[session.Restart](e); ok {
-			begun := t.writes
-			t.waiting, t.retry, t.thinks, t.writes = e.Time, &d, false, false
+			begun := t.answering
+			t.waitingSince, t.retry, t.thinking, t.answering = e.Time, &d, false, false
 			out = append(out, Part{Restart: true})
 			if !t.o.Live || begun { // what stands there is no answer
-				why, next := t.retryWords(time.Duration(d.WaitMS) * time.Millisecond)
-				out.rows(t.page().say(terminal.Yellow, why+next))
+				why, next := t.retryText(time.Duration(d.WaitMS) * time.Millisecond)
+				out.rows(t.formatter().ownRows(terminal.Yellow, why+next))
 			}
 		}
 	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
-		t.began(e, &out)
+		t.showStart(e, &out)
 	case session.TypeStepEnded:
-		t.waiting, t.retry, t.thinks, t.writes = time.Time{}, nil, false, false
-		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Past { // of now, the restart has said so
-			out.rows(t.page().say(terminal.Dim, terminal.Line(words.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
+		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
+		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // of now, the restart has said so
+			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(words.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
 		}
 	case session.TypeTurnEnded:
-		out.rows(t.rest())
+		out.rows(t.closeCalls())
 		t.ended, _ = body[session.TurnEnded](e)
-		t.waiting, t.retry, t.thinks, t.writes = time.Time{}, nil, false, false
+		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		apart := func(rows []string) {
 			if rows != nil && (t.last == rowsShown || len(out) > 0) {
 				out.rows([]string{""})
 			}
 			out.rows(rows)
 		}
-		if t.ended.Reason == session.EndAnswered && !t.said && !t.o.Past {
-			apart(t.page().say(terminal.Yellow, "the model has answered nothing; ask again, or in other words"))
+		if t.ended.Reason == session.EndAnswered && !t.answered && !t.o.Replay {
+			apart(t.formatter().ownRows(terminal.Yellow, "the model has answered nothing; ask again, or in other words"))
 		}
 		apart(t.summary())
 	default:
-		t.said = false
+		t.answered = false
 		t.call(e, &out)
 	}
-	shown := t.spaced(out)
+	shown := t.withSpacing(out)
 	if e.Type == session.TypeTurnStarted || e.Type == session.TypeTurnEnded {
 		t.last = nothingShown // what follows the prompt does not belong to it, nor to the turn
 	}
@@ -188,9 +188,9 @@ func (p *parts) rows(rows []string) {
 
 func (p *parts) answer(text string) { *p = append(*p, Part{Answer: text}) }
 
-// spaced puts an empty row between rows and the answer, and leaves out what is not to be
+// withSpacing puts an empty row between rows and the answer, and leaves out what is not to be
 // shown.
-func (t *Transcript) spaced(in parts) (out []Part) {
+func (t *Transcript) withSpacing(in parts) (out []Part) {
 	for _, p := range in {
 		switch {
 		case p.Restart:
@@ -212,9 +212,9 @@ func (t *Transcript) spaced(in parts) (out []Part) {
 	return out
 }
 
-// began shows what begins a session, a turn or an answer.
-func (t *Transcript) began(e session.Event, out *parts) {
-	p := t.page()
+// showStart shows what begins a session, a turn or an answer.
+func (t *Transcript) showStart(e session.Event, out *parts) {
+	p := t.formatter()
 	switch e.Type {
 	case session.TypeSessionStarted:
 		s, ok := body[session.Started](e)
@@ -222,44 +222,44 @@ func (t *Transcript) began(e session.Event, out *parts) {
 			return
 		}
 		t.work = s.Workspace
-		if t.o.Past {
+		if t.o.Replay {
 			out.rows(p.title(terminal.Dim, fmt.Sprintf("session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)))
 			out.rows(p.title(terminal.Dim, "mounts: "+strings.Join(s.Mounts, " ")))
 		}
 	case session.TypeTurnStarted:
-		out.rows(t.rest())
+		out.rows(t.closeCalls())
 		s, ok := body[session.TurnStarted](e)
 		if !ok {
 			return
 		}
-		t.work, t.provider, t.changed, t.waiting, t.said = s.Workspace, s.Provider, 0, e.Time, false
-		if t.o.Past {
+		t.work, t.provider, t.changedCalls, t.waitingSince, t.answered = s.Workspace, s.Provider, 0, e.Time, false
+		if t.o.Replay {
 			t.last = nothingShown
 			out.rows(p.title(terminal.Bold, "> "+s.Prompt))
-			if !t.short {
-				out.rows(p.say(terminal.Dim, fmt.Sprintf("turn %d, %s in %s", e.Turn, strings.TrimSpace(s.Provider+" "+s.Model), s.Workspace)))
+			if !t.compact {
+				out.rows(p.ownRows(terminal.Dim, fmt.Sprintf("turn %d, %s in %s", e.Turn, strings.TrimSpace(s.Provider+" "+s.Model), s.Workspace)))
 			}
 		}
 	case session.TypeMessage:
 		m, ok := e.Message()
 		if name, brief := m.Brief(); name == llm.CallAsText {
-			t.waiting, t.said = e.Time, false
-			out.rows(p.say(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))
-		} else if brief && t.o.Past && !t.short {
-			out.rows(p.say(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
+			t.waitingSince, t.answered = e.Time, false
+			out.rows(p.ownRows(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))
+		} else if brief && t.o.Replay && !t.compact {
+			out.rows(p.ownRows(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
 		}
-		if ok && t.o.Past && m.Kind == llm.Assistant && m.Content != "" {
+		if ok && t.o.Replay && m.Kind == llm.Assistant && m.Content != "" {
 			out.answer(strings.TrimRight(m.Content, "\n") + "\n")
 		}
 	}
 }
 
-// Passed counts a call that is shown elsewhere, so that the numbers of the next ones are
+// SkipCall counts a call that is shown elsewhere, so that the numbers of the next ones are
 // right.
-func (t *Transcript) Passed() { t.number++ }
+func (t *Transcript) SkipCall() { t.number++ }
 
 // title is a row of ours that begins at the left, and what follows in it hangs.
-func (p page) title(style, text string) (rows []string) {
+func (p formatter) title(style, text string) (rows []string) {
 	before := ""
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		for _, row := range p.wrap(terminal.Visible(line)) {
@@ -270,12 +270,12 @@ func (p page) title(style, text string) (rows []string) {
 	return rows
 }
 
-// rest shows the calls that will have no result any more.
-func (t *Transcript) rest() (rows []string) {
-	for _, c := range t.open {
-		rows = append(rows, t.finished(c)...)
+// closeCalls shows the calls that will have no result any more.
+func (t *Transcript) closeCalls() (rows []string) {
+	for _, c := range t.openCalls {
+		rows = append(rows, t.finishedRows(c)...)
 	}
-	t.open = nil
+	t.openCalls = nil
 	return rows
 }
 
@@ -303,14 +303,14 @@ func (t *Transcript) summary() (out []string) {
 		}
 		add("%s%s", words.Plural(e.Calls, "call"), failed)
 	}
-	if t.changed > 0 {
-		add("%s", words.Plural(t.changed, "change"))
+	if t.changedCalls > 0 {
+		add("%s", words.Plural(t.changedCalls, "change"))
 	}
 	tokens := int64(e.Usage.InputTokens) + int64(e.Usage.OutputTokens)
 	if t.provider == offline {
 		tokens = 0 // that is a guess
 	}
-	if said == nil && tokens == 0 && !t.o.Past {
+	if said == nil && tokens == 0 && !t.o.Replay {
 		return nil
 	}
 	add("%s", words.Duration(time.Duration(e.DurationMS)*time.Millisecond))
@@ -327,13 +327,13 @@ func (t *Transcript) summary() (out []string) {
 	if e.Cost != nil {
 		add("%s", words.Dollars(*e.Cost))
 	}
-	if t.o.Past && e.Reason != session.EndAnswered {
+	if t.o.Replay && e.Reason != session.EndAnswered {
 		add("%s", "ended: "+string(e.Reason))
 		if e.Error != "" {
 			said[len(said)-1] += ", " + e.Error
 		}
 	}
-	p := t.page()
+	p := t.formatter()
 	before, row := "  ", "" // it is broken between what it says
 	end := func() {
 		for _, row := range p.wrapped(row, len(before)) {
@@ -361,8 +361,8 @@ func (t *Transcript) summary() (out []string) {
 
 var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
-// retryWords say why a request is sent again, and when.
-func (t *Transcript) retryWords(wait time.Duration) (why, next string) {
+// retryText say why a request is sent again, and when.
+func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
 		why = "the provider is busy (" + m[1] + ")"
@@ -388,8 +388,8 @@ func body[T any](e session.Event) (body T, ok bool) {
 
 // unreadable shows an event of another version.
 func (t *Transcript) unreadable(e session.Event) []string {
-	p := t.page()
-	out := p.say(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))
+	p := t.formatter()
+	out := p.ownRows(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))
 	return append(out, t.folded(linesOf(string(e.Body)), nil, false)...)
 }
 

@@ -49,7 +49,7 @@ func ended(calls int) session.Event {
 }
 
 func options(columns int) Options {
-	return Options{Columns: func() int { return columns }, Hint: tool.Hint.String, Open: "/show"}
+	return Options{Columns: func() int { return columns }, HintText: tool.Hint.String, ShowCommand: "/show"}
 }
 
 // shownBy is what events show, with answers in braces.
@@ -85,7 +85,7 @@ func TestACallIsARow(t *testing.T) {
 	bash := proposed("a", "bash", `{"command":"go test ./..."}`)
 	runs := event(session.TypeCallIntended, "a", session.Intent{Exec: true, Rehearsal: true})
 	answered := func(yes *bool, scope policy.Scope) session.Event {
-		return event(session.TypeDecision, "a", session.Decision{Answer: yes, By: "terminal", Scope: scope})
+		return event(session.TypeDecision, "a", session.Decision{Answer: yes, AnsweredBy: "terminal", Scope: scope})
 	}
 	exit := func(code int, output string) session.Event {
 		return returned("a", tool.Result{Output: tool.Marshal(map[string]any{"output": output, "exit_code": code})})
@@ -134,7 +134,7 @@ func TestACallIsARow(t *testing.T) {
      a.example redirects to b.example: the administrator denies it
 `},
 		"a yes that does not count is no answer of the person": {
-			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), event(session.TypeDecision, "a", session.Decision{Answer: &no, By: "no yes that counts: the question was not answered within 10m0s"}), returned("a", denied)}, `
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), event(session.TypeDecision, "a", session.Decision{Answer: &no, AnsweredBy: "no yes that counts: the question was not answered within 10m0s"}), returned("a", denied)}, `
   1  http_fetch a.example                                          not allowed
      not run: no yes that counts: the question was not answered within 10m0s
 `},
@@ -186,7 +186,7 @@ func TestACallIsARow(t *testing.T) {
      file_edit was cancelled before its changes were made
 `},
 		"nobody who could be asked is named as such": {
-			[]session.Event{edit, event(session.TypeDecision, "a", session.Decision{Answer: &no, By: "no terminal to ask on"}), returned("a", denied)}, `
+			[]session.Event{edit, event(session.TypeDecision, "a", session.Decision{Answer: &no, AnsweredBy: "no terminal to ask on"}), returned("a", denied)}, `
   1  file_edit notes.md  "TODO" → "DONE", all                      not allowed
      not run: no terminal to ask on
 `},
@@ -300,7 +300,7 @@ func TestACallIsARow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(80)
-			o.Asked = true
+			o.QuestionsShown = true
 			got := shownBy(o, c.events...)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -334,7 +334,7 @@ func TestCallsAreShownWithTheirResults(t *testing.T) {
 		"without results":  {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), ended(2)}, []string{"1  probe of=a", "no result", "2  probe of=b", "│ of b"}},
 		"a deleted result": {[]session.Event{probe("a"), probe("b"), gave("b", "of b"), deleted}, []string{"1  probe of=a", "deleted", "2  probe of=b", "│ of b"}},
 		"a yes for longer, though what the call changed is not kept": {[]session.Event{probe("a"), event(session.TypeCallIntended, "a", session.Intent{Rehearsal: true}),
-			event(session.TypeDecision, "a", session.Decision{Answer: new(true), Scope: policy.ScopeKeepBelow, By: "terminal"}),
+			event(session.TypeDecision, "a", session.Decision{Answer: new(true), Scope: policy.ScopeKeepBelow, AnsweredBy: "terminal"}),
 			returned("a", tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"))}, []string{"1  probe of=a", "not kept", "read-only", "allowed, in this directory, always"}},
 		"of an older step": {[]session.Event{gave("x", "of x"), probe("a"), gave("a", "of a")}, []string{"?  probe", "│ of x", "1  probe of=a", "│ of a"}},
 	} {
@@ -511,7 +511,7 @@ func TestWhatATurnShowsIsHarmless(t *testing.T) {
 				"difference":  changed(session.Changes{Files: []session.Change{{Kind: tool.Created, Path: "a", Diff: "@@ -1 +1 @@\n+" + v.Text}}}),
 				"no diff":     changed(session.Changes{Files: []session.Change{{Kind: tool.Created, Path: "a", Diff: v.Text}}}),
 				"summary":     changed(session.Changes{Summary: []string{v.Text}}),
-				"decision":    {probe, event(session.TypeDecision, "c", session.Decision{Tool: v.Text, Effect: "ask", Rule: v.Text, By: v.Text, Answer: new(bool)}), gave("c", "")},
+				"decision":    {probe, event(session.TypeDecision, "c", session.Decision{Tool: v.Text, Effect: "ask", Rule: v.Text, AnsweredBy: v.Text, Answer: new(bool)}), gave("c", "")},
 				"restart":     {event(session.TypeRestart, "", session.Restart{Error: v.Text})},
 				"prompt":      {event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: v.Text, Model: v.Text, Workspace: v.Text})},
 				"of the host": {event(session.TypeProgress, "", tool.Progress{Level: "warn", Message: v.Text})},
@@ -519,7 +519,7 @@ func TestWhatATurnShowsIsHarmless(t *testing.T) {
 				"end":         {event(session.TypeTurnEnded, "", session.TurnEnded{Reason: session.EndProvider, Calls: 1, Error: v.Text})},
 			} {
 				o := options(60)
-				o.Past, o.Verbose, o.Color = true, true, true
+				o.Replay, o.Verbose, o.Color = true, true, true
 				tr := New(o)
 				var rows []string
 				for _, e := range events {
@@ -580,7 +580,7 @@ func TestWhatCannotBeReadIsShown(t *testing.T) {
 	}
 	for name, e := range events {
 		o := options(0)
-		o.Past = true
+		o.Replay = true
 		got := shownBy(o, proposed("c", "probe", "{}"), e, ended(1))
 		if !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
 			t.Errorf("%s: %q", name, got)
@@ -590,8 +590,8 @@ func TestWhatCannotBeReadIsShown(t *testing.T) {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	o := options(80)
-	o.Known = new(redact.Redactor)
-	o.Known.Add("hunter2-hunter2")
+	o.Redactor = new(redact.Redactor)
+	o.Redactor.Add("hunter2-hunter2")
 	events := []session.Event{
 		proposed("a", "bash", `{"command":"echo hunter2-hunter2"}`), event(session.TypeCallChanges, "a", session.Changes{Files: []session.Change{{Path: "x", Diff: "@@ -0,0 +1 @@\n+hunter2-hunter2"}}}),
 		gave("a", "hunter2-hunter2"),

@@ -11,25 +11,25 @@ import (
 
 // question is one that a person is asked.
 type question struct {
-	prompt *prompt.Prompt
-	answer chan prompt.Choice // takes one
-	quiet  time.Time          // since when nothing else was typed
-	opened bool               // more of it was shown
-	wrong  bool               // the last key was no answer
-	held   *tea.KeyPressMsg   // a key that is an answer if no other follows at once
-	since  time.Time          // when that was pressed
+	prompt     *prompt.Prompt
+	answer     chan prompt.Choice // takes one
+	quiet      time.Time          // since when nothing else was typed
+	expanded   bool               // more of it was shown
+	invalidKey bool               // the last key was no answer
+	heldKey    *tea.KeyPressMsg   // a key that is an answer if no other follows at once
+	since      time.Time          // when that was pressed
 }
 
 // withdrawn is a question that nobody waits for any more.
 type withdrawn struct{ q *question }
 
-// guard is how long a question has to be on the screen, with nothing else being
+// answerDelay is how long a question has to be on the screen, with nothing else being
 // typed, before a key answers it: a person who is typing does not see it at once.
-const guard = 500 * time.Millisecond
+const answerDelay = 500 * time.Millisecond
 
-// word is how long a key is held, because another may follow: the first letter of a
+// keyHold is how long a key is held, because another may follow: the first letter of a
 // word that somebody begins to type is no answer.
-const word = 250 * time.Millisecond
+const keyHold = 250 * time.Millisecond
 
 // Ask implements prompt.Asker: it shows a question and waits for its answer.
 func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
@@ -48,43 +48,43 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 
 // ask shows a question.
 func (m *model) ask(q *question) {
-	m.asked = q
+	m.openQuestion = q
 	q.quiet = m.now()
-	if m.back != "" && m.o.Editor.Value() == m.back { // it was set aside for the one before, and nobody has gone on with it
+	if m.restoredText != "" && m.o.Editor.Value() == m.restoredText { // it was set aside for the one before, and nobody has gone on with it
 		m.setAside()
 	}
 }
 
-// answered takes the question away, and gives back what was set aside for it.
-func (m *model) answered(q *question) {
-	if m.asked != q {
+// closeQuestion takes the question away, and gives back what was set aside for it.
+func (m *model) closeQuestion(q *question) {
+	if m.openQuestion != q {
 		return
 	}
-	m.asked = nil
-	m.back = ""
-	if m.aside != "" {
-		m.back = m.aside + m.o.Editor.Value()
-		m.o.Editor.SetValue(m.back)
-		m.aside = ""
+	m.openQuestion = nil
+	m.restoredText = ""
+	if m.asideText != "" {
+		m.restoredText = m.asideText + m.o.Editor.Value()
+		m.o.Editor.SetValue(m.restoredText)
+		m.asideText = ""
 	}
 }
 
 // setAside keeps what is being typed until the question is answered.
 func (m *model) setAside() {
-	m.aside += m.o.Editor.Value()
+	m.asideText += m.o.Editor.Value()
 	m.o.Editor.Clear()
 }
 
-// drafting reports whether something is being typed.
-func (m *model) drafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
+// isDrafting reports whether something is being typed.
+func (m *model) isDrafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
 
-// press is a key while a question is open. It reports whether the key is not for the
+// pressInQuestion is a key while a question is open. It reports whether the key is not for the
 // editor. What was begun there goes on there, until it is sent or set aside.
-func (m *model) press(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
-	q, key := m.asked, msg.String()
-	first := q.held
-	q.held = nil
-	if first != nil && !m.drafting() { // else something was pasted since
+func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
+	q, key := m.openQuestion, msg.String()
+	first := q.heldKey
+	q.heldKey = nil
+	if first != nil && !m.isDrafting() { // else something was pasted since
 		switch {
 		case key == "enter": // a habit
 			m.choose(first.String())
@@ -95,28 +95,28 @@ func (m *model) press(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 		q.quiet = m.now()
 		return m.o.Editor == nil, m.edit(*first)
 	}
-	seen := m.now().Sub(q.quiet) >= guard
+	seen := m.now().Sub(q.quiet) >= answerDelay
 	switch {
-	case m.drafting() && key == "esc":
+	case m.isDrafting() && key == "esc":
 		m.setAside()
 		q.quiet = m.now()
 		return true, nil
-	case m.drafting() || !seen:
+	case m.isDrafting() || !seen:
 		q.quiet = m.now()
-		return m.o.Editor == nil || q.opened && !m.drafting(), nil
+		return m.o.Editor == nil || q.expanded && !m.isDrafting(), nil
 	case msg.Text != "" && key != "?":
-		q.held, q.since = &msg, m.now()
+		q.heldKey, q.since = &msg, m.now()
 		return true, nil
 	}
 	m.choose(key)
 	return true, nil
 }
 
-// settle takes a key that was held for what it says, unless something was pasted since.
-func (m *model) settle() {
-	if q := m.asked; q != nil && q.held != nil && m.now().Sub(q.since) >= word {
-		key := q.held.String()
-		if q.held = nil; !m.drafting() {
+// answerHeldKey takes a key that was held for what it says, unless something was pasted since.
+func (m *model) answerHeldKey() {
+	if q := m.openQuestion; q != nil && q.heldKey != nil && m.now().Sub(q.since) >= keyHold {
+		key := q.heldKey.String()
+		if q.heldKey = nil; !m.isDrafting() {
 			m.choose(key)
 		}
 	}
@@ -124,22 +124,22 @@ func (m *model) settle() {
 
 // choose answers the question with a key, or shows more of it.
 func (m *model) choose(key string) {
-	q := m.asked
-	choice, ok := q.prompt.Answer(m.asking(), key)
-	if q.wrong = !ok; q.wrong {
+	q := m.openQuestion
+	choice, ok := q.prompt.Answer(m.questionView(), key)
+	if q.invalidKey = !ok; q.invalidKey {
 		return
 	}
-	if rows := q.prompt.Shows(m.asking(), choice); rows != nil {
+	if rows := q.prompt.Expand(m.questionView(), choice); rows != nil {
 		m.print(rows...)
-		q.opened, q.quiet = true, m.now() // they offer more keys, and are to be seen first
+		q.expanded, q.quiet = true, m.now() // they offer more keys, and are to be seen first
 		return
 	}
 	q.answer <- choice // what came of it, the call says
-	m.answered(q)
+	m.closeQuestion(q)
 }
 
-// asking is where a question is shown: above the line that is typed.
-func (m *model) asking() prompt.View {
+// questionView is where a question is shown: above the line that is typed.
+func (m *model) questionView() prompt.View {
 	room := m.height - 2 - len(m.queued())
 	if m.o.Editor != nil {
 		room -= 2

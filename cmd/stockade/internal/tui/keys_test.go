@@ -17,14 +17,14 @@ import (
 // program are told: keys by their names, and pastes in brackets.
 type typist struct {
 	testing.TB
-	*keys
+	*keyReader
 	piece string
 	told  []string
 }
 
 func newTypist(t testing.TB) *typist {
 	ty := &typist{TB: t}
-	ty.keys = &keys{in: ty, send: ty.tell, pastes: make(chan string, 256)}
+	ty.keyReader = &keyReader{in: ty, send: ty.tell, pastes: make(chan string, 256)}
 	return ty
 }
 
@@ -46,7 +46,7 @@ func (ty *typist) sends(pieces ...string) {
 	for _, piece := range pieces {
 		ty.piece = piece
 		p := make([]byte, 4096)
-		n, _ := ty.keys.Read(p)
+		n, _ := ty.keyReader.Read(p)
 		for p = p[:n]; len(p) > 0; {
 			n, event := new(uv.EventDecoder).Decode(p)
 			switch event := event.(type) {
@@ -124,13 +124,13 @@ func TestPastesEndAndKeysAreWhole(t *testing.T) {
 				ty := newTypist(t)
 				for _, piece := range c.pieces {
 					if piece == pause {
-						time.Sleep(2 * silence) // in the time of the bubble
+						time.Sleep(2 * pasteTimeout) // in the time of the bubble
 						synctest.Wait()
 						continue
 					}
 					ty.sends(piece)
 				}
-				time.Sleep(2 * silence)
+				time.Sleep(2 * pasteTimeout)
 				synctest.Wait()
 				if got := strings.Join(ty.told, " "); got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)

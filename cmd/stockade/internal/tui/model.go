@@ -16,22 +16,22 @@ import (
 
 // What the program is told, beside keys and sizes.
 type (
-	happened []any                        // the following, in their order
-	text     string                       // lines to be shown
-	passed   struct{}                     // a call that is not shown
-	done     struct{ leave, failed bool } // what was typed is carried out
-	flushed  struct{}                     // the rows that were under way are on the screen
-	parted   struct{}                     // the terminal does not answer any more
-	beat     struct{}                     // time has passed
+	happened      []any                        // the following, in their order
+	textLines     string                       // lines to be shown
+	callSkipped   struct{}                     // a call that is not shown
+	lineDone      struct{ leave, failed bool } // what was typed is carried out
+	flushed       struct{}                     // the rows that were under way are on the screen
+	leaveTimedOut struct{}                     // the terminal does not answer any more
+	tick          struct{}                     // time has passed
 )
 
-// patience is how long a terminal has for the answer to a last question when the
+// leaveTimeout is how long a terminal has for the answer to a last question when the
 // person leaves. Terminals answer in order: with it, the answers to what the renderer
 // has asked are here, and not in the shell.
-const patience = 200 * time.Millisecond
+const leaveTimeout = 200 * time.Millisecond
 
-// beatEvery is how often what moves is drawn.
-const beatEvery = 100 * time.Millisecond
+// tickInterval is how often what moves is drawn.
+const tickInterval = 100 * time.Millisecond
 
 // model is the state of the terminal. It is used by the goroutine of the program
 // alone.
@@ -46,33 +46,33 @@ type model struct {
 	queue   []string    // what was typed while something else was carried out
 	busy    bool
 	since   time.Time // when that began, or something was last heard of it
-	beating bool
-	beats   int
+	ticking bool
+	ticks   int
 
-	out      []string // finished rows that are not on the screen yet
-	flushing bool     // some are under way
-	under    int      // as many rows: what moves leaves them room meanwhile
-	leaving  bool     // when all of out is on the screen
-	parting  bool     // the terminal was asked for the last time
-	region   region
+	pendingRows    []string // finished rows that are not on the screen yet
+	flushing       bool     // some are under way
+	flushingRows   int      // as many rows: what moves leaves them room meanwhile
+	leaving        bool     // when all of out is on the screen
+	leaveRequested bool     // the terminal was asked for the last time
+	region         region
 
-	answer *markdown.Stream // that is being given; nil: none
-	blank  bool             // the row above is an empty one
-	echoed bool             // it is what was typed
+	answer        *markdown.Stream // that is being given; nil: none
+	lastRowBlank  bool             // the row above is an empty one
+	lastRowEchoed bool             // it is what was typed
 
-	drawn []int // how wide the rows are that stand above the cursor
+	drawnWidths []int // how wide the rows are that stand above the cursor
 
-	asked  *question // that waits for its answer
-	aside  string    // what was being typed when it came
-	back   string    // what was set aside for the last one, and is in the editor again
-	warned bool      // that Ctrl-C leaves
-	told   bool      // that Ctrl-D does not, while something goes on
-	away   bool      // the shell has the terminal, or is about to
-	stops  time.Time // since when what goes on is being stopped; zero: it is not
+	openQuestion  *question // that waits for its answer
+	asideText     string    // what was being typed when it came
+	restoredText  string    // what was set aside for the last one, and is in the editor again
+	warnedCtrlC   bool      // that Ctrl-C leaves
+	warnedCtrlD   bool      // that Ctrl-D does not, while something goes on
+	suspended     bool      // the shell has the terminal, or is about to
+	stoppingSince time.Time // since when what goes on is being stopped; zero: it is not
 }
 
 func newModel(o Options) *model {
-	return &model{o: o, now: time.Now, scroll: above, typed: make(chan string, 1), queue: o.First, width: 80, height: 24, blank: true}
+	return &model{o: o, now: time.Now, scroll: printAbove, typed: make(chan string, 1), queue: o.Prompts, width: 80, height: 24, lastRowBlank: true}
 }
 
 // Init implements tea.Model.
@@ -83,7 +83,7 @@ func (m *model) Init() tea.Cmd {
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmds []tea.Cmd
-	m.region.look()
+	m.region.update()
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.reflow(msg.Width)
@@ -94,33 +94,33 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmds = append(cmds, m.edit(msg))
 	case happened:
 		for _, what := range msg {
-			cmds = append(cmds, m.happens(what))
+			cmds = append(cmds, m.handle(what))
 		}
 	case flushed:
-		m.flushing, m.under = false, 0
-	case uv.PrimaryDeviceAttributesEvent, parted:
-		if m.parting {
+		m.flushing, m.flushingRows = false, 0
+	case uv.PrimaryDeviceAttributesEvent, leaveTimedOut:
+		if m.leaveRequested {
 			return m, tea.Quit
 		}
 	case tea.SuspendMsg: // it is over
-		m.away = false
-	case beat:
-		m.beats++
-		m.beating = false
-		m.settle()
+		m.suspended = false
+	case tick:
+		m.ticks++
+		m.ticking = false
+		m.answerHeldKey()
 	case tea.KeyPressMsg:
 		cmds = append(cmds, m.key(msg))
 	default:
 		cmds = append(cmds, m.edit(msg))
 	}
-	return m, tea.Batch(append(cmds, m.flush(), m.keepBeating())...)
+	return m, tea.Batch(append(cmds, m.flush(), m.nextTick())...)
 }
 
 // reflow follows a terminal that has become narrower and has broken the rows that were
 // drawn: the renderer goes up by as many as it knows of.
 func (m *model) reflow(width int) {
 	more := 0
-	for _, columns := range m.drawn {
+	for _, columns := range m.drawnWidths {
 		more += max(columns-1, 0) / max(width, 1)
 	}
 	if m.o.Reflows && width < m.width && more > 0 {
@@ -128,28 +128,28 @@ func (m *model) reflow(width int) {
 	}
 }
 
-// happens shows one thing that has happened.
-func (m *model) happens(what any) tea.Cmd {
+// handle shows one thing that has happened.
+func (m *model) handle(what any) tea.Cmd {
 	switch what := what.(type) {
 	case session.Event:
 		m.event(what)
-	case text:
+	case textLines:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
-	case passed:
-		m.o.Transcript.Passed()
+	case callSkipped:
+		m.o.Transcript.SkipCall()
 	case *question:
 		m.ask(what)
 	case withdrawn:
-		m.answered(what.q)
-	case done:
+		m.closeQuestion(what.q)
+	case lineDone:
 		m.endAnswer()
-		m.busy, m.stops, m.told = false, time.Time{}, false
+		m.busy, m.stoppingSince, m.warnedCtrlD = false, time.Time{}, false
 		if what.leave {
 			m.leaving, m.queue = true, nil
 		}
 		if what.failed {
-			m.giveBack()
+			m.restoreQueue()
 		}
 		return m.next()
 	}
@@ -159,7 +159,7 @@ func (m *model) happens(what any) tea.Cmd {
 // event shows an event of the session.
 func (m *model) event(e session.Event) {
 	m.since = m.now()
-	if m.echoed {
+	if m.lastRowEchoed {
 		m.gap()
 	}
 	for _, part := range m.o.Transcript.Show(e) {
@@ -174,7 +174,7 @@ func (m *model) event(e session.Event) {
 			m.print(m.answer.Add(part.Answer)...)
 		default:
 			m.endAnswer()
-			if m.blank && len(part.Rows) > 0 && part.Rows[0] == "" {
+			if m.lastRowBlank && len(part.Rows) > 0 && part.Rows[0] == "" {
 				part.Rows = part.Rows[1:]
 			}
 			m.print(part.Rows...)
@@ -202,14 +202,14 @@ func (m *model) room() int { return max(m.width-1, 1) }
 // print adds finished rows.
 func (m *model) print(rows ...string) {
 	for _, row := range rows {
-		m.out = append(m.out, row)
-		m.blank, m.echoed = row == "", false
+		m.pendingRows = append(m.pendingRows, row)
+		m.lastRowBlank, m.lastRowEchoed = row == "", false
 	}
 }
 
 // gap parts two things by an empty row.
 func (m *model) gap() {
-	if !m.blank {
+	if !m.lastRowBlank {
 		m.print("")
 	}
 }
@@ -217,24 +217,24 @@ func (m *model) gap() {
 // flush brings finished rows to the screen, above what moves: as many at a time as
 // there is room for above that, because the renderer counts on it.
 func (m *model) flush() tea.Cmd {
-	if m.flushing || len(m.out) == 0 {
-		if m.leaving && !m.flushing && !m.busy && !m.parting {
-			m.parting = true
-			return tea.Batch(tea.Raw(ansi.RequestPrimaryDeviceAttributes), tea.Tick(patience, func(time.Time) tea.Msg { return parted{} }))
+	if m.flushing || len(m.pendingRows) == 0 {
+		if m.leaving && !m.flushing && !m.busy && !m.leaveRequested {
+			m.leaveRequested = true
+			return tea.Batch(tea.Raw(ansi.RequestPrimaryDeviceAttributes), tea.Tick(leaveTimeout, func(time.Time) tea.Msg { return leaveTimedOut{} }))
 		}
 		return nil
 	}
 	room := max(m.height-m.region.peak-1, 1)
 	var rows []string
-	for len(rows) < room && len(m.out) > 0 {
-		broken := strings.Split(fitted(m.out[0], m.room()), "\n")
+	for len(rows) < room && len(m.pendingRows) > 0 {
+		broken := strings.Split(hardwrap(m.pendingRows[0], m.room()), "\n")
 		n := min(len(broken), room-len(rows))
-		rows, m.out = append(rows, broken[:n]...), m.out[1:]
+		rows, m.pendingRows = append(rows, broken[:n]...), m.pendingRows[1:]
 		if n < len(broken) {
-			m.out = append(broken[n:], m.out...)
+			m.pendingRows = append(broken[n:], m.pendingRows...)
 		}
 	}
-	m.flushing, m.under = true, len(rows)
+	m.flushing, m.flushingRows = true, len(rows)
 	return tea.Sequence(m.scroll(strings.Join(rows, "\n")), func() tea.Msg { return flushed{} })
 }
 
@@ -249,24 +249,24 @@ func (m *model) next() tea.Cmd {
 	}
 	typed := m.queue[0]
 	m.queue = m.queue[1:]
-	m.busy, m.since, m.warned = true, m.now(), false
+	m.busy, m.since, m.warnedCtrlC = true, m.now(), false
 	if m.o.Editor != nil {
 		m.gap()
 		m.print(m.echo(typed)...)
-		m.echoed = true
+		m.lastRowEchoed = true
 	}
 	m.typed <- typed // it has room: nothing is carried out now
 	return nil
 }
 
-// mostEchoed is how many rows of a prompt stay on the screen.
-const mostEchoed = 10
+// maxEchoedRows is how many rows of a prompt stay on the screen.
+const maxEchoedRows = 10
 
 // echo is a prompt as it stays on the screen.
 func (m *model) echo(typed string) []string {
 	rows := terminal.Fold(strings.TrimRight(typed, "\n"), "> ", "  ", m.room()+1)
-	if more := len(rows) - mostEchoed; more > 0 {
-		rows = append(rows[:mostEchoed], fmt.Sprintf("  … %d more rows", more))
+	if more := len(rows) - maxEchoedRows; more > 0 {
+		rows = append(rows[:maxEchoedRows], fmt.Sprintf("  … %d more rows", more))
 	}
 	for i, row := range rows {
 		rows[i] = terminal.Style(m.o.Color, terminal.Bold, row)
@@ -274,13 +274,13 @@ func (m *model) echo(typed string) []string {
 	return rows
 }
 
-// keepBeating has time pass while something moves.
-func (m *model) keepBeating() tea.Cmd {
-	if !m.busy || m.beating {
+// nextTick has time pass while something moves.
+func (m *model) nextTick() tea.Cmd {
+	if !m.busy || m.ticking {
 		return nil
 	}
-	m.beating = true
-	return tea.Tick(beatEvery, func(time.Time) tea.Msg { return beat{} })
+	m.ticking = true
+	return tea.Tick(tickInterval, func(time.Time) tea.Msg { return tick{} })
 }
 
 // key is a key that was pressed.
@@ -289,59 +289,59 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case m.leaving:
 		return nil
-	case m.o.Editor != nil && m.o.Editor.Open() && (key == "ctrl+c" || key == "esc"):
+	case m.o.Editor != nil && m.o.Editor.HasPopup() && (key == "ctrl+c" || key == "esc"):
 		return m.edit(msg) // closes its list
 	case key == "ctrl+c":
 		m.interrupt()
 		return nil
 	case key == "ctrl+z":
-		m.away = true
+		m.suspended = true
 		return tea.Suspend
-	case m.asked != nil:
-		taken, cmd := m.press(msg)
+	case m.openQuestion != nil:
+		taken, cmd := m.pressInQuestion(msg)
 		if !taken {
-			m.warned, m.told = false, false
+			m.warnedCtrlC, m.warnedCtrlD = false, false
 			cmd = tea.Batch(cmd, m.edit(msg))
 		}
 		return cmd
 	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
-		if m.told = m.busy; !m.busy {
+		if m.warnedCtrlD = m.busy; !m.busy {
 			m.leaving = true
-			m.print(m.o.Leaving)
+			m.print(m.o.LeaveHint)
 		}
 		return nil
 	}
-	m.warned, m.told = false, false
+	m.warnedCtrlC, m.warnedCtrlD = false, false
 	return m.edit(msg)
 }
 
-// twice is how long Ctrl-C that is pressed again means what it meant the first time.
-const twice = time.Second
+// doublePress is how long Ctrl-C that is pressed again means what it meant the first time.
+const doublePress = time.Second
 
 // interrupt stops what is going on, and else what is being typed, and else, the
 // second time, the chat.
 func (m *model) interrupt() {
 	ed := m.o.Editor
 	switch {
-	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) < twice:
+	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) < doublePress:
 	case m.busy:
 		m.o.Stop()
-		m.stops, m.told = m.now(), false
-		m.giveBack()
+		m.stoppingSince, m.warnedCtrlD = m.now(), false
+		m.restoreQueue()
 	case ed == nil:
 	case !ed.Empty():
 		ed.Clear()
-	case m.warned:
+	case m.warnedCtrlC:
 		m.leaving = true
-		m.print(m.o.Leaving)
+		m.print(m.o.LeaveHint)
 	default:
-		m.warned = true
+		m.warnedCtrlC = true
 	}
 }
 
-// giveBack puts what waits into the editor again: it was meant to follow what has not
+// restoreQueue puts what waits into the editor again: it was meant to follow what has not
 // come to its end.
-func (m *model) giveBack() {
+func (m *model) restoreQueue() {
 	if ed := m.o.Editor; len(m.queue) > 0 && ed != nil {
 		ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
 		m.queue = nil

@@ -30,7 +30,7 @@ func newDesk(width, height int) *desk {
 	d := &desk{time: time.Unix(1e9, 0)}
 	d.m = newModel(Options{
 		Editor: editor.New(editor.Options{}), Transcript: transcript.New(transcript.Options{Live: true, Columns: func() int { return width }}),
-		Stop: func() { d.stopped++ }, Leaving: "come back",
+		Stop: func() { d.stopped++ }, LeaveHint: "come back",
 	})
 	d.m.now = func() time.Time { return d.time }
 	d.m.scroll = func(rows string) tea.Cmd {
@@ -70,18 +70,18 @@ func (d *desk) does(steps ...string) {
 		case isKey:
 			d.tell(key)
 		case step == "wait":
-			d.time = d.time.Add(guard)
-			d.tell(beat{})
+			d.time = d.time.Add(answerDelay)
+			d.tell(tick{})
 		case step == "ask":
-			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}, {Letter: 'n', Words: "no"}},
+			d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Label: "yes"}, {Letter: 'n', Label: "no"}},
 				func() string { return "  one row" }, func() string { return "  more" })}
 			d.tell(happened{d.asked})
 		case step == "paste":
 			d.tell(tea.PasteMsg{Content: "pasted"})
 		case step == "done":
-			d.tell(happened{done{}})
+			d.tell(happened{lineDone{}})
 		case step == "failed":
-			d.tell(happened{done{failed: true}})
+			d.tell(happened{lineDone{failed: true}})
 		default:
 			for _, r := range step {
 				d.tell(tea.KeyPressMsg{Code: r, Text: string(r)})
@@ -161,7 +161,7 @@ func TestWhatIsTypedMeanwhileWaits(t *testing.T) {
 	if got := d.m.o.Editor.Value(); d.stopped != 1 || got != "third\na draft" {
 		t.Errorf("stopped %d times, %q stands in the editor", d.stopped, got)
 	}
-	d.time = d.time.Add(twice)
+	d.time = d.time.Add(doublePress)
 	if !strings.Contains(d.sees(), "It is being stopped. Ctrl-C again") || strings.Contains(d.sees(), "Ctrl-D") {
 		t.Errorf("it shows\n%s", d.sees())
 	}
@@ -241,7 +241,7 @@ func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 			want = append(want, fmt.Sprint(i))
 		}
 		before := len(d.above)
-		d.tell(happened{text(strings.Join(want, "\n"))})
+		d.tell(happened{textLines(strings.Join(want, "\n"))})
 		check()
 		all := strings.Join(d.above[before:], "")
 		for _, row := range d.above {
@@ -269,10 +269,10 @@ func TestAnAnswerIsLowWhileTheTerminalShrinks(t *testing.T) {
 		t.Errorf("in a larger terminal, %d words are there", n)
 	}
 	d.tell(tea.WindowSizeMsg{Width: 70, Height: 24})
-	if n := words(); n > mostShrinking*70/len("word ") {
+	if n := words(); n > maxShrinkingRows*70/len("word ") {
 		t.Errorf("while it shrinks, %d words are there", n)
 	}
-	d.time = d.time.Add(calm)
+	d.time = d.time.Add(resizeDelay)
 	if n := words(); n != 200 {
 		t.Errorf("afterwards, %d words are there", n)
 	}
@@ -291,22 +291,22 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 		return scroll(rows)
 	}
 	d.does("begin", "enter")
-	d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}},
+	d.asked = &question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Label: "yes"}},
 		func() string { return strings.Repeat("  a row\n", 15) }, func() string { return "" })}
 	d.tell(happened{d.asked})
 	draws++
 	high := len(strings.Split(d.m.View().Content, "\n"))
 	d.does("wait", "y", "wait")
 	took = nil
-	many := text(strings.Repeat(strings.Repeat("more", 30)+"\n", 40)) // each is broken
+	many := textLines(strings.Repeat(strings.Repeat("more", 30)+"\n", 40)) // each is broken
 	d.tell(happened{many})
 	if most := slices.Max(took); high < 15 || high+most > 24 {
 		t.Errorf("%d rows are shown at once above %d that stand there", most, high)
 	}
 	draws++ // may still have been what the renderer had then
-	d.tell(beat{})
+	d.tell(tick{})
 	draws++
-	d.tell(beat{})
+	d.tell(tick{})
 	took = nil
 	d.tell(happened{many})
 	if most := slices.Max(took); most < 15 {
@@ -319,7 +319,7 @@ func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
 	for _, height := range []int{7, 8, 10, 12, 24} {
 		d := newDesk(80, height)
 		d.does("begin", "enter")
-		d.tell(happened{&question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Words: "yes"}},
+		d.tell(happened{&question{answer: make(chan prompt.Choice, 1), prompt: prompt.New("Keep it?", []prompt.Choice{{Letter: 'y', Label: "yes"}},
 			func() string { return "  file_edit notes.md\n" + strings.Repeat("  a row\n", 9) }, func() string { return "" })}})
 		shown := ansi.Strip(d.m.View().Content)
 		if !strings.Contains(shown, "file_edit notes.md") || !strings.Contains(shown, "[y]1") {

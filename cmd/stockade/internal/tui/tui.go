@@ -35,16 +35,16 @@ type Options struct {
 	Editor *editor.Editor
 	// Transcript makes rows of the events.
 	Transcript *transcript.Transcript
-	// First are the prompts that are there from the start.
-	First []string
+	// Prompts are the prompts that are there from the start.
+	Prompts []string
 	// Do carries out what was typed, and reports whether the person leaves, and whether
 	// it has failed. It is called for one line at a time, in a goroutine of its own, and
 	// calls [UI.Event] for what happens.
 	Do func(ctx context.Context, typed string) (leave, failed bool)
 	// Stop stops what Do carries out.
 	Stop func()
-	// Leaving is shown to who is about to leave: how to come back.
-	Leaving string
+	// LeaveHint is shown to who is about to leave: how to come back.
+	LeaveHint string
 }
 
 // UI is the terminal. Its methods but Run, which is called once, are safe for
@@ -76,9 +76,9 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	if o.Color {
 		colors = colorprofile.ANSI
 	}
-	out := &drawing{File: o.Out}
+	out := &drawCounter{File: o.Out}
 	m.region.draws = out.times.Load
-	in := &keys{File: o.In, in: o.In, pastes: make(chan string, 256)} // more than one piece can hold
+	in := &keyReader{File: o.In, in: o.In, pastes: make(chan string, 256)} // more than one piece can hold
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithFilter(in.filter), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
 		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
 		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
@@ -88,7 +88,7 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	busy.Go(func() {
 		for typed := range m.typed {
 			leave, failed := o.Do(work, typed)
-			u.send(done{leave, failed})
+			u.send(lineDone{leave, failed})
 		}
 	})
 	go u.pump(program)
@@ -139,26 +139,26 @@ func (u *UI) pump(program *tea.Program) {
 // Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
 
-// Passed counts a call of which no event is shown.
-func (u *UI) Passed() { u.send(passed{}) }
+// SkipCall counts a call of which no event is shown.
+func (u *UI) SkipCall() { u.send(callSkipped{}) }
 
 // Rows returns a writer whose lines are shown in the order in which they come. What
 // is written has to be fit for a terminal.
-func (u *UI) Rows() io.Writer { return &rows{ui: u} }
+func (u *UI) Rows() io.Writer { return &lineWriter{ui: u} }
 
-// rows gathers what is written to whole lines.
-type rows struct {
+// lineWriter gathers what is written to whole lines.
+type lineWriter struct {
 	ui   *UI
 	mu   sync.Mutex
 	part []byte
 }
 
-func (w *rows) Write(p []byte) (int, error) {
+func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.part = append(w.part, p...)
 	if end := bytes.LastIndexByte(w.part, '\n'); end >= 0 {
-		w.ui.send(text(w.part[:end]))
+		w.ui.send(textLines(w.part[:end]))
 		w.part = append([]byte(nil), w.part[end+1:]...)
 	}
 	return len(p), nil

@@ -15,17 +15,17 @@ var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "�
 
 // What of the rows below the answer there may be at most.
 const (
-	mostRunning = 8 // rows of the calls that run
-	mostQueued  = 3
-	mostTyped   = 8 // rows of the editor
+	maxRunningRows = 8 // rows of the calls that run
+	maxQueuedRows  = 3
+	maxEditorRows  = 8 // rows of the editor
 )
 
 // A terminal that becomes smaller breaks what was drawn into more rows than it has, and
 // those at the top go where nothing takes them away. While somebody drags its edge, the
 // answer is low, so that this happens once and not at each step.
 const (
-	mostShrinking = 2           // rows of the answer then
-	calm          = time.Second // how long the size has to stay
+	maxShrinkingRows = 2           // rows of the answer then
+	resizeDelay      = time.Second // how long the size has to stay
 )
 
 // View implements tea.Model: what moves, in no more rows than the terminal has.
@@ -37,16 +37,16 @@ func (m *model) View() tea.View {
 	}
 	below = append(below, m.queued()...)
 	if m.o.Editor != nil && !m.leaving {
-		typed := strings.Split(m.o.Editor.View(m.room(), min(mostTyped, m.height-1)), "\n")
+		typed := strings.Split(m.o.Editor.View(m.room(), min(maxEditorRows, m.height-1)), "\n")
 		if c := m.o.Editor.Cursor(); c != nil {
 			at := *c
 			at.Y += len(below)
 			cursor = &at
 		}
 		below = append(below, typed...)
-		below = append(below, m.noticed()...)
+		below = append(below, m.noticeRows()...)
 	}
-	room := m.height - max(m.under, 1)
+	room := m.height - max(m.flushingRows, 1)
 	if over := len(below) - room; over > 0 { // a question is cut by itself: this is the last resort
 		below = below[over:]
 		if cursor != nil {
@@ -56,8 +56,8 @@ func (m *model) View() tea.View {
 	var above []string
 	if m.answer != nil {
 		most := max(room-len(below), 0)
-		if m.now().Sub(m.shrunk) < calm {
-			most = min(most, mostShrinking)
+		if m.now().Sub(m.shrunk) < resizeDelay {
+			most = min(most, maxShrinkingRows)
 		}
 		above = m.answer.Rest(most)
 		if cursor != nil {
@@ -65,17 +65,17 @@ func (m *model) View() tea.View {
 		}
 	}
 	rows := append(above, below...)
-	if m.away { // what stands there then, stays
+	if m.suspended { // what stands there then, stays
 		rows, cursor = []string{""}, nil
 	}
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
-	m.region.gives(len(rows))
-	m.drawn = m.drawn[:0]
+	m.region.setHeight(len(rows))
+	m.drawnWidths = m.drawnWidths[:0]
 	for i, row := range rows {
 		if cursor == nil || i < cursor.Y {
-			m.drawn = append(m.drawn, ansi.StringWidth(row))
+			m.drawnWidths = append(m.drawnWidths, ansi.StringWidth(row))
 		}
 	}
 	v := tea.NewView(strings.Join(rows, "\n"))
@@ -85,11 +85,11 @@ func (m *model) View() tea.View {
 
 // question is the question that is open, with its keys.
 func (m *model) question() []string {
-	q := m.asked
+	q := m.openQuestion
 	if q == nil {
 		return nil
 	}
-	v := m.asking()
+	v := m.questionView()
 	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
 	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // on so few rows, it cannot fold itself
 		rest := rows[min(over+2, len(rows)):]
@@ -97,10 +97,10 @@ func (m *model) question() []string {
 	}
 	rows = append(rows, keys...)
 	switch {
-	case m.drafting():
+	case m.isDrafting():
 		rows = append(rows, m.dim("  Enter sends what you type after this, Esc sets it aside; then answer"))
-	case q.wrong:
-		rows = append(rows, q.prompt.Unanswered(v))
+	case q.invalidKey:
+		rows = append(rows, q.prompt.InvalidAnswer(v))
 	}
 	return append(rows, "")
 }
@@ -110,8 +110,8 @@ func (m *model) running() []string {
 	if !m.busy {
 		return nil
 	}
-	frame := frames[m.beats%len(frames)]
-	rows := m.o.Transcript.Running(m.now(), frame, min(mostRunning, m.height-4))
+	frame := frames[m.ticks%len(frames)]
+	rows := m.o.Transcript.Running(m.now(), frame, min(maxRunningRows, m.height-4))
 	switch {
 	case rows != nil:
 	case m.answer != nil && m.height > 4: // in the row in which it says that it waits, when the answer pauses
@@ -129,8 +129,8 @@ func (m *model) running() []string {
 func (m *model) queued() []string {
 	var rows []string
 	for i, typed := range m.queue {
-		if i == mostQueued {
-			return append(rows, m.dim(fmt.Sprintf("  and %d more", len(m.queue)-mostQueued)))
+		if i == maxQueuedRows {
+			return append(rows, m.dim(fmt.Sprintf("  and %d more", len(m.queue)-maxQueuedRows)))
 		}
 		line, _, _ := strings.Cut(terminal.Line(strings.TrimSpace(typed)), "\n")
 		rows = append(rows, m.dim(ansi.Truncate("  queued: "+line, m.room(), "…")))
@@ -138,15 +138,15 @@ func (m *model) queued() []string {
 	return rows
 }
 
-// noticed is what is said below the line that is typed.
-func (m *model) noticed() []string {
-	said := "Ctrl-C again leaves. " + m.o.Leaving
+// noticeRows is what is said below the line that is typed.
+func (m *model) noticeRows() []string {
+	said := "Ctrl-C again leaves. " + m.o.LeaveHint
 	switch {
-	case m.busy && !m.stops.IsZero() && m.now().Sub(m.stops) >= twice:
-		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.Leaving
-	case m.told:
+	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) >= doublePress:
+		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.LeaveHint
+	case m.warnedCtrlD:
 		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
-	case !m.warned:
+	case !m.warnedCtrlC:
 		return nil
 	}
 	rows := terminal.Wrap(said, max(m.room()-2, 1))
@@ -158,6 +158,6 @@ func (m *model) noticed() []string {
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
 
-// fitted is a finished row in as many columns as there are: a row that was made for a
+// hardwrap is a finished row in as many columns as there are: a row that was made for a
 // wider terminal is broken.
-func fitted(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }
+func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }

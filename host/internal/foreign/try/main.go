@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	foreign.Compile()
+	foreign.RunCompileChild()
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: try DIR")
 		os.Exit(2)
@@ -47,7 +47,7 @@ func run(ctx context.Context, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(kept)
-	box := foreign.Box(filepath.Join(kept, "compiled"), "")
+	box := foreign.NewSandbox(filepath.Join(kept, "compiled"), "")
 	defer box.Close()
 	if err := errors.Join(os.Mkdir(filepath.Join(kept, "compiled"), 0o700), os.Mkdir(filepath.Join(kept, "work"), 0o700)); err != nil {
 		return err

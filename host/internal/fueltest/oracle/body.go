@@ -8,8 +8,8 @@ import (
 
 // Bounds that keep a module from growing out of proportion to its bytes.
 const (
-	maxNesting = 7 // of blocks
-	maxDeep    = 3 // of operands that are computed
+	maxNesting    = 7 // of blocks
+	maxValueDepth = 3 // of operands that are computed
 )
 
 // frame is a block that has been opened.
@@ -17,7 +17,7 @@ type frame struct {
 	op              uint32 // opBlock, which the function itself is too, opLoop or opIf
 	params, results []valType
 	height          int  // of the stack below its operands
-	dead            bool // what follows is never executed, and its stack polymorphic
+	unreachable     bool // what follows is never executed, and its stack polymorphic
 }
 
 // label is what a branch to the block takes along.
@@ -33,15 +33,15 @@ func (f *frame) label() []valType {
 type body struct {
 	*generator
 	writer
-	src     *source
-	self    int
-	typ     wasm.FuncType
-	locals  []valType // parameters included
-	scratch map[valType]uint32
-	stack   []valType
-	floor   int // operands below it are not to be touched
-	frames  []frame
-	deep    int // how many calls of value are going on
+	src        *source
+	self       int
+	typ        wasm.FuncType
+	locals     []valType // parameters included
+	scratch    map[valType]uint32
+	stack      []valType
+	floor      int // operands below it are not to be touched
+	frames     []frame
+	valueDepth int // how many calls of value are going on
 }
 
 // bodies makes run first, so that there are bytes left for it.
@@ -50,7 +50,7 @@ func (g *generator) bodies() {
 	g.code = make([][]byte, n)
 	for i := range n {
 		f := (g.run - g.imported + i) % n
-		if f < g.crowd {
+		if f < g.emptyFuncs {
 			g.code[f] = []byte{0, opEnd}
 		} else {
 			g.code[f] = g.body(g.imported + f)
@@ -65,12 +65,12 @@ func (g *generator) body(self int) []byte {
 	for range s.n(6) {
 		b.locals = append(b.locals, g.anyType())
 	}
-	if s.percent(3) {
+	if s.chance(3) {
 		b.locals = append(b.locals, slices.Repeat([]valType{i64t}, 110+s.n(20))...)
 	}
 	b.frames = []frame{{op: opBlock, results: b.typ.Results}}
 	b.statements(10 + s.n(60))
-	b.close()
+	b.closeBlock()
 	b.op(opEnd)
 
 	w := &writer{src: s, pad: g.pad}
@@ -87,13 +87,13 @@ func (w *writer) localTypes(types []valType) {
 	}
 	var groups []group
 	for _, t := range types {
-		if t == reserved {
+		if t == loopCounterType {
 			t = i32t
 		}
-		if w.src.percent(5) {
+		if w.src.chance(5) {
 			groups = append(groups, group{0, f64t})
 		}
-		if n := len(groups); n > 0 && groups[n-1].t == t && !w.src.percent(20) {
+		if n := len(groups); n > 0 && groups[n-1].t == t && !w.src.chance(20) {
 			groups[n-1].n++
 		} else {
 			groups = append(groups, group{1, t})
@@ -108,21 +108,21 @@ func (w *writer) localTypes(types []valType) {
 
 func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
 
-// have is the operands that the next instruction can take.
-func (b *body) have() []valType { return b.stack[max(b.floor, b.top().height):] }
+// available is the operands that the next instruction can take.
+func (b *body) available() []valType { return b.stack[max(b.floor, b.top().height):] }
 
-func (b *body) pushed(types ...valType) { b.stack = append(b.stack, types...) }
+func (b *body) push(types ...valType) { b.stack = append(b.stack, types...) }
 
-// popped takes n operands away; in dead code there can be fewer.
-func (b *body) popped(n int) {
+// pop takes n operands away; in dead code there can be fewer.
+func (b *body) pop(n int) {
 	b.stack = b.stack[:len(b.stack)-min(n, len(b.stack)-b.top().height)]
 }
 
-// die is called after an instruction that never ends.
-func (b *body) die() {
+// markUnreachable is called after an instruction that never ends.
+func (b *body) markUnreachable() {
 	f := b.top()
 	b.stack = b.stack[:f.height]
-	f.dead = true
+	f.unreachable = true
 }
 
 // emit writes an instruction with indices, whose operands are on the stack.
@@ -139,16 +139,16 @@ func (b *body) constI32(v int32) {
 	b.signed(int64(v), 32)
 }
 
-// index makes a constant operand.
-func (b *body) index(v int) {
+// pushConst makes a constant operand.
+func (b *body) pushConst(v int) {
 	b.constI32(int32(v))
-	b.pushed(i32t)
+	b.push(i32t)
 }
 
 // statements makes up to n statements. After a branch, mostly fewer.
 func (b *body) statements(n int) {
 	for ; n > 0 && !b.src.done(); n-- {
-		if b.top().dead && b.src.percent(30) {
+		if b.top().unreachable && b.src.chance(30) {
 			return
 		}
 		b.statement()
@@ -163,9 +163,9 @@ func (b *body) statement() {
 	case n < 16:
 		b.value(b.anyType())
 	case n < 20:
-		if len(b.have()) > 0 || b.top().dead {
+		if len(b.available()) > 0 || b.top().unreachable {
 			b.op(opDrop)
-			b.popped(1)
+			b.pop(1)
 		}
 	case n < 32:
 		b.setLocal()
@@ -204,17 +204,17 @@ func (b *body) statement() {
 	}
 }
 
-// want puts operands of these types on the stack for the instruction that
+// consume puts operands of these types on the stack for the instruction that
 // comes next, and takes note that it consumes them.
-func (b *body) want(types ...valType) {
-	b.operands(types...)
-	b.popped(len(types))
+func (b *body) consume(types ...valType) {
+	b.pushOperands(types...)
+	b.pop(len(types))
 }
 
 // diverge makes what never goes on to the next instruction. That comes rarely
 // in the outermost block, because no more of the function would be executed.
 func (b *body) diverge(kind int) {
-	if len(b.frames) == 1 && !b.src.percent(15) {
+	if len(b.frames) == 1 && !b.src.chance(15) {
 		return
 	}
 	switch {
@@ -223,20 +223,20 @@ func (b *body) diverge(kind int) {
 	case kind < 5:
 		b.branchTable()
 	case kind < 6:
-		b.leave()
-	case b.top().dead || b.src.percent(max(b.risk, 3)):
+		b.emitReturn()
+	case b.top().unreachable || b.src.chance(max(b.risk, 3)):
 		b.op(opUnreachable)
-		b.die()
+		b.markUnreachable()
 	}
 }
 
-// operands puts operands of these types on the stack. Those that are there
+// pushOperands puts operands of these types on the stack. Those that are there
 // already are often used. In dead code some can be left out.
-func (b *body) operands(types ...valType) {
+func (b *body) pushOperands(types ...valType) {
 	there := 0
-	if b.src.percent(60) {
-		have := b.have()
-		bottomless := b.top().dead && b.floor <= b.top().height
+	if b.src.chance(60) {
+		have := b.available()
+		bottomless := b.top().unreachable && b.floor <= b.top().height
 		for n := len(types); n > 0 && there == 0; n-- {
 			switch {
 			case len(have) >= n:
@@ -257,9 +257,9 @@ func (b *body) operands(types ...valType) {
 func (b *body) value(t valType) {
 	height, floor := len(b.stack), b.floor
 	b.floor = height
-	b.deep++
+	b.valueDepth++
 	b.produce(t)
-	b.deep--
+	b.valueDepth--
 	b.floor = floor
 	b.stack = append(b.stack[:height], t)
 }
@@ -270,7 +270,7 @@ func (b *body) produce(t valType) {
 	switch n := s.n(16); {
 	case n < 4:
 	case n < 8:
-		if i, ok := b.find(b.locals, t); ok {
+		if i, ok := b.pickOfType(b.locals, t); ok {
 			b.emit(opLocalGet, i)
 			return
 		}
@@ -279,11 +279,11 @@ func (b *body) produce(t valType) {
 		for i, g := range b.globals {
 			types[i] = g.typ
 		}
-		if i, ok := b.find(types, t); ok {
+		if i, ok := b.pickOfType(types, t); ok {
 			b.emit(opGlobalGet, i)
 			return
 		}
-	case b.deep > maxDeep:
+	case b.valueDepth > maxValueDepth:
 	case n < 13:
 		if b.compute(t) {
 			return
@@ -293,11 +293,11 @@ func (b *body) produce(t valType) {
 			return
 		}
 	default:
-		b.want(t, t, i32t)
+		b.consume(t, t, i32t)
 		b.selectOf(t)
 		return
 	}
-	if t == fref && s.percent(60) {
+	if t == fref && s.chance(60) {
 		f := uint32(s.n(len(b.funcs)))
 		b.referenced[f] = true
 		b.emit(opRefFunc, f)
@@ -306,8 +306,8 @@ func (b *body) produce(t valType) {
 	b.byte(b.constant(t)...)
 }
 
-// find chooses one of the entries that are t.
-func (b *body) find(types []valType, t valType) (uint32, bool) {
+// pickOfType chooses one of the entries that are t.
+func (b *body) pickOfType(types []valType, t valType) (uint32, bool) {
 	var found []uint32
 	for i, x := range types {
 		if x == t {
@@ -331,19 +331,19 @@ func (b *body) setLocal() {
 		b.newLocal(b.anyType())
 	}
 	i := b.src.n(min(len(b.locals), 256))
-	if b.locals[i] == reserved {
+	if b.locals[i] == loopCounterType {
 		i = int(b.newLocal(b.anyType()))
 	}
 	t := b.locals[i]
-	if have := b.have(); len(have) > 0 && b.src.percent(50) { // one that fits what is there
-		if j, ok := b.find(b.locals, have[len(have)-1]); ok {
+	if have := b.available(); len(have) > 0 && b.src.chance(50) { // one that fits what is there
+		if j, ok := b.pickOfType(b.locals, have[len(have)-1]); ok {
 			i, t = int(j), b.locals[j]
 		}
 	}
-	b.want(t)
-	if b.src.percent(30) {
+	b.consume(t)
+	if b.src.chance(30) {
 		b.emit(opLocalTee, uint32(i))
-		b.pushed(t)
+		b.push(t)
 	} else {
 		b.emit(opLocalSet, uint32(i))
 	}
@@ -356,45 +356,45 @@ func (b *body) setGlobal() {
 	}
 	i := b.src.n(len(b.globals))
 	if g := b.globals[i]; g.mutable && i != b.budget {
-		b.want(g.typ)
+		b.consume(g.typ)
 		b.emit(opGlobalSet, uint32(i))
 	}
 }
 
 func (b *body) selectAny() {
 	t := b.anyType()
-	if have := b.have(); len(have) > 0 {
+	if have := b.available(); len(have) > 0 {
 		t = have[len(have)-1]
 	}
-	b.want(t, t, i32t)
+	b.consume(t, t, i32t)
 	b.selectOf(t)
-	b.pushed(t)
+	b.push(t)
 }
 
 // selectOf writes a select; one of references must say its type.
 func (b *body) selectOf(t valType) {
-	if t == fref || t == eref || b.src.percent(20) {
+	if t == fref || t == eref || b.src.chance(20) {
 		b.byte(opSelectTyped, 1, byte(t))
 	} else {
 		b.op(opSelect)
 	}
 }
 
-// close leaves exactly the results of the block on the stack, for the end or
+// closeBlock leaves exactly the results of the block on the stack, for the end or
 // the else that comes next.
-func (b *body) close() {
+func (b *body) closeBlock() {
 	f := b.top()
-	if !f.dead && f.op != opLoop && b.src.percent(15) { // whatever lies below them
-		b.want(f.results...)
-		if len(b.frames) == 1 && b.src.percent(50) {
+	if !f.unreachable && f.op != opLoop && b.src.chance(15) { // whatever lies below them
+		b.consume(f.results...)
+		if len(b.frames) == 1 && b.src.chance(50) {
 			b.op(opReturn)
 		} else {
 			b.emit(opBr, 0)
 		}
-		b.die()
+		b.markUnreachable()
 	}
 	have := b.stack[f.height:]
-	if f.dead {
+	if f.unreachable {
 		for len(have) > 0 && (len(have) > len(f.results) || !slices.Equal(have, f.results[len(f.results)-len(have):])) {
 			b.op(opDrop)
 			have = have[:len(have)-1]
@@ -419,8 +419,8 @@ func (b *body) close() {
 
 // drop writes what takes a value off the stack.
 func (b *body) drop(t valType) {
-	if b.src.percent(30) {
-		if i, ok := b.find(b.locals, t); ok {
+	if b.src.chance(30) {
+		if i, ok := b.pickOfType(b.locals, t); ok {
 			b.emit(opLocalSet, i)
 			return
 		}

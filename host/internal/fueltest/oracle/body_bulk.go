@@ -5,7 +5,7 @@ func (b *body) bulkMemory() {
 	s := b.src
 	kind := s.n(8)
 	if len(b.datas) > 0 && kind == 7 {
-		if s.percent(30) {
+		if s.chance(30) {
 			b.countData = true
 			b.emit(opDataDrop, uint32(s.n(len(b.datas))))
 		}
@@ -19,23 +19,23 @@ func (b *body) bulkMemory() {
 	case kind == 0:
 		b.op(opMemorySize)
 		b.byte(0)
-		b.pushed(i32t)
+		b.push(i32t)
 	case kind == 1:
 		b.memoryGrow()
-	case !b.addressable():
+	case !b.canAccessMemory():
 		b.op(opNop)
 	case kind <= 3:
 		b.address()
 		b.value(i32t)
 		b.length()
-		b.popped(3)
+		b.pop(3)
 		b.op(opMemFill)
 		b.byte(0)
 	case kind <= 5 || len(b.datas) == 0:
 		b.address()
 		b.address()
 		b.length()
-		b.popped(3)
+		b.pop(3)
 		b.op(opMemCopy)
 		b.byte(0, 0)
 	default:
@@ -48,8 +48,8 @@ func (b *body) bulkMemory() {
 			size = len(d.bytes)
 		}
 		b.address()
-		b.span(size)
-		b.popped(3)
+		b.segmentRange(size)
+		b.pop(3)
 		b.emit(opMemInit, uint32(i))
 		b.byte(0)
 	}
@@ -58,37 +58,37 @@ func (b *body) bulkMemory() {
 // length makes how many bytes are affected.
 func (b *body) length() {
 	switch {
-	case b.src.percent(b.risk):
+	case b.src.chance(b.risk):
 		b.value(i32t)
-	case b.src.percent(15):
-		b.index(b.src.n(3))
+	case b.src.chance(15):
+		b.pushConst(b.src.n(3))
 	default:
-		b.bounded(pick[int32](b.src, 0xf, 0xff, 0xfff))
+		b.pushMasked(pick[int32](b.src, 0xf, 0xff, 0xfff))
 	}
 }
 
-// span makes where something begins that lies within size, and how long it is;
+// segmentRange makes where something begins that lies within size, and how long it is;
 // sometimes one too much.
-func (b *body) span(size int) {
+func (b *body) segmentRange(size int) {
 	from := b.src.n(size + 1)
 	n := b.src.n(size - from + 1)
-	if size > 0 && b.src.percent(b.risk) {
+	if size > 0 && b.src.chance(b.risk) {
 		n = size - from + 1
 	}
-	b.index(from)
-	b.index(n)
+	b.pushConst(from)
+	b.pushConst(n)
 }
 
 // memoryGrow makes memory grow, in steps or not at all. One without a maximum
 // stops at eight pages, so that loops do not eat up the memory of the host.
 func (b *body) memoryGrow() {
 	switch {
-	case b.memory.HasMax && b.src.percent(30):
+	case b.memory.HasMax && b.src.chance(30):
 		b.value(i32t)
 	case b.memory.HasMax:
-		b.bounded(1)
+		b.pushMasked(1)
 	default:
-		b.bounded(1)
+		b.pushMasked(1)
 		b.constI32(-1)
 		b.op(opMemorySize)
 		b.byte(0)
@@ -106,7 +106,7 @@ func (b *body) findTable(t valType) (uint32, bool) {
 	for i, table := range b.tables {
 		types[i] = table.Elem
 	}
-	return b.find(types, t)
+	return b.pickOfType(types, t)
 }
 
 // tableStatement makes an instruction on a table or on an element segment.
@@ -127,31 +127,31 @@ func (b *body) tableStatement() {
 	switch {
 	case kind <= 1:
 		b.emit(opTableSize, i)
-		b.pushed(i32t)
+		b.push(i32t)
 	case kind <= 4:
 		b.tableGet(i)
 	case kind <= 6:
 		if b.tableIndex(i) {
 			b.value(t.Elem)
-			b.popped(2)
+			b.pop(2)
 			b.emit(opTableSet, i)
 		}
 	case kind <= 8:
 		b.tableGrow(i)
 	case kind <= 9:
 		from := s.n(size + 1)
-		b.index(from)
+		b.pushConst(from)
 		b.value(t.Elem)
-		b.index(s.n(size-from+1) + int(bit(s.percent(b.risk)))*100)
-		b.popped(3)
+		b.pushConst(s.n(size-from+1) + int(bit(s.chance(b.risk)))*100)
+		b.pop(3)
 		b.emit(opTableFill, i)
 	case kind <= 12:
 		j, _ := b.findTable(t.Elem)
 		n := s.n(min(size, int(b.tables[j].Limits.Min)) + 1)
-		b.index(s.n(size - n + 1))
-		b.index(s.n(int(b.tables[j].Limits.Min)-n+1) + int(bit(s.percent(b.risk))))
-		b.index(n)
-		b.popped(3)
+		b.pushConst(s.n(size - n + 1))
+		b.pushConst(s.n(int(b.tables[j].Limits.Min)-n+1) + int(bit(s.chance(b.risk))))
+		b.pushConst(n)
+		b.pop(3)
 		b.emit(opTableCopy, i, j)
 	default:
 		b.tableInit(i)
@@ -163,14 +163,14 @@ func (b *body) tableStatement() {
 func (b *body) tableIndex(table uint32) bool {
 	size := int(b.tables[table].Limits.Min)
 	switch {
-	case b.src.percent(b.risk):
+	case b.src.chance(b.risk):
 		b.value(i32t)
 	case size == 0:
 		return false
-	case size >= 4 && b.src.percent(50):
-		b.bounded(3)
+	case size >= 4 && b.src.chance(50):
+		b.pushMasked(3)
 	default:
-		b.index(b.src.n(size))
+		b.pushConst(b.src.n(size))
 	}
 	return true
 }
@@ -179,23 +179,23 @@ func (b *body) tableGet(table uint32) bool {
 	if !b.tableIndex(table) {
 		return false
 	}
-	b.popped(1)
+	b.pop(1)
 	b.emit(opTableGet, table)
-	b.pushed(b.tables[table].Elem)
+	b.push(b.tables[table].Elem)
 	return true
 }
 
 func (b *body) tableGrow(table uint32) {
 	t := b.tables[table]
 	b.value(t.Elem)
-	if t.Limits.HasMax && b.src.percent(30) {
+	if t.Limits.HasMax && b.src.chance(30) {
 		b.value(i32t)
 	} else { // a table without a maximum grows whatever it costs
-		b.bounded(7)
+		b.pushMasked(7)
 	}
-	b.popped(2)
+	b.pop(2)
 	b.emit(opTableGrow, table)
-	b.pushed(i32t)
+	b.push(i32t)
 }
 
 func (b *body) tableInit(table uint32) {
@@ -217,8 +217,8 @@ func (b *body) tableInit(table uint32) {
 	if e := b.elems[i]; e.typ == fref && (e.flags == 1 || e.flags == 5) {
 		size = min(len(e.funcs), int(t.Limits.Min))
 	}
-	b.index(b.src.n(int(t.Limits.Min) - size + 1))
-	b.span(size)
-	b.popped(3)
+	b.pushConst(b.src.n(int(t.Limits.Min) - size + 1))
+	b.segmentRange(size)
+	b.pop(3)
 	b.emit(opTableInit, i, table)
 }

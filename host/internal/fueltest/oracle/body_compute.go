@@ -119,33 +119,33 @@ func vectors() (list []sig) {
 // compute makes an instruction with a result of that type; false if there is none.
 func (b *body) compute(t valType) bool {
 	sigs := numericSigs[t]
-	if b.vectors && len(vectorSigs[t]) > 0 && (t == v128 || b.src.percent(10)) {
+	if b.vectors && len(vectorSigs[t]) > 0 && (t == v128 || b.src.chance(10)) {
 		sigs = vectorSigs[t]
 	}
 	if len(sigs) == 0 {
 		return false
 	}
 	s := sigs[b.src.n(len(sigs))]
-	if s = b.tame(s); s.op == 0 {
+	if s = b.avoidTrap(s); s.op == 0 {
 		return true
 	}
-	b.want(s.params...)
+	b.consume(s.params...)
 	switch s.op {
 	case 0x6d, 0x6e, 0x6f, 0x70: // i32.div and rem
-		if !b.src.percent(max(b.risk, 2)) {
+		if !b.src.chance(max(b.risk, 2)) {
 			b.constI32(1)
 			b.op(opI32Or)
 		}
 	case 0x7f, 0x80, 0x81, 0x82: // i64.div and rem
-		if !b.src.percent(max(b.risk, 2)) {
+		if !b.src.chance(max(b.risk, 2)) {
 			b.op(opI64Const)
 			b.signed(1, 64)
 			b.op(opI64Or)
 		}
 	case 0x98, 0xbc, vec | 19, vec | 32: // f32.copysign, i32.reinterpret_f32, f32x4.splat, f32x4.replace_lane
-		b.noNaN(f32t)
+		b.canonicalizeNaN(f32t)
 	case 0xa6, 0xbd, vec | 20, vec | 34:
-		b.noNaN(f64t)
+		b.canonicalizeNaN(f64t)
 	}
 	b.op(s.op)
 	if s.op == opShuffle {
@@ -155,13 +155,13 @@ func (b *body) compute(t valType) bool {
 	} else if s.lanes > 0 {
 		b.byte(byte(b.src.n(s.lanes)))
 	}
-	b.pushed(s.result)
+	b.push(s.result)
 	return true
 }
 
-// tame makes it rare that the conversion of a float to an integer traps.
+// avoidTrap makes it rare that the conversion of a float to an integer traps.
 // Operation 0 says that all has been done.
-func (b *body) tame(s sig) sig {
+func (b *body) avoidTrap(s sig) sig {
 	i := s.op - 0xa8 // as for trunc
 	if s.op >= 0xae {
 		i = s.op - 0xae + 4
@@ -169,16 +169,16 @@ func (b *body) tame(s sig) sig {
 	switch {
 	case s.op < 0xa8 || s.op > 0xb1 || s.op == 0xac || s.op == 0xad:
 		return s
-	case b.src.percent(max(b.risk, 3)):
+	case b.src.chance(max(b.risk, 3)):
 		return s
-	case b.src.percent(50):
+	case b.src.chance(50):
 		s.op = opTruncSat + i
 		return s
-	case b.src.percent(max(b.risk, 3)):
-		b.nan(s.params[0])
+	case b.src.chance(max(b.risk, 3)):
+		b.constNaN(s.params[0])
 	default:
-		b.bounded(0xff)
-		b.popped(1)
+		b.pushMasked(0xff)
+		b.pop(1)
 		if s.params[0] == f32t {
 			b.op(0xb2) // f32.convert_i32_s
 		} else {
@@ -186,27 +186,27 @@ func (b *body) tame(s sig) sig {
 		}
 	}
 	b.op(s.op)
-	b.pushed(s.result)
+	b.push(s.result)
 	return sig{}
 }
 
-// bounded makes an i32 of which only the bits of the mask can be set.
-func (b *body) bounded(mask int32) {
+// pushMasked makes an i32 of which only the bits of the mask can be set.
+func (b *body) pushMasked(mask int32) {
 	b.value(i32t)
 	b.constI32(mask)
 	b.op(opI32And)
 }
 
-// noNaN replaces a NaN on the top of the stack by one with known bits. That is
+// canonicalizeNaN replaces a NaN on the top of the stack by one with known bits. That is
 // due wherever the bits of a float become visible.
-func (b *body) noNaN(t valType) {
+func (b *body) canonicalizeNaN(t valType) {
 	i, ok := b.scratch[t]
 	if !ok {
 		i = b.newLocal(t)
 		b.scratch[t] = i
 	}
 	b.emit(opLocalTee, i)
-	b.nan(t)
+	b.constNaN(t)
 	b.emit(opLocalGet, i)
 	b.emit(opLocalGet, i)
 	if t == f32t {
@@ -217,7 +217,7 @@ func (b *body) noNaN(t valType) {
 	b.op(opSelect)
 }
 
-func (b *body) nan(t valType) {
+func (b *body) constNaN(t valType) {
 	if t == f32t {
 		b.byte(opF32Const, 0, 0, 0xc0, 0x7f)
 	} else {
@@ -250,30 +250,30 @@ var stores = []access{
 	{vec | 88, v128, 0, 16}, {vec | 89, v128, 1, 8}, {vec | 90, v128, 2, 4}, {vec | 91, v128, 3, 2},
 }
 
-// addressable says whether there is memory that can be accessed.
-func (b *body) addressable() bool {
-	return b.memory != nil && (b.memory.Min > 0 || b.src.percent(b.risk))
+// canAccessMemory says whether there is memory that can be accessed.
+func (b *body) canAccessMemory() bool {
+	return b.memory != nil && (b.memory.Min > 0 || b.src.chance(b.risk))
 }
 
 // address makes the address of an access: mostly a valid one.
 func (b *body) address() {
 	switch {
-	case b.src.percent(b.risk):
+	case b.src.chance(b.risk):
 		b.value(i32t)
-	case b.memory.Min > 0 && b.src.percent(8): // right at the end
-		b.index(int(b.memory.Min*wasm.PageBytes) - 100 + b.src.n(100-16))
+	case b.memory.Min > 0 && b.src.chance(8): // right at the end
+		b.pushConst(int(b.memory.Min*wasm.PageBytes) - 100 + b.src.n(100-16))
 	default:
-		b.bounded(pick[int32](b.src, 0xff, 0xf, 0xfff, 0x7fff))
+		b.pushMasked(pick[int32](b.src, 0xff, 0xf, 0xfff, 0x7fff))
 	}
 }
 
 func (b *body) memArg(a access) {
 	b.u32(uint32(b.src.n(int(a.align) + 1)))
 	offset := uint32(b.src.n(4)) // with the address right at the end it may be one too many
-	if b.src.percent(20) {
+	if b.src.chance(20) {
 		offset = uint32(b.src.n(256))
 	}
-	if b.src.percent(b.risk) {
+	if b.src.chance(b.risk) {
 		offset = pick[uint32](b.src, 0x10000, 0xffff, 0xffffffff, 0x7fffffff)
 	}
 	b.u32(offset)
@@ -288,7 +288,7 @@ func (b *body) loadAny(t valType) bool {
 		table, ok := b.findTable(t)
 		return ok && b.tableGet(table)
 	}
-	if !b.addressable() {
+	if !b.canAccessMemory() {
 		return false
 	}
 	var fit []access
@@ -301,17 +301,17 @@ func (b *body) loadAny(t valType) bool {
 	b.address()
 	if l.lanes > 0 {
 		b.value(v128)
-		b.popped(1)
+		b.pop(1)
 	}
-	b.popped(1)
+	b.pop(1)
 	b.op(l.op)
 	b.memArg(l)
-	b.pushed(t)
+	b.push(t)
 	return true
 }
 
 func (b *body) storeAny() {
-	if !b.addressable() {
+	if !b.canAccessMemory() {
 		b.op(opNop)
 		return
 	}
@@ -320,15 +320,15 @@ func (b *body) storeAny() {
 		all = stores[:9]
 	}
 	s := all[b.src.n(len(all))]
-	if b.src.percent(b.risk) {
-		b.operands(i32t, s.typ)
+	if b.src.chance(b.risk) {
+		b.pushOperands(i32t, s.typ)
 	} else {
 		b.address()
 		b.value(s.typ)
 	}
-	b.popped(2)
+	b.pop(2)
 	if s.typ == f32t || s.typ == f64t {
-		b.noNaN(s.typ)
+		b.canonicalizeNaN(s.typ)
 	}
 	b.op(s.op)
 	b.memArg(s)
@@ -338,7 +338,7 @@ func (b *body) vectorStatement() {
 	switch {
 	case !b.vectors:
 		b.compute(pick(b.src, i32t, i64t, f32t, f64t))
-	case b.src.percent(40):
+	case b.src.chance(40):
 		b.value(v128)
 	default:
 		b.compute(v128)

@@ -10,14 +10,14 @@ func (b *body) structured(op uint32) {
 	}
 	params, results, hasElse := b.planBlock(op)
 	if op == opIf {
-		b.want(append(slices.Clone(params), i32t)...)
+		b.consume(append(slices.Clone(params), i32t)...)
 	} else {
-		b.want(params...)
+		b.consume(params...)
 	}
 	// Most loops count down a local of their own.
-	counted, counter := op == opLoop && !b.src.percent(15), uint32(0)
+	counted, counter := op == opLoop && !b.src.chance(15), uint32(0)
 	if counted {
-		counter = b.newLocal(reserved)
+		counter = b.newLocal(loopCounterType)
 		b.constI32(int32(pick(b.src, 2, 1, 3, 4, 6, 10, 20, 60)))
 		b.emit(opLocalSet, counter)
 	}
@@ -25,29 +25,29 @@ func (b *body) structured(op uint32) {
 	b.blockType(params, results)
 	height := len(b.stack)
 	b.frames = append(b.frames, frame{op: op, params: params, results: results, height: height})
-	b.pushed(params...)
+	b.push(params...)
 	size := 1 + b.src.n(10)
 	b.statements(size)
 	if counted {
-		b.want(params...)
+		b.consume(params...)
 		b.emit(opLocalGet, counter)
 		b.constI32(1)
 		b.op(opI32Sub)
 		b.emit(opLocalTee, counter)
-		if b.src.percent(20) { // another way to test it
+		if b.src.chance(20) { // another way to test it
 			b.constI32(0)
 			b.op(opI32GtU)
 		}
 		b.emit(opBrIf, 0)
-		b.pushed(params...)
+		b.push(params...)
 	}
-	b.close()
+	b.closeBlock()
 	if hasElse {
 		b.op(opElse)
-		b.top().dead = false
+		b.top().unreachable = false
 		b.stack = append(b.stack[:height], params...)
 		b.statements(size)
-		b.close()
+		b.closeBlock()
 	}
 	b.op(opEnd)
 	b.frames = b.frames[:len(b.frames)-1]
@@ -58,17 +58,17 @@ func (b *body) structured(op uint32) {
 // must be its parameters.
 func (b *body) planBlock(op uint32) (params, results []valType, hasElse bool) {
 	s := b.src
-	switch have := b.have(); {
-	case s.percent(70):
+	switch have := b.available(); {
+	case s.chance(70):
 	case len(have) > 0:
 		params = append(params, have[len(have)-1-s.n(min(len(have), 3)):]...)
 	default:
 		params = b.anyTypes(2)
 	}
-	if op == opIf && s.percent(40) {
+	if op == opIf && s.chance(40) {
 		return params, params, false
 	}
-	if !s.percent(50) {
+	if !s.chance(50) {
 		results = b.anyTypes(2)
 	}
 	return params, results, op == opIf
@@ -78,28 +78,28 @@ func (b *body) planBlock(op uint32) (params, results []valType, hasElse bool) {
 // chance does not prefer the index of a type.
 func (b *body) blockType(params, results []valType) {
 	switch {
-	case len(params)+len(results) == 0 && !b.src.percent(15):
+	case len(params)+len(results) == 0 && !b.src.chance(15):
 		b.byte(0x40)
-	case len(params) == 0 && len(results) == 1 && !b.src.percent(30):
+	case len(params) == 0 && len(results) == 1 && !b.src.chance(30):
 		b.byte(byte(results[0]))
 	default:
 		b.signed(int64(b.typeIndex(params, results)), 33)
 	}
 }
 
-// reserved is the type of the locals that count loops, so that nothing else
+// loopCounterType is the type of the locals that count loops, so that nothing else
 // finds and sets them. They are i32 in the end.
-const reserved valType = 1
+const loopCounterType valType = 1
 
-// guard counts down the budget of the module, and returns from the function
+// guardBudget counts down the budget of the module, and returns from the function
 // when there is none left. It precedes what could go round in circles, and
 // returns whether that may follow.
-func (b *body) guard() bool {
-	if b.wild && b.src.percent(40) {
+func (b *body) guardBudget() bool {
+	if b.unguarded && b.src.chance(40) {
 		return true
 	}
 	if b.budget < 0 {
-		return b.src.percent(10)
+		return b.src.chance(10)
 	}
 	budget := uint32(b.budget)
 	b.emit(opGlobalGet, budget)
@@ -119,105 +119,105 @@ func (b *body) guard() bool {
 	return true
 }
 
-// target chooses a block to branch to, rarely the function itself, and guards
+// branchTarget chooses a block to branch to, rarely the function itself, and guards
 // it if it is a loop.
-func (b *body) target() (depth uint32, label []valType) {
+func (b *body) branchTarget() (depth uint32, label []valType) {
 	i := b.src.n(len(b.frames))
-	if i > 0 && i == len(b.frames)-1 && b.src.percent(70) {
+	if i > 0 && i == len(b.frames)-1 && b.src.chance(70) {
 		i--
 	}
-	if b.outer(i).op == opLoop && !b.guard() {
+	if b.frameAt(i).op == opLoop && !b.guardBudget() {
 		i = len(b.frames) - 1
 	}
-	return uint32(i), b.outer(i).label()
+	return uint32(i), b.frameAt(i).label()
 }
 
-// outer is the block that many blocks out.
-func (b *body) outer(depth int) *frame { return &b.frames[len(b.frames)-1-depth] }
+// frameAt is the block that many blocks out.
+func (b *body) frameAt(depth int) *frame { return &b.frames[len(b.frames)-1-depth] }
 
 func (b *body) branch() {
-	depth, label := b.target()
-	b.want(label...)
+	depth, label := b.branchTarget()
+	b.consume(label...)
 	b.emit(opBr, depth)
-	b.die()
+	b.markUnreachable()
 }
 
 func (b *body) branchIf() {
-	if len(b.frames) == 1 && b.src.percent(70) {
+	if len(b.frames) == 1 && b.src.chance(70) {
 		return
 	}
-	depth, label := b.target()
-	b.want(append(slices.Clone(label), i32t)...)
+	depth, label := b.branchTarget()
+	b.consume(append(slices.Clone(label), i32t)...)
 	b.emit(opBrIf, depth)
-	b.pushed(label...)
+	b.push(label...)
 }
 
 // branchTable branches to one of several blocks that take the same along.
 func (b *body) branchTable() {
-	depth, label := b.target()
+	depth, label := b.branchTarget()
 	fit := []uint32{depth}
 	for i := range b.frames {
-		f := b.outer(i)
-		if slices.Equal(f.label(), label) && (f.op != opLoop || uint32(i) == depth || b.guard()) {
+		f := b.frameAt(i)
+		if slices.Equal(f.label(), label) && (f.op != opLoop || uint32(i) == depth || b.guardBudget()) {
 			fit = append(fit, uint32(i))
 		}
 	}
-	b.want(append(slices.Clone(label), i32t)...)
+	b.consume(append(slices.Clone(label), i32t)...)
 	b.op(opBrTable)
 	n := pick(b.src, 2, 0, 1, 1, 2, 3, 3, 4, 5, 9, 130)
 	b.u32(uint32(n))
 	for range n + 1 {
 		b.u32(fit[b.src.n(len(fit))])
 	}
-	b.die()
+	b.markUnreachable()
 }
 
-func (b *body) leave() {
-	b.want(b.typ.Results...)
+func (b *body) emitReturn() {
+	b.consume(b.typ.Results...)
 	b.op(opReturn)
-	b.die()
+	b.markUnreachable()
 }
 
 // call calls any function. Those that come later in the module need no guard:
 // only calls back can go round in circles.
 func (b *body) call() {
 	f := b.src.n(len(b.funcs))
-	if f >= b.imported && (f <= b.self || b.src.percent(30)) && !b.guard() {
+	if f >= b.imported && (f <= b.self || b.src.chance(30)) && !b.guardBudget() {
 		return
 	}
 	t := b.typeOf(f)
-	b.want(t.Params...)
+	b.consume(t.Params...)
 	b.emit(opCall, uint32(f))
-	b.pushed(t.Results...)
+	b.push(t.Results...)
 }
 
 // callIndirect calls what a table holds, mostly with the type that is right if
 // the table has not been changed.
 func (b *body) callIndirect() {
 	table, ok := b.findTable(fref)
-	if !ok || !b.guard() {
+	if !ok || !b.guardBudget() {
 		return
 	}
-	slot, typ := b.entry(table)
+	slot, typ := b.tableEntry(table)
 	t := b.types[typ]
-	b.operands(t.Params...)
+	b.pushOperands(t.Params...)
 	b.entryIndex(slot)
-	b.popped(len(t.Params) + 1)
+	b.pop(len(t.Params) + 1)
 	b.emit(opCallIndirect, typ, table)
-	b.pushed(t.Results...)
+	b.push(t.Results...)
 }
 
-// entry chooses an entry of a table, and the type to call it with.
-func (b *body) entry(table uint32) (slot int, typ uint32) {
+// tableEntry chooses an entry of a table, and the type to call it with.
+func (b *body) tableEntry(table uint32) (slot int, typ uint32) {
 	if initial := b.initial[table]; len(initial) > 0 {
 		slot = b.src.n(len(initial))
 		for range initial { // null is a trap
-			if initial[slot] >= 0 || b.src.percent(b.risk) {
+			if initial[slot] >= 0 || b.src.chance(b.risk) {
 				break
 			}
 			slot = (slot + 1) % len(initial)
 		}
-		if f := initial[slot]; f >= 0 && !b.src.percent(b.risk) {
+		if f := initial[slot]; f >= 0 && !b.src.chance(b.risk) {
 			return slot, b.funcs[f]
 		}
 	}
@@ -226,16 +226,16 @@ func (b *body) entry(table uint32) (slot int, typ uint32) {
 
 // entryIndex makes the index of a table's entry.
 func (b *body) entryIndex(slot int) {
-	if b.src.percent(b.risk) {
+	if b.src.chance(b.risk) {
 		b.value(i32t)
 	} else {
-		b.index(slot)
+		b.pushConst(slot)
 	}
 }
 
 // tailCall calls, if the module may, a function with the same results.
 func (b *body) tailCall() {
-	if !b.TailCalls || !b.guard() {
+	if !b.TailCalls || !b.guardBudget() {
 		b.op(opNop)
 		return
 	}
@@ -245,11 +245,11 @@ func (b *body) tailCall() {
 			direct = append(direct, uint32(f))
 		}
 	}
-	if len(direct) > 0 && b.src.percent(60) {
+	if len(direct) > 0 && b.src.chance(60) {
 		f := direct[b.src.n(len(direct))]
-		b.want(b.typeOf(int(f)).Params...)
+		b.consume(b.typeOf(int(f)).Params...)
 		b.emit(opReturnCall, f)
-		b.die()
+		b.markUnreachable()
 		return
 	}
 	table, ok := b.findTable(fref)
@@ -257,12 +257,12 @@ func (b *body) tailCall() {
 		return
 	}
 	for range 5 {
-		slot, typ := b.entry(table)
+		slot, typ := b.tableEntry(table)
 		if t := b.types[typ]; slices.Equal(t.Results, b.typ.Results) {
-			b.operands(t.Params...)
+			b.pushOperands(t.Params...)
 			b.entryIndex(slot)
 			b.emit(opReturnCallIndirect, typ, table)
-			b.die()
+			b.markUnreachable()
 			return
 		}
 	}

@@ -46,9 +46,9 @@ type function struct {
 
 // instr is an instruction with its immediates. Which are used depends on op.
 type instr struct {
-	op    uint32
-	count uint16 // where it is counted
-	lane  uint8
+	op      uint32
+	counter uint16 // where it is counted
+	lane    uint8
 	// a and b are indices in the order of the format, or the numbers of
 	// parameters and results of a block, or where the labels of a br_table
 	// start in function.labels and how many there are.
@@ -63,7 +63,7 @@ type instr struct {
 // without a prefix, and as many for each of the two prefixes.
 const counters = 3 * 256
 
-func counter(op uint32) (uint16, error) {
+func counterIndex(op uint32) (uint16, error) {
 	switch op >> 16 {
 	case 0:
 		return uint16(op), nil

@@ -55,7 +55,7 @@ func (r *reader) instr(f *function, types []wasm.FuncType) (in instr) {
 		in.op = in.op<<16 | r.u32()
 	}
 	var err error
-	if in.count, err = counter(in.op); err != nil {
+	if in.counter, err = counterIndex(in.op); err != nil {
 		panic(err)
 	}
 	switch op := in.op; op {

@@ -20,7 +20,7 @@ func Run(data []byte, opts Options) (out *Outcome, err error) {
 	opts.MaxDepth = cmp.Or(opts.MaxDepth, 1000)
 	opts.MaxPages = cmp.Or(opts.MaxPages, 1<<16)
 	opts.MaxBulk = cmp.Or(opts.MaxBulk, 100_000_000)
-	m := &machine{module: mod, opts: opts, out: &Outcome{Variables: map[int]uint64{}}}
+	m := &machine{module: mod, opts: opts, out: &Outcome{EntriesByLocals: map[int]uint64{}}}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -69,12 +69,12 @@ type machine struct {
 	tables  []table
 	globals []slot
 
-	stack  []slot
-	labels []label
-	depth  int
-	op     uint32 // being executed
-	bulked uint64 // see Options.MaxBulk
-	counts [counters]uint64
+	stack     []slot
+	labels    []label
+	depth     int
+	op        uint32 // being executed
+	bulkTotal uint64 // see Options.MaxBulk
+	counts    [counters]uint64
 }
 
 type table struct {
@@ -110,7 +110,7 @@ func (m *machine) instantiate() {
 	for i := range m.elems {
 		e := &m.elems[i]
 		if e.active {
-			copy(m.tables[e.table].part(e.offset, uint32(len(e.refs))), e.refs)
+			copy(m.tables[e.table].slots(e.offset, uint32(len(e.refs))), e.refs)
 		}
 		if e.active || e.declared {
 			e.refs = nil
@@ -118,7 +118,7 @@ func (m *machine) instantiate() {
 	}
 	for i := range m.datas {
 		if d := &m.datas[i]; d.active {
-			copy(m.part(uint64(d.offset), uint64(len(d.bytes))), d.bytes)
+			copy(m.memorySlice(uint64(d.offset), uint64(len(d.bytes))), d.bytes)
 			d.bytes = nil
 		}
 	}
@@ -152,15 +152,15 @@ func (m *machine) slide(height, n int) {
 	m.stack = m.stack[:height+n]
 }
 
-// part is the n bytes of memory at an address.
-func (m *machine) part(at, n uint64) []byte {
+// memorySlice is the n bytes of memory at an address.
+func (m *machine) memorySlice(at, n uint64) []byte {
 	if at+n > uint64(len(m.memory)) { // both have at most 33 bits
 		panic(TrapMemory)
 	}
 	return m.memory[at : at+n]
 }
 
-func (t *table) part(at, n uint32) []slot {
+func (t *table) slots(at, n uint32) []slot {
 	if uint64(at)+uint64(n) > uint64(len(t.refs)) {
 		panic(TrapTable)
 	}
@@ -181,9 +181,9 @@ func (m *machine) call(f uint32) {
 	m.depth++
 	m.out.Depth = max(m.out.Depth, m.depth)
 	for again := true; again; {
-		m.out.Entered++
+		m.out.FunctionEntries++
 		body := &m.funcs[int(f)-m.imported]
-		m.out.Variables[body.params+body.locals]++
+		m.out.EntriesByLocals[body.params+body.locals]++
 		f, again = m.body(body)
 	}
 	m.depth--
@@ -225,7 +225,7 @@ func (m *machine) body(f *function) (next uint32, tail bool) {
 		}
 		m.out.Steps++
 		m.op = in.op
-		m.counts[in.count]++
+		m.counts[in.counter]++
 		switch in.op {
 		case opUnreachable:
 			panic(TrapUnreachable)
@@ -320,7 +320,7 @@ func (m *machine) branch(depth uint32) (pc int) {
 
 // callee is the function that an indirect call finds in its table.
 func (m *machine) callee(in *instr) uint32 {
-	ref := m.tables[in.b].part(m.pop32(), 1)[0]
+	ref := m.tables[in.b].slots(m.pop32(), 1)[0]
 	if ref.lo == 0 {
 		panic(TrapTable)
 	}

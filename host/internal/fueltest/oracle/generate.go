@@ -43,11 +43,11 @@ type generator struct {
 	Config
 	src *source
 
-	pad     int  // percent of numbers in a longer form than needed
-	risk    int  // percent of operands that may trap for which nothing is done about it
-	wild    bool // recursion and loops without a guard are possible
-	vectors bool
-	crowd   int // functions that do nothing, for indices of more than one byte
+	pad        int  // percent of numbers in a longer form than needed
+	risk       int  // percent of operands that may trap for which nothing is done about it
+	unguarded  bool // recursion and loops without a guard are possible
+	vectors    bool
+	emptyFuncs int // functions that do nothing, for indices of more than one byte
 
 	types    []wasm.FuncType
 	imported int
@@ -93,19 +93,19 @@ func (g *generator) plan() {
 	g.referenced = make(map[uint32]bool)
 	g.pad = pick(s, 0, 0, 0, 3, 20)
 	g.risk = pick(s, 0, 0, 0, 1, 2, 5, 10, 25)
-	g.wild = s.percent(20)
-	g.vectors = s.percent(40)
+	g.unguarded = s.chance(20)
+	g.vectors = s.chance(40)
 	g.start = -1
 	g.planFuncs()
-	if !s.percent(10) {
-		g.memory = &wasm.Limits{Min: uint64(pick(s, 1, 1, 1, 2, 3, 0)), HasMax: !s.percent(25)}
+	if !s.chance(10) {
+		g.memory = &wasm.Limits{Min: uint64(pick(s, 1, 1, 1, 2, 3, 0)), HasMax: !s.chance(25)}
 		if g.memory.HasMax {
 			g.memory.Max = g.memory.Min + uint64(pick(s, 2, 0, 1, 3))
 		}
 	}
 	for range pick(s, 1, 1, 1, 2, 2, 3, 0) {
 		t := wasm.Table{Elem: pick(s, fref, fref, fref, fref, eref)}
-		t.Limits = wasm.Limits{Min: uint64(pick(s, 8, 4, 16, 1, 30, 0)), HasMax: !s.percent(30)}
+		t.Limits = wasm.Limits{Min: uint64(pick(s, 8, 4, 16, 1, 30, 0)), HasMax: !s.chance(30)}
 		if t.Limits.HasMax {
 			t.Limits.Max = t.Limits.Min + uint64(pick(s, 5, 0, 20))
 		}
@@ -121,17 +121,17 @@ func (g *generator) plan() {
 func (g *generator) planGlobals() {
 	s := g.src
 	g.budget = -1
-	if s.percent(8) {
+	if s.chance(8) {
 		return
 	}
-	if s.percent(3) {
+	if s.chance(3) {
 		for range 120 + s.n(10) {
 			g.globals = append(g.globals, genGlobal{i32t, true, []byte{opI32Const, 1}})
 		}
 	}
 	for range s.n(7) {
 		t := g.anyType()
-		g.globals = append(g.globals, genGlobal{t, s.percent(70), g.constant(t)})
+		g.globals = append(g.globals, genGlobal{t, s.chance(70), g.constant(t)})
 	}
 	g.budget = len(g.globals)
 	w := &writer{src: s, pad: g.pad}
@@ -142,7 +142,7 @@ func (g *generator) planGlobals() {
 
 func (g *generator) planFuncs() {
 	s := g.src
-	if s.percent(40) {
+	if s.chance(40) {
 		for range pick(s, 1, 1, 1, 2) {
 			g.funcs = append(g.funcs, g.typeIndex([]valType{i32t}, []valType{i32t}))
 			g.imported++
@@ -151,14 +151,14 @@ func (g *generator) planFuncs() {
 	for range s.n(3) { // types for which there may be no function
 		g.types = append(g.types, wasm.FuncType{Params: g.anyTypes(3), Results: g.anyTypes(2)})
 	}
-	if s.percent(5) { // as the type of a block, 64 takes two bytes
+	if s.chance(5) { // as the type of a block, 64 takes two bytes
 		for range 58 + s.n(8) {
 			g.types = append(g.types, wasm.FuncType{Results: []valType{i64t}})
 		}
 	}
-	if s.percent(4) {
-		g.crowd = 118 + s.n(12)
-		g.funcs = append(g.funcs, slices.Repeat([]uint32{g.typeIndex(nil, nil)}, g.crowd)...)
+	if s.chance(4) {
+		g.emptyFuncs = 118 + s.n(12)
+		g.funcs = append(g.funcs, slices.Repeat([]uint32{g.typeIndex(nil, nil)}, g.emptyFuncs)...)
 	}
 	n := 1 + pick(s, 0, 1, 2, 2, 3, 3, 4, 5, 6)
 	first := len(g.funcs)
@@ -172,16 +172,16 @@ func (g *generator) planFuncs() {
 		for range pick(s, 1, 2, 3, 4, 0) {
 			results = append(results, pick(s, i32t, i64t, f32t, f64t))
 		}
-		if g.vectors && s.percent(15) {
+		if g.vectors && s.chance(15) {
 			results = append(results, v128)
 		}
 		g.funcs = append(g.funcs, g.typeIndex(nil, results))
 	}
-	if !s.percent(15) {
+	if !s.chance(15) {
 		return
 	}
 	fits := slices.IndexFunc(g.funcs, func(t uint32) bool { return len(g.types[t].Params)+len(g.types[t].Results) == 0 })
-	if fits >= 0 && s.percent(40) { // it can be run
+	if fits >= 0 && s.chance(40) { // it can be run
 		g.start = fits
 		return
 	}
@@ -192,10 +192,10 @@ func (g *generator) planFuncs() {
 func (g *generator) planSegments() {
 	s := g.src
 	for i, t := range g.tables {
-		if t.Elem == fref && t.Limits.Min > 0 && !s.percent(10) {
+		if t.Elem == fref && t.Limits.Min > 0 && !s.chance(10) {
 			n := min(1+s.n(12), int(t.Limits.Min))
 			e := genElem{flags: uint32(pick(s, 2, 6)), table: uint32(i), offset: uint32(s.n(int(t.Limits.Min) - n + 1)), typ: fref}
-			if i == 0 && s.percent(60) {
+			if i == 0 && s.chance(60) {
 				e.flags &^= 2 // table 0 needs not be named
 			}
 			e.funcs = g.elements(n, e.flags)
@@ -206,7 +206,7 @@ func (g *generator) planSegments() {
 	for range pick(s, 1, 0, 2) { // passive and declarative ones
 		e := genElem{flags: uint32(pick(s, 1, 5, 5, 3, 7)), typ: fref}
 		e.funcs = g.elements(s.n(6), e.flags)
-		if e.flags&4 != 0 && s.percent(30) {
+		if e.flags&4 != 0 && s.chance(30) {
 			e.typ = eref
 			for i := range e.funcs {
 				e.funcs[i] = -1
@@ -219,10 +219,10 @@ func (g *generator) planSegments() {
 		for range pick(s, 4, 0, 1, 20, 60) {
 			d.bytes = append(d.bytes, s.byte())
 		}
-		if g.memory != nil && g.memory.Min > 0 && s.percent(50) {
+		if g.memory != nil && g.memory.Min > 0 && s.chance(50) {
 			d.flags = uint32(pick(s, 0, 2))
 			d.offset = uint32(pick(s, 0, 1000, 30000, wasm.PageBytes-len(d.bytes)))
-			if s.percent(g.risk) {
+			if s.chance(g.risk) {
 				d.offset = uint32(g.memory.Min)*wasm.PageBytes - uint32(len(d.bytes)) + 1
 			}
 		}
@@ -234,7 +234,7 @@ func (g *generator) planSegments() {
 // written as expressions can hold null.
 func (g *generator) elements(n int, flags uint32) (out []int) {
 	for range n {
-		if flags&4 != 0 && g.src.percent(20) {
+		if flags&4 != 0 && g.src.chance(20) {
 			out = append(out, -1)
 		} else {
 			out = append(out, g.src.n(len(g.funcs)))
@@ -264,7 +264,7 @@ func (g *generator) typeIndex(params, results []valType) uint32 {
 	i := slices.IndexFunc(g.types, func(t wasm.FuncType) bool {
 		return slices.Equal(t.Params, params) && slices.Equal(t.Results, results)
 	})
-	if i < 0 || g.src.percent(5) {
+	if i < 0 || g.src.chance(5) {
 		i = len(g.types)
 		g.types = append(g.types, wasm.FuncType{Params: params, Results: results})
 	}
@@ -287,14 +287,14 @@ func (g *generator) constant(t valType) []byte {
 	case f32t:
 		w.op(opF32Const)
 		v := math.Float32bits(float32(g.real()))
-		if s.percent(5) {
+		if s.chance(5) {
 			v = uint32(s.uint64(4))
 		}
 		w.out = binary.LittleEndian.AppendUint32(w.out, v)
 	case f64t:
 		w.op(opF64Const)
 		v := math.Float64bits(g.real())
-		if s.percent(5) {
+		if s.chance(5) {
 			v = s.uint64(8)
 		}
 		w.out = binary.LittleEndian.AppendUint64(w.out, v)
@@ -339,7 +339,7 @@ func (g *generator) real() float64 {
 			math.SmallestNonzeroFloat64, math.MaxFloat32, math.SmallestNonzeroFloat32)
 	case 4: // about the limits of integers
 		v := math.Ldexp(1, pick(s, 31, 32, 63, 64)) + float64(s.n(3)-1)
-		if s.percent(50) {
+		if s.chance(50) {
 			v = -v
 		}
 		return v
@@ -392,7 +392,7 @@ func (g *generator) assemble() []byte {
 		w.sized(func(w *writer) { w.u32(uint32(g.start)) })
 	}
 	w.section(wasm.SectionElement, len(g.elems), func(w *writer, i int) { g.elems[i].write(w) })
-	if g.countData || s.percent(20) {
+	if g.countData || s.chance(20) {
 		w.byte(wasm.SectionDataCount)
 		w.sized(func(w *writer) { w.u32(uint32(len(g.datas))) })
 	}
@@ -416,7 +416,7 @@ func (g *generator) assemble() []byte {
 }
 
 func (g *generator) custom(w *writer) {
-	if !g.src.percent(10) {
+	if !g.src.chance(10) {
 		return
 	}
 	w.byte(wasm.SectionCustom)
@@ -436,21 +436,21 @@ func (g *generator) exports(w *writer) {
 	}
 	s := g.src
 	list := []export{{RunName, wasm.KindFunc, uint32(g.run)}}
-	if g.memory != nil && !s.percent(25) {
+	if g.memory != nil && !s.chance(25) {
 		list = append(list, export{"memory", wasm.KindMemory, 0})
 	}
 	for i := range g.globals {
-		if s.percent(40) {
+		if s.chance(40) {
 			list = append(list, export{fmt.Sprintf("global%d", i), wasm.KindGlobal, uint32(i)})
 		}
 	}
 	for i := range g.tables {
-		if s.percent(30) {
+		if s.chance(30) {
 			list = append(list, export{fmt.Sprintf("table%d", i), wasm.KindTable, uint32(i)})
 		}
 	}
 	for i := range g.funcs { // imported ones and run can be among them
-		if s.percent(15) {
+		if s.chance(15) {
 			list = append(list, export{fmt.Sprintf("func%d", i), wasm.KindFunc, uint32(i)})
 		}
 	}

@@ -76,7 +76,7 @@ func TestGenerateMakesValidModulesOfAllKinds(t *testing.T) {
 		if written[op] == 0 {
 			t.Errorf("no module has instruction %#x", op)
 		}
-		if executed[op] == 0 && !free(op) {
+		if executed[op] == 0 && !isFree(op) {
 			t.Errorf("no module executes instruction %#x", op)
 		}
 	}

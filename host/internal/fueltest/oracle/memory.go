@@ -56,21 +56,21 @@ func (m *machine) store(in *instr) {
 // read reads an unsigned number of n bytes.
 func (m *machine) read(at, n uint64) uint64 {
 	var b [8]byte
-	copy(b[:], m.part(at, n))
+	copy(b[:], m.memorySlice(at, n))
 	return binary.LittleEndian.Uint64(b[:])
 }
 
 func (m *machine) write(at, n, v uint64) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
-	copy(m.part(at, n), b[:n])
+	copy(m.memorySlice(at, n), b[:n])
 }
 
 func (m *machine) memoryGrow() {
 	delta := m.pop32()
 	old := uint32(len(m.memory) / wasm.PageBytes)
 	refused := uint64(old)+uint64(delta) > uint64(m.pages)
-	m.out.Bulk = append(m.out.Bulk, Bulk{Op: opMemoryGrow, N: delta, Refused: refused})
+	m.out.Bulk = append(m.out.Bulk, BulkOp{Op: opMemoryGrow, N: delta, Refused: refused})
 	if refused {
 		m.push32(^uint32(0))
 		return
@@ -84,11 +84,11 @@ func (m *machine) memoryGrow() {
 func (m *machine) bulk(in *instr) {
 	switch in.op {
 	case opTableGet:
-		*m.top() = m.tables[in.a].part(uint32(m.top().lo), 1)[0]
+		*m.top() = m.tables[in.a].slots(uint32(m.top().lo), 1)[0]
 		return
 	case opTableSet:
 		v := m.pop()
-		m.tables[in.a].part(m.pop32(), 1)[0] = v
+		m.tables[in.a].slots(m.pop32(), 1)[0] = v
 		return
 	case opTableSize:
 		m.push32(uint32(len(m.tables[in.a].refs)))
@@ -102,10 +102,10 @@ func (m *machine) bulk(in *instr) {
 	}
 
 	n := m.pop32()
-	if m.bulked += uint64(n); m.bulked > m.opts.MaxBulk {
+	if m.bulkTotal += uint64(n); m.bulkTotal > m.opts.MaxBulk {
 		panic(LimitBulk)
 	}
-	m.out.Bulk = append(m.out.Bulk, Bulk{Op: in.op, N: n, Trapped: true}) // unless it ends below
+	m.out.Bulk = append(m.out.Bulk, BulkOp{Op: in.op, N: n, Trapped: true}) // unless it ends below
 	now := &m.out.Bulk[len(m.out.Bulk)-1]
 	if in.op == opTableGrow {
 		t, v := &m.tables[in.a], m.pop()
@@ -125,22 +125,22 @@ func (m *machine) bulk(in *instr) {
 	to := m.pop32()
 	switch src := uint32(from.lo); in.op {
 	case opMemInit:
-		copySegment(m.part(uint64(to), uint64(n)), m.datas[in.a].bytes, src, TrapMemory)
+		copySegment(m.memorySlice(uint64(to), uint64(n)), m.datas[in.a].bytes, src, TrapMemory)
 	case opMemCopy:
-		source := m.part(uint64(src), uint64(n))
-		copy(m.part(uint64(to), uint64(n)), source)
+		source := m.memorySlice(uint64(src), uint64(n))
+		copy(m.memorySlice(uint64(to), uint64(n)), source)
 	case opMemFill:
-		area := m.part(uint64(to), uint64(n))
+		area := m.memorySlice(uint64(to), uint64(n))
 		for i := range area {
 			area[i] = byte(src)
 		}
 	case opTableInit:
-		copySegment(m.tables[in.b].part(to, n), m.elems[in.a].refs, src, TrapTable)
+		copySegment(m.tables[in.b].slots(to, n), m.elems[in.a].refs, src, TrapTable)
 	case opTableCopy:
-		source := m.tables[in.b].part(src, n)
-		copy(m.tables[in.a].part(to, n), source)
+		source := m.tables[in.b].slots(src, n)
+		copy(m.tables[in.a].slots(to, n), source)
 	case opTableFill:
-		area := m.tables[in.a].part(to, n)
+		area := m.tables[in.a].slots(to, n)
 		for i := range area {
 			area[i] = from
 		}

@@ -36,7 +36,7 @@ func arithmetic(op uint32, a, b uint64) uint64 {
 	case op < 0x67:
 		return compareFloats(op, a, b)
 	case op < 0xa7:
-		return float(op, a, b)
+		return floatOp(op, a, b)
 	}
 	return convert(op, a)
 }
@@ -213,8 +213,8 @@ const (
 	sign64 = 1 << 63
 )
 
-// float computes the instructions whose operands and result are floats.
-func float(op uint32, a, b uint64) uint64 {
+// floatOp computes the instructions whose operands and result are floats.
+func floatOp(op uint32, a, b uint64) uint64 {
 	switch op { // those on bits
 	case 0x8b: // f32.abs
 		return a &^ sign32
@@ -242,7 +242,7 @@ func float(op uint32, a, b uint64) uint64 {
 		case 0x95: // div
 			return bits64(x / y)
 		}
-		return bits64(exact(op-fromF32, x, y))
+		return bits64(floatOp64(op-fromF32, x, y))
 	}
 	x, y := f32(a), f32(b)
 	switch op {
@@ -255,12 +255,12 @@ func float(op uint32, a, b uint64) uint64 {
 	case 0x95: // div
 		return bits32(x / y)
 	}
-	return bits32(float32(exact(op, float64(x), float64(y))))
+	return bits32(float32(floatOp64(op, float64(x), float64(y))))
 }
 
-// exact computes those that can be computed for an f32 as for an f64. (That
+// floatOp64 computes those that can be computed for an f32 as for an f64. (That
 // holds for the square root, as an f64 has more than twice the digits.)
-func exact(op uint32, a, b float64) float64 {
+func floatOp64(op uint32, a, b float64) float64 {
 	switch op {
 	case 0x8d: // ceil
 		return math.Ceil(a)

@@ -72,9 +72,9 @@ const (
 	opShuffle   = vec | 13
 )
 
-// free says whether executing the instruction is no step: it only gives the
+// isFree says whether executing the instruction is no step: it only gives the
 // code its structure.
-func free(op uint32) bool {
+func isFree(op uint32) bool {
 	switch op {
 	case opNop, opBlock, opLoop, opElse, opEnd:
 		return true

@@ -44,7 +44,7 @@ func TestStepsOfSmallPrograms(t *testing.T) {
 		entered uint64
 		hosts   uint64
 		depth   int
-		bulk    []oracle.Bulk
+		bulk    []oracle.BulkOp
 	}{
 		{name: "a constant", build: func(b builder) { run(b, nil, c(7)) }, results: []uint64{7}, steps: 1, entered: 1, depth: 1},
 		{
@@ -190,7 +190,7 @@ func TestStepsOfSmallPrograms(t *testing.T) {
 				run(b, nil, c(2), wasmtest.MemoryGrow(), wasmtest.Drop(), c(1), wasmtest.MemoryGrow())
 			},
 			results: []uint64{0xffffffff}, steps: 5, entered: 1, depth: 1,
-			bulk: []oracle.Bulk{{Op: opMemoryGrow, N: 2}, {Op: opMemoryGrow, N: 1, Refused: true}},
+			bulk: []oracle.BulkOp{{Op: opMemoryGrow, N: 2}, {Op: opMemoryGrow, N: 1, Refused: true}},
 		},
 		{
 			name: "bulk instructions",
@@ -201,7 +201,7 @@ func TestStepsOfSmallPrograms(t *testing.T) {
 					c(wasm.PageBytes), c(0), c(1), wasmtest.MemoryCopy(), c(0))
 			},
 			trap: oracle.TrapMemory, trapOp: opMemoryCopy, steps: 12, entered: 1, depth: 1,
-			bulk: []oracle.Bulk{{Op: opMemoryFill, N: 300}, {Op: opMemoryCopy, N: 20}, {Op: opMemoryCopy, N: 1, Trapped: true}},
+			bulk: []oracle.BulkOp{{Op: opMemoryFill, N: 300}, {Op: opMemoryCopy, N: 20}, {Op: opMemoryCopy, N: 1, Trapped: true}},
 		},
 		{
 			name: "a table grows",
@@ -209,7 +209,7 @@ func TestStepsOfSmallPrograms(t *testing.T) {
 				b.Table(1, 5)
 				run(b, nil, []byte{0xd0, 0x70}, c(4), []byte{0xfc, 15, 0})
 			},
-			results: []uint64{1}, steps: 3, entered: 1, depth: 1, bulk: []oracle.Bulk{{Op: opTableGrow, N: 4}},
+			results: []uint64{1}, steps: 3, entered: 1, depth: 1, bulk: []oracle.BulkOp{{Op: opTableGrow, N: 4}},
 		},
 	}
 	for _, test := range tests {
@@ -226,9 +226,9 @@ func TestStepsOfSmallPrograms(t *testing.T) {
 			if got.Trap != test.trap || got.TrapOp != test.trapOp || got.Limit != oracle.LimitNone || got.Phase != oracle.Running {
 				t.Errorf("it ended with trap %q of %#x, limit %q and phase %d; want trap %q of %#x", got.Trap, got.TrapOp, got.Limit, got.Phase, test.trap, test.trapOp)
 			}
-			if got.Steps != test.steps || got.Entered != test.entered || got.HostCalls != test.hosts || got.Depth != test.depth {
+			if got.Steps != test.steps || got.FunctionEntries != test.entered || got.HostCalls != test.hosts || got.Depth != test.depth {
 				t.Errorf("%d steps, %d functions entered, %d host calls, depth %d; want %d, %d, %d, %d",
-					got.Steps, got.Entered, got.HostCalls, got.Depth, test.steps, test.entered, test.hosts, test.depth)
+					got.Steps, got.FunctionEntries, got.HostCalls, got.Depth, test.steps, test.entered, test.hosts, test.depth)
 			}
 			if !slices.Equal(got.Bulk, test.bulk) {
 				t.Errorf("bulk instructions are %v, want %v", got.Bulk, test.bulk)
@@ -295,7 +295,7 @@ func TestTailCallsDoNotNest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := uint64(2 + 5000*8 + 6); got.Steps != want || got.Entered != 5002 || got.Depth != 2 || got.Results[0].Lo != 77 {
+	if want := uint64(2 + 5000*8 + 6); got.Steps != want || got.FunctionEntries != 5002 || got.Depth != 2 || got.Results[0].Lo != 77 {
 		t.Errorf("got %+v, want %d steps", got, want)
 	}
 }
@@ -430,7 +430,7 @@ func TestDiffersFindsEachDifference(t *testing.T) {
 		{"no end", endless, oracle.Observed{Memory: memory, Globals: globals}, false},
 	}
 	for _, test := range tests {
-		if diff := test.out.Differs(test.got); (diff == "") != test.same {
+		if diff := test.out.Diff(test.got); (diff == "") != test.same {
 			t.Errorf("%s: %q", test.name, diff)
 		}
 	}

@@ -75,27 +75,27 @@ type Outcome struct {
 	// Ops says how often each instruction was a step. The key of one with a
 	// prefix is prefix<<16 | number. The sum is Steps.
 	Ops map[uint32]uint64
-	// Entered is how often the body of a function was entered, by whatever
+	// FunctionEntries is how often the body of a function was entered, by whatever
 	// call, and by run and the start function.
-	Entered uint64
-	// Variables says how often a body was entered by how many parameters and
+	FunctionEntries uint64
+	// EntriesByLocals says how often a body was entered by how many parameters and
 	// locals it has. The sum is Entered.
-	Variables map[int]uint64
+	EntriesByLocals map[int]uint64
 	// HostCalls is how often the imported function was called.
 	HostCalls uint64
 	// Depth is how deeply calls were nested at most; run alone is 1.
 	Depth int
 	// Bulk is every memory.init, copy, fill and grow, and table.init, copy, fill
 	// and grow in the order of their execution.
-	Bulk []Bulk
+	Bulk []BulkOp
 
 	Pages   uint32  // of memory at the end
 	Memory  uint64  // HashMemory of it
 	Globals []Value // at the end, all of them
 }
 
-// Bulk is an instruction that takes longer the larger its last operand is.
-type Bulk struct {
+// BulkOp is an instruction that takes longer the larger its last operand is.
+type BulkOp struct {
 	Op      uint32 // as in Outcome.Ops
 	N       uint32
 	Refused bool // a grow that returned -1
@@ -115,10 +115,10 @@ type Observed struct {
 	Globals []uint64 // the lower halves of their values; more than the module's own do not matter
 }
 
-// Differs says how an engine's outcome differs from this one, in words, or ""
+// Diff says how an engine's outcome differs from this one, in words, or ""
 // if it does not. A run that a limit ended cannot be compared. After a trap
 // before run only the error is.
-func (o *Outcome) Differs(got Observed) string {
+func (o *Outcome) Diff(got Observed) string {
 	switch {
 	case o.Limit != LimitNone:
 		return fmt.Sprintf("not comparable: the limit of %s ended the run", o.Limit)

@@ -37,8 +37,8 @@ func (s *source) byte() byte {
 // n chooses a number from 0 to limit-1; limit is 256 at most.
 func (s *source) n(limit int) int { return int(s.byte()) % limit }
 
-// percent says yes in that many of a hundred cases.
-func (s *source) percent(p int) bool { return p > 0 && int(s.byte())*100 >= 256*(100-p) }
+// chance says yes in that many of a hundred cases.
+func (s *source) chance(p int) bool { return p > 0 && int(s.byte())*100 >= 256*(100-p) }
 
 func (s *source) uint64(size int) uint64 {
 	var b [8]byte
@@ -96,7 +96,7 @@ func (w *writer) signed(v int64, bits int) {
 // padding makes the number that was written from there longer, if chance has it.
 func (w *writer) padding(from, most int, fill byte) {
 	more := most - (len(w.out) - from)
-	if more == 0 || !w.src.percent(w.pad) {
+	if more == 0 || !w.src.chance(w.pad) {
 		return
 	}
 	w.out[len(w.out)-1] |= 0x80
@@ -128,7 +128,7 @@ func (w *writer) sized(f func(w *writer)) {
 
 // section writes a section. One without entries is mostly left out.
 func (w *writer) section(id byte, entries int, entry func(w *writer, i int)) {
-	if entries == 0 && !w.src.percent(5) {
+	if entries == 0 && !w.src.chance(5) {
 		return
 	}
 	w.byte(id)

@@ -101,10 +101,10 @@ func (m *machine) vector(in *instr) {
 		m.vecInteger(8<<((sub-96)/32), (sub-96)%32)
 	case sub == 224, sub == 225: // f32x4.abs, neg
 		a := m.pop()
-		m.push(lanes(32, func(i int) uint64 { return float(0x8b+sub-224, a.lane(32, i), 0) }))
+		m.push(lanes(32, func(i int) uint64 { return floatOp(0x8b+sub-224, a.lane(32, i), 0) }))
 	case sub == 236, sub == 237: // f64x2.abs, neg
 		a := m.pop()
-		m.push(lanes(64, func(i int) uint64 { return float(0x99+sub-236, a.lane(64, i), 0) }))
+		m.push(lanes(64, func(i int) uint64 { return floatOp(0x99+sub-236, a.lane(64, i), 0) }))
 	default:
 		panic(unknownVector(sub))
 	}
@@ -115,11 +115,11 @@ func unknownVector(sub uint32) error { return fmt.Errorf("vector instruction %d 
 func (m *machine) vecAccess(sub uint32, in *instr) {
 	switch {
 	case in.op == opV128Load:
-		b := m.part(m.pop().lo+in.lo, 16)
+		b := m.memorySlice(m.pop().lo+in.lo, 16)
 		m.push(slot{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])})
 	case in.op == opV128Store:
 		v := m.pop()
-		b := m.part(m.pop().lo+in.lo, 16)
+		b := m.memorySlice(m.pop().lo+in.lo, 16)
 		binary.LittleEndian.PutUint64(b, v.lo)
 		binary.LittleEndian.PutUint64(b[8:], v.hi)
 	case sub <= 6: // v128.load8x8_s, u, load16x4_s, u, load32x2_s, u

@@ -57,9 +57,9 @@ type job struct {
 
 var jobs = []job{
 	{Name: "version", atMost: 0.5, target: "codex by npm"},
-	{Name: "turn", prompt: ask, atMost: 0.1},
-	{Name: "new", prompt: ask, fresh: true, atMost: 0.1},
-	{Name: "read", prompt: askFile, atMost: 0.1},
+	{Name: "turn", prompt: plainPrompt, atMost: 0.1},
+	{Name: "new", prompt: plainPrompt, fresh: true, atMost: 0.1},
+	{Name: "read", prompt: filePrompt, atMost: 0.1},
 }
 
 const (
@@ -67,8 +67,8 @@ const (
 	requestAtMost = 20.0
 )
 
-// measured is what came of a job, by program.
-type measured struct {
+// jobResult is what came of a job, by program.
+type jobResult struct {
 	Name string
 	Took map[string][]time.Duration
 	CPU  map[string][]time.Duration
@@ -84,7 +84,7 @@ type results struct {
 	LoadBefore, LoadAfter string
 	Programs              []string
 	Versions              map[string]string
-	Jobs                  []*measured
+	Jobs                  []*jobResult
 	Figures               []bench.Figure
 }
 
@@ -112,13 +112,13 @@ func run(o bench.Options, installed string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	programs, err := found(installed, dir, server.URL)
+	programs, err := listPrograms(installed, dir, server.URL)
 	if err != nil {
 		return err
 	}
 	r := results{Rounds: o.Rounds, LoadBefore: bench.Load(), Versions: map[string]string{}}
 	for _, p := range programs {
-		if err := p.settle(); err != nil {
+		if err := p.resetHome(); err != nil {
 			return err
 		}
 		out, err := p.run("")
@@ -130,7 +130,7 @@ func run(o bench.Options, installed string) (err error) {
 		r.Versions[p.name] = version[strings.LastIndexByte(version, ' ')+1:]
 	}
 	for _, j := range jobs {
-		if !o.Selected(j.Name) {
+		if !o.IsSelected(j.Name) {
 			continue
 		}
 		found, err := j.measure(programs, m, o.Rounds)
@@ -141,7 +141,7 @@ func run(o bench.Options, installed string) (err error) {
 		r.Figures = append(r.Figures, j.figures(found, r.Programs)...)
 	}
 	r.LoadAfter = bench.Load()
-	if err := r.plausible(); err != nil {
+	if err := r.checkMemory(); err != nil {
 		return err
 	}
 	r.print(os.Stdout)
@@ -150,8 +150,8 @@ func run(o bench.Options, installed string) (err error) {
 
 // measure does a job with all programs, round after round. Round 0 warms the caches of the
 // machine, and of each home.
-func (j job) measure(programs []*program, m *model, rounds int) (*measured, error) {
-	r := &measured{
+func (j job) measure(programs []*program, m *model, rounds int) (*jobResult, error) {
+	r := &jobResult{
 		Name: j.Name, Took: map[string][]time.Duration{}, CPU: map[string][]time.Duration{}, Memory: map[string][]float64{},
 		First: map[string]int{}, Requests: map[string]int{},
 	}
@@ -163,16 +163,16 @@ func (j job) measure(programs []*program, m *model, rounds int) (*measured, erro
 				continue
 			}
 			if j.fresh {
-				if err := p.settle(); err != nil {
+				if err := p.resetHome(); err != nil {
 					return nil, err
 				}
 			}
-			m.taken()
+			m.takeRequests()
 			out, err := p.run(j.prompt)
 			if err != nil {
 				return nil, err
 			}
-			requests := m.taken()
+			requests := m.takeRequests()
 			if err := j.check(out, requests); err != nil {
 				return nil, fmt.Errorf("%s: %w\n%s", p.name, err, out.stdout)
 			}
@@ -182,7 +182,7 @@ func (j job) measure(programs []*program, m *model, rounds int) (*measured, erro
 			r.Took[p.name] = append(r.Took[p.name], out.took)
 			r.CPU[p.name] = append(r.CPU[p.name], out.cpu)
 			r.Memory[p.name] = append(r.Memory[p.name], float64(out.memoryKiB))
-			r.First[p.name], r.Requests[p.name] = first(requests), len(requests)
+			r.First[p.name], r.Requests[p.name] = firstRequestBytes(requests), len(requests)
 		}
 	}
 	return r, nil
@@ -203,14 +203,14 @@ func (j job) check(out *outcome, requests []request) error {
 	switch {
 	case !strings.Contains(out.stdout, answer):
 		return errors.New("the answer was not printed")
-	case read != (j.prompt == askFile):
+	case read != (j.prompt == filePrompt):
 		return fmt.Errorf("that the model was sent what the file holds is %t", read)
 	}
 	return nil
 }
 
-// first is the size of the first request that offers tools.
-func first(requests []request) int {
+// firstRequestBytes is the size of the first request that offers tools.
+func firstRequestBytes(requests []request) int {
 	for _, r := range requests {
 		if r.tools > 0 {
 			return len(r.body)
@@ -219,7 +219,7 @@ func first(requests []request) int {
 	return 0
 }
 
-func (j job) figures(m *measured, programs []string) (out []bench.Figure) {
+func (j job) figures(m *jobResult, programs []string) (out []bench.Figure) {
 	for _, other := range programs[1:] {
 		if m.Took[other] == nil {
 			continue
@@ -245,9 +245,9 @@ func (j job) figures(m *measured, programs []string) (out []bench.Figure) {
 	return append(out, bench.Figure{Name: "first request, " + j.Name, Measured: float64(m.First[bench.Ours]) / 1000, AtMost: requestAtMost, Unit: "KB"})
 }
 
-// plausible fails if this process had so much memory that those of the programs are not
+// checkMemory fails if this process had so much memory that those of the programs are not
 // known: what the kernel says of a process includes what it had before it became another.
-func (r *results) plausible() error {
+func (r *results) checkMemory() error {
 	var own unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (r *results) print(w io.Writer) {
 	fmt.Fprintf(w, "%d rounds, load %s before and %s after\n\n", r.Rounds, r.LoadBefore, r.LoadAfter)
 	t := bench.Table(w, tabwriter.AlignRight)
 	fmt.Fprintf(t, "\t%s\t\n", strings.Join(r.Programs, "\t"))
-	row := func(name string, m *measured, value func(program string) string) {
+	row := func(name string, m *jobResult, value func(program string) string) {
 		fmt.Fprintf(t, "%s\t", name)
 		for _, p := range r.Programs {
 			if m == nil || m.Took[p] != nil {

@@ -43,8 +43,8 @@ type outcome struct {
 // deadline ends a program that hangs.
 const deadline = 2 * time.Minute
 
-// found lists the programs, ours first.
-func found(installed, dir, server string) ([]*program, error) {
+// listPrograms lists the programs, ours first.
+func listPrograms(installed, dir, server string) ([]*program, error) {
 	ours, err := filepath.Abs("../../../bin/stockade")
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ wire_api = "responses"
 func (p *program) home() string { return filepath.Join(p.dir, "home") }
 func (p *program) work() string { return filepath.Join(p.dir, "work") }
 
-// settle makes a home with nothing but settings, and a workspace with nothing but the file.
-func (p *program) settle() error {
+// resetHome makes a home with nothing but settings, and a workspace with nothing but the file.
+func (p *program) resetHome() error {
 	if err := os.RemoveAll(p.dir); err != nil {
 		return err
 	}

@@ -15,11 +15,11 @@ import (
 // The conversation that the model plays, whoever asks: a prompt with the file's name is
 // answered by a call that reads it, and everything else, a result too, by a text.
 const (
-	fileName = "notes.txt"
-	fileText = "The budget is 4711 and the deadline is Friday.\n"
-	answer   = "The budget is 4711, and the deadline is Friday. That is all that there is to say."
-	ask      = "Say what the budget is."
-	askFile  = "Read " + fileName + " and say what the budget is."
+	fileName    = "notes.txt"
+	fileText    = "The budget is 4711 and the deadline is Friday.\n"
+	answer      = "The budget is 4711, and the deadline is Friday. That is all that there is to say."
+	plainPrompt = "Say what the budget is."
+	filePrompt  = "Read " + fileName + " and say what the budget is."
 )
 
 // model answers in the wire formats of OpenAI's chat completions, OpenAI's responses and
@@ -38,8 +38,8 @@ type request struct {
 	err    error
 }
 
-// taken returns the requests since it was called last.
-func (m *model) taken() []request {
+// takeRequests returns the requests since it was called last.
+func (m *model) takeRequests() []request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.requests
@@ -53,7 +53,7 @@ type call struct {
 	args map[string]any
 }
 
-var reads = []call{
+var readCalls = []call{
 	{"file_read", map[string]any{"path": fileName}},
 	{"read", map[string]any{"filePath": fileName}},
 	{"read_file", map[string]any{"file_path": fileName}},
@@ -62,20 +62,20 @@ var reads = []call{
 	{"shell", map[string]any{"command": []string{"cat", fileName}}},
 }
 
-// asked is what a request says, in whatever format.
-type asked struct {
+// parsedRequest is what a request says, in whatever format.
+type parsedRequest struct {
 	prompt  bool // the last prompt has the file's name
 	result  bool // the file was read, and nothing was asked after that
-	title   bool // it offers no tools
+	noTools bool // it offers no tools
 	offered map[string]bool
 }
 
-// step decides; a nil call is a text.
-func (a asked) step() (*call, error) {
-	if a.title || a.result || !a.prompt {
+// nextCall decides; a nil call is a text.
+func (a parsedRequest) nextCall() (*call, error) {
+	if a.noTools || a.result || !a.prompt {
 		return nil, nil
 	}
-	for _, c := range reads {
+	for _, c := range readCalls {
 		if a.offered[c.tool] {
 			return &c, nil
 		}
@@ -89,20 +89,20 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	var a asked
+	var a parsedRequest
 	var reply func(io.Writer, *call)
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-		a, err = askedInChat(body)
+		a, err = parseChat(body)
 		reply = replyInChat
 	case strings.HasSuffix(r.URL.Path, "/responses"):
-		a, err = askedInResponses(body)
+		a, err = parseResponses(body)
 		reply = replyInResponses
 	case strings.HasSuffix(r.URL.Path, ":streamGenerateContent"):
-		a, err = askedOfGoogle(body)
+		a, err = parseGoogle(body)
 		reply = func(w io.Writer, c *call) { event(w, "", googleReply(c)) }
 	case strings.HasSuffix(r.URL.Path, ":generateContent"):
-		a, err = askedOfGoogle(body)
+		a, err = parseGoogle(body)
 		reply = func(w io.Writer, c *call) { _ = json.NewEncoder(w).Encode(googleReply(c)) }
 	default:
 		http.NotFound(w, r)
@@ -110,7 +110,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var c *call
 	if err == nil {
-		c, err = a.step()
+		c, err = a.nextCall()
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, request{path: r.URL.Path, body: body, tools: len(a.offered), result: a.result, err: err})
@@ -144,7 +144,7 @@ func arguments(c *call) string {
 
 type object = map[string]any
 
-func askedInChat(body []byte) (a asked, err error) {
+func parseChat(body []byte) (a parsedRequest, err error) {
 	var r struct {
 		Messages []struct {
 			Role    string          `json:"role"`
@@ -163,11 +163,11 @@ func askedInChat(body []byte) (a asked, err error) {
 	for _, t := range r.Tools {
 		a.offered[t.Function.Name] = true
 	}
-	a.title = len(r.Tools) == 0
+	a.noTools = len(r.Tools) == 0
 	for _, m := range r.Messages {
 		switch m.Role {
 		case "user":
-			a.prompt = bytes.Contains(m.Content, []byte(askFile))
+			a.prompt = bytes.Contains(m.Content, []byte(filePrompt))
 			a.result = false
 		case "tool":
 			a.result = bytes.Contains(m.Content, []byte("4711"))
@@ -202,7 +202,7 @@ func replyInChat(w io.Writer, c *call) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func askedInResponses(body []byte) (a asked, err error) {
+func parseResponses(body []byte) (a parsedRequest, err error) {
 	var r struct {
 		Input []struct {
 			Type    string          `json:"type"`
@@ -224,13 +224,13 @@ func askedInResponses(body []byte) (a asked, err error) {
 			a.offered[t.Name] = true
 		}
 	}
-	a.title = len(r.Tools) == 0
+	a.noTools = len(r.Tools) == 0
 	for _, i := range r.Input {
 		switch {
 		case i.Type == "function_call_output":
 			a.result = bytes.Contains(i.Output, []byte("4711"))
 		case i.Role == "user":
-			a.prompt = bytes.Contains(i.Content, []byte(askFile))
+			a.prompt = bytes.Contains(i.Content, []byte(filePrompt))
 			a.result = false
 		}
 	}
@@ -270,7 +270,7 @@ func replyInResponses(w io.Writer, c *call) {
 	send("response.completed", object{"response": response})
 }
 
-func askedOfGoogle(body []byte) (a asked, err error) {
+func parseGoogle(body []byte) (a parsedRequest, err error) {
 	var r struct {
 		Contents []struct {
 			Role  string `json:"role"`
@@ -294,14 +294,14 @@ func askedOfGoogle(body []byte) (a asked, err error) {
 			a.offered[f.Name] = true
 		}
 	}
-	a.title = len(a.offered) == 0
+	a.noTools = len(a.offered) == 0
 	for _, c := range r.Contents {
 		for _, p := range c.Parts {
 			switch {
 			case p.Response != nil:
 				a.result = bytes.Contains(p.Response, []byte("4711"))
 			case c.Role == "user" && p.Text != "":
-				a.prompt = strings.Contains(p.Text, askFile)
+				a.prompt = strings.Contains(p.Text, filePrompt)
 				a.result = false
 			}
 		}

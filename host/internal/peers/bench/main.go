@@ -9,9 +9,9 @@ import (
 
 // Options are what a benchmark is told on its command line.
 type Options struct {
-	Rounds   int                    // 1 at least
-	Selected func(name string) bool // what to measure
-	JSON     string                 // a file for everything that was measured; empty: none
+	Rounds     int                    // 1 at least
+	IsSelected func(name string) bool // what to measure
+	JSON       string                 // a file for everything that was measured; empty: none
 }
 
 // Main is the rest of a main function: it reads -rounds, -only and -json, besides the
@@ -23,7 +23,7 @@ func Main(name string, rounds int, such string, run func(Options) error) {
 	only := flag.String("only", "", "comma-separated patterns of what to measure, such as '"+such+"'")
 	flag.StringVar(&o.JSON, "json", "", "also write everything that was measured to this `file`")
 	flag.Parse()
-	o.Selected = Selection(*only)
+	o.IsSelected = Selection(*only)
 	err := errors.New("there has to be a round at least")
 	if o.Rounds > 0 {
 		err = run(o)

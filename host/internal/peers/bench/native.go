@@ -17,9 +17,9 @@ func BuildGuest(guest, program string) error {
 	return nil
 }
 
-// Native makes a call of such a program, on one core as in the sandbox, and returns the
+// RunNative makes a call of such a program, on one core as in the sandbox, and returns the
 // result.
-func Native(program, dir string, args []byte) ([]byte, error) {
+func RunNative(program, dir string, args []byte) ([]byte, error) {
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(args), os.Stderr
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")

@@ -19,11 +19,11 @@ const (
 // Job is one thing that is done in several ways.
 type Job struct {
 	Name    string
-	Measure func() (*Measured, error)
+	Measure func() (*JobResult, error)
 }
 
-// Measured is what came of a job.
-type Measured struct {
+// JobResult is what came of a job.
+type JobResult struct {
 	Name      string
 	Note      string   `json:",omitempty"` // behind the name
 	Ways      []string // in the order in which they are shown
@@ -34,7 +34,7 @@ type Measured struct {
 
 // Turns does a job in all ways, round after round. turn does it once, and says how long
 // that took; round 0 warms the caches and does not count.
-func (m *Measured) Turns(rounds int, turn func(round int, way string) (time.Duration, error)) error {
+func (m *JobResult) Turns(rounds int, turn func(round int, way string) (time.Duration, error)) error {
 	m.Took = map[string][]time.Duration{}
 	for round := range rounds + 1 {
 		Progress("round %d of %d: %s", round, rounds, m.Name)
@@ -51,9 +51,9 @@ func (m *Measured) Turns(rounds int, turn func(round int, way string) (time.Dura
 	return nil
 }
 
-// Over is the figure that says how often as long one way takes as another, without a
+// RatioTo is the figure that says how often as long one way takes as another, without a
 // target.
-func (m *Measured) Over(way, other string) Figure {
+func (m *JobResult) RatioTo(way, other string) Figure {
 	name := m.Name + " / " + other
 	if way != Ours {
 		name = m.Name + " " + way + " / " + other
@@ -63,15 +63,15 @@ func (m *Measured) Over(way, other string) Figure {
 
 // Compare measures the jobs that are selected, and prints what they take, behind what,
 // and the figures that are made of that.
-func (o Options) Compare(what string, jobs []Job, figures func(*Measured) []Figure) error {
+func (o Options) Compare(what string, jobs []Job, figures func(*JobResult) []Figure) error {
 	r := struct {
 		Rounds                int
 		LoadBefore, LoadAfter string
-		Jobs                  []*Measured
+		Jobs                  []*JobResult
 		Figures               []Figure
 	}{Rounds: o.Rounds, LoadBefore: Load()}
 	for _, j := range jobs {
-		if !o.Selected(j.Name) {
+		if !o.IsSelected(j.Name) {
 			continue
 		}
 		m, err := j.Measure()

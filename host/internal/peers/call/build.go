@@ -12,13 +12,13 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// out is where everything is built, outside of this module and ignored by git.
-const out = "../../../bin/peers"
+// outDir is where everything is built, outside of this module and ignored by git.
+const outDir = "../../../bin/peers"
 
 // build builds a command of this module into out, and returns the file.
 func build(file, source string, env []string, flags ...string) (string, error) {
 	bench.Progress("build %s", file)
-	file, err := filepath.Abs(filepath.Join(out, file))
+	file, err := filepath.Abs(filepath.Join(outDir, file))
 	if err != nil {
 		return "", err
 	}

@@ -14,23 +14,23 @@ import (
 
 // targets are what a fresh call may take, as a part of what a peer takes.
 var targets = map[string]float64{
-	"small-" + reused:   1.10,
-	"large-" + reused:   1.15,
-	"small-" + native:   0.48,
-	"large-" + native:   0.40,
-	"small-" + extisms:  0.20,
-	"large-" + extisms:  0.20,
-	"small-" + wasmtime: 1.35,
-	"large-" + wasmtime: 1.35,
+	"small-" + reused:     1.10,
+	"large-" + reused:     1.15,
+	"small-" + native:     0.48,
+	"large-" + native:     0.40,
+	"small-" + extismPeer: 0.20,
+	"large-" + extismPeer: 0.20,
+	"small-" + wasmtime:   1.35,
+	"large-" + wasmtime:   1.35,
 }
 
-// names are how the figures call the peers.
-var names = map[string]string{
-	noise:    "fresh call (noise)",
-	reused:   "reused instance that leaks",
-	native:   "fork and exec of a native program",
-	extisms:  "Extism",
-	wasmtime: "wasmtime, pooled, pre-initialised, with fuel",
+// peerNames are how the figures call the peers.
+var peerNames = map[string]string{
+	noise:      "fresh call (noise)",
+	reused:     "reused instance that leaks",
+	native:     "fork and exec of a native program",
+	extismPeer: "Extism",
+	wasmtime:   "wasmtime, pooled, pre-initialised, with fuel",
 }
 
 // figures are the measured numbers next to what was set out to reach.
@@ -44,7 +44,7 @@ func (r *results) figures() []bench.Figure {
 	}
 	for _, p := range r.Pairs {
 		target, ok := targets[p.Job+"-"+p.Peer]
-		all = append(all, bench.Figure{Name: p.Job + ", fresh call / " + names[p.Peer], Measured: p.Ratio, P10: &p.P10,
+		all = append(all, bench.Figure{Name: p.Job + ", fresh call / " + peerNames[p.Peer], Measured: p.Ratio, P10: &p.P10,
 			AtMost: target, NoTarget: !ok, Unit: bench.Ratio,
 			Note: fmt.Sprintf("%.0f us / %.0f us", micros(p.FreshMedian), micros(p.OtherMedian))})
 	}

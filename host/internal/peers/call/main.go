@@ -43,18 +43,18 @@ type results struct {
 }
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	bench.Main("call", 5, "small-*,empty", run)
 }
 
 func run(o bench.Options) (err error) {
-	s, err := setUp(o.Selected)
+	s, err := setUp(o.IsSelected)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	r := results{Rounds: o.Rounds, LoadBefore: bench.Load()}
-	if o.Selected("empty") {
+	if o.IsSelected("empty") {
 		if r.Empty, err = s.measureEmpty(o.Rounds); err != nil {
 			return err
 		}
@@ -62,17 +62,17 @@ func run(o bench.Options) (err error) {
 	if r.Pairs, err = s.measurePairs(o.Rounds); err != nil {
 		return err
 	}
-	if o.Selected("throughput") {
+	if o.IsSelected("throughput") {
 		if r.Throughput, err = s.measureThroughput(o.Rounds); err != nil {
 			return err
 		}
 	}
-	if o.Selected("starts") {
+	if o.IsSelected("starts") {
 		if r.Starts, err = s.measureStarts(o.Rounds); err != nil {
 			return err
 		}
 	}
-	if o.Selected("memory") {
+	if o.IsSelected("memory") {
 		if r.Memory, err = s.measureMemory(); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (s *setup) measureMemory() (map[string]memoryResult, error) {
 	for _, j := range jobs {
 		bench.Progress("memory of %s", j.name)
 		var m memoryResult
-		if m.Private, err = s.private(probe, j); err == nil {
+		if m.Private, err = s.privateMemory(probe, j); err == nil {
 			m.Image, m.Peak, err = s.guestMemory(j)
 		}
 		if err != nil {
@@ -44,8 +44,8 @@ func (s *setup) measureMemory() (map[string]memoryResult, error) {
 	return all, nil
 }
 
-// private asks a process of its own.
-func (s *setup) private(probe string, j job) (m map[string]int, err error) {
+// privateMemory asks a process of its own.
+func (s *setup) privateMemory(probe string, j job) (m map[string]int, err error) {
 	cmd := exec.Command(probe, "memory", s.cache, s.files[j.name], s.calls[j.name].Module.Digest, s.dir, j.arguments(s.dir))
 	cmd.Stderr = os.Stderr
 	output, err := cmd.Output()

@@ -24,8 +24,8 @@ func preinitialise(code, memory []byte, globals []uint64) ([]byte, error) {
 		return nil, errors.New("instantiating it runs a function")
 	case len(m.Memories) != 1:
 		return nil, errors.New("it has not one memory of its own")
-	case len(m.Mutable) != m.Globals, len(globals) != m.Globals:
-		return nil, fmt.Errorf("of %d globals %d can be set, and the snapshot has %d", m.Globals, len(m.Mutable), len(globals))
+	case len(m.MutableGlobals) != m.NumGlobals, len(globals) != m.NumGlobals:
+		return nil, fmt.Errorf("of %d globals %d can be set, and the snapshot has %d", m.NumGlobals, len(m.MutableGlobals), len(globals))
 	}
 	segments, n := dataSegments(memory)
 	out := bytes.Clone(code[:m.Sections[0].Offset])
@@ -37,7 +37,7 @@ func preinitialise(code, memory []byte, globals []uint64) ([]byte, error) {
 		case wasm.SectionMemory:
 			payload = memoryType(m.Memories[0], len(memory))
 		case wasm.SectionGlobal:
-			if payload, err = globalValues(m.Mutable, globals); err != nil {
+			if payload, err = globalValues(m.MutableGlobals, globals); err != nil {
 				return nil, err
 			}
 		case wasm.SectionDataCount:

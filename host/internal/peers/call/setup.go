@@ -24,14 +24,14 @@ type setup struct {
 }
 
 func setUp(selected func(string) bool) (_ *setup, err error) {
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := os.MkdirAll(outDir, 0o755); err != nil {
 		return nil, err
 	}
 	s := &setup{files: map[string]string{}, calls: map[string]*guest.Call{}}
-	if s.cache, err = guest.Cache(out); err != nil {
+	if s.cache, err = guest.Cache(outDir); err != nil {
 		return nil, err
 	}
-	s.box = guest.Box(s.cache)
+	s.box = guest.NewSandbox(s.cache)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())

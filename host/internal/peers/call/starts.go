@@ -120,7 +120,7 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 func (s *setup) measureLoad(r *startResults) error {
 	ctx := context.Background()
 	c := s.calls["small"]
-	box := guest.Box(s.cache)
+	box := guest.NewSandbox(s.cache)
 	defer box.Close()
 	start := time.Now()
 	if err := box.Compile(ctx, c.Module); err != nil {
@@ -149,7 +149,7 @@ func (s *setup) stockade(home string) (func(args ...string) func() error, error)
 		return func() error {
 			cmd := exec.Command(file, append([]string{"-C", workOf(home)}, args...)...)
 			cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-			return done(cmd)
+			return runCommand(cmd)
 		}
 	}, emptyHome(home)
 }
@@ -165,10 +165,10 @@ func emptyHome(home string) error {
 }
 
 func command(name string, args ...string) func() error {
-	return func() error { return done(exec.Command(name, args...)) }
+	return func() error { return runCommand(exec.Command(name, args...)) }
 }
 
-func done(cmd *exec.Cmd) error {
+func runCommand(cmd *exec.Cmd) error {
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, output)
 	}

@@ -74,7 +74,7 @@ func newWasmtime(s *setup, j job) (_ way, err error) {
 	if f.text[0] == 0 {
 		C.pooled_ready(w.pooled, &f)
 	}
-	return w, said(&f)
+	return w, failureError(&f)
 }
 
 func types(list []wasm.ValType) []byte {
@@ -89,7 +89,7 @@ func text(b []byte) C.string {
 	return C.string{data: (*C.char)(unsafe.Pointer(unsafe.SliceData(b))), size: C.size_t(len(b))}
 }
 
-func said(f *C.failure) error {
+func failureError(f *C.failure) error {
 	if f.text[0] == 0 {
 		return nil
 	}
@@ -101,14 +101,14 @@ func (w *wasmtimeWay) call(context.Context) ([]byte, error) {
 	var f C.failure
 	C.pooled_begin(w.pooled, w.dir, C.uint64_t(w.fuel), C.uint64_t(w.millis), text(w.name), text(w.args), &c, &f)
 	defer C.pooled_end(&c)
-	if err := said(&f); err != nil {
+	if err := failureError(&f); err != nil {
 		return nil, err
 	}
-	return lift(unsafe.Slice((*byte)(c.memory), c.size), uint32(c.result))
+	return copyResult(unsafe.Slice((*byte)(c.memory), c.size), uint32(c.result))
 }
 
-// lift copies the JSON of a result out of the guest's memory.
-func lift(memory []byte, at uint32) ([]byte, error) {
+// copyResult copies the JSON of a result out of the guest's memory.
+func copyResult(memory []byte, at uint32) ([]byte, error) {
 	word := func(at uint32) uint32 { return binary.LittleEndian.Uint32(memory[at:]) }
 	const optionPayload = 4
 	structured := at + abi.ResultPayload + abi.OutputStructured

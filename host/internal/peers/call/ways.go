@@ -23,16 +23,16 @@ type way interface {
 
 // The ways. The first is ours, and all are compared with it.
 const (
-	fresh    = "fresh"
-	noise    = "noise"
-	reused   = "reused"
-	native   = "native"
-	extisms  = "extism"
-	wasmtime = "wasmtime"
+	fresh      = "fresh"
+	noise      = "noise"
+	reused     = "reused"
+	native     = "native"
+	extismPeer = "extism"
+	wasmtime   = "wasmtime"
 )
 
 // peers are what a fresh call is compared with.
-var peers = []string{noise, reused, native, extisms, wasmtime}
+var peers = []string{noise, reused, native, extismPeer, wasmtime}
 
 // newWay makes one ready.
 func (s *setup) newWay(name string, j job) (way, error) {
@@ -46,7 +46,7 @@ func (s *setup) newWay(name string, j job) (way, error) {
 	case native:
 		file, err := buildNative(j.name)
 		return &nativeWay{file, []byte(j.arguments(s.dir))}, err
-	case extisms:
+	case extismPeer:
 		return newExtism(j, s.dir)
 	case wasmtime:
 		return newWasmtime(s, j)

@@ -42,33 +42,33 @@ type job struct {
 	Name    string
 	Tool    string
 	changes bool
-	make    func(dir string) error
+	setUp   func(dir string) error
 	args    func(round int) map[string]any
 	native  []string // the commands, by name
 	command func(way string, round int) []string
-	// found is what a result, or what a command prints, has to hold.
-	found string
+	// wantOutput is what a result, or what a command prints, has to hold.
+	wantOutput string
 }
 
 const (
-	largeLines  = 1_000_000 // of 100 bytes
-	editedLines = 83_000
-	entries     = 10_000
-	patched     = 100
+	largeLines   = 1_000_000 // of 100 bytes
+	editedLines  = 83_000
+	entries      = 10_000
+	patchedFiles = 100
 )
 
 var jobs = []job{
 	{
-		Name: "page", Tool: "file_read", native: []string{"sed -n"}, found: fmt.Sprintf("%8d ", largeLines-100),
-		make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(largeLines), 0o644) },
-		args: func(int) map[string]any { return map[string]any{"path": "f", "offset": largeLines - 100, "limit": 20} },
+		Name: "page", Tool: "file_read", native: []string{"sed -n"}, wantOutput: fmt.Sprintf("%8d ", largeLines-100),
+		setUp: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(largeLines), 0o644) },
+		args:  func(int) map[string]any { return map[string]any{"path": "f", "offset": largeLines - 100, "limit": 20} },
 		command: func(string, int) []string {
 			return []string{"sed", "-n", fmt.Sprintf("%d,%dp;%dq", largeLines-100, largeLines-81, largeLines-81), "f"}
 		},
 	},
 	{
-		Name: "ls", Tool: "ls", native: []string{"ls -l"}, found: "file00999",
-		make: func(dir string) error {
+		Name: "ls", Tool: "ls", native: []string{"ls -l"}, wantOutput: "file00999",
+		setUp: func(dir string) error {
 			for i := range entries {
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("file%05d", i)), nil, 0o644); err != nil {
 					return err
@@ -81,7 +81,7 @@ var jobs = []job{
 	},
 	{
 		Name: "replace", Tool: "replace_lines", changes: true, native: []string{"sed -i"},
-		make: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(editedLines), 0o644) },
+		setUp: func(dir string) error { return os.WriteFile(filepath.Join(dir, "f"), numbered(editedLines), 0o644) },
 		args: func(round int) map[string]any {
 			return map[string]any{"path": "f", "line_start": editedLines / 2, "line_end": editedLines / 2, "new_content": fmt.Sprint("round ", round)}
 		},
@@ -91,13 +91,13 @@ var jobs = []job{
 	},
 	{
 		Name: "patch", Tool: "apply_patch", changes: true, native: []string{"git apply", "patch"},
-		make: func(dir string) error {
-			for i := range patched {
+		setUp: func(dir string) error {
+			for i := range patchedFiles {
 				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%02d", i)), numbered(100), 0o644); err != nil {
 					return err
 				}
 			}
-			return os.WriteFile(filepath.Join(dir, "diff"), []byte(unified()), 0o644)
+			return os.WriteFile(filepath.Join(dir, "diff"), []byte(unifiedDiff()), 0o644)
 		},
 		args: func(round int) map[string]any {
 			old, changed := line(50), "changed"
@@ -106,7 +106,7 @@ var jobs = []job{
 			}
 			var b strings.Builder
 			b.WriteString("*** Begin Patch\n")
-			for i := range patched {
+			for i := range patchedFiles {
 				fmt.Fprintf(&b, "*** Update File: f%02d\n@@\n %s\n-%s\n+%s\n %s\n", i, line(49), old, changed, line(51))
 			}
 			return map[string]any{"patch": b.String() + "*** End Patch"}
@@ -134,16 +134,16 @@ func numbered(lines int) []byte {
 	return b.Bytes()
 }
 
-func unified() string {
+func unifiedDiff() string {
 	var b strings.Builder
-	for i := range patched {
+	for i := range patchedFiles {
 		fmt.Fprintf(&b, "--- a/f%02d\n+++ b/f%02d\n@@ -49,3 +49,3 @@\n %s\n-%s\n+changed\n %s\n", i, i, line(49), line(50), line(51))
 	}
 	return b.String()
 }
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	debug.SetGCPercent(400) // as the program does
 	bench.Main("files", 7, "page,ls", run)
 }
@@ -157,23 +157,23 @@ func run(o bench.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	box := guest.Box(cache)
+	box := guest.NewSandbox(cache)
 	defer func() { err = errors.Join(err, box.Close()) }()
 	var all []bench.Job
 	for _, j := range jobs {
-		all = append(all, bench.Job{Name: j.Name, Measure: func() (*bench.Measured, error) { return j.measure(box, code, o.Rounds) }})
+		all = append(all, bench.Job{Name: j.Name, Measure: func() (*bench.JobResult, error) { return j.measure(box, code, o.Rounds) }})
 	}
-	return o.Compare("", all, func(m *bench.Measured) (out []bench.Figure) {
+	return o.Compare("", all, func(m *bench.JobResult) (out []bench.Figure) {
 		for _, way := range m.Ways[1 : len(m.Ways)-1] {
-			out = append(out, m.Over(bench.Ours, way))
+			out = append(out, m.RatioTo(bench.Ours, way))
 		}
 		return out
 	})
 }
 
 // measure does a job in all ways.
-func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.Measured, error) {
-	m := &bench.Measured{Name: j.Name, Ways: append(append([]string{bench.Ours}, j.native...), bench.Noise)}
+func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.JobResult, error) {
+	m := &bench.JobResult{Name: j.Name, Ways: append(append([]string{bench.Ours}, j.native...), bench.Noise)}
 	dirs := map[string]string{}
 	for _, way := range m.Ways {
 		dir, err := os.MkdirTemp("/dev/shm", "stockade-bench-")
@@ -181,12 +181,12 @@ func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.Meas
 			return nil, err
 		}
 		defer os.RemoveAll(dir)
-		if dirs[way] = dir; j.make(dir) != nil {
-			return nil, j.make(dir)
+		if dirs[way] = dir; j.setUp(dir) != nil {
+			return nil, j.setUp(dir)
 		}
 	}
 	bench.Progress("%s: compile the module", j.Name)
-	if err := box.Compile(context.Background(), tool.ModuleOf(j.Tool, tool.OriginFile, j.Tool+".wasm", code)); err != nil {
+	if err := box.Compile(context.Background(), tool.NewModule(j.Tool, tool.OriginFile, j.Tool+".wasm", code)); err != nil {
 		return nil, err
 	}
 	err := m.Turns(rounds, func(round int, way string) (time.Duration, error) {
@@ -210,8 +210,8 @@ func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.Meas
 		if err != nil {
 			return 0, fmt.Errorf("%w %.300s", err, out)
 		}
-		if !bytes.Contains(out, []byte(j.found)) {
-			return 0, fmt.Errorf("%q is not in %.300s", j.found, out)
+		if !bytes.Contains(out, []byte(j.wantOutput)) {
+			return 0, fmt.Errorf("%q is not in %.300s", j.wantOutput, out)
 		}
 		return took, nil
 	})
@@ -230,7 +230,7 @@ func (j job) prepare(code []byte, dir string, round int) (*guest.Call, error) {
 	}
 	make := guest.New
 	if j.changes {
-		make = guest.Changing
+		make = guest.NewWriting
 	}
 	return make(j.Tool, code, dir, string(args))
 }

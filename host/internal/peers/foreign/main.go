@@ -45,7 +45,7 @@ type result struct {
 }
 
 func main() {
-	foreign.Compile()
+	foreign.RunCompileChild()
 	plugins := flag.String("plugins", "", "a folder of plugins that list their tools")
 	bench.Main("foreign", 5, "extism*,start*", func(o bench.Options) error { return run(o, *plugins) })
 }
@@ -57,7 +57,7 @@ func run(o bench.Options, plugins string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	pairs, err := s.pairs(ctx, o.Selected, plugins)
+	pairs, err := s.pairs(ctx, o.IsSelected, plugins)
 	if err != nil {
 		return err
 	}

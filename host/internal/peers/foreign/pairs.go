@@ -33,10 +33,10 @@ type pair struct {
 
 // setup is what all of them share.
 type setup struct {
-	dir   string // that the modules see
-	files *foreign.Fetcher
-	box   *sandbox.Sandbox
-	ends  []func() error
+	dir     string // that the modules see
+	files   *foreign.Fetcher
+	box     *sandbox.Sandbox
+	closers []func() error
 }
 
 func setUp() (*setup, error) {
@@ -48,21 +48,21 @@ func setUp() (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setup{dir: dir, files: &foreign.Fetcher{Dir: kept}, box: foreign.Box(filepath.Join(kept, "compiled"), "")}
-	s.ends = append(s.ends, s.box.Close, func() error { return os.RemoveAll(dir) })
+	s := &setup{dir: dir, files: &foreign.Fetcher{Dir: kept}, box: foreign.NewSandbox(filepath.Join(kept, "compiled"), "")}
+	s.closers = append(s.closers, s.box.Close, func() error { return os.RemoveAll(dir) })
 	return s, foreign.Workspace(dir)
 }
 
 func (s *setup) close() error {
 	var errs []error
-	for _, end := range s.ends {
+	for _, end := range s.closers {
 		errs = append(errs, end())
 	}
 	return errors.Join(errs...)
 }
 
-// measured are the pairs of modules of the table, by the name of the pair.
-var measured = []struct {
+// modulePairs are the pairs of modules of the table, by the name of the pair.
+var modulePairs = []struct {
 	name, module string
 	input        string // in place of the table's
 	warm         bool   // their instance is used again
@@ -85,7 +85,7 @@ var measured = []struct {
 }
 
 func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins string) (all []*pair, _ error) {
-	for _, m := range measured {
+	for _, m := range modulePairs {
 		if !selected(m.name) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 		}
 		s.files.Forget(module.Source)
 		p := &pair{name: m.name, atLeast: m.atLeast}
-		if p.ours, err = s.here(ctx, module, code); err != nil {
+		if p.ours, err = s.ourCall(ctx, module, code); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
 		if strings.HasPrefix(m.name, "extism-") {
@@ -117,7 +117,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 	if selected("noise") {
 		all = append(all, s.noise(all)...)
 	}
-	listed, err := s.listed(ctx, plugins)
+	listed, err := s.pluginPairs(ctx, plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,8 @@ func (s *setup) noise(all []*pair) []*pair {
 	return []*pair{{name: "noise", ours: all[0].ours, theirs: all[0].ours}}
 }
 
-// here makes the call of a module's tool.
-func (s *setup) here(ctx context.Context, m foreign.Module, code []byte) (func(context.Context) error, error) {
+// ourCall makes the call of a module's tool.
+func (s *setup) ourCall(ctx context.Context, m foreign.Module, code []byte) (func(context.Context) error, error) {
 	r, err := foreign.Prepare(ctx, s.box, m.Name, code, m.Run.TOML(), s.dir)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (s *setup) extism(ctx context.Context, m foreign.Module, code []byte, warm 
 	if err != nil {
 		return nil, err
 	}
-	s.ends = append(s.ends, func() error { return o.Close(context.Background()) })
+	s.closers = append(s.closers, func() error { return o.Close(context.Background()) })
 	r, err := foreign.Prepare(ctx, s.box, m.Name, code, "", s.dir) // for the name of the function
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (s *setup) extism(ctx context.Context, m foreign.Module, code []byte, warm 
 	if !warm {
 		return func(ctx context.Context) error {
 			a, err := o.Call(ctx, function, input)
-			return errors.Join(err, a.Failed())
+			return errors.Join(err, a.Failure())
 		}, nil
 	}
 	p, err := o.Instance(ctx)
@@ -183,7 +183,7 @@ func (s *setup) extism(ctx context.Context, m foreign.Module, code []byte, warm 
 // fresh.
 func (s *setup) wazero(ctx context.Context, m foreign.Module, code []byte) (func(context.Context) error, error) {
 	rt := wazero.NewRuntime(ctx)
-	s.ends = append(s.ends, func() error { return rt.Close(context.Background()) })
+	s.closers = append(s.closers, func() error { return rt.Close(context.Background()) })
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, rt); err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func (s *setup) wazero(ctx context.Context, m foreign.Module, code []byte) (func
 	}, err
 }
 
-// listed are plugins of a folder that list their tools: calls of the first tool of each.
-func (s *setup) listed(ctx context.Context, dir string) (all []*pair, _ error) {
+// pluginPairs are plugins of a folder that list their tools: calls of the first tool of each.
+func (s *setup) pluginPairs(ctx context.Context, dir string) (all []*pair, _ error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -215,7 +215,7 @@ func (s *setup) listed(ctx context.Context, dir string) (all []*pair, _ error) {
 		return nil, err
 	}
 	for _, file := range files {
-		p, err := s.ofFile(ctx, file)
+		p, err := s.pluginPair(ctx, file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -226,7 +226,7 @@ func (s *setup) listed(ctx context.Context, dir string) (all []*pair, _ error) {
 	return all, nil
 }
 
-func (s *setup) ofFile(ctx context.Context, file string) (*pair, error) {
+func (s *setup) pluginPair(ctx context.Context, file string) (*pair, error) {
 	bench.Progress("prepare %s", file)
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *setup) ofFile(ctx context.Context, file string) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ends = append(s.ends, func() error { return o.Close(context.Background()) })
+	s.closers = append(s.closers, func() error { return o.Close(context.Background()) })
 	return &pair{
 		name: first + " of " + name, atLeast: 5,
 		ours: func(ctx context.Context) error {
@@ -271,12 +271,12 @@ func (s *setup) ofFile(ctx context.Context, file string) (*pair, error) {
 		},
 		theirs: func(ctx context.Context) error {
 			a, err := o.Call(ctx, function, []byte(input))
-			return errors.Join(err, a.Failed())
+			return errors.Join(err, a.Failure())
 		},
 	}, nil
 }
 
-func done(cmd *exec.Cmd) error {
+func runCommand(cmd *exec.Cmd) error {
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, output)
 	}

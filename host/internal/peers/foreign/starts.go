@@ -25,11 +25,11 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 	if err != nil {
 		return nil, err
 	}
-	s.ends = append(s.ends, func() error { return os.RemoveAll(home) })
+	s.closers = append(s.closers, func() error { return os.RemoveAll(home) })
 	ours := func(args ...string) error {
 		cmd := exec.Command(filepath.Join("..", "..", "..", "bin", "stockade"), append([]string{"-C", s.dir}, args...)...)
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-		return done(cmd)
+		return runCommand(cmd)
 	}
 	for _, name := range interpreters {
 		if !selected("start-" + name) {
@@ -59,7 +59,7 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 			ours: func(context.Context) error { return ours("call", as+"_run", "input="+m.Input) },
 			theirs: func(context.Context) error {
 				args := append([]string{"run", "-cachedir", filepath.Join(home, "wazero"), file + ".wasm"}, m.Run.Arguments(m.Input, s.dir)...)
-				return done(exec.Command(wazero, args...))
+				return runCommand(exec.Command(wazero, args...))
 			},
 		})
 		for _, warm := range []func(context.Context) error{all[len(all)-1].ours, all[len(all)-1].theirs} {
@@ -74,5 +74,5 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 // wazeroCommand builds the command that comes with wazero.
 func (s *setup) wazeroCommand() (string, error) {
 	file := filepath.Join(s.dir, "wazero-command")
-	return file, done(exec.Command("go", "build", "-o", file, "github.com/tetratelabs/wazero/cmd/wazero"))
+	return file, runCommand(exec.Command("go", "build", "-o", file, "github.com/tetratelabs/wazero/cmd/wazero"))
 }

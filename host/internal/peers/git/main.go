@@ -36,18 +36,18 @@ import (
 )
 
 const (
-	files   = 10_000
-	commits = 600
-	lines   = 2000
-	long    = 60_000 // commits of the other repository
+	files       = 10_000
+	commits     = 600
+	lines       = 2000
+	longCommits = 60_000 // commits of the other repository
 )
 
 // operation is what is looked at, and what git prints of it.
 type operation struct {
-	Name string
-	Args string
-	git  []string
-	long bool // in the repository of many commits
+	Name   string
+	Args   string
+	git    []string
+	onLong bool // in the repository of many commits
 }
 
 var operations = []operation{
@@ -63,12 +63,12 @@ var operations = []operation{
 }
 
 const (
-	native = "native"
-	itself = "git"
+	native     = "native"
+	gitCommand = "git"
 )
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	debug.SetGCPercent(400) // as the program does
 	bench.Main("git", 7, "log*,blame,long-*", run)
 }
@@ -92,15 +92,15 @@ func run(o bench.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	box := guest.Box(cache)
+	box := guest.NewSandbox(cache)
 	defer func() { err = errors.Join(err, box.Close()) }()
 	var jobs []bench.Job
 	for _, op := range operations {
 		repository := usual
-		if op.long {
+		if op.onLong {
 			repository = ofLong
 		}
-		jobs = append(jobs, bench.Job{Name: op.Name, Measure: func() (*bench.Measured, error) {
+		jobs = append(jobs, bench.Job{Name: op.Name, Measure: func() (*bench.JobResult, error) {
 			call, err := guest.New("git", code, repository, op.Args)
 			if err == nil {
 				err = box.Compile(context.Background(), call.Module)
@@ -108,14 +108,14 @@ func run(o bench.Options) (err error) {
 			if err != nil {
 				return nil, err
 			}
-			m := &bench.Measured{Name: op.Name, Ways: []string{bench.Ours, itself, native, bench.Noise}}
+			m := &bench.JobResult{Name: op.Name, Ways: []string{bench.Ours, gitCommand, native, bench.Noise}}
 			return m, op.measure(m, o.Rounds, func(way string) (string, error) {
 				switch way {
-				case itself:
+				case gitCommand:
 					out, err := command(repository, op.git...).Output()
 					return strings.TrimSuffix(string(out), "\n"), err
 				case native:
-					return textOf(bench.Native(program, repository, []byte(op.Args)))
+					return textOf(bench.RunNative(program, repository, []byte(op.Args)))
 				}
 				out, usage, err := call.Measure(context.Background(), box)
 				m.FuelUsed, m.PeakBytes = usage.FuelUsed, usage.PeakMemoryBytes
@@ -123,13 +123,13 @@ func run(o bench.Options) (err error) {
 			})
 		}})
 	}
-	return o.Compare(fmt.Sprintf("%d files, %d commits, ", files, commits), jobs, func(m *bench.Measured) []bench.Figure {
-		return []bench.Figure{m.Over(bench.Ours, itself), m.Over(bench.Ours, native)}
+	return o.Compare(fmt.Sprintf("%d files, %d commits, ", files, commits), jobs, func(m *bench.JobResult) []bench.Figure {
+		return []bench.Figure{m.RatioTo(bench.Ours, gitCommand), m.RatioTo(bench.Ours, native)}
 	})
 }
 
 // measure makes a call in all ways, which have to print the same.
-func (op operation) measure(m *bench.Measured, rounds int, call func(way string) (string, error)) error {
+func (op operation) measure(m *bench.JobResult, rounds int, call func(way string) (string, error)) error {
 	want := ""
 	return m.Turns(rounds, func(round int, way string) (time.Duration, error) {
 		start := time.Now()
@@ -232,7 +232,7 @@ func makeRepository(dir string) error {
 // makeLong makes the repository of many commits, unless it is there.
 func makeLong(dir string) error {
 	mark := filepath.Join(dir, ".git", "made")
-	want := fmt.Sprintf("%d commits\n", long)
+	want := fmt.Sprintf("%d commits\n", longCommits)
 	if have, err := os.ReadFile(mark); err == nil && string(have) == want {
 		return nil
 	}
@@ -246,7 +246,7 @@ func makeLong(dir string) error {
 		text[i] = fmt.Sprintf("line %d of the first text\n", i)
 	}
 	put := func(name, data string) { fmt.Fprintf(&in, "M 100644 inline %s\ndata %d\n%s\n", name, len(data), data) }
-	for n := range long {
+	for n := range longCommits {
 		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter Ada <ada@example.org> %d +0000\ndata <<E\nchange %d\nE\n", 1_500_000_000+n*600, n)
 		put(fmt.Sprintf("src/d%d/f%d.txt", n%20, n/20%20), fmt.Sprintf("commit %d\n", n))
 		if n%4000 == 0 {

@@ -35,7 +35,7 @@ import (
 )
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	debug.SetGCPercent(400) // as the program does
 	bench.Main("grep", 7, "literal,no-*", run)
 }
@@ -50,29 +50,29 @@ func run(o bench.Options) (err error) {
 	var jobs []bench.Job
 	for _, q := range searches {
 		small[q.Name] = q.Small
-		jobs = append(jobs, bench.Job{Name: q.Name, Measure: func() (*bench.Measured, error) { return s.measure(q, o.Rounds) }})
+		jobs = append(jobs, bench.Job{Name: q.Name, Measure: func() (*bench.JobResult, error) { return s.measure(q, o.Rounds) }})
 	}
-	return o.Compare(fmt.Sprintf("%d files, ", files), jobs, func(m *bench.Measured) []bench.Figure {
-		ofOther, ofOurs := m.Over(bench.Ours, ripgrep), m.Over(bench.Ours, native)
-		ofOther.NoTarget, ofOther.AtMost = false, ofRipgrep
+	return o.Compare(fmt.Sprintf("%d files, ", files), jobs, func(m *bench.JobResult) []bench.Figure {
+		ofOther, ofOurs := m.RatioTo(bench.Ours, ripgrep), m.RatioTo(bench.Ours, native)
+		ofOther.NoTarget, ofOther.AtMost = false, maxOfRipgrep
 		if small[m.Name] {
-			ofOther.AtMost = ofRipgrepSmall
+			ofOther.AtMost = maxOfRipgrepSmall
 		}
-		ofOurs.NoTarget, ofOurs.AtMost = false, ofNative
-		return []bench.Figure{ofOther, m.Over(process, ripgrep), ofOurs}
+		ofOurs.NoTarget, ofOurs.AtMost = false, maxOfNative
+		return []bench.Figure{ofOther, m.RatioTo(process, ripgrep), ofOurs}
 	})
 }
 
 // The targets: how often as long as another our search may take.
 const (
-	ofRipgrep      = 1.5
-	ofRipgrepSmall = 2.5
-	ofNative       = 2.0
+	maxOfRipgrep      = 1.5
+	maxOfRipgrepSmall = 2.5
+	maxOfNative       = 2.0
 )
 
 // measure makes a search in all ways, which have to find the same.
-func (s *setup) measure(q search, rounds int) (*bench.Measured, error) {
-	m := &bench.Measured{Name: q.Name, Ways: []string{bench.Ours, ripgrep, native, process, bench.Noise}}
+func (s *setup) measure(q search, rounds int) (*bench.JobResult, error) {
+	m := &bench.JobResult{Name: q.Name, Ways: []string{bench.Ours, ripgrep, native, process, bench.Noise}}
 	all, err := s.ways(q, m)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *setup) measure(q search, rounds int) (*bench.Measured, error) {
 			want, m.Note = got, fmt.Sprintf(", %d hits", len(got))
 		}
 		if err == nil && !slices.Equal(got, want) {
-			err = fmt.Errorf("finds %d lines, and %s %d:\n%s", len(got), bench.Ours, len(want), different(want, got))
+			err = fmt.Errorf("finds %d lines, and %s %d:\n%s", len(got), bench.Ours, len(want), diffLines(want, got))
 		}
 		return took, err
 	})

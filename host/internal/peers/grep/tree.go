@@ -24,9 +24,9 @@ const (
 	smallBytes = 1 << 10
 	// smallDir is how many of them are in a directory.
 	smallDir = 100
-	// probe is where a NUL makes a file binary for our tool; for ripgrep it
+	// binaryProbe is where a NUL makes a file binary for our tool; for ripgrep it
 	// may be anywhere, so that files with a later one are left out.
-	probe = 8000
+	binaryProbe = 8000
 )
 
 // makeSource makes a source tree, unless it is there: the source of
@@ -44,7 +44,7 @@ func makeSource(dir string) error {
 // makeSmall makes a tree of so many files of one KiB, which are pieces of the
 // source of Go, unless it is there.
 func makeSmall(dir string) error {
-	return makeTree(dir, func(t *tree) error { return t.fill(t.cut) })
+	return makeTree(dir, func(t *tree) error { return t.fill(t.cutPieces) })
 }
 
 func makeTree(dir string, fill func(*tree) error) error {
@@ -83,8 +83,8 @@ func (t *tree) fill(take func(to, from string) error) error {
 	return nil
 }
 
-// cut cuts all files into pieces.
-func (t *tree) cut(to, from string) error {
+// cutPieces cuts all files into pieces.
+func (t *tree) cutPieces(to, from string) error {
 	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
@@ -130,7 +130,7 @@ func (t *tree) copy(to, from string) error {
 			return nil
 		}
 		data, err := os.ReadFile(name)
-		if err != nil || bytes.IndexByte(data, 0) >= probe || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		if err != nil || bytes.IndexByte(data, 0) >= binaryProbe || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 			return err
 		}
 		t.made++

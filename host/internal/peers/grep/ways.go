@@ -91,7 +91,7 @@ func setUp() (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.box = guest.Box(cache)
+	s.box = guest.NewSandbox(cache)
 	return s, nil
 }
 
@@ -99,7 +99,7 @@ func setUp() (*setup, error) {
 type searcher func() ([]string, error)
 
 // ways makes the ways to carry out a search ready. What ours uses goes to m.
-func (s *setup) ways(q search, m *bench.Measured) (map[string]searcher, error) {
+func (s *setup) ways(q search, m *bench.JobResult) (map[string]searcher, error) {
 	dir := s.source
 	if q.Small {
 		dir = s.small
@@ -133,12 +133,12 @@ func (s *setup) ripgrep(q search, dir string) searcher {
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
 			err = nil // no line matches
 		}
-		return places(out), err
+		return lineRefs(out), err
 	}
 }
 
 func (s *setup) nativeProgram(q search, dir string) searcher {
-	return func() ([]string, error) { return linesOf(bench.Native(s.native, dir, q.args())) }
+	return func() ([]string, error) { return linesOf(bench.RunNative(s.native, dir, q.args())) }
 }
 
 // process is our tool as a process: the program from its start.
@@ -173,22 +173,22 @@ func linesOf(result []byte, err error) ([]string, error) {
 	if r.Truncated {
 		return nil, errors.New("there are more hits than a result holds: choose another pattern")
 	}
-	return places([]byte(r.Output)), nil
+	return lineRefs([]byte(r.Output)), nil
 }
 
-var place = regexp.MustCompile(`(?m)^(?:\./)?([^:\n]+:[0-9]+):`)
+var lineRef = regexp.MustCompile(`(?m)^(?:\./)?([^:\n]+:[0-9]+):`)
 
-func places(out []byte) []string {
+func lineRefs(out []byte) []string {
 	var all []string
-	for _, m := range place.FindAllSubmatch(out, -1) {
+	for _, m := range lineRef.FindAllSubmatch(out, -1) {
 		all = append(all, string(m[1]))
 	}
 	slices.Sort(all)
 	return all
 }
 
-// different shows where two results differ.
-func different(a, b []string) string {
+// diffLines shows where two results differ.
+func diffLines(a, b []string) string {
 	var out []string
 	for _, x := range a {
 		if !slices.Contains(b, x) {

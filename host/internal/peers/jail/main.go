@@ -38,12 +38,12 @@ type results struct {
 	Tier                  string
 	Rounds                int
 	LoadBefore, LoadAfter string
-	Loads                 []*measured
+	Loads                 []*loadResult
 	Targets               []bench.Figure
 }
 
-// measured is what came of one workload. Took has as many times for each way.
-type measured struct {
+// loadResult is what came of one workload. Took has as many times for each way.
+type loadResult struct {
 	Load workload
 	Took map[string][]time.Duration
 }
@@ -61,7 +61,7 @@ func run(o bench.Options) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	r := results{Tier: s.jail.Tiers().Tier.String(), Rounds: o.Rounds, LoadBefore: bench.Load()}
 	for _, l := range workloads {
-		if !o.Selected(l.Name) {
+		if !o.IsSelected(l.Name) {
 			continue
 		}
 		bench.Progress("%s", l.Name)
@@ -79,9 +79,9 @@ func run(o bench.Options) (err error) {
 
 // measure runs a command in all ways, round after round. The first round warms
 // the caches.
-func (s *setup) measure(l workload, rounds int) (*measured, error) {
+func (s *setup) measure(l workload, rounds int) (*loadResult, error) {
 	all := s.ways(l)
-	m := &measured{Load: l, Took: map[string][]time.Duration{}}
+	m := &loadResult{Load: l, Took: map[string][]time.Duration{}}
 	for round := range rounds + 1 {
 		for i := range all {
 			w := all[(round+i)%len(all)]

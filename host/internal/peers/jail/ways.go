@@ -64,8 +64,8 @@ const units = 6
 // manyNames is how many the large workspace has, in directories of ten.
 const manyNames = 20_000
 
-// settle is how long nothing is done before time is taken.
-const settle = 60 * time.Millisecond
+// settleTime is how long nothing is done before time is taken.
+const settleTime = 60 * time.Millisecond
 
 // setup is what all workloads share.
 type setup struct {
@@ -80,7 +80,7 @@ func setUp() (*setup, error) {
 	s := new(setup)
 	s.jail = jail.New(jail.Options{Areas: func(yield func(*stage.Area) bool) { yield(s.area) }})
 	if t := s.jail.Tiers(); t.Tier == policy.TierNone {
-		return nil, fmt.Errorf("there is no jail: %q", t.Lacks)
+		return nil, fmt.Errorf("there is no jail: %q", t.Unavailable)
 	}
 	var err error
 	if s.bash, err = exec.LookPath("bash"); err != nil {
@@ -149,7 +149,7 @@ func (s *setup) ways(l workload) []way {
 	if l.Many {
 		dir = s.many
 	}
-	wait := func() error { time.Sleep(settle); return nil }
+	wait := func() error { time.Sleep(settleTime); return nil }
 	bash := func() error { return start(dir, s.bash, "-c", l.Command) }
 	all := []way{{plain, wait, bash}, {noise, wait, bash}}
 	if s.bwrap != "" {
@@ -160,13 +160,13 @@ func (s *setup) ways(l workload) []way {
 		grant, err = s.approve(dir, l.Command, on)
 		return err
 	}
-	jailed := func() error { return s.jailed(grant, dir, l.Command, false) }
+	jailed := func() error { return s.runJailed(grant, dir, l.Command, false) }
 	all = append(all,
 		way{cold, func() error { return errors.Join(s.jail.Close(), approve(false), wait()) }, jailed},
-		way{waiting, func() error { return errors.Join(s.another(dir, false), approve(false), wait()) }, jailed})
-	if s.jail.Staging([]policy.Mount{{Host: dir, Write: true}}) == "" {
-		all = append(all, way{staged, func() error { return errors.Join(s.another(dir, true), approve(true), wait()) },
-			func() error { return s.jailed(grant, dir, l.Command, true) }})
+		way{waiting, func() error { return errors.Join(s.warmHelper(dir, false), approve(false), wait()) }, jailed})
+	if s.jail.WhyNotStaged([]policy.Mount{{Host: dir, Write: true}}) == "" {
+		all = append(all, way{staged, func() error { return errors.Join(s.warmHelper(dir, true), approve(true), wait()) },
+			func() error { return s.runJailed(grant, dir, l.Command, true) }})
 	}
 	return all
 }
@@ -182,9 +182,9 @@ func start(dir string, argv ...string) error {
 	return nil
 }
 
-// jailed runs a command in the jail. On a stage all that it has changed is listed and
+// runJailed runs a command in the jail. On a stage all that it has changed is listed and
 // made.
-func (s *setup) jailed(grant policy.Grant, dir, command string, on bool) (err error) {
+func (s *setup) runJailed(grant policy.Grant, dir, command string, on bool) (err error) {
 	cmd := effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
 	if on {
 		if cmd.Stage, err = stage.New(&stage.Options{Dir: s.area.Dir()}); err != nil {
@@ -205,13 +205,13 @@ func (s *setup) jailed(grant policy.Grant, dir, command string, on bool) (err er
 	return cmd.Stage.Commit(context.Background())
 }
 
-// another runs a command, after which the jail has a helper wait for the next.
-func (s *setup) another(dir string, on bool) error {
+// warmHelper runs a command, after which the jail has a helper wait for the next.
+func (s *setup) warmHelper(dir string, on bool) error {
 	grant, err := s.approve(dir, ":", on)
 	if err != nil {
 		return err
 	}
-	return s.jailed(grant, dir, ":", on)
+	return s.runJailed(grant, dir, ":", on)
 }
 
 // approve is the grant of a call of bash that a person has approved, maybe on a stage.
@@ -226,7 +226,7 @@ func (s *setup) approve(dir, command string, on bool) (policy.Grant, error) {
 	}
 	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Tier: func() policy.Tier { return s.jail.Tiers().Tier }}
 	if on {
-		opts.Staging = s.jail.Staging
+		opts.WhyNotStaged = s.jail.WhyNotStaged
 	}
 	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 	return d.Approve(policy.Answer{Allow: true}, 1)

@@ -44,8 +44,8 @@ var (
 	late  = [2]int{375, 395}
 )
 
-// kinds are budgets for the conversation, in characters, by name.
-var kinds = []struct {
+// budgets are budgets for the conversation, in characters, by name.
+var budgets = []struct {
 	name   string
 	budget int
 }{{"whole", 8_000_000}, {"cut", 400_000}}
@@ -57,8 +57,8 @@ func main() { bench.Main("steps", 5, "whole,cut", run) }
 func run(o bench.Options) error {
 	fmt.Printf("load average %s\n\n", bench.Load())
 	var figures []bench.Figure
-	for _, k := range kinds {
-		if !o.Selected(k.name) {
+	for _, k := range budgets {
+		if !o.IsSelected(k.name) {
 			continue
 		}
 		var first, last, ratios, memory, fresh []float64
@@ -70,7 +70,7 @@ func run(o bench.Options) error {
 			}
 			a, b := t.step(early), t.step(late)
 			first, last, ratios = append(first, a), append(last, b), append(ratios, b/a)
-			memory, fresh = append(memory, t.memory), append(fresh, float64(t.fresh))
+			memory, fresh = append(memory, t.memory), append(fresh, float64(t.rewritten))
 		}
 		figures = append(figures,
 			bench.Figure{Name: k.name + ": a step at the beginning", Measured: median(first), Unit: bench.Millis, NoTarget: true, Note: "processor time"},
@@ -91,14 +91,14 @@ func median(x []float64) float64 {
 
 // turn is what was seen of one.
 type turn struct {
-	at     []time.Duration // the processor time when each request came
-	fresh  int             // requests that do not begin with what the one before had
-	memory float64         // KiB
+	cpuTimes  []time.Duration // the processor time when each request came
+	rewritten int             // requests that do not begin with what the one before had
+	memory    float64         // KiB
 }
 
 // step is the mean of the steps from one to another, in milliseconds.
 func (t *turn) step(of [2]int) float64 {
-	return (t.at[of[1]] - t.at[of[0]]).Seconds() * 1000 / float64(of[1]-of[0])
+	return (t.cpuTimes[of[1]] - t.cpuTimes[of[0]]).Seconds() * 1000 / float64(of[1]-of[0])
 }
 
 // measure runs a turn in a home of its own.
@@ -149,8 +149,8 @@ func measure(budget int) (*turn, error) {
 		return nil, err
 	}
 	<-served
-	if len(t.at) != steps+1 {
-		return nil, fmt.Errorf("%d requests came, and not %d", len(t.at), steps+1)
+	if len(t.cpuTimes) != steps+1 {
+		return nil, fmt.Errorf("%d requests came, and not %d", len(t.cpuTimes), steps+1)
 	}
 	t.memory = float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)
 	return &t, nil
@@ -160,7 +160,7 @@ func measure(budget int) (*turn, error) {
 func (t *turn) serve(cmd *exec.Cmd) http.HandlerFunc {
 	var before []byte // the messages of the last request
 	return func(w http.ResponseWriter, r *http.Request) {
-		t.at = append(t.at, processorTime(cmd.Process.Pid))
+		t.cpuTimes = append(t.cpuTimes, processorTime(cmd.Process.Pid))
 		body, err := io.ReadAll(r.Body)
 		var request struct {
 			Messages json.RawMessage `json:"messages"`
@@ -170,13 +170,13 @@ func (t *turn) serve(cmd *exec.Cmd) http.HandlerFunc {
 			return
 		}
 		if messages := bytes.TrimSuffix(request.Messages, []byte("]")); !bytes.HasPrefix(messages, before) {
-			t.fresh++
+			t.rewritten++
 			before = bytes.Clone(messages)
 		} else {
 			before = append(before, messages[len(before):]...)
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		n := len(t.at) - 1
+		n := len(t.cpuTimes) - 1
 		if n == steps {
 			fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"I have read them."},"finish_reason":"stop"}]}`)
 		} else {

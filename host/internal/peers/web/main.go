@@ -38,7 +38,7 @@ import (
 )
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	bench.Main("web", 7, "1mb", run)
 }
 
@@ -123,8 +123,8 @@ func run(o bench.Options) (err error) {
 	names = append(names, "process", bench.Noise)
 	var jobs []bench.Job
 	for _, page := range []string{"1mb", "8mb"} {
-		jobs = append(jobs, bench.Job{Name: page, Measure: func() (*bench.Measured, error) {
-			m := &bench.Measured{Name: page, Ways: names}
+		jobs = append(jobs, bench.Job{Name: page, Measure: func() (*bench.JobResult, error) {
+			m := &bench.JobResult{Name: page, Ways: names}
 			return m, m.Turns(o.Rounds, func(_ int, way string) (time.Duration, error) {
 				start := time.Now()
 				err := ways[way](server.URL + "/" + page)
@@ -136,10 +136,10 @@ func run(o bench.Options) (err error) {
 			})
 		}})
 	}
-	return o.Compare("", jobs, func(m *bench.Measured) (out []bench.Figure) {
+	return o.Compare("", jobs, func(m *bench.JobResult) (out []bench.Figure) {
 		for _, name := range names[2 : len(names)-2] {
 			for _, own := range []string{"first", "last", "process"} {
-				out = append(out, m.Over(own, name))
+				out = append(out, m.RatioTo(own, name))
 			}
 		}
 		return out

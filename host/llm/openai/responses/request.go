@@ -20,14 +20,14 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// keptBy marks what is kept for this package.
-const keptBy = "openai-responses"
+// providerName marks what is kept for this package.
+const providerName = "openai-responses"
 
 // create sends the request, with all that not each model takes until it is refused.
 func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) error {
 	for {
-		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.forgotten.count())
-		items := provider.Wire(entries, version, func(e *llm.Entry) []byte { return m.wire(e, wire.Model) })
+		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.refused.count())
+		items := provider.EncodeEntries(entries, version, func(e *llm.Entry) []byte { return m.encodeEntry(e, wire.Model) })
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
@@ -36,26 +36,26 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 			wire.Include = []sdk.ResponseInclude{sdk.ResponseIncludeReasoningEncryptedContent}
 		}
 		if !m.noSummary.Load() {
-			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning, Summary: "auto"}
-		} else if m.Reasoning != "" {
-			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.Reasoning}
+			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.ReasoningEffort, Summary: "auto"}
+		} else if m.ReasoningEffort != "" {
+			wire.Reasoning = &sdk.ResponseReasoning{Effort: m.ReasoningEffort}
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/responses", m.Bearer(), items.In(body, standIn()))
+			err = x.Post("/responses", m.Bearer(), items.SpliceInto(body, placeholderMessage()))
 		}
-		if err == nil || !m.without(err, wire, entries) {
+		if err == nil || !m.dropOptional(err, wire, entries) {
 			return err
 		}
 	}
 }
 
-// without gives up what an error may be about of what a request can do without, and
+// dropOptional gives up what an error may be about of what a request can do without, and
 // reports whether there was such, so that the request can be sent again. Models that do
 // not think take no summary and encrypt nothing, OpenAI gives summaries only to those
 // who have shown who they are, and what one account has encrypted, the next one cannot
 // read. LiteLLM refuses what the model behind it does not know.
-func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
+func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok || failure.Code == llm.ContextExceeded || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
 		return false
@@ -65,7 +65,7 @@ func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*ll
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 	}
 	if about("invalid_encrypted_content", "could not be verified", "required following item", "required 'reasoning' item", "item with id") {
-		return m.forgotten.add(entries, wire.Model)
+		return m.refused.add(entries, wire.Model)
 	}
 	switch {
 	case failure.Status == http.StatusNotFound:
@@ -74,7 +74,7 @@ func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*ll
 		m.noCacheKey.Store(true)
 	case wire.Include != nil && about("encrypted", "include"):
 		m.noEncrypted.Store(true)
-	case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.Reasoning == "" && about("reasoning")):
+	case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.ReasoningEffort == "" && about("reasoning")):
 		m.noSummary.Store(true)
 	default:
 		return false
@@ -82,33 +82,33 @@ func (m *Model) without(err error, wire sdk.CreateResponseRequest, entries []*ll
 	return true
 }
 
-// forgotten is the reasoning that the server has refused. What the model thinks from then on
+// refusedReasoning is the reasoning that the server has refused. What the model thinks from then on
 // is sent.
-type forgotten struct {
+type refusedReasoning struct {
 	mu sync.Mutex
 	of map[[32]byte]bool
 }
 
-func (f *forgotten) count() int {
+func (f *refusedReasoning) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of)
 }
 
-func (f *forgotten) has(item []byte) bool {
+func (f *refusedReasoning) has(item []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of) > 0 && f.of[sha256.Sum256(item)]
 }
 
 // add forgets all reasoning of the model in entries, and reports whether there was any.
-func (f *forgotten) add(entries []*llm.Entry, model string) bool {
+func (f *refusedReasoning) add(entries []*llm.Entry, model string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := len(f.of)
 	for _, e := range entries {
 		for _, p := range e.Parts {
-			item := reasoningItem(p.Kept, model)
+			item := reasoningItem(p.ProviderData, model)
 			if p.Type != llm.ReasoningPart || item == nil {
 				continue
 			}
@@ -121,14 +121,14 @@ func (f *forgotten) add(entries []*llm.Entry, model string) bool {
 	return len(f.of) > before
 }
 
-// standIn is the item that stands for the conversation.
-func standIn() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
+// placeholderMessage is the item that stands for the conversation.
+func placeholderMessage() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
-// envelope is the request but for its items, and what may be refused of it.
-func (m *Model) envelope(req llm.Request) sdk.CreateResponseRequest {
+// requestTemplate is the request but for its items, and what may be refused of it.
+func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	yes, no := true, false
 	wire := sdk.CreateResponseRequest{
-		Model: m.ModelOf(req), Input: []any{standIn()}, Store: &no, ParallelToolCalls: &yes, Stream: true,
+		Model: m.ModelOf(req), Input: []any{placeholderMessage()}, Store: &no, ParallelToolCalls: &yes, Stream: true,
 	}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
@@ -157,8 +157,8 @@ func cacheKey(entries []*llm.Entry) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// wire are the items of an entry, with commas between.
-func (m *Model) wire(e *llm.Entry, model string) []byte {
+// encodeEntry are the items of an entry, with commas between.
+func (m *Model) encodeEntry(e *llm.Entry, model string) []byte {
 	var out provider.Pieces
 	add := func(item any) { out = out.Add(marshal(item)) }
 	switch e.Role {
@@ -179,12 +179,12 @@ func (m *Model) wire(e *llm.Entry, model string) []byte {
 		for _, p := range e.Parts {
 			switch p.Type {
 			case llm.ReasoningPart:
-				if item := reasoningItem(p.Kept, model); item != nil && !m.forgotten.has(item) {
+				if item := reasoningItem(p.ProviderData, model); item != nil && !m.refused.has(item) {
 					before = append(before, item)
 				}
 			case llm.TextPart:
 				item := message("assistant", p.Text)
-				item.Phase = phaseOf(p.Kept, model)
+				item.Phase = phaseOf(p.ProviderData, model)
 				say(item)
 			case llm.CallPart:
 				say(sdk.ResponseOutputItem{Type: "function_call", CallID: p.Call.ID, Name: p.Call.Function.Name, Arguments: p.Call.Function.Arguments})
@@ -204,7 +204,7 @@ func message(role string, content any) sdk.ResponseInputMessage {
 }
 
 // content is a text and what goes with it: as a text, if there is no image.
-func content(text string, shown []provider.Shown) any {
+func content(text string, shown []provider.ImageOrText) any {
 	texts, images := []string{text}, false
 	parts := []any{sdk.ResponseInputText{Type: "input_text", Text: text}}
 	for _, s := range shown {
@@ -233,9 +233,9 @@ type reasoning struct {
 }
 
 // reasoningItem is the item of what was kept of the model; nil: it is none.
-func reasoningItem(kept *llm.Kept, model string) []byte {
+func reasoningItem(kept *llm.ProviderData, model string) []byte {
 	var r reasoning
-	if !kept.From(keptBy, model) || json.Unmarshal(kept.Data, &r) != nil || r.Type != "reasoning" {
+	if !kept.IsFrom(providerName, model) || json.Unmarshal(kept.Data, &r) != nil || r.Type != "reasoning" {
 		return nil
 	}
 	return kept.Data
@@ -246,9 +246,9 @@ type phase struct {
 	Phase string `json:"phase"`
 }
 
-func phaseOf(kept *llm.Kept, model string) string {
+func phaseOf(kept *llm.ProviderData, model string) string {
 	var p phase
-	if !kept.From(keptBy, model) || json.Unmarshal(kept.Data, &p) != nil {
+	if !kept.IsFrom(providerName, model) || json.Unmarshal(kept.Data, &p) != nil {
 		return ""
 	}
 	return p.Phase

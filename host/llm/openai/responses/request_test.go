@@ -19,8 +19,10 @@ func TestAConversationBecomesItems(t *testing.T) {
 		first  = `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA-1"}`
 		second = `{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAA-2"}`
 	)
-	thought := func(data string) llm.Part { return llm.Part{Type: llm.ReasoningPart, Text: "hm", Kept: kept(data)} }
-	ofOther := llm.Part{Type: llm.ReasoningPart, Text: "hm", Kept: &llm.Kept{Provider: "openai-responses", Model: "other", Data: json.RawMessage(first)}}
+	thought := func(data string) llm.Part {
+		return llm.Part{Type: llm.ReasoningPart, Text: "hm", ProviderData: kept(data)}
+	}
+	ofOther := llm.Part{Type: llm.ReasoningPart, Text: "hm", ProviderData: &llm.ProviderData{Provider: "openai-responses", Model: "other", Data: json.RawMessage(first)}}
 	call := func(id string, parts ...llm.Part) llm.Message {
 		m := llm.CallMessage(llm.NewCall(id, "glob", `{"a":1}`))
 		m.Parts = parts
@@ -48,14 +50,14 @@ func TestAConversationBecomesItems(t *testing.T) {
 		{"reasoning that led to nothing is left out", []llm.Message{user, {Kind: llm.Assistant, Parts: []llm.Part{thought(first)}}, user}, []string{userItem, userItem}},
 		{"reasoning of another model is left out", []llm.Message{user, call("a", ofOther, llm.Part{Type: llm.ReasoningPart, Text: "not kept"}), result}, []string{userItem, callItem, resultItem}},
 		{"what is kept and is no reasoning is left out", []llm.Message{user, call("a", thought(`{"type":"message"}`), thought(`"x`)), result}, []string{userItem, callItem, resultItem}},
-		{"the phase of a text goes back", []llm.Message{user, {Kind: llm.Assistant, Content: "I look.", Parts: []llm.Part{{Type: llm.TextPart, Kept: kept(`{"phase":"commentary"}`)}}}},
+		{"the phase of a text goes back", []llm.Message{user, {Kind: llm.Assistant, Content: "I look.", Parts: []llm.Part{{Type: llm.TextPart, ProviderData: kept(`{"phase":"commentary"}`)}}}},
 			[]string{userItem, `{"type":"message","role":"assistant","content":"I look.","phase":"commentary"}`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := New(provider.Options{})
 			var transcript llm.Transcript
-			pieces := provider.Wire(transcript.Entries(tt.messages), "", func(e *llm.Entry) []byte { return m.wire(e, "test-model") })
+			pieces := provider.EncodeEntries(transcript.Entries(tt.messages), "", func(e *llm.Entry) []byte { return m.encodeEntry(e, "test-model") })
 			got := ""
 			for _, p := range pieces {
 				got += string(p)
@@ -74,7 +76,7 @@ func TestReasoningGoesBack(t *testing.T) {
 			`"expect":["\"store\":false","\"include\":[\"reasoning.encrypted_content\"]","\"parallel_tool_calls\":true","\"strict\":false","\"effort\":\"low\"","\"prompt_cache_key\":\""]}`,
 		`{"text":"Two.","expect":["\"encrypted_content\":\"SSBzaG91bGQgbG9vay4=@test-model\"","\"text\":\"I should look.\""]}`,
 		`{"text":"Two.","expect":["I look."],"expect_not":["\"encrypted_content\":","I should look."]}`)
-	m.Options.Reasoning = "low"
+	m.Options.ReasoningEffort = "low"
 	req := llmtest.Request()
 	reply, err := llmtest.Collect(t.Context(), t, m, req)
 	if err != nil || reply.Parts[0].Text != "I should look." {
@@ -137,10 +139,10 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := scripted(t, tt.script...)
-			m.Options.Reasoning = tt.reasoning
+			m.Options.ReasoningEffort = tt.reasoning
 			req := llmtest.Request()
 			req.Messages = append(req.Messages, llm.Message{Kind: llm.Assistant, Content: "Well.", Parts: []llm.Part{
-				{Type: llm.ReasoningPart, Kept: kept(`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA@test-model"}`)},
+				{Type: llm.ReasoningPart, ProviderData: kept(`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA@test-model"}`)},
 			}}, llm.Message{Kind: llm.User, Content: "And?"})
 			for range 2 {
 				reply, err := llmtest.Collect(t.Context(), t, m, req)

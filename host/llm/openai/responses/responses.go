@@ -28,9 +28,9 @@ import (
 type Model struct {
 	provider.Client
 	transcript llm.Transcript
-	images     provider.Images
+	images     provider.RefusedImages
 	// What the server, or the model behind it, has refused is not sent any more.
-	forgotten                          forgotten
+	refused                            refusedReasoning
 	noSummary, noEncrypted, noCacheKey atomic.Bool
 }
 
@@ -38,10 +38,10 @@ type Model struct {
 // cannot work are the error of each Stream.
 func New(opts provider.Options) *Model {
 	defaults := openai.Defaults
-	defaults.Endings = []string{"/responses"}
-	opts = opts.Or(defaults)
-	m := &Model{Client: provider.Client{Options: opts, Likely: openai.Likely(opts)}}
-	m.Adjust = func(e *llm.ProviderError, said provider.Said, _ []byte) {
+	defaults.StripSuffixes = []string{"/responses"}
+	opts = opts.WithDefaults(defaults)
+	m := &Model{Client: provider.Client{Options: opts, BaseURLHint: openai.BaseURLHint(opts)}}
+	m.RefineError = func(e *llm.ProviderError, said provider.ErrorDetail, _ []byte) {
 		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && said.Code == "" {
 			e.Hint = "check the name of the model and the base URL (`stockade config` shows where they come from); a server without the Responses API needs the provider openai"
 		}
@@ -51,11 +51,11 @@ func New(opts provider.Options) *Model {
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	entries, envelope := m.transcript.Entries(req.Messages), m.envelope(req)
+	entries, envelope := m.transcript.Entries(req.Messages), m.requestTemplate(req)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		if err := m.images.Ask(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
+		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
 			return x.Explain(err)
 		}
 		d := decoder{m: m, model: envelope.Model, yield: yield}

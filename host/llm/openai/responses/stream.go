@@ -63,13 +63,13 @@ type response struct {
 	} `json:"usage"`
 }
 
-// state is what has come of an item.
-type state struct {
-	call    int    // its place among the calls; -1: it is none
-	came    bool   // something of its text, or of its arguments
-	raw     bool   // its reasoning comes as such, and not as a summary
-	summary string // the index of the part of the summary that came last
-	done    bool
+// itemState is what has come of an item.
+type itemState struct {
+	call       int    // its place among the calls; -1: it is none
+	hasContent bool   // something of its text, or of its arguments
+	raw        bool   // its reasoning comes as such, and not as a summary
+	summary    string // the index of the part of the summary that came last
+	done       bool
 }
 
 // decoder makes deltas of events.
@@ -78,13 +78,13 @@ type decoder struct {
 	model string
 	yield func(llm.Delta) bool
 
-	items   map[string]*state // by index and by id
-	count   int
-	last    *state // the one that came last
-	calls   int
-	texts   *state // whose text came last, if that has not ended
-	thought *state // whose reasoning came last, if that has not ended
-	stopped bool   // yield returned false
+	items         map[string]*itemState // by index and by id
+	count         int
+	last          *itemState // the one that came last
+	calls         int
+	lastText      *itemState // whose text came last, if that has not ended
+	lastReasoning *itemState // whose reasoning came last, if that has not ended
+	stopped       bool       // yield returned false
 }
 
 // decode yields the answer of one stream. It returns nil when the answer is complete or
@@ -93,7 +93,7 @@ func (d *decoder) decode(x *provider.Exchange) error {
 	for events := 0; ; events++ {
 		line, err := x.Next()
 		if err != nil {
-			return x.Ended(err, events == 0)
+			return x.EndError(err, events == 0)
 		}
 		var e event
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -104,7 +104,7 @@ func (d *decoder) decode(x *provider.Exchange) error {
 			return err
 		}
 		if finish.Finish != "" {
-			x.End()
+			x.Drain()
 			d.yield(finish)
 			return nil
 		}
@@ -117,7 +117,7 @@ func (d *decoder) send(delta llm.Delta) { d.stopped = d.stopped || !d.yield(delt
 // event takes one event. At the end of the answer it returns what is left to be yielded.
 // Events that it does not know are ignored, as the API asks.
 func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
-	switch typ := sdk.ResponseStreamEventType(provider.Text(e.Type)); typ {
+	switch typ := sdk.ResponseStreamEventType(provider.ScalarText(e.Type)); typ {
 	case sdk.ResponseStreamEventOutputItemAdded, sdk.ResponseStreamEventOutputItemDone:
 		var i item
 		if json.Unmarshal(e.Item, &i) != nil {
@@ -141,19 +141,19 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	case sdk.ResponseStreamEventFailed:
 		var r response
 		_ = json.Unmarshal(e.Response, &r) // without an error it failed as well
-		return llm.Delta{}, d.m.InStream(provider.ParseSaid(r.Error), line)
+		return llm.Delta{}, d.m.StreamError(provider.ParseErrorDetail(r.Error), line)
 	case sdk.ResponseStreamEventError:
-		said := provider.ParseSaid(e.Error)
+		said := provider.ParseErrorDetail(e.Error)
 		if said.Message == "" {
-			said = provider.ParseSaid(line)
+			said = provider.ParseErrorDetail(line)
 			said.Kind = "" // it says only that it is an error
 		}
-		return llm.Delta{}, d.m.InStream(said, line)
+		return llm.Delta{}, d.m.StreamError(said, line)
 	case "":
-		if said := provider.ParseSaid(e.Error); said != (provider.Said{}) {
-			return llm.Delta{}, d.m.InStream(said, line)
+		if said := provider.ParseErrorDetail(e.Error); said != (provider.ErrorDetail{}) {
+			return llm.Delta{}, d.m.StreamError(said, line)
 		}
-		if provider.Text(e.Object) == "response" { // the answer of a server that does not stream
+		if provider.ScalarText(e.Object) == "response" { // the answer of a server that does not stream
 			return d.end(typ, line)
 		}
 	}
@@ -162,15 +162,15 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 
 // state is that of the item with the index, or else the id. Servers that say neither mean
 // the last one, unless a new one begins.
-func (d *decoder) state(index, id json.RawMessage, begins bool) (*state, error) {
+func (d *decoder) state(index, id json.RawMessage, begins bool) (*itemState, error) {
 	var keys []string
-	if n, err := strconv.Atoi(provider.Text(index)); err == nil {
+	if n, err := strconv.Atoi(provider.ScalarText(index)); err == nil {
 		keys = append(keys, strconv.Itoa(n))
 	}
-	if id := provider.Text(id); id != "" && len(id) <= 256 {
+	if id := provider.ScalarText(id); id != "" && len(id) <= 256 {
 		keys = append(keys, "id "+id)
 	}
-	var s *state
+	var s *itemState
 	for _, k := range keys {
 		if s = d.items[k]; s != nil {
 			break
@@ -183,11 +183,11 @@ func (d *decoder) state(index, id json.RawMessage, begins bool) (*state, error) 
 		if d.count++; d.count > maxItems {
 			return nil, d.m.TooLarge(fmt.Sprintf("more than %d items", maxItems))
 		}
-		s = &state{call: -1}
+		s = &itemState{call: -1}
 	}
 	for _, k := range keys {
 		if d.items == nil {
-			d.items = map[string]*state{}
+			d.items = map[string]*itemState{}
 		}
 		if d.items[k] == nil {
 			d.items[k] = s
@@ -198,99 +198,99 @@ func (d *decoder) state(index, id json.RawMessage, begins bool) (*state, error) 
 }
 
 // piece takes a piece of an item.
-func (d *decoder) piece(typ sdk.ResponseStreamEventType, s *state, e event) {
-	text := provider.Text(e.Delta)
+func (d *decoder) piece(typ sdk.ResponseStreamEventType, s *itemState, e event) {
+	text := provider.ScalarText(e.Delta)
 	switch typ {
 	case sdk.ResponseStreamEventOutputTextDelta, sdk.ResponseStreamEventRefusalDelta:
 		d.text(s, text)
 	case sdk.ResponseStreamEventReasoningSummaryTextDelta:
-		d.reason(s, text, false, provider.Text(e.SummaryIndex))
+		d.reason(s, text, false, provider.ScalarText(e.SummaryIndex))
 	case sdk.ResponseStreamEventReasoningTextDelta:
 		d.reason(s, text, true, "")
 	case sdk.ResponseStreamEventFunctionArgumentsDelta:
 		d.arguments(s, text)
 	case sdk.ResponseStreamEventFunctionArgumentsDone:
-		if !s.came {
-			d.arguments(s, provider.Text(e.Arguments))
+		if !s.hasContent {
+			d.arguments(s, provider.ScalarText(e.Arguments))
 		}
 	}
 }
 
 // text sends a piece of a text. Those of two messages are apart.
-func (d *decoder) text(s *state, text string) {
+func (d *decoder) text(s *itemState, text string) {
 	if text == "" {
 		return
 	}
-	if d.texts != nil && d.texts != s {
+	if d.lastText != nil && d.lastText != s {
 		text = "\n\n" + text
 	}
-	s.came, d.texts, d.thought = true, s, nil
+	s.hasContent, d.lastText, d.lastReasoning = true, s, nil
 	d.send(llm.Delta{Text: text})
 }
 
 // reason sends a piece of reasoning: of a summary, if there is one. The parts of a summary
 // are apart.
-func (d *decoder) reason(s *state, text string, raw bool, summary string) {
-	if text == "" || s.came && s.raw != raw {
+func (d *decoder) reason(s *itemState, text string, raw bool, summary string) {
+	if text == "" || s.hasContent && s.raw != raw {
 		return
 	}
-	if d.thought != nil && (d.thought != s || s.summary != summary) {
+	if d.lastReasoning != nil && (d.lastReasoning != s || s.summary != summary) {
 		text = "\n\n" + text
 	}
-	s.came, s.raw, s.summary, d.thought, d.texts = true, raw, summary, s, nil
+	s.hasContent, s.raw, s.summary, d.lastReasoning, d.lastText = true, raw, summary, s, nil
 	d.send(llm.Delta{Reasoning: text})
 }
 
 // arguments sends a piece of the arguments of a call.
-func (d *decoder) arguments(s *state, text string) {
+func (d *decoder) arguments(s *itemState, text string) {
 	if text == "" || s.call < 0 {
 		return
 	}
-	s.came = true
+	s.hasContent = true
 	d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, Arguments: text}}})
 }
 
 // item takes an item as it begins, or as it is in the end. Of a server that sends no pieces
 // it is all that there is.
-func (d *decoder) item(s *state, i item, done bool) error {
+func (d *decoder) item(s *itemState, i item, done bool) error {
 	if s.done {
 		return nil
 	}
 	s.done = done
-	switch provider.Text(i.Type) {
+	switch provider.ScalarText(i.Type) {
 	case "function_call":
 		if s.call < 0 {
 			if d.calls++; d.calls > llm.MaxCalls {
 				return d.m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 			}
-			s.call, d.thought = d.calls-1, nil
+			s.call, d.lastReasoning = d.calls-1, nil
 		}
-		d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, ID: provider.Text(i.CallID), Name: provider.Text(i.Name)}}})
-		if done && !s.came {
-			d.arguments(s, provider.Text(i.Arguments))
+		d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, ID: provider.ScalarText(i.CallID), Name: provider.ScalarText(i.Name)}}})
+		if done && !s.hasContent {
+			d.arguments(s, provider.ScalarText(i.Arguments))
 		}
 	case "message":
 		if !done {
 			break
 		}
-		if !s.came {
+		if !s.hasContent {
 			d.text(s, strings.Join(textsOf(i.Content), ""))
 		}
-		if p := provider.Text(i.Phase); p != "" && s.came {
-			d.send(llm.Delta{Kept: d.kept(llm.TextPart, phase{p})})
-			d.texts = nil
+		if p := provider.ScalarText(i.Phase); p != "" && s.hasContent {
+			d.send(llm.Delta{ProviderData: d.providerDataDelta(llm.TextPart, phase{p})})
+			d.lastText = nil
 		}
 	case "reasoning":
 		if !done {
 			break
 		}
 		summary, content := textsOf(i.Summary), textsOf(i.Content)
-		if !s.came && len(summary) > 0 {
+		if !s.hasContent && len(summary) > 0 {
 			d.reason(s, strings.Join(summary, "\n\n"), false, "")
-		} else if !s.came {
+		} else if !s.hasContent {
 			d.reason(s, strings.Join(content, ""), true, "")
 		}
-		r := reasoning{Type: "reasoning", ID: provider.Text(i.ID), Summary: json.RawMessage("[]"), EncryptedContent: provider.Text(i.Encrypted)}
+		r := reasoning{Type: "reasoning", ID: provider.ScalarText(i.ID), Summary: json.RawMessage("[]"), EncryptedContent: provider.ScalarText(i.Encrypted)}
 		if summary != nil {
 			r.Summary = i.Summary
 		}
@@ -299,15 +299,15 @@ func (d *decoder) item(s *state, i item, done bool) error {
 		}
 		// Without either the server could only look it up, and nothing is stored there.
 		if r.EncryptedContent != "" || r.Content != nil {
-			d.send(llm.Delta{Kept: d.kept(llm.ReasoningPart, r)})
-			d.thought = nil
+			d.send(llm.Delta{ProviderData: d.providerDataDelta(llm.ReasoningPart, r)})
+			d.lastReasoning = nil
 		}
 	}
 	return nil
 }
 
-func (d *decoder) kept(of llm.PartType, data any) *llm.KeptDelta {
-	return &llm.KeptDelta{Of: of, Kept: llm.Kept{Provider: keptBy, Model: d.model, Data: marshal(data)}}
+func (d *decoder) providerDataDelta(of llm.PartType, data any) *llm.ProviderDataDelta {
+	return &llm.ProviderDataDelta{PartType: of, ProviderData: llm.ProviderData{Provider: providerName, Model: d.model, Data: marshal(data)}}
 }
 
 // textsOf are the texts, and refusals, of a list of parts; nil: it is none.
@@ -318,7 +318,7 @@ func textsOf(raw json.RawMessage) []string {
 	}
 	texts := []string{}
 	for _, p := range parts {
-		if text := provider.Text(p.Text) + provider.Text(p.Refusal); text != "" {
+		if text := provider.ScalarText(p.Text) + provider.ScalarText(p.Refusal); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -345,13 +345,13 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		}
 	}
 	finish := llm.Delta{Finish: llm.FinishStop, Usage: &llm.Usage{
-		InputTokens: provider.Tokens(r.Usage.Input), OutputTokens: provider.Tokens(r.Usage.Output), ReasoningTokens: provider.Tokens(r.Usage.Out.Reasoning),
-		CachedTokens: provider.Tokens(r.Usage.In.Cached), CacheWriteTokens: provider.Tokens(r.Usage.In.Written),
+		InputTokens: provider.ParseTokens(r.Usage.Input), OutputTokens: provider.ParseTokens(r.Usage.Output), ReasoningTokens: provider.ParseTokens(r.Usage.Out.Reasoning),
+		CachedTokens: provider.ParseTokens(r.Usage.In.Cached), CacheWriteTokens: provider.ParseTokens(r.Usage.In.Written),
 	}}
 	// Other servers may end all answers alike, and say it in the response only.
-	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.Text(r.Status) == string(sdk.ResponseStatusIncomplete)
+	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.ScalarText(r.Status) == string(sdk.ResponseStatusIncomplete)
 	switch {
-	case incomplete && provider.Text(r.Incomplete.Reason) == "content_filter":
+	case incomplete && provider.ScalarText(r.Incomplete.Reason) == "content_filter":
 		finish.Finish = llm.FinishFilter
 	case incomplete:
 		finish.Finish = llm.FinishLength

@@ -28,8 +28,8 @@ const completed = `{"type":"response.completed","response":{"status":"completed"
 
 var usage = llm.Usage{InputTokens: 37, OutputTokens: 11, CachedTokens: 5, CacheWriteTokens: 3, ReasoningTokens: 7}
 
-func kept(data string) *llm.Kept {
-	return &llm.Kept{Provider: "openai-responses", Model: "test-model", Data: json.RawMessage(data)}
+func kept(data string) *llm.ProviderData {
+	return &llm.ProviderData{Provider: "openai-responses", Model: "test-model", Data: json.RawMessage(data)}
 }
 
 // The streams are in the form of OpenAI's published examples and of recordings of its
@@ -66,9 +66,9 @@ func TestEventsBecomeAReply(t *testing.T) {
 		want: llm.Reply{
 			Calls: []llm.CallData{llm.NewCall("call_1", "glob", "{}"), llm.NewCall("call_2", "glob", `{"a":1}`)},
 			Parts: []llm.Part{
-				{Type: llm.ReasoningPart, Text: "**Look**\n\n**Count**", Kept: kept(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**Look**"},{"type":"summary_text","text":"**Count**"}],"encrypted_content":"gAAA-1"}`)},
+				{Type: llm.ReasoningPart, Text: "**Look**\n\n**Count**", ProviderData: kept(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"**Look**"},{"type":"summary_text","text":"**Count**"}],"encrypted_content":"gAAA-1"}`)},
 				{Type: llm.CallPart},
-				{Type: llm.ReasoningPart, Kept: kept(`{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAA-2"}`)},
+				{Type: llm.ReasoningPart, ProviderData: kept(`{"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gAAA-2"}`)},
 				{Type: llm.CallPart},
 			},
 			Finish: llm.FinishTools, Usage: usage,
@@ -98,8 +98,8 @@ func TestEventsBecomeAReply(t *testing.T) {
 		want: llm.Reply{
 			Text: "Let me see.Two.",
 			Parts: []llm.Part{
-				{Type: llm.TextPart, Text: "Let me see.", Kept: kept(`{"phase":"commentary"}`)},
-				{Type: llm.TextPart, Text: "Two.", Kept: kept(`{"phase":"final_answer"}`)},
+				{Type: llm.TextPart, Text: "Let me see.", ProviderData: kept(`{"phase":"commentary"}`)},
+				{Type: llm.TextPart, Text: "Two.", ProviderData: kept(`{"phase":"final_answer"}`)},
 			},
 			Finish: llm.FinishStop, Usage: usage,
 		},
@@ -142,7 +142,7 @@ func TestEventsBecomeAReply(t *testing.T) {
 			Text:  "I look.",
 			Calls: []llm.CallData{llm.NewCall("call_1", "glob", "{}"), llm.NewCall("call_2", "glob", "{}")},
 			Parts: []llm.Part{
-				{Type: llm.ReasoningPart, Text: "hm", Kept: kept(`{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}`)},
+				{Type: llm.ReasoningPart, Text: "hm", ProviderData: kept(`{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]}`)},
 				{Type: llm.TextPart, Text: "I look."}, {Type: llm.CallPart}, {Type: llm.CallPart},
 			},
 			Finish: llm.FinishTools, Usage: usage,
@@ -262,8 +262,8 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 		for _, p := range assembler.Reply().Parts {
-			if p.Kept != nil && !json.Valid(p.Kept.Data) {
-				t.Errorf("it keeps what is no JSON: %q", p.Kept.Data)
+			if p.ProviderData != nil && !json.Valid(p.ProviderData.Data) {
+				t.Errorf("it keeps what is no JSON: %q", p.ProviderData.Data)
 			}
 		}
 	})

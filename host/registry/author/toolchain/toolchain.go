@@ -26,9 +26,9 @@ import (
 // ErrNoGo says that there is no toolchain.
 var ErrNoGo = errors.New("find Go: it is at none of the places where it is looked for")
 
-// fixed are the places where [Find] looks, in this order. Behind them come those
+// goPaths are the places where [Find] looks, in this order. Behind them come those
 // below ~/sdk, which `go install golang.org/dl/...` makes, the newest first.
-var fixed = []string{
+var goPaths = []string{
 	"/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go", "/usr/lib/go/bin/go", "/usr/lib/golang/bin/go",
 	"/opt/homebrew/bin/go", "/snap/bin/go", `C:\Program Files\Go\bin\go.exe`,
 }
@@ -36,7 +36,7 @@ var fixed = []string{
 // Find returns the path of the command go. Home is that of the account, absolute;
 // empty: none. The error is [ErrNoGo].
 func Find(home string) (string, error) {
-	places := fixed
+	places := goPaths
 	if filepath.IsAbs(home) {
 		below, _ := fs.Glob(os.DirFS(home), "sdk/go*/bin/go") // only a bad pattern is an error
 		slices.SortFunc(below, func(a, b string) int { return version.Compare(release(b), release(a)) })
@@ -65,9 +65,9 @@ type Build struct {
 	Env func(string) string
 }
 
-// kept are the variables that the toolchain gets: where its caches are. One that
+// passedEnv are the variables that the toolchain gets: where its caches are. One that
 // changes what is built, such as GOFLAGS, is not among them.
-var kept = []string{"HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot", "TEMP"}
+var passedEnv = []string{"HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot", "TEMP"}
 
 // Error is why the toolchain has built nothing.
 type Error struct {
@@ -88,14 +88,14 @@ func (b Build) Run(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, b.Go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", b.Out, ".")
 	cmd.Dir = b.Dir
 	cmd.Env = []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOENV=off", "GOFLAGS=", "GOPROXY=off", "GOTELEMETRY=off", "PWD=" + b.Dir}
-	for _, name := range kept {
+	for _, name := range passedEnv {
 		if value := b.Env(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes what it has begun
 	cmd.WaitDelay = 5 * time.Second
-	var out limited
+	var out boundedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	switch {
@@ -107,16 +107,16 @@ func (b Build) Run(ctx context.Context) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 		return fmt.Errorf("start %s: %w", b.Go, err)
 	}
-	return &Error{Output: strings.TrimRight(out.kept.String(), "\n"), Err: err}
+	return &Error{Output: strings.TrimRight(out.buf.String(), "\n"), Err: err}
 }
 
-// limited keeps the beginning of what is written. It has no other method of a
+// boundedBuffer keeps the beginning of what is written. It has no other method of a
 // buffer, by which more would get in.
-type limited struct{ kept bytes.Buffer }
+type boundedBuffer struct{ buf bytes.Buffer }
 
-func (l *limited) Write(p []byte) (int, error) {
-	if room := maxOutput - l.kept.Len(); room > 0 {
-		l.kept.Write(p[:min(len(p), room)])
+func (l *boundedBuffer) Write(p []byte) (int, error) {
+	if room := maxOutput - l.buf.Len(); room > 0 {
+		l.buf.Write(p[:min(len(p), room)])
 	}
 	return len(p), nil
 }

@@ -24,10 +24,10 @@ func program(t *testing.T, file, script string) string {
 }
 
 func TestFind(t *testing.T) {
-	before := fixed
-	t.Cleanup(func() { fixed = before })
+	before := goPaths
+	t.Cleanup(func() { goPaths = before })
 	home := t.TempDir()
-	fixed = []string{filepath.Join(home, "usr", "go")}
+	goPaths = []string{filepath.Join(home, "usr", "go")}
 	t.Setenv("PATH", filepath.Join(home, "path")) // which is not asked
 	t.Setenv("GOROOT", filepath.Join(home, "path"))
 	program(t, filepath.Join(home, "path", "go"), "")

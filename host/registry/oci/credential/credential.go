@@ -45,8 +45,8 @@ func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 // hub is what Docker calls its own registry, in its configuration.
 const hub = "https://index.docker.io/v1/"
 
-// Home finds files of logins by the account and the environment.
-type Home struct {
+// Finder finds files of logins by the account and the environment.
+type Finder struct {
 	Dir         string                   // the home directory of the user's account, an absolute path; empty: not known
 	Env         func(name string) string // reads a variable of the environment
 	InWorkspace func(path string) bool
@@ -54,10 +54,10 @@ type Home struct {
 	helpers []string // only tests set it; helperDirs otherwise
 }
 
-// Looked lists the files that a search for a login has read.
-type Looked struct {
-	Files []string // the one with the login last
-	Wrong []string // those with a login or a helper that cannot be used, and why
+// Search lists the files that a search for a login has read.
+type Search struct {
+	Files    []string // the one with the login last
+	Unusable []string // those with a login or a helper that cannot be used, and why
 }
 
 // The files of Docker and of podman, which have the same form.
@@ -71,7 +71,7 @@ const (
 type file struct{ path, variable string }
 
 // files are those that can hold a login, the first one first.
-func (h Home) files() (out []file) {
+func (h Finder) files() (out []file) {
 	for _, f := range []struct{ variable, below string }{
 		{"REGISTRY_AUTH_FILE", ""}, {"DOCKER_CONFIG", "config.json"}, {"", dockerFile}, {"HOME", dockerFile},
 		{"XDG_RUNTIME_DIR", podmanFile}, {"XDG_CONFIG_HOME", podmanFile}, {"", ".config/" + podmanFile},
@@ -91,18 +91,18 @@ func (h Home) files() (out []file) {
 	return out
 }
 
-// For returns the login of a registry, HOST or HOST:PORT, or the zero Login if there is
+// Login returns the login of a registry, HOST or HOST:PORT, or the zero Login if there is
 // none that can be used.
-func (h Home) For(ctx context.Context, host string) (login Login, looked Looked) {
+func (h Finder) Login(ctx context.Context, host string) (login Login, looked Search) {
 	for _, f := range h.files() {
 		var err error
-		login, err = h.in(ctx, f, host)
+		login, err = h.loginIn(ctx, f, host)
 		text := f.path
 		if errors.Is(err, fs.ErrNotExist) {
 			text += " (not there)"
 		} else if err != nil {
 			text = fmt.Sprintf("%s (%v)", text, err)
-			looked.Wrong = append(looked.Wrong, text)
+			looked.Unusable = append(looked.Unusable, text)
 		}
 		looked.Files = append(looked.Files, text)
 		if login != (Login{}) {
@@ -112,8 +112,8 @@ func (h Home) For(ctx context.Context, host string) (login Login, looked Looked)
 	return login, looked
 }
 
-// in looks for the login of a registry in one file.
-func (h Home) in(ctx context.Context, f file, host string) (login Login, err error) {
+// loginIn looks for the login of a registry in one file.
+func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, err error) {
 	c, err := h.read(f)
 	if err != nil {
 		return Login{}, err
@@ -161,7 +161,7 @@ type auth struct {
 
 // read reads a file that nobody but the user can have written. In its usual place it may be
 // root's.
-func (h Home) read(file file) (c config, err error) {
+func (h Finder) read(file file) (c config, err error) {
 	f, info, err := regular.Open(file.path)
 	if err != nil {
 		return c, err
@@ -174,11 +174,11 @@ func (h Home) read(file file) (c config, err error) {
 	case h.InWorkspace(file.path):
 		return c, fmt.Errorf("it is not used: it is in the workspace, and $%s names it", file.variable)
 	default:
-		if err := private.CheckAbove(file.path); err != nil {
+		if err := private.CheckPath(file.path); err != nil {
 			return c, fmt.Errorf("it is not used: %w", err)
 		}
 	}
-	if err := trusted(file.path, info, file.variable == ""); err != nil {
+	if err := checkWriters(file.path, info, file.variable == ""); err != nil {
 		return c, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
@@ -194,9 +194,9 @@ func (h Home) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// trusted returns an error if another user can have written a file, or root unless byRoot.
-func trusted(path string, info fs.FileInfo, byRoot bool) error {
-	switch owner, mine := private.Mine(info); {
+// checkWriters returns an error if another user can have written a file, or root unless byRoot.
+func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
+	switch owner, mine := private.Owner(info); {
 	case !mine && (owner != 0 || !byRoot):
 		return fmt.Errorf("%s belongs to the user %d, not to you: what it holds is not used", path, owner)
 	case private.HasModes && info.Mode().Perm()&0o022 != 0:

@@ -12,9 +12,9 @@ import (
 )
 
 // home makes a home directory with a configuration of Docker.
-func home(t *testing.T, config string) Home {
+func home(t *testing.T, config string) Finder {
 	t.Helper()
-	h := Home{Dir: t.TempDir(), Env: func(string) string { return "" }, helpers: []string{t.TempDir()}}
+	h := Finder{Dir: t.TempDir(), Env: func(string) string { return "" }, helpers: []string{t.TempDir()}}
 	if err := os.MkdirAll(filepath.Join(h.Dir, ".docker"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +24,10 @@ func home(t *testing.T, config string) Home {
 	return h
 }
 
-func (h Home) file() string { return filepath.Join(h.Dir, ".docker", "config.json") }
+func (h Finder) file() string { return filepath.Join(h.Dir, ".docker", "config.json") }
 
 // helper puts a program among the helpers.
-func (h Home) helper(t *testing.T, name, script string) {
+func (h Finder) helper(t *testing.T, name, script string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(h.helpers[0], "docker-credential-"+name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
@@ -74,8 +74,8 @@ func TestTheLoginOfARegistry(t *testing.T) {
 	} {
 		h := home(t, tt.config)
 		h.helper(t, "test", tt.helper)
-		got, looked := h.For(t.Context(), tt.host)
-		wrong := strings.Join(looked.Wrong, "; ")
+		got, looked := h.Login(t.Context(), tt.host)
+		wrong := strings.Join(looked.Unusable, "; ")
 		if got != tt.want || (wrong == "") != (tt.err == "") || !strings.Contains(wrong, tt.err) || !strings.HasPrefix(looked.Files[0], h.file()) {
 			t.Errorf("%s: %q %q, %+v", tt.what, got.Username, got.Password+got.IdentityToken, looked)
 		}
@@ -86,11 +86,11 @@ func TestTheLoginOfARegistry(t *testing.T) {
 	h := home(t, `{"credsStore":"test"}`)
 	write(t, filepath.Join(h.helpers[0], "docker-credential-test"), "#!/nonexistent")
 	chmod(t, filepath.Join(h.helpers[0], "docker-credential-test"), 0o700)
-	if _, looked := h.For(t.Context(), "r.example"); len(looked.Wrong) != 1 {
+	if _, looked := h.Login(t.Context(), "r.example"); len(looked.Unusable) != 1 {
 		t.Errorf("a helper without its interpreter: %+v", looked)
 	}
-	h = Home{Dir: t.TempDir(), Env: func(string) string { return "" }}
-	if got, looked := h.For(t.Context(), "r.example"); got != (Login{}) || looked.Wrong != nil || !strings.HasSuffix(looked.Files[0], "config.json (not there)") {
+	h = Finder{Dir: t.TempDir(), Env: func(string) string { return "" }}
+	if got, looked := h.Login(t.Context(), "r.example"); got != (Login{}) || looked.Unusable != nil || !strings.HasSuffix(looked.Files[0], "config.json (not there)") {
 		t.Errorf("a home without a configuration: %+v", looked)
 	}
 }
@@ -107,7 +107,7 @@ func TestHelpersOfPATHAreNotStarted(t *testing.T) {
 	t.Chdir(dir)
 	h := home(t, `{"credsStore":"evil"}`)
 	h.helpers = nil
-	if _, looked := h.For(t.Context(), "r.example"); !strings.Contains(fmt.Sprint(looked.Wrong), "none of /usr/local/bin, /usr/bin, /opt/homebrew/bin") {
+	if _, looked := h.Login(t.Context(), "r.example"); !strings.Contains(fmt.Sprint(looked.Unusable), "none of /usr/local/bin, /usr/bin, /opt/homebrew/bin") {
 		t.Error(looked)
 	}
 	if _, err := os.Stat(started); err == nil {
@@ -124,7 +124,7 @@ func TestWhatOthersCanWriteIsNotUsed(t *testing.T) {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			if got, looked := h.For(t.Context(), "r.example"); got != (Login{}) || !strings.Contains(fmt.Sprint(looked.Wrong), "can be written to by others") {
+			if got, looked := h.Login(t.Context(), "r.example"); got != (Login{}) || !strings.Contains(fmt.Sprint(looked.Unusable), "can be written to by others") {
 				t.Errorf("%s with mode %#o: %v", path, mode, looked)
 			}
 		}
@@ -132,7 +132,7 @@ func TestWhatOthersCanWriteIsNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, looked := h.For(t.Context(), "r.example"); got.Username != "me" || looked.Wrong != nil {
+	if got, looked := h.Login(t.Context(), "r.example"); got.Username != "me" || looked.Unusable != nil {
 		t.Errorf("when they no longer can: %v", looked)
 	}
 	if text := fmt.Sprintf("%v %+v %#v", Login{Password: "x"}, Login{Password: "x"}, Login{Password: "x"}); text != "login login login" {
@@ -210,12 +210,12 @@ func TestFilesThatAVariableNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.change(t, dir, env)
-			got, looked := h.For(t.Context(), "r.example")
+			got, looked := h.Login(t.Context(), "r.example")
 			if used := got == (Login{Username: "me", Password: "pass:word"}); used != (tt.wrong == "") {
 				t.Errorf("used: %v; %+v", used, looked)
 			}
-			if want := strings.TrimPrefix(tt.wrong, "none"); !strings.Contains(strings.Join(looked.Wrong, ", "), want) || want == "" && looked.Wrong != nil {
-				t.Errorf("%q, want %q", looked.Wrong, want)
+			if want := strings.TrimPrefix(tt.wrong, "none"); !strings.Contains(strings.Join(looked.Unusable, ", "), want) || want == "" && looked.Unusable != nil {
+				t.Errorf("%q, want %q", looked.Unusable, want)
 			}
 			if tt.wrong != "" && !strings.Contains(strings.Join(looked.Files, ", "), h.file()) {
 				t.Errorf("the usual file is not among %q", looked.Files)
@@ -229,7 +229,7 @@ func TestFilesThatAVariableNames(t *testing.T) {
 	h.Dir, h.Env = "", func(name string) string {
 		return map[string]string{"DOCKER_CONFIG": ".docker", "REGISTRY_AUTH_FILE": "/a\nhint: b"}[name]
 	}
-	if got, looked := h.For(t.Context(), "r.example"); got != (Login{}) || len(looked.Files) != 1 || !strings.Contains(looked.Files[0], "not an absolute path") {
+	if got, looked := h.Login(t.Context(), "r.example"); got != (Login{}) || len(looked.Files) != 1 || !strings.Contains(looked.Files[0], "not an absolute path") {
 		t.Errorf("%+v", looked)
 	}
 	// That of the account is in its usual place whoever names it: its helper is asked.
@@ -239,7 +239,7 @@ func TestFilesThatAVariableNames(t *testing.T) {
 		return map[string]string{"HOME": h.Dir, "DOCKER_CONFIG": filepath.Join(h.Dir, ".docker")}[name]
 	}
 	h.InWorkspace = func(string) bool { return true }
-	if got, looked := h.For(t.Context(), "r.example"); got.Username != "me" || len(looked.Files) != 1 {
+	if got, looked := h.Login(t.Context(), "r.example"); got.Username != "me" || len(looked.Files) != 1 {
 		t.Errorf("%+v", looked)
 	}
 }

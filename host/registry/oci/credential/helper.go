@@ -23,12 +23,12 @@ const (
 // "Why are credential helpers started by fixed paths?".
 var helperDirs = []string{"/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"}
 
-// passed are the variables that a helper gets from us, beside HOME and PATH: how a
+// passedEnv are the variables that a helper gets from us, beside HOME and PATH: how a
 // keyring is found, and how it asks to be unlocked.
-var passed = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
+var passedEnv = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
 
 // ask runs docker-credential-NAME for the login of a registry.
-func (h Home) ask(ctx context.Context, name, host string) (Login, error) {
+func (h Finder) ask(ctx context.Context, name, host string) (Login, error) {
 	path, err := h.find(name)
 	if err != nil {
 		return Login{}, err
@@ -38,19 +38,19 @@ func (h Home) ask(ctx context.Context, name, host string) (Login, error) {
 	cmd := exec.CommandContext(ctx, path, "get")
 	cmd.Dir = h.Dir // and not where a repository is
 	cmd.Env = []string{"HOME=" + h.Dir, "PATH=" + strings.Join(helperDirs, ":") + ":/bin"}
-	for _, name := range passed {
+	for _, name := range passedEnv {
 		if value, ok := os.LookupEnv(name); ok {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
 	cmd.Stdin = strings.NewReader(host)
-	out := &bounded{stop: cancel}
+	out := &boundedBuffer{stop: cancel}
 	cmd.Stdout = out // and what it writes to stderr is for nobody
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
-	text := strings.TrimSpace(out.kept.String())
+	text := strings.TrimSpace(out.buf.String())
 	switch {
-	case out.full:
+	case out.overflowed:
 		return Login{}, fmt.Errorf("it printed more than %d bytes", maxHelperBytes)
 	case ctx.Err() != nil:
 		return Login{}, context.Cause(ctx)
@@ -71,7 +71,7 @@ func (h Home) ask(ctx context.Context, name, host string) (Login, error) {
 }
 
 // find returns the path of a helper.
-func (h Home) find(name string) (string, error) {
+func (h Finder) find(name string) (string, error) {
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return "", errors.New("its name is not one of small letters, digits and hyphens")
 	}
@@ -91,23 +91,23 @@ func (h Home) find(name string) (string, error) {
 		if !info.Mode().IsRegular() {
 			return "", fmt.Errorf("%s is not a regular file", path)
 		}
-		return path, trusted(path, info, true)
+		return path, checkWriters(path, info, true)
 	}
 	return "", fmt.Errorf("docker-credential-%s is in none of %s, and nowhere else is looked", name, strings.Join(dirs, ", "))
 }
 
-// bounded keeps what a helper prints, and ends one that prints too much.
-type bounded struct {
-	kept bytes.Buffer
-	stop func()
-	full bool
+// boundedBuffer keeps what a helper prints, and ends one that prints too much.
+type boundedBuffer struct {
+	buf        bytes.Buffer
+	stop       func()
+	overflowed bool
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.kept.Len()+len(p) > maxHelperBytes {
-		b.full = true
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > maxHelperBytes {
+		b.overflowed = true
 		b.stop()
 		return 0, errors.New("too much output")
 	}
-	return b.kept.Write(p)
+	return b.buf.Write(p)
 }

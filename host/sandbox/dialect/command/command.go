@@ -31,8 +31,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// entry is the export that is the program.
-const entry = "_start"
+// exportStart is the export that is the program.
+const exportStart = "_start"
 
 // Dialect is the [dialect.Dialect] of commands.
 type Dialect struct{}
@@ -40,21 +40,21 @@ type Dialect struct{}
 // ABI implements [dialect.Dialect].
 func (Dialect) ABI() string { return tool.ABICommand }
 
-// Superset implements [dialect.Dialect]: programs were built for other runtimes too,
+// AllowsMissingWASI implements [dialect.Dialect]: programs were built for other runtimes too,
 // and do without their sockets.
-func (Dialect) Superset() bool { return true }
+func (Dialect) AllowsMissingWASI() bool { return true }
 
-// Check implements [dialect.Dialect].
-func (Dialect) Check(m *wasm.Module) error {
-	e, ok := m.Export(entry)
+// CheckExports implements [dialect.Dialect].
+func (Dialect) CheckExports(m *wasm.Module) error {
+	e, ok := m.Export(exportStart)
 	if !ok {
-		return fmt.Errorf("it does not export %s", entry)
+		return fmt.Errorf("it does not export %s", exportStart)
 	}
-	return dialect.CheckCalled(m, e, abi.Signature{})
+	return dialect.CheckCalledExport(m, e, abi.Signature{})
 }
 
-// Import implements [dialect.Dialect].
-func (Dialect) Import(string, string) (abi.Signature, bool) { return abi.Signature{}, false }
+// ImportSignature implements [dialect.Dialect].
+func (Dialect) ImportSignature(string, string) (abi.Signature, bool) { return abi.Signature{}, false }
 
 // Provide implements [dialect.Dialect].
 func (Dialect) Provide(context.Context, wazero.Runtime) error { return nil }
@@ -63,8 +63,8 @@ func (Dialect) Provide(context.Context, wazero.Runtime) error { return nil }
 // its beginning?"
 func (Dialect) Starts(api.Module) []dialect.Start { return nil }
 
-// Holds implements [dialect.Dialect].
-func (Dialect) Holds(manifest tool.Manifest, _ *wasm.Module) error {
+// CheckManifest implements [dialect.Dialect].
+func (Dialect) CheckManifest(manifest tool.Manifest, _ *wasm.Module) error {
 	if manifest.Config != nil {
 		return errors.New("its manifest has a config, for which no command can ask; use the environment of a run")
 	}
@@ -86,13 +86,13 @@ func (Dialect) Holds(manifest tool.Manifest, _ *wasm.Module) error {
 func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi.Output, *abi.ToolError, error) {
 	p := preview1.Process{Args: []string{call.Tool}, Stdin: string(call.Args), Cwd: paths.Guest(call.Cwd)}
 	described := false
-	if g.About != nil {
-		p.Args[0] = g.About.Name
-		i := slices.IndexFunc(g.About.Tools, func(s tool.Spec) bool { return s.Name == call.Tool })
+	if g.Manifest != nil {
+		p.Args[0] = g.Manifest.Name
+		i := slices.IndexFunc(g.Manifest.Tools, func(s tool.Spec) bool { return s.Name == call.Tool })
 		if i < 0 {
 			return nil, &abi.ToolError{Case: abi.UnknownTool, Message: fmt.Sprintf("the command has no tool %q", call.Tool)}, nil
 		}
-		if run := g.About.Tools[i].Run; run != nil {
+		if run := g.Manifest.Tools[i].Run; run != nil {
 			described = true
 			with, err := run.Expand(call.Args, p.Cwd)
 			if err != nil {
@@ -121,7 +121,7 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 		return &abi.Output{Structured: string(out.printed(g))}, nil, nil
 	}
 	g.Printed, _ = out.stdout.text(g, g.Limits.OutputBytes)
-	if out.stdout.more {
+	if out.stdout.truncated {
 		return nil, &abi.ToolError{Case: abi.Failed, Stdout: g.Printed, Message: fmt.Sprintf("%s printed more than %d KiB, of which nobody can read the result",
 			call.Tool, out.stdout.limit>>10)}, nil
 	}
@@ -131,15 +131,15 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 // outcome is what a command has left when it has ended by itself.
 type outcome struct {
 	code           uint32
-	stdout, stderr *head
+	stdout, stderr *headBuffer
 }
 
 // run runs a command to its end.
 func run(ctx context.Context, g *dialect.Guest, p preview1.Process) (*outcome, error) {
-	out := &outcome{stdout: &head{limit: held(g, g.Limits.OutputBytes)}, stderr: &head{limit: held(g, g.Limits.LogBytes)}}
+	out := &outcome{stdout: &headBuffer{limit: captureLimit(g, g.Limits.OutputBytes)}, stderr: &headBuffer{limit: captureLimit(g, g.Limits.LogBytes)}}
 	p.Stdout, p.Stderr = out.stdout, io.MultiWriter(out.stderr, g.Log)
-	g.WASI.Start(p)
-	_, err := g.Invoke(ctx, entry)
+	g.WASI.SetProcess(p)
+	_, err := g.Invoke(ctx, exportStart)
 	var exit *sys.ExitError
 	if errors.As(err, &exit) {
 		out.code = exit.ExitCode()
@@ -170,26 +170,26 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 	return tool.Marshal(r)
 }
 
-// held is how much is kept of an output of which twice so much is looked at: enough to
+// captureLimit is how much is kept of an output of which twice so much is looked at: enough to
 // see that there is more, and what a secret would be that is cut.
-func held(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
+func captureLimit(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
 
-// head keeps the beginning of what is written to it.
-type head struct {
-	limit int
-	kept  bytes.Buffer
-	more  bool
+// headBuffer keeps the beginning of what is written to it.
+type headBuffer struct {
+	limit     int
+	kept      bytes.Buffer
+	truncated bool
 }
 
-func (h *head) Write(p []byte) (int, error) {
+func (h *headBuffer) Write(p []byte) (int, error) {
 	n := min(len(p), h.limit-h.kept.Len())
 	h.kept.Write(p[:n])
-	h.more = h.more || n < len(p)
+	h.truncated = h.truncated || n < len(p)
 	return len(p), nil
 }
 
 // text is the beginning without secrets, and whether that is all.
-func (h *head) text(g *dialect.Guest, limit int) (_ string, whole bool) {
+func (h *headBuffer) text(g *dialect.Guest, limit int) (_ string, whole bool) {
 	text, whole := g.Redact.Head(h.kept.Bytes(), limit)
-	return strings.ToValidUTF8(string(text), "\uFFFD"), whole && !h.more
+	return strings.ToValidUTF8(string(text), "\uFFFD"), whole && !h.truncated
 }

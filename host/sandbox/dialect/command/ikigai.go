@@ -23,7 +23,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *w
 		return nil, nil, undescribed(err, "run with --schema it did not end well")
 	case out.code != 0:
 		why = fmt.Sprintf("run with --schema it exited with code %d", out.code)
-	case out.stdout.more || out.stdout.kept.Len() > tool.MaxManifestBytes:
+	case out.stdout.truncated || out.stdout.kept.Len() > tool.MaxManifestBytes:
 		why = fmt.Sprintf("run with --schema it printed more than %d KiB", tool.MaxManifestBytes>>10)
 	}
 	if why != "" {
@@ -33,7 +33,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *w
 	if err != nil {
 		return nil, nil, undescribed(nil, "what it prints when it is run with --schema "+err.Error())
 	}
-	spec.Capabilities = dialect.Needs(m)
+	spec.Capabilities = dialect.InferCapabilities(m)
 	return tool.Marshal(tool.Manifest{ABI: tool.ABICommand, Name: name, Tools: []tool.Spec{spec}, Inferred: true}), nil, nil
 }
 

@@ -40,11 +40,11 @@ type arena struct {
 	blocks []block    // by their place in mem
 	free   [33]uint32 // the first block of each list of free ones, as its index plus 1
 
-	first         arenaStart
-	memory, notes *linear.Memory          // where mem and blocks have moved to; nil: they have not moved
-	limit         uint64                  // of the memory of the call, in bytes
-	keep          func(more uint64) error // takes bytes of the quota for the guest, until it ends
-	held          uint64                  // bytes that were taken
+	first                  arenaStart
+	memRegion, blockRegion *linear.Memory          // where mem and blocks have moved to; nil: they have not moved
+	limit                  uint64                  // of the memory of the call, in bytes
+	reserveHostBytes       func(more uint64) error // takes bytes of the quota for the guest, until it ends
+	quotaTaken             uint64                  // bytes that were taken
 }
 
 // arenaStart is the memory that an arena begins with: empty, and zeros.
@@ -69,8 +69,8 @@ const arenaBlocks = 128
 // newArena returns an empty arena with a limit in bytes. It has to be released.
 func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
-	a.mem, a.blocks, a.limit, a.keep = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
-	if err := a.hold(arenaBytes + arenaBlocks*blockBytes); err != nil {
+	a.mem, a.blocks, a.limit, a.reserveHostBytes = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
+	if err := a.takeQuota(arenaBytes + arenaBlocks*blockBytes); err != nil {
 		a.release()
 		return nil, err
 	}
@@ -79,10 +79,10 @@ func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 
 // release ends an arena. None of its memory may be used any more.
 func (a *arena) release() {
-	if a.memory == nil {
+	if a.memRegion == nil {
 		clear(a.mem)
 	}
-	for _, m := range []*linear.Memory{a.memory, a.notes} {
+	for _, m := range []*linear.Memory{a.memRegion, a.blockRegion} {
 		if m != nil {
 			m.Close()
 		}
@@ -97,11 +97,11 @@ func (a *arena) reset() {
 	a.mem, a.blocks, a.free = a.mem[:0], a.blocks[:0], [33]uint32{}
 }
 
-func (a *arena) hold(more uint64) error {
-	if err := a.keep(more); err != nil {
+func (a *arena) takeQuota(more uint64) error {
+	if err := a.reserveHostBytes(more); err != nil {
 		return err
 	}
-	a.held += more
+	a.quotaTaken += more
 	return nil
 }
 
@@ -139,13 +139,13 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 func (a *arena) grow(size uint64) error {
 	had, need := uint64(cap(a.mem)), uint64(len(a.mem))+size
 	want := max(need, min(2*had, a.limit))
-	if a.room(&a.memory, had, want) != nil {
+	if a.growRegion(&a.memRegion, had, want) != nil {
 		want = need // perhaps that is there
-		if err := a.room(&a.memory, had, want); err != nil {
+		if err := a.growRegion(&a.memRegion, had, want); err != nil {
 			return err
 		}
 	}
-	mem := a.memory.Bytes()[:len(a.mem):want]
+	mem := a.memRegion.Bytes()[:len(a.mem):want]
 	if unsafe.SliceData(mem) != unsafe.SliceData(a.mem) {
 		copy(mem, a.mem)
 		clear(a.mem)
@@ -157,10 +157,10 @@ func (a *arena) grow(size uint64) error {
 // growBlocks doubles the room for blocks.
 func (a *arena) growBlocks() error {
 	had := uint64(cap(a.blocks))
-	if err := a.room(&a.notes, had*blockBytes, 2*had*blockBytes); err != nil {
+	if err := a.growRegion(&a.blockRegion, had*blockBytes, 2*had*blockBytes); err != nil {
 		return err
 	}
-	blocks := unsafe.Slice((*block)(unsafe.Pointer(unsafe.SliceData(a.notes.Bytes()))), 2*had)
+	blocks := unsafe.Slice((*block)(unsafe.Pointer(unsafe.SliceData(a.blockRegion.Bytes()))), 2*had)
 	if unsafe.SliceData(blocks) != unsafe.SliceData(a.blocks) {
 		copy(blocks, a.blocks)
 	}
@@ -168,16 +168,16 @@ func (a *arena) growBlocks() error {
 	return nil
 }
 
-// room takes the quota for a growth from had to want bytes. If the data has not moved yet, it
+// growRegion takes the quota for a growth from had to want bytes. If the data has not moved yet, it
 // also reserves address space, and takes all of want, since the first memory stays taken, too.
-func (a *arena) room(at **linear.Memory, had, want uint64) error {
+func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
 	if *at == nil {
 		had = 0
 	}
 	if want > a.limit {
 		return &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey}
 	}
-	if err := a.hold(want - had); err != nil || *at != nil {
+	if err := a.takeQuota(want - had); err != nil || *at != nil {
 		return err
 	}
 	var err error
@@ -202,8 +202,8 @@ func (a *arena) reusable(size uint64) int {
 	return -1
 }
 
-// drop frees the block at an offset. At another offset there is nothing to free.
-func (a *arena) drop(offset uint64) {
+// freeBlock frees the block at an offset. At another offset there is nothing to free.
+func (a *arena) freeBlock(offset uint64) {
 	i := a.find(offset)
 	if i < 0 {
 		return

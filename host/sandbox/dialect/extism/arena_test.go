@@ -56,10 +56,10 @@ func play(t *testing.T, a *arena, ops []byte) {
 			}
 			blocks[offset], order = bytes.Repeat([]byte{fill}, int(n)), append(order, offset)
 		case 3: // free, also what is free already
-			a.drop(pick(which))
+			a.freeBlock(pick(which))
 			delete(blocks, pick(which))
 		case 4: // free what is no block
-			a.drop(pick(which) + 1 + size%7)
+			a.freeBlock(pick(which) + 1 + size%7)
 		case 5:
 			if size == 0 {
 				a.reset()
@@ -81,14 +81,14 @@ func play(t *testing.T, a *arena, ops []byte) {
 			}
 		}
 		used := uint64(cap(a.mem)) + uint64(cap(a.blocks))*blockBytes
-		if a.memory != nil { // what it began with is still there
+		if a.memRegion != nil { // what it began with is still there
 			used += arenaBytes
 		}
-		if a.notes != nil {
+		if a.blockRegion != nil {
 			used += arenaBlocks * blockBytes
 		}
-		if a.held != used {
-			t.Fatalf("%d bytes are used and %d held", used, a.held)
+		if a.quotaTaken != used {
+			t.Fatalf("%d bytes are used and %d held", used, a.quotaTaken)
 		}
 	}
 }
@@ -202,12 +202,12 @@ func TestAnArenaIsBounded(t *testing.T) {
 					break
 				}
 				if c.free {
-					a.drop(offset)
+					a.freeBlock(offset)
 				}
 			}
 			_, over := errors.AsType[*dialect.MemoryError](err)
-			if over != (c.held == 0) || a.held > limit || c.held > 0 && a.held > c.held {
-				t.Errorf("%v, with %d bytes", err, a.held)
+			if over != (c.held == 0) || a.quotaTaken > limit || c.held > 0 && a.quotaTaken > c.held {
+				t.Errorf("%v, with %d bytes", err, a.quotaTaken)
 			}
 			a.release()
 		})

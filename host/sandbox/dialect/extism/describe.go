@@ -14,34 +14,34 @@ import (
 
 // Describe implements [dialect.Dialect]. A generic plugin is not run for it.
 func (d Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *wasm.Module) ([]byte, []string, error) {
-	l := &listing{Manifest: tool.Manifest{ABI: d.ABI(), Name: name, Inferred: true}, needs: dialect.Needs(m)}
+	l := &listing{Manifest: tool.Manifest{ABI: d.ABI(), Name: name, Inferred: true}, capabilities: dialect.InferCapabilities(m)}
 	if d.Kind == wasm.Extism {
-		for _, function := range offered(m) {
+		for _, function := range toolFunctions(m) {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
 			}
 			l.add(tool.Definition{
 				Name:        function,
 				Description: fmt.Sprintf("Runs %q of the Extism plugin %s. Its author does not say what it does.", function, name),
-				Parameters:  plainParameters,
-			}, plainRun(function))
+				Parameters:  inputParameters,
+			}, inputRun(function))
 		}
 	} else if err := d.list(ctx, g, l); err != nil {
 		return nil, nil, err
 	}
 	text, err := json.Marshal(l.Manifest)
-	return text, l.said(), err
+	return text, l.allNotes(), err
 }
 
-var plainParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"What the plugin reads."}},"additionalProperties":false}`)
+var inputParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"What the plugin reads."}},"additionalProperties":false}`)
 
 // listing is a manifest that is being made of what a stranger says.
 type listing struct {
 	tool.Manifest
-	needs tool.Capabilities
-	bytes int
-	notes []string
-	more  int // notes that there is no room for
+	capabilities tool.Capabilities
+	bytes        int
+	notes        []string
+	droppedNotes int // notes that there is no room for
 }
 
 // Limits on a listing.
@@ -65,7 +65,7 @@ func (l *listing) add(def tool.Definition, run *tool.Run) {
 		l.note("a tool is left out: two are named %q", def.Name)
 		return
 	}
-	spec := tool.Spec{Definition: def, Capabilities: l.needs, Run: run}
+	spec := tool.Spec{Definition: def, Capabilities: l.capabilities, Run: run}
 	one := l.Manifest
 	one.Tools = []tool.Spec{spec}
 	text, err := json.Marshal(one)
@@ -84,16 +84,16 @@ func (l *listing) add(def tool.Definition, run *tool.Run) {
 
 func (l *listing) note(format string, args ...any) {
 	if len(l.notes) == maxNotes {
-		l.more++
+		l.droppedNotes++
 		return
 	}
 	l.notes = append(l.notes, fmt.Sprintf("%.400s", fmt.Sprintf(format, args...)))
 }
 
-// said are the notes.
-func (l *listing) said() []string {
-	if l.more > 0 {
-		return append(l.notes, fmt.Sprintf("and %d more like these", l.more))
+// allNotes are the notes.
+func (l *listing) allNotes() []string {
+	if l.droppedNotes > 0 {
+		return append(l.notes, fmt.Sprintf("and %d more like these", l.droppedNotes))
 	}
 	return l.notes
 }

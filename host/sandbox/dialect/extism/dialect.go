@@ -44,11 +44,11 @@ var abis = map[wasm.ShapeKind]string{
 // ABI implements [dialect.Dialect].
 func (d Dialect) ABI() string { return abis[d.Kind] }
 
-// Superset implements [dialect.Dialect].
-func (Dialect) Superset() bool { return true }
+// AllowsMissingWASI implements [dialect.Dialect].
+func (Dialect) AllowsMissingWASI() bool { return true }
 
-// Import implements [dialect.Dialect].
-func (Dialect) Import(module, name string) (abi.Signature, bool) {
+// ImportSignature implements [dialect.Dialect].
+func (Dialect) ImportSignature(module, name string) (abi.Signature, bool) {
 	f, ok := lookup(module, name)
 	return f.Signature, ok
 }
@@ -67,7 +67,7 @@ const (
 var initializers = map[string]abi.Signature{
 	abi.ExportInitialize: {},
 	constructors:         {},
-	haskell:              fn("ww"), // argc and argv, of which there are none
+	haskell:              parseSig("ww"), // argc and argv, of which there are none
 }
 
 // Starts implements [dialect.Dialect].
@@ -78,26 +78,26 @@ func (Dialect) Starts(mod api.Module) []dialect.Start {
 	return []dialect.Start{{Export: abi.ExportInitialize}, {Export: haskell, Params: []uint64{0, 0}}}
 }
 
-// start is what a command exports. Of a plugin it is called only if it is the tool.
-const start = "_start"
+// exportStart is what a command exports. Of a plugin it is called only if it is the tool.
+const exportStart = "_start"
 
 // callable reports whether a plugin can be called by an export: it takes nothing, and
 // returns nothing or a code.
 func callable(m *wasm.Module, e wasm.Export) bool {
 	sig, ok := m.ExportedFunc(e.Name)
 	_, starts := initializers[e.Name]
-	return ok && !starts && int64(e.Index) >= int64(m.ImportedFuncs()) && (dialect.Is(sig, fn("")) || dialect.Is(sig, fn(":w")))
+	return ok && !starts && int64(e.Index) >= int64(m.ImportedFuncs()) && (dialect.SameSignature(sig, parseSig("")) || dialect.SameSignature(sig, parseSig(":w")))
 }
 
-// notCallable says what is wrong with a function that a tool is to be.
-func notCallable(m *wasm.Module, name string) error {
+// checkCallable says what is wrong with a function that a tool is to be.
+func checkCallable(m *wasm.Module, name string) error {
 	e, ok := m.Export(name)
 	switch {
 	case !ok || e.Kind != wasm.KindFunc:
 		return fmt.Errorf("it does not export the function %.80q", name)
 	case !callable(m, e):
 		return fmt.Errorf("its function %.80q cannot be called: such a function takes nothing and returns nothing or an i32", name)
-	case name == start && initializes(m):
+	case name == exportStart && initializes(m):
 		return errors.New("it is initialised already by what it exports, which _start would do again")
 	}
 	return nil
@@ -112,27 +112,27 @@ func initializes(m *wasm.Module) bool {
 	return false
 }
 
-// Check implements [dialect.Dialect].
-func (d Dialect) Check(m *wasm.Module) error {
-	if missing := embedder(m); len(missing) > 0 {
+// CheckExports implements [dialect.Dialect].
+func (d Dialect) CheckExports(m *wasm.Module) error {
+	if missing := unknownImports(m); len(missing) > 0 {
 		return fmt.Errorf("it was made for one host, and needs functions of that: %s", strings.Join(missing, ", "))
 	}
 	for _, e := range m.Exports {
 		if want, ok := initializers[e.Name]; ok {
-			if err := dialect.CheckCalled(m, e, want); err != nil {
+			if err := dialect.CheckCalledExport(m, e, want); err != nil {
 				return err
 			}
 		}
 	}
 	switch d.Kind {
 	case wasm.Extism:
-		if len(offered(m)) == 0 {
+		if len(toolFunctions(m)) == 0 {
 			return errors.New("it exports no function that can be called: such a function takes nothing and returns nothing or an i32; " +
 				"perhaps it is a library for other plugins")
 		}
 		return nil
 	}
-	for _, name := range d.exports() {
+	for _, name := range d.toolExports() {
 		if e, ok := m.Export(name); !ok || !callable(m, e) {
 			return fmt.Errorf("it exports %s, which takes nothing and returns an i32 in such a plugin, as something else", name)
 		}
@@ -140,8 +140,8 @@ func (d Dialect) Check(m *wasm.Module) error {
 	return nil
 }
 
-// exports are what lists the tools of a plugin, and what calls one.
-func (d Dialect) exports() []string {
+// toolExports are what lists the tools of a plugin, and what calls one.
+func (d Dialect) toolExports() []string {
 	if d.Kind == wasm.HyperMCPv1 {
 		return []string{"describe", "call"}
 	}
@@ -151,8 +151,8 @@ func (d Dialect) exports() []string {
 // maxMissing is how many functions a message names.
 const maxMissing = 5
 
-// embedder lists the imports that neither Extism nor WASI has.
-func embedder(m *wasm.Module) (names []string) {
+// unknownImports lists the imports that neither Extism nor WASI has.
+func unknownImports(m *wasm.Module) (names []string) {
 	for _, i := range m.Imports {
 		if _, ok := lookup(i.Module, i.Name); ok || preview1.Offers(i.Module) || i.Kind != wasm.KindFunc {
 			continue
@@ -165,10 +165,10 @@ func embedder(m *wasm.Module) (names []string) {
 	return names
 }
 
-// Holds implements [dialect.Dialect]. A plugin may import more than its manifest asks
+// CheckManifest implements [dialect.Dialect]. A plugin may import more than its manifest asks
 // for: a person who has described it may give it less than it could use, and what is
 // not granted is refused when it is used.
-func (d Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
+func (d Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 	for _, s := range manifest.Tools {
 		if s.Capabilities.Exec != "" {
 			return fmt.Errorf("%s: capability exec: a plugin starts no process", s.Name)
@@ -184,7 +184,7 @@ func (d Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
 		} else if d.Kind != wasm.Extism {
 			continue // it lists and calls its tools itself
 		}
-		if err := notCallable(m, function); err != nil {
+		if err := checkCallable(m, function); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
@@ -193,18 +193,18 @@ func (d Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
 
 // Call implements [dialect.Dialect].
 func (d Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi.Output, *abi.ToolError, error) {
-	defer g.Account.Rest() // wherever it ends
-	p, err := begin(ctx, g)
+	defer g.Account.ReleaseTurn() // wherever it ends
+	p, err := newPlugin(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer p.end()
-	run := runOf(g.About, call.Tool)
+	run := runOf(g.Manifest, call.Tool)
 	if run == nil && d.Kind != wasm.Extism {
 		return p.callTool(d.Kind, call)
 	}
 	if run == nil {
-		run = plainRun(call.Tool)
+		run = inputRun(call.Tool)
 	}
 	filled, err := run.Expand(call.Args, call.Cwd)
 	if err != nil {
@@ -232,8 +232,8 @@ func runOf(about *tool.Manifest, name string) *tool.Run {
 	return about.Tools[i].Run
 }
 
-// plainRun is how a function is run that nobody has described: it reads a text.
-func plainRun(function string) *tool.Run { return &tool.Run{Function: function, Input: "{input}"} }
+// inputRun is how a function is run that nobody has described: it reads a text.
+func inputRun(function string) *tool.Run { return &tool.Run{Function: function, Input: "{input}"} }
 
 // outputOf makes a result of what a plugin has put out: an object of JSON is one, any
 // other text is a text, and what is no text is only named.
@@ -251,22 +251,22 @@ func textOutput(text string) *abi.Output {
 	return &abi.Output{Content: []abi.Content{{Kind: abi.ContentText, Text: text}}}
 }
 
-// offered are the exports that are the tools of a plugin which says nothing about
+// toolFunctions are the exports that are the tools of a plugin which says nothing about
 // itself: those that return a code; or else those that return nothing, as Haskell's do;
 // or else _start, if the module is nothing but a command.
-func offered(m *wasm.Module) (names []string) {
+func toolFunctions(m *wasm.Module) (names []string) {
 	var silent []string
 	command, more := false, false
 	for _, e := range m.Exports {
 		sig, ok := m.ExportedFunc(e.Name)
 		_, starts := initializers[e.Name]
 		switch {
-		case !ok || starts || slices.Contains(internal, e.Name) || strings.HasPrefix(e.Name, "asyncify_"):
-		case e.Name == start:
+		case !ok || starts || slices.Contains(compilerExports, e.Name) || strings.HasPrefix(e.Name, "asyncify_"):
+		case e.Name == exportStart:
 			command = callable(m, e) && !initializes(m)
 		case !callable(m, e):
 			more = true
-		case dialect.Is(sig, fn(":w")):
+		case dialect.SameSignature(sig, parseSig(":w")):
 			names = append(names, e.Name)
 		default:
 			silent = append(silent, e.Name)
@@ -278,10 +278,10 @@ func offered(m *wasm.Module) (names []string) {
 	case len(silent) > 0:
 		return silent
 	case command && !more:
-		return []string{start}
+		return []string{exportStart}
 	}
 	return nil
 }
 
-// internal are exports that compilers add for hosts which reach into a module's memory.
-var internal = []string{"malloc", "free", "calloc", "realloc", "__wasm_call_dtors", "hs_exit"}
+// compilerExports are exports that compilers add for hosts which reach into a module's memory.
+var compilerExports = []string{"malloc", "free", "calloc", "realloc", "__wasm_call_dtors", "hs_exit"}

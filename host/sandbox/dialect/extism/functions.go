@@ -15,8 +15,8 @@ import (
 
 // The modules that plugins import.
 const (
-	env  = "extism:host/env"
-	user = "extism:host/user" // of the functions that an embedder adds
+	envModule  = "extism:host/env"
+	userModule = "extism:host/user" // of the functions that an embedder adds
 )
 
 const (
@@ -24,23 +24,23 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// nowhere is the offset of all memory that is given out while a plugin initialises.
+// initOffset is the offset of all memory that is given out while a plugin initialises.
 // There is no call then, and nothing of it may stay: what is written there is gone, and
 // what is read there is 0. It lies beyond the memory of every call.
-const nowhere = 3 << 30
+const initOffset = 3 << 30
 
 // function is one host function.
 type function struct {
 	module, name string
 	abi.Signature
 	run func(p *plugin, stack []uint64) error
-	// idle is its result when there is no call.
-	idle uint64
+	// initResult is its result when there is no call.
+	initResult uint64
 }
 
-// fn names a type in short: a letter for each parameter, ':', one for the result; of
+// parseSig names a type in short: a letter for each parameter, ':', one for the result; of
 // i32 it is w, of i64 l.
-func fn(types string) (s abi.Signature) {
+func parseSig(types string) (s abi.Signature) {
 	to := &s.Params
 	for _, c := range types {
 		switch c {
@@ -59,43 +59,43 @@ func fn(types string) (s abi.Signature) {
 var functions = slices.Concat(ofExtism, ofHyperMCP)
 
 var ofExtism = []function{
-	{env, "alloc", fn("l:l"), (*plugin).allocate, nowhere},
-	{env, "free", fn("l"), (*plugin).free, 0},
-	{env, "length", fn("l:l"), (*plugin).lengthOf, 0},
-	{env, "length_unsafe", fn("l:l"), (*plugin).lengthOf, 0},
-	{env, "load_u8", fn("l:w"), (*plugin).load8, 0},
-	{env, "load_u64", fn("l:l"), (*plugin).load64, 0},
-	{env, "store_u8", fn("lw"), (*plugin).store8, 0},
-	{env, "store_u64", fn("ll"), (*plugin).store64, 0},
-	{env, "input_load_u8", fn("l:w"), (*plugin).inputLoad8, 0},
-	{env, "input_load_u64", fn("l:l"), (*plugin).inputLoad64, 0},
-	{env, "input_length", fn(":l"), (*plugin).inputLength, 0},
-	{env, "input_offset", fn(":l"), (*plugin).inputOffset, 0},
-	{env, "output_set", fn("ll"), (*plugin).setOutput, 0},
-	{env, "output_length", fn(":l"), (*plugin).outputLength, 0},
-	{env, "output_offset", fn(":l"), (*plugin).outputOffset, 0},
-	{env, "error_set", fn("l"), (*plugin).setError, 0},
-	{env, "error_get", fn(":l"), (*plugin).getError, 0},
-	{env, "reset", fn(""), (*plugin).startOver, 0},
-	{env, "memory_bytes", fn(":l"), (*plugin).memoryBytes, 0},
-	{env, "get_log_level", fn(":w"), (*plugin).logLevel, off},
+	{envModule, "alloc", parseSig("l:l"), (*plugin).allocate, initOffset},
+	{envModule, "free", parseSig("l"), (*plugin).free, 0},
+	{envModule, "length", parseSig("l:l"), (*plugin).lengthOf, 0},
+	{envModule, "length_unsafe", parseSig("l:l"), (*plugin).lengthOf, 0},
+	{envModule, "load_u8", parseSig("l:w"), (*plugin).load8, 0},
+	{envModule, "load_u64", parseSig("l:l"), (*plugin).load64, 0},
+	{envModule, "store_u8", parseSig("lw"), (*plugin).store8, 0},
+	{envModule, "store_u64", parseSig("ll"), (*plugin).store64, 0},
+	{envModule, "input_load_u8", parseSig("l:w"), (*plugin).inputLoad8, 0},
+	{envModule, "input_load_u64", parseSig("l:l"), (*plugin).inputLoad64, 0},
+	{envModule, "input_length", parseSig(":l"), (*plugin).inputLength, 0},
+	{envModule, "input_offset", parseSig(":l"), (*plugin).inputOffset, 0},
+	{envModule, "output_set", parseSig("ll"), (*plugin).setOutput, 0},
+	{envModule, "output_length", parseSig(":l"), (*plugin).outputLength, 0},
+	{envModule, "output_offset", parseSig(":l"), (*plugin).outputOffset, 0},
+	{envModule, "error_set", parseSig("l"), (*plugin).setError, 0},
+	{envModule, "error_get", parseSig(":l"), (*plugin).getError, 0},
+	{envModule, "reset", parseSig(""), (*plugin).startOver, 0},
+	{envModule, "memory_bytes", parseSig(":l"), (*plugin).memoryBytes, 0},
+	{envModule, "get_log_level", parseSig(":w"), (*plugin).logLevel, logLevelOff},
 
-	{env, "config_get", fn("l:l"), slow((*plugin).config), 0},
-	{env, "var_get", fn("l:l"), slow((*plugin).variable), 0},
-	{env, "var_set", fn("ll"), slow((*plugin).setVariable), 0},
-	{env, "http_request", fn("ll:l"), slow((*plugin).request), 0},
-	{env, "http_status_code", fn(":w"), slow((*plugin).statusCode), 0},
-	{env, "http_headers", fn(":l"), slow((*plugin).responseHeaders), 0},
-	{env, "log_trace", fn("l"), logs(0), 0},
-	{env, "log_debug", fn("l"), logs(1), 0},
-	{env, "log_info", fn("l"), logs(2), 0},
-	{env, "log_warn", fn("l"), logs(3), 0},
-	{env, "log_error", fn("l"), logs(4), 0},
+	{envModule, "config_get", parseSig("l:l"), asHostCall((*plugin).config), 0},
+	{envModule, "var_get", parseSig("l:l"), asHostCall((*plugin).variable), 0},
+	{envModule, "var_set", parseSig("ll"), asHostCall((*plugin).setVariable), 0},
+	{envModule, "http_request", parseSig("ll:l"), asHostCall((*plugin).request), 0},
+	{envModule, "http_status_code", parseSig(":w"), asHostCall((*plugin).statusCode), 0},
+	{envModule, "http_headers", parseSig(":l"), asHostCall((*plugin).responseHeaders), 0},
+	{envModule, "log_trace", parseSig("l"), logs(0), 0},
+	{envModule, "log_debug", parseSig("l"), logs(1), 0},
+	{envModule, "log_info", parseSig("l"), logs(2), 0},
+	{envModule, "log_warn", parseSig("l"), logs(3), 0},
+	{envModule, "log_error", parseSig("l"), logs(4), 0},
 }
 
-// slow makes a function of one that does more than looking at the memory: it counts
+// asHostCall makes a function of one that does more than looking at the memory: it counts
 // as a call of the host, and a panic in it is told from a trap of the plugin.
-func slow(run func(p *plugin, stack []uint64) error) func(*plugin, []uint64) error {
+func asHostCall(run func(p *plugin, stack []uint64) error) func(*plugin, []uint64) error {
 	return func(p *plugin, stack []uint64) (err error) {
 		defer func() {
 			if r := recover(); r != nil {
@@ -103,11 +103,11 @@ func slow(run func(p *plugin, stack []uint64) error) func(*plugin, []uint64) err
 			}
 		}()
 		p.owed += costCall
-		if err := p.settle(); err != nil {
+		if err := p.chargeOwed(); err != nil {
 			return err
 		}
 		if p.Host != nil {
-			if err := p.Host.Count(); err != nil {
+			if err := p.Host.CountHostCall(); err != nil {
 				return err
 			}
 		}
@@ -146,10 +146,10 @@ func instantiate(ctx context.Context, rt wazero.Runtime) error {
 func (f function) goFunc() api.GoModuleFunc {
 	answers := len(f.Results) > 0
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
-		p := current(ctx)
+		p := pluginFrom(ctx)
 		if p == nil { // there is no call: it initialises
 			if answers {
-				stack[0] = f.idle
+				stack[0] = f.initResult
 			}
 			return
 		}

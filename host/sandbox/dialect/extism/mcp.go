@@ -48,7 +48,7 @@ type listedTool struct {
 
 // list asks a plugin for its tools.
 func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
-	p, err := begin(ctx, g)
+	p, err := newPlugin(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 			return err
 		}
 	}
-	out, toolErr, err := p.run(d.exports()[0], input)
+	out, toolErr, err := p.run(d.toolExports()[0], input)
 	switch {
 	case err != nil:
 		return err
@@ -174,7 +174,7 @@ func (p *plugin) callTool(kind wasm.ShapeKind, call tool.Call) (*abi.Output, *ab
 	if err != nil {
 		return nil, nil, err
 	}
-	out, toolErr, err := p.run(Dialect{kind}.exports()[1], input)
+	out, toolErr, err := p.run(Dialect{kind}.toolExports()[1], input)
 	if toolErr != nil || err != nil {
 		return nil, toolErr, err
 	}
@@ -266,7 +266,7 @@ func (c *content) lift(images *abi.Images) abi.Content {
 // image is the data of an image; nil if it is none, or there is no room.
 func (c *content) image(images *abi.Images) []byte {
 	var text string
-	if json.Unmarshal(c.Data, &text) != nil || text == "" || !images.Take(base64.StdEncoding.DecodedLen(len(text))) {
+	if json.Unmarshal(c.Data, &text) != nil || text == "" || !images.Add(base64.StdEncoding.DecodedLen(len(text))) {
 		return nil
 	}
 	data, err := base64.StdEncoding.DecodeString(text)

@@ -62,7 +62,7 @@ func TestListedTools(t *testing.T) {
 			for _, s := range l.Tools {
 				names = append(names, s.Name)
 			}
-			said := strings.Join(l.said(), "\n")
+			said := strings.Join(l.allNotes(), "\n")
 			if broken, ok := errors.AsType[*abi.Fault](err); ok {
 				said = broken.What
 			}
@@ -84,7 +84,7 @@ func listed(t *testing.T, l *listing) {
 	if _, err := tool.ParseManifest(text); err != nil && len(l.Tools) > 0 {
 		t.Error(err)
 	}
-	notes := l.said()
+	notes := l.allNotes()
 	if len(notes) > maxNotes+1 || len(strings.Join(notes, "")) > (maxNotes+1)*400 {
 		t.Errorf("%d notes: %.200q", len(notes), notes)
 	}
@@ -103,7 +103,7 @@ func TestAListingIsBounded(t *testing.T) {
 		t.Errorf("%d tools", n)
 	}
 	listed(t, l)
-	if said := l.said(); len(said) != maxNotes+1 || !strings.HasPrefix(said[maxNotes], "and ") {
+	if said := l.allNotes(); len(said) != maxNotes+1 || !strings.HasPrefix(said[maxNotes], "and ") {
 		t.Errorf("%q", said)
 	}
 }

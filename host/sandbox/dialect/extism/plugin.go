@@ -22,9 +22,9 @@ type plugin struct {
 	*arena
 	ctx context.Context // of the call, for what takes long
 
-	input  span
-	output span
-	failed uint64 // the offset of what it says about its failure; 0: it has not failed
+	input       span
+	output      span
+	errorOffset uint64 // the offset of what it says about its failure; 0: it has not failed
 
 	vars     map[string][]byte
 	varBytes int
@@ -40,8 +40,8 @@ type span struct{ offset, length uint64 }
 
 type pluginKey struct{}
 
-// current returns the plugin of a call, or nil.
-func current(ctx context.Context) *plugin {
+// pluginFrom returns the plugin of a call, or nil.
+func pluginFrom(ctx context.Context) *plugin {
 	p, _ := ctx.Value(pluginKey{}).(*plugin)
 	return p
 }
@@ -54,9 +54,9 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// begin makes a guest the plugin of a call, which has to be ended.
-func begin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
-	memory, err := newArena(g.Limits.MemoryBytes, g.Keep)
+// newPlugin makes a guest the plugin of a call, which has to be ended.
+func newPlugin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
+	memory, err := newArena(g.Limits.MemoryBytes, g.ReserveHostBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 		code = int(api.DecodeI32(out[0]))
 	}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
-		if code = int(exit.ExitCode()); code == 0 || p.failure() != "" {
+		if code = int(exit.ExitCode()); code == 0 || p.failureText() != "" {
 			err = p.Account.Settle() // what Invoke does where there is no error
 		}
 	}
@@ -94,7 +94,7 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	case err != nil:
 		return nil, nil, err
 	}
-	text := p.failure()
+	text := p.failureText()
 	if code == 0 && text == "" {
 		result, err := p.result()
 		return result, nil, err
@@ -115,9 +115,9 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 // maxFailure is how much is kept of what a plugin says about its failure, in bytes.
 const maxFailure = 64 << 10
 
-// failure is what the plugin says about its failure; empty: it has not failed.
-func (p *plugin) failure() string {
-	text, _ := p.view(p.failed, p.length(p.failed))
+// failureText is what the plugin says about its failure; empty: it has not failed.
+func (p *plugin) failureText() string {
+	text, _ := p.view(p.errorOffset, p.length(p.errorOffset))
 	return abi.Head(text, maxFailure, p.Redact)
 }
 
@@ -154,7 +154,7 @@ func (p *plugin) block(what string, offset uint64, limit int) ([]byte, error) {
 	}
 	i := p.find(offset)
 	if i < 0 {
-		return nil, fault("%s: no block of memory begins at the offset %#x%s", what, offset, stale(offset))
+		return nil, fault("%s: no block of memory begins at the offset %#x%s", what, offset, initOffsetHint(offset))
 	}
 	n := p.blocks[i].used
 	if uint64(n) > uint64(limit) {
@@ -169,12 +169,12 @@ func fault(format string, args ...any) error { return &abi.Fault{What: fmt.Sprin
 
 // outside is the fault of an access that is not in the memory.
 func (p *plugin) outside(offset, n uint64) error {
-	return fault("%d bytes at the offset %#x lie outside of the %d bytes of its memory%s", n, offset, len(p.mem), stale(offset))
+	return fault("%d bytes at the offset %#x lie outside of the %d bytes of its memory%s", n, offset, len(p.mem), initOffsetHint(offset))
 }
 
-// stale says where an offset comes from that was given out before the call.
-func stale(offset uint64) string {
-	if offset >= nowhere && offset-nowhere < 1<<30 {
+// initOffsetHint says where an offset comes from that was given out before the call.
+func initOffsetHint(offset uint64) string {
+	if offset >= initOffset && offset-initOffset < 1<<30 {
 		return "; it was given out while the plugin initialised, and what was there is gone"
 	}
 	return ""
@@ -196,12 +196,12 @@ func (p *plugin) pay(cost uint64) error {
 	if p.owed += cost; p.owed < maxOwed {
 		return nil
 	}
-	return p.settle()
+	return p.chargeOwed()
 }
 
-// settle charges what is owed, and says why the plugin has to end, if it has to: not
+// chargeOwed charges what is owed, and says why the plugin has to end, if it has to: not
 // every guest looks at its counter between two calls of the host.
-func (p *plugin) settle() error {
+func (p *plugin) chargeOwed() error {
 	p.Account.Charge(p.owed)
 	p.owed = 0
 	return p.Account.Check()
@@ -225,7 +225,7 @@ func (p *plugin) free(stack []uint64) error {
 	if stack[0] == p.input.offset {
 		p.input.length = 0
 	}
-	p.drop(stack[0])
+	p.freeBlock(stack[0])
 	return p.pay(costAlloc)
 }
 
@@ -326,14 +326,14 @@ func (p *plugin) outputOffset(stack []uint64) error {
 // setError takes the offset of a block, or 0: there is no failure after all.
 func (p *plugin) setError(stack []uint64) error {
 	if stack[0] != 0 && p.find(stack[0]) < 0 {
-		return fault("no block of memory begins at the offset %#x%s", stack[0], stale(stack[0]))
+		return fault("no block of memory begins at the offset %#x%s", stack[0], initOffsetHint(stack[0]))
 	}
-	p.failed = stack[0]
+	p.errorOffset = stack[0]
 	return p.pay(costTouch)
 }
 
 func (p *plugin) getError(stack []uint64) error {
-	stack[0] = p.failed
+	stack[0] = p.errorOffset
 	return p.pay(costTouch)
 }
 
@@ -341,7 +341,7 @@ func (p *plugin) getError(stack []uint64) error {
 func (p *plugin) startOver([]uint64) error {
 	p.owed += uint64(len(p.mem)) >> costBulkShift
 	p.reset()
-	p.input, p.output, p.failed = span{}, span{}, 0
+	p.input, p.output, p.errorOffset = span{}, span{}, 0
 	return p.pay(costAlloc)
 }
 
@@ -353,11 +353,11 @@ func (p *plugin) memoryBytes(stack []uint64) error {
 // logLevel is the least level that is worth logging: info, as below that nobody looks
 // without having asked for it.
 func (p *plugin) logLevel(stack []uint64) error {
-	stack[0] = off
+	stack[0] = logLevelOff
 	if p.Host != nil && p.Host.Report != nil {
 		stack[0] = 2
 	}
 	return p.pay(costTouch)
 }
 
-const off = math.MaxInt32 // the level of a log that nobody reads
+const logLevelOff = math.MaxInt32 // the level of a log that nobody reads

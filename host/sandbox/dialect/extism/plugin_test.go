@@ -22,16 +22,16 @@ func FuzzFunctions(f *testing.F) {
 		return binary.LittleEndian.AppendUint64([]byte{name, kind}, n)
 	}
 	for i := range byte(len(functions)) {
-		for _, n := range []uint64{0, 1, firstOffset, nowhere, 1 << 32, 1 << 63, math.MaxUint64 - 7, math.MaxUint64} {
+		for _, n := range []uint64{0, 1, firstOffset, initOffset, 1 << 32, 1 << 63, math.MaxUint64 - 7, math.MaxUint64} {
 			f.Add(append(call(0, 1, 64), call(i, 0, n)...))
 			f.Add(append(call(0, 1, 8), call(i, 1, n)...))
 		}
 	}
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		ctx := context.Background()
-		p, err := begin(ctx, &dialect.Guest{
-			Account: meter.New(ctx, 1<<40, 0), Keep: upTo(4 << 20), Limits: policy.Limits{MemoryBytes: 4 << 20},
-			About: &tool.Manifest{Config: map[string]string{"": "of no name", "\x00": "of a zero"}},
+		p, err := newPlugin(ctx, &dialect.Guest{
+			Account: meter.New(ctx, 1<<40, 0), ReserveHostBytes: upTo(4 << 20), Limits: policy.Limits{MemoryBytes: 4 << 20},
+			Manifest: &tool.Manifest{Config: map[string]string{"": "of no name", "\x00": "of a zero"}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func FuzzFunctions(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		p.failure()
+		p.failureText()
 		p.end()
 	})
 }

@@ -27,7 +27,7 @@ func (p *plugin) config(stack []uint64) error {
 	if err != nil {
 		return err
 	}
-	value, ok, err := p.configured(string(key))
+	value, ok, err := p.lookupConfig(string(key))
 	if stack[0] = 0; err != nil || !ok {
 		return err
 	}
@@ -35,7 +35,7 @@ func (p *plugin) config(stack []uint64) error {
 	return err
 }
 
-func (p *plugin) configured(name string) (value string, ok bool, err error) {
+func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 	if p.Host != nil && slices.ContainsFunc(p.Host.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name }) {
 		value, err = p.Host.Placeholder(p.ctx, p.Account, name)
 		switch effect.KindOf(err) {
@@ -44,18 +44,18 @@ func (p *plugin) configured(name string) (value string, ok bool, err error) {
 		case effect.NotFound: // the person is told
 			return "", false, nil
 		}
-		return "", false, refused(err)
+		return "", false, serviceFailure(err)
 	}
-	if p.About == nil {
+	if p.Manifest == nil {
 		return "", false, nil
 	}
-	value, ok = p.About.Config[name]
+	value, ok = p.Manifest.Config[name]
 	return value, ok, nil
 }
 
-// refused is what a service could not do, as the caller of the tool reads it: the
+// serviceFailure is what a service could not do, as the caller of the tool reads it: the
 // plugin has no way to learn of it.
-func refused(err error) error {
+func serviceFailure(err error) error {
 	kind, ok := map[effect.Kind]abi.ErrorCase{
 		effect.Denied: abi.Denied, effect.Invalid: abi.InvalidInput, effect.NotFound: abi.NotFound,
 		effect.TooLarge: abi.Failed, effect.Protocol: abi.Failed,
@@ -85,7 +85,7 @@ func (p *plugin) variable(stack []uint64) error {
 			return err
 		}
 	}
-	p.drop(stack[0]) // which was given up with the call
+	p.freeBlock(stack[0]) // which was given up with the call
 	stack[0] = offset
 	return nil
 }
@@ -105,7 +105,7 @@ func (p *plugin) setVariable(stack []uint64) error {
 	if stack[1] == 0 {
 		delete(p.vars, key)
 		p.varBytes = size
-		p.drop(stack[0])
+		p.freeBlock(stack[0])
 		return nil
 	}
 	value, err := p.block("the value", stack[1], maxBody)
@@ -119,8 +119,8 @@ func (p *plugin) setVariable(stack []uint64) error {
 		p.vars = map[string][]byte{}
 	}
 	p.vars[key], p.varBytes = bytes.Clone(value), size
-	p.drop(stack[0])
-	p.drop(stack[1])
+	p.freeBlock(stack[0])
+	p.freeBlock(stack[1])
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (p *plugin) request(stack []uint64) error {
 	}
 	resp, err := p.Host.Fetch(p.ctx, p.Account, req)
 	if err != nil {
-		return refused(err)
+		return serviceFailure(err)
 	}
 	p.status, p.headers = resp.Status, map[string]string{}
 	for _, h := range resp.Headers {
@@ -176,8 +176,8 @@ func (p *plugin) request(stack []uint64) error {
 	}
 	p.owed += uint64(len(resp.Body)) >> costBulkShift
 	offset, err := p.put(resp.Body)
-	p.drop(stack[0])
-	p.drop(stack[1])
+	p.freeBlock(stack[0])
+	p.freeBlock(stack[1])
 	stack[0] = offset
 	return err
 }
@@ -204,13 +204,13 @@ func (p *plugin) responseHeaders(stack []uint64) error {
 
 // logs makes the function that logs at a level.
 func logs(level int) func(*plugin, []uint64) error {
-	return slow(func(p *plugin, stack []uint64) error {
+	return asHostCall(func(p *plugin, stack []uint64) error {
 		text, err := p.block("the message", stack[0], maxMessage)
 		if err != nil {
 			return err
 		}
 		p.Host.Log(p.Account, level, abi.Head(text, hostmod.MaxLogMessage, p.Redact))
-		p.drop(stack[0])
+		p.freeBlock(stack[0])
 		return nil
 	})
 }

@@ -12,8 +12,8 @@ import (
 // ofHyperMCP are the functions that hyper-mcp adds for its plugins. What a plugin tells
 // is logged or shown; what it asks for it does not get here.
 var ofHyperMCP = []function{
-	{user, "notify_progress", fn("l"), slow((*plugin).notifyProgress), 0},
-	{user, "notify_logging_message", fn("l"), slow((*plugin).notifyLog), 0},
+	{userModule, "notify_progress", parseSig("l"), asHostCall((*plugin).notifyProgress), 0},
+	{userModule, "notify_logging_message", parseSig("l"), asHostCall((*plugin).notifyLog), 0},
 	notice("notify_tool_list_changed", "", "its tools have changed; what was approved stays as it was"),
 	notice("notify_prompt_list_changed", "", "its prompts have changed, which nobody reads here"),
 	notice("notify_resource_list_changed", "", "its resources have changed, which nobody reads here"),
@@ -28,7 +28,7 @@ var ofHyperMCP = []function{
 
 // notice is a function of which only a line in the log remains.
 func notice(name, types, says string) function {
-	return function{user, name, fn(types), slow(func(p *plugin, _ []uint64) error {
+	return function{userModule, name, parseSig(types), asHostCall(func(p *plugin, _ []uint64) error {
 		p.Host.Log(p.Account, 2, "the plugin says that "+says)
 		return nil
 	}), 0}
@@ -36,7 +36,7 @@ func notice(name, types, says string) function {
 
 // unsupported is a function that ends the call: it has no way to say that it fails.
 func unsupported(name, types, wants string) function {
-	return function{user, name, fn(types), slow(func(*plugin, []uint64) error {
+	return function{userModule, name, parseSig(types), asHostCall(func(*plugin, []uint64) error {
 		return &failure{abi.Unavailable, fmt.Sprintf("the plugin %s (%s), which is not supported here", wants, name)}
 	}), 0}
 }
@@ -44,8 +44,8 @@ func unsupported(name, types, wants string) function {
 // maxNotice is the size of what a plugin notifies about, in bytes.
 const maxNotice = 1 << 20
 
-// notified reads the JSON of a notification.
-func (p *plugin) notified(offset uint64, into any) error {
+// readNotification reads the JSON of a notification.
+func (p *plugin) readNotification(offset uint64, into any) error {
 	text, err := p.block("the notification", offset, maxNotice)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (p *plugin) notified(offset uint64, into any) error {
 	if err := json.Unmarshal(text, into); err != nil {
 		return fault("the notification is not JSON as it should be: %v", err)
 	}
-	p.drop(offset)
+	p.freeBlock(offset)
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (p *plugin) notifyProgress(stack []uint64) error {
 		Total    *float64 `json:"total"`
 		Message  string   `json:"message"`
 	}
-	if err := p.notified(stack[0], &n); err != nil {
+	if err := p.readNotification(stack[0], &n); err != nil {
 		return err
 	}
 	var total *uint64
@@ -89,7 +89,7 @@ func (p *plugin) notifyLog(stack []uint64) error {
 		Logger string          `json:"logger"`
 		Data   json.RawMessage `json:"data"`
 	}
-	if err := p.notified(stack[0], &n); err != nil {
+	if err := p.readNotification(stack[0], &n); err != nil {
 		return err
 	}
 	level, ok := logLevels[n.Level]

@@ -26,11 +26,11 @@ type Dialect struct{}
 // ABI implements [dialect.Dialect].
 func (Dialect) ABI() string { return abi.ManifestABI }
 
-// Superset implements [dialect.Dialect].
-func (Dialect) Superset() bool { return false }
+// AllowsMissingWASI implements [dialect.Dialect].
+func (Dialect) AllowsMissingWASI() bool { return false }
 
-// Check implements [dialect.Dialect].
-func (Dialect) Check(m *wasm.Module) error {
+// CheckExports implements [dialect.Dialect].
+func (Dialect) CheckExports(m *wasm.Module) error {
 	for name := range abi.Exports {
 		if _, ok := m.Export(name); !ok {
 			return fmt.Errorf("it does not export %s", name)
@@ -44,8 +44,8 @@ func (Dialect) Check(m *wasm.Module) error {
 		return errors.New("it is built as a command, which runs once and ends; build it as a reactor (in Go: -buildmode=c-shared)")
 	}
 	for _, e := range m.Exports {
-		if want, ok := called(e.Name); ok {
-			if err := dialect.CheckCalled(m, e, want); err != nil {
+		if want, ok := calledSignature(e.Name); ok {
+			if err := dialect.CheckCalledExport(m, e, want); err != nil {
 				return err
 			}
 		}
@@ -53,8 +53,8 @@ func (Dialect) Check(m *wasm.Module) error {
 	return nil
 }
 
-// called returns the signature of an export that the host calls.
-func called(name string) (abi.Signature, bool) {
+// calledSignature returns the signature of an export that the host calls.
+func calledSignature(name string) (abi.Signature, bool) {
 	if sig, ok := abi.Exports[name]; ok {
 		return sig, true
 	}
@@ -67,8 +67,8 @@ func called(name string) (abi.Signature, bool) {
 	return abi.Signature{}, false
 }
 
-// Import implements [dialect.Dialect].
-func (Dialect) Import(module, name string) (abi.Signature, bool) {
+// ImportSignature implements [dialect.Dialect].
+func (Dialect) ImportSignature(module, name string) (abi.Signature, bool) {
 	for _, f := range hostmod.Functions {
 		if module == abi.ImportModule(f.Interface) && name == f.Name {
 			return f.Signature, true
@@ -104,7 +104,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, _ string, _ *wasm
 // Call implements [dialect.Dialect]: it lowers the arguments of tools#call, runs it
 // and lifts its result.
 func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi.Output, *abi.ToolError, error) {
-	defer g.Account.Rest() // wherever it ends: lowering runs the guest too
+	defer g.Account.ReleaseTurn() // wherever it ends: lowering runs the guest too
 	alloc, err := abi.AllocatorOf(g, abi.ExportRealloc)
 	if err != nil {
 		return nil, nil, err
@@ -143,14 +143,14 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	return abi.LiftCall(mem, api.DecodeU32(out[0]), g.Redact)
 }
 
-// means are the host modules that give a module more than computing, and who asks
+// grantedModules are the host modules that give a module more than computing, and who asks
 // for what they give. The others give nothing: log, progress, and config, which has
 // what the manifest itself declares.
 //
 // Files are not among them. A module opens them with functions of WASI, such as
 // path_open, which the standard library of Go imports into every module: imports
 // cannot tell who uses files. A call that was granted none finds none there.
-var means = []struct {
+var grantedModules = []struct {
 	host string
 	asks func(tool.Capabilities) bool
 }{
@@ -161,10 +161,10 @@ var means = []struct {
 	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
 }
 
-// Holds implements [dialect.Dialect]: a module may import the means to do something
+// CheckManifest implements [dialect.Dialect]: a module may import the means to do something
 // only if one of its tools asks for it, so that what a person is shown is all that the
 // module can do.
-func (Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
+func (Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 	for name := range manifest.Config {
 		if !tool.ValidName(name) {
 			return fmt.Errorf("its manifest declares the name %.80q in config, which is not 1 to 64 letters, digits, '_' or '-'", name)
@@ -173,7 +173,7 @@ func (Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
 	if manifest.Inferred || slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return s.Run != nil }) {
 		return errors.New("its manifest says how it is run (run or inferred); only those of commands and plugins do")
 	}
-	for _, means := range means {
+	for _, means := range grantedModules {
 		imports := slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })
 		if imports && !slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return means.asks(s.Capabilities) }) {
 			return fmt.Errorf("it imports %s, which none of its tools asks for in the manifest", means.host)

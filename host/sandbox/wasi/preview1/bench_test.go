@@ -40,7 +40,7 @@ func BenchmarkCalls(b *testing.B) {
 	}
 	world := preview1.New(&preview1.Options{FS: fs})
 	defer world.Close()
-	ctx = preview1.With(ctx, world)
+	ctx = preview1.WithWorld(ctx, world)
 	mem := mod.Memory()
 	mem.Write(1024, []byte(dir[1:]+"/f"))
 	n := uint64(len(dir) + 1)

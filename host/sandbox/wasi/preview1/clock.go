@@ -47,14 +47,14 @@ func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 	case clockRealtime:
 		return w.realtime(), 0
 	case clockMonotonic:
-		return w.coarse(int64(w.opts.Monotonic()), &w.lastMono), 0
+		return w.coarsen(int64(w.opts.Monotonic()), &w.lastMono), 0
 	}
 	return 0, wasi.EINVAL
 }
 
-func (w *World) realtime() uint64 { return w.coarse(w.opts.Wall().UnixNano(), &w.lastWall) }
+func (w *World) realtime() uint64 { return w.coarsen(w.opts.Wall().UnixNano(), &w.lastWall) }
 
-func (w *World) coarse(now int64, last *uint64) uint64 {
+func (w *World) coarsen(now int64, last *uint64) uint64 {
 	now = max(now, 0)
 	*last = max(*last, uint64(now-now%resolution))
 	return *last

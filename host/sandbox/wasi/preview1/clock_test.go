@@ -65,8 +65,8 @@ func TestClocksAreCoarseAndDoNotGoBack(t *testing.T) {
 	}
 }
 
-// bubbled runs a test with a guest in a bubble, where sleeping takes no time.
-func bubbled(t *testing.T, test func(g *guest, start time.Time)) {
+// inSyncBubble runs a test with a guest in a bubble, where sleeping takes no time.
+func inSyncBubble(t *testing.T, test func(g *guest, start time.Time)) {
 	if _, err := engine(); err != nil { // outside: it outlives the bubble
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func bubbled(t *testing.T, test func(g *guest, start time.Time)) {
 
 func TestPollSleeps(t *testing.T) {
 	const ms, sec = uint64(time.Millisecond), uint64(time.Second)
-	bubbled(t, func(g *guest, start time.Time) {
+	inSyncBubble(t, func(g *guest, start time.Time) {
 		slept := func(want time.Duration) {
 			g.t.Helper()
 			if got := time.Since(start); got != want {
@@ -133,10 +133,10 @@ func TestPollFiles(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	g.read(fd, 2)
-	noPoll := g.opened(ws, "f.txt", how{base: rAll &^ rPollFDReadwrite})
-	onlyRead := g.opened(ws, "f.txt", how{base: rFDRead | rPollFDReadwrite})
+	noPoll := g.opened(ws, "f.txt", openOptions{base: rAll &^ rPollFDReadwrite})
+	onlyRead := g.opened(ws, "f.txt", openOptions{base: rFDRead | rPollFDReadwrite})
 	events := g.poll(
 		fdSub(0, evRead, uint32(fd)), fdSub(1, evWrite, uint32(fd)), fdSub(2, evRead, 0), fdSub(3, evWrite, 2),
 		fdSub(4, evRead, 99), fdSub(5, evWrite, math.MaxUint32), fdSub(6, evRead, uint32(ws)), fdSub(7, evRead, uint32(noPoll)),
@@ -187,7 +187,7 @@ func TestSleepEnds(t *testing.T) {
 	year := uint64(365 * 24 * time.Hour)
 	for _, timeout := range []uint64{year, math.MaxInt64, math.MaxUint64} {
 		for _, flags := range []uint16{0, 1} {
-			bubbled(t, func(g *guest, start time.Time) {
+			inSyncBubble(t, func(g *guest, start time.Time) {
 				ctx, cancel := context.WithTimeout(g.ctx, 300*time.Millisecond)
 				defer cancel()
 				g.ctx = ctx
@@ -217,8 +217,8 @@ func TestSleepEnds(t *testing.T) {
 		}
 	})
 	// Nobody begins to sleep whose time is up.
-	ends := &ending{}
-	g := newGuest(t, &preview1.Options{Check: ends.check})
+	ends := &endAfter{}
+	g := newGuest(t, &preview1.Options{MustEnd: ends.check})
 	_, err := g.try("poll_oneoff", g.put(clockSub(1, 1, year, 0)), 8192, 1, resultAt)
 	ends.want(t, err)
 }

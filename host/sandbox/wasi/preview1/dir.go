@@ -7,7 +7,7 @@ const direntBytes = 24
 // fdReaddir fills a buffer with entries, of which the last may be cut off. A
 // buffer that is not full says that there are no more.
 func fdReaddir(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), directoryOnly, rightFDReaddir)
+	d, errno := g.w.checkedFD(g.u32(0), directoryOnly, rightFDReaddir)
 	if errno != 0 {
 		return errno
 	}
@@ -19,7 +19,7 @@ func fdReaddir(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	dir, errno := g.w.opened(d)
+	dir, errno := g.w.openDir(d)
 	if errno != 0 {
 		return errno
 	}

@@ -57,13 +57,13 @@ func TestReaddir(t *testing.T) {
 		if !slices.Equal(names, []string{first}) {
 			t.Errorf("listed %v, want %s", names, first)
 		}
-		dir, p = g.opened(dir, first, how{oflags: oDirectory, base: rReading, inheriting: rAll}), rest
+		dir, p = g.opened(dir, first, openOptions{oflags: oDirectory, base: rReading, inheriting: rAll}), rest
 	}
 	empty := g.directory(h, "ws/empty")
 	if names := namesOf(g.list(empty, 4096)); !slices.Equal(names, []string{".", ".."}) {
 		t.Errorf("an empty directory lists %v", names)
 	}
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	g.want(wasi.ENOTDIR, "fd_readdir", fd, 8192, 100, 0, resultAt)
 }
 
@@ -215,9 +215,9 @@ func TestReaddirEndsWithTheGuest(t *testing.T) {
 	for i := range 500 {
 		h.File(fmt.Sprintf("many/%d", i), "")
 	}
-	ends := &ending{after: 3}
+	ends := &endAfter{after: 3}
 	opts := h.options(nil, h.ro("many"))
-	opts.Check = ends.check
+	opts.MustEnd = ends.check
 	g := newGuest(t, opts)
 	dir := g.directory(h, "many")
 	if _, err := g.try("fd_readdir", dir, 8192, 100_000, 0, resultAt); err == nil {

@@ -7,7 +7,7 @@
 //
 // [Instantiate] gives a runtime the functions of one of them. What they reach is
 // a [World], which is made for one call and found in the context of the call, see
-// [With]; the module instance holds nothing of it, so that the next call in the
+// [WithWorld]; the module instance holds nothing of it, so that the next call in the
 // same instance sees nothing of the one before.
 //
 // # What a guest sees
@@ -19,7 +19,7 @@
 // not go back, random numbers, sleep. No sockets, no signals, no links of its
 // own making.
 //
-// A guest that is a program of its own has in addition what [World.Start] gives
+// A guest that is a program of its own has in addition what [World.SetProcess] gives
 // it: arguments, an environment, a standard input, and preopens for directories below
 // "/", from which no path leads up either. Its descriptor 3 is its working directory,
 // which takes absolute paths, too, and "/" is descriptor 4.

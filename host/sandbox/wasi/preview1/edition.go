@@ -19,8 +19,8 @@ type edition struct {
 }
 
 var editions = map[string]*edition{
-	ModuleName:   {[3]wasi.Whence{wasi.FromStart, wasi.FromHere, wasi.FromEnd}, 64, 48},
-	UnstableName: {[3]wasi.Whence{wasi.FromHere, wasi.FromEnd, wasi.FromStart}, 56, 56},
+	ModuleName:   {[3]wasi.Whence{wasi.FromStart, wasi.FromCurrent, wasi.FromEnd}, 64, 48},
+	UnstableName: {[3]wasi.Whence{wasi.FromCurrent, wasi.FromEnd, wasi.FromStart}, 56, 56},
 }
 
 // Offers reports whether a module is one that [Instantiate] can give to a runtime.

@@ -19,9 +19,9 @@ import (
 
 var oldTrampoline = sync.OnceValue(func() []byte { return trampolineTo(preview1.UnstableName, "memory") })
 
-// older is a guest built for the snapshot before preview 1. Of a guest of a test, stat
+// newUnstableGuest is a guest built for the snapshot before preview 1. Of a guest of a test, stat
 // and poll know the records of preview 1 only.
-func older(t *testing.T, opts *preview1.Options) *guest {
+func newUnstableGuest(t *testing.T, opts *preview1.Options) *guest {
 	t.Helper()
 	world := preview1.New(opts)
 	t.Cleanup(func() { world.Close() })
@@ -37,8 +37,8 @@ func (g *guest) oldFilestat() filestat {
 	return filestat{u(0), u(8), int(b[16]), uint64(binary.LittleEndian.Uint32(b[20:])), u(24), u(32), u(40), u(48)}
 }
 
-// old is a subscription as the snapshot before has it.
-func old(sub []byte) []byte {
+// unstableSubscription is a subscription as the snapshot before has it.
+func unstableSubscription(sub []byte) []byte {
 	out := slices.Concat(sub[:16], sub[16:], make([]byte, 8))
 	if sub[8] == evClock {
 		out = slices.Concat(sub[:16], bytes.Repeat([]byte{0xee}, 8), sub[16:])
@@ -50,7 +50,7 @@ func (g *guest) oldPoll(subs ...[]byte) []event {
 	g.t.Helper()
 	var in []byte
 	for _, s := range subs {
-		in = append(in, old(s)...)
+		in = append(in, unstableSubscription(s)...)
 	}
 	at := g.put(in)
 	g.must("poll_oneoff", at, at, len(subs), resultAt) // the answers over the questions
@@ -66,8 +66,8 @@ func (g *guest) oldPoll(subs ...[]byte) []event {
 func TestWhenceOfTheSnapshotBefore(t *testing.T) {
 	h := newHost(t)
 	opts := h.options(nil, h.rw("ws"))
-	g := older(t, opts)
-	fd := g.opened(g.directory(h, "ws"), "f.txt", how{base: rAll}) // "inside"
+	g := newUnstableGuest(t, opts)
+	fd := g.opened(g.directory(h, "ws"), "f.txt", openOptions{base: rAll}) // "inside"
 	for _, s := range []struct {
 		off    int64
 		whence int
@@ -82,7 +82,7 @@ func TestWhenceOfTheSnapshotBefore(t *testing.T) {
 		}
 	}
 	// The right to tell will do for one that moves nothing.
-	telling := g.opened(g.directory(h, "ws"), "f.txt", how{base: rFDTell})
+	telling := g.opened(g.directory(h, "ws"), "f.txt", openOptions{base: rFDTell})
 	for whence, want := range []wasi.Errno{0, wasi.ENOTCAPABLE, wasi.ENOTCAPABLE} {
 		_, errno := g.seek(telling, 0, whence)
 		wantErrno(t, "seek with the right to tell", errno, want)
@@ -93,7 +93,7 @@ func TestFilestatOfTheSnapshotBefore(t *testing.T) {
 	h := newHost(t)
 	h.HardLink("ws/two", "ws/f.txt")
 	opts := h.options(nil, h.rw("ws"))
-	now, g := newGuest(t, opts), older(t, opts)
+	now, g := newGuest(t, opts), newUnstableGuest(t, opts)
 	g.bytes(resultAt, 64)[oldFilestatBytes] = 0xaa
 	for _, p := range []string{"ws/f.txt", "ws/d", "ws"} {
 		want, errno := now.pathStat(preopen, 0, h.name(p))
@@ -105,7 +105,7 @@ func TestFilestatOfTheSnapshotBefore(t *testing.T) {
 		if diff := cmp.Diff(want, g.oldFilestat(), cmp.AllowUnexported(filestat{})); diff != "" {
 			t.Errorf("path_filestat_get %s: %s", p, diff)
 		}
-		fd := g.opened(preopen, h.name(p), how{base: rFDFilestatGet})
+		fd := g.opened(preopen, h.name(p), openOptions{base: rFDFilestatGet})
 		g.bytes(resultAt, oldFilestatBytes)[16] = 0xff
 		g.must("fd_filestat_get", fd, resultAt)
 		if diff := cmp.Diff(want, g.oldFilestat(), cmp.AllowUnexported(filestat{})); diff != "" {
@@ -131,8 +131,8 @@ func TestPollOfTheSnapshotBefore(t *testing.T) {
 		start := time.Now()
 		opts := *opts
 		opts.Monotonic = func() time.Duration { return time.Since(start) + time.Hour }
-		g := older(t, &opts)
-		fd := uint32(g.opened(g.directory(h, "ws"), "f.txt", how{base: rAll}))
+		g := newUnstableGuest(t, &opts)
+		fd := uint32(g.opened(g.directory(h, "ws"), "f.txt", openOptions{base: rAll}))
 		const sec = uint64(time.Second)
 		for name, c := range map[string]struct {
 			subs  [][]byte
@@ -153,19 +153,19 @@ func TestPollOfTheSnapshotBefore(t *testing.T) {
 				t.Errorf("%s: it slept %v", name, got)
 			}
 		}
-		g.want(wasi.EINVAL, "poll_oneoff", g.put(old(fdSub(1, 3, 1))), 8192, 1, resultAt)
+		g.want(wasi.EINVAL, "poll_oneoff", g.put(unstableSubscription(fdSub(1, 3, 1))), 8192, 1, resultAt)
 	})
 }
 
 // A record is in the memory as a whole, or nothing is done.
 func TestFaultsOfTheSnapshotBefore(t *testing.T) {
 	h := newHost(t)
-	g := older(t, h.options(nil, h.rw("ws")))
+	g := newUnstableGuest(t, h.options(nil, h.rw("ws")))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	whole := g.bytes(0, memoryBytes)
 	subs := 8192
-	copy(whole[subs:], slices.Concat(old(clockSub(1, 1, 0, 0)), old(fdSub(2, evWrite, 1))))
+	copy(whole[subs:], slices.Concat(unstableSubscription(clockSub(1, 1, 0, 0)), unstableSubscription(fdSub(2, evWrite, 1))))
 	copy(whole[memoryBytes-2*oldSubscriptionBytes:], whole[subs:subs+2*oldSubscriptionBytes])
 	copy(whole[1024:], "f.txt")
 	for name, c := range map[string]struct {

@@ -10,9 +10,9 @@ import (
 // stream or read from it, as a power of two. Those of files are charged by the FS.
 const costShift = 3
 
-// move reads or writes the buffers that the parameters 1 and 2 tell, and
+// transferIovecs reads or writes the buffers that the parameters 1 and 2 tell, and
 // stores how much it was where parameter i points.
-func (g guest) move(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
+func (g guest) transferIovecs(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
 	out, errno := g.result(i, 4)
 	if errno != 0 {
 		return errno
@@ -30,12 +30,12 @@ func (g guest) move(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
 }
 
 func fdRead(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), fileOrStream, rightFDRead)
+	d, errno := g.w.checkedFD(g.u32(0), fileOrStream, rightFDRead)
 	if errno != 0 {
 		return errno
 	}
 	if d.kind == stream {
-		return g.move(3, func(b []byte) (int, wasi.Errno) {
+		return g.transferIovecs(3, func(b []byte) (int, wasi.Errno) {
 			if d.in == nil {
 				return 0, 0
 			}
@@ -44,16 +44,16 @@ func fdRead(g guest) wasi.Errno {
 			return n, 0
 		})
 	}
-	return g.move(3, d.file.Read)
+	return g.transferIovecs(3, d.file.Read)
 }
 
 func fdWrite(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), fileOrStream, rightFDWrite)
+	d, errno := g.w.checkedFD(g.u32(0), fileOrStream, rightFDWrite)
 	if errno != 0 {
 		return errno
 	}
 	if d.kind == stream {
-		return g.move(3, func(b []byte) (int, wasi.Errno) {
+		return g.transferIovecs(3, func(b []byte) (int, wasi.Errno) {
 			g.w.opts.Charge(uint64(len(b)) >> costShift)
 			n, err := d.out.Write(b)
 			if err != nil {
@@ -62,11 +62,11 @@ func fdWrite(g guest) wasi.Errno {
 			return len(b), 0
 		})
 	}
-	return g.synced(d, g.move(3, d.file.Write))
+	return g.syncIfFlagged(d, g.transferIovecs(3, d.file.Write))
 }
 
-// synced makes what was written durable if the descriptor wants that.
-func (g guest) synced(d *descriptor, errno wasi.Errno) wasi.Errno {
+// syncIfFlagged makes what was written durable if the descriptor wants that.
+func (g guest) syncIfFlagged(d *descriptor, errno wasi.Errno) wasi.Errno {
 	if errno == 0 && d.flags&(flagSync|flagDsync) != 0 {
 		return d.file.Sync()
 	}
@@ -74,11 +74,11 @@ func (g guest) synced(d *descriptor, errno wasi.Errno) wasi.Errno {
 }
 
 func fdPread(g guest) wasi.Errno {
-	d, at, errno := g.positioned(rightFDRead)
+	d, at, errno := g.fileAndOffset(rightFDRead)
 	if errno != 0 {
 		return errno
 	}
-	return g.move(4, func(b []byte) (int, wasi.Errno) {
+	return g.transferIovecs(4, func(b []byte) (int, wasi.Errno) {
 		n, errno := d.file.Pread(b, at)
 		at += int64(n)
 		return n, errno
@@ -86,20 +86,20 @@ func fdPread(g guest) wasi.Errno {
 }
 
 func fdPwrite(g guest) wasi.Errno {
-	d, at, errno := g.positioned(rightFDWrite)
+	d, at, errno := g.fileAndOffset(rightFDWrite)
 	if errno != 0 {
 		return errno
 	}
-	return g.synced(d, g.move(4, func(b []byte) (int, wasi.Errno) {
+	return g.syncIfFlagged(d, g.transferIovecs(4, func(b []byte) (int, wasi.Errno) {
 		n, errno := d.file.Pwrite(b, at)
 		at += int64(n)
 		return n, errno
 	}))
 }
 
-// positioned returns the file of parameter 0 and the offset of parameter 3.
-func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
-	d, errno := g.w.with(g.u32(0), regularOnly, need|rightFDSeek)
+// fileAndOffset returns the file of parameter 0 and the offset of parameter 3.
+func (g guest) fileAndOffset(need rights) (*descriptor, int64, wasi.Errno) {
+	d, errno := g.w.checkedFD(g.u32(0), regularOnly, need|rightFDSeek)
 	if errno != 0 {
 		return nil, 0, errno
 	}
@@ -113,10 +113,10 @@ func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
 func fdSeek(g guest) wasi.Errno {
 	off, n := int64(g.u64(1)), g.u32(2)
 	known := uint64(n) < uint64(len(g.e.whence))
-	if known && off == 0 && g.e.whence[n] == wasi.FromHere {
+	if known && off == 0 && g.e.whence[n] == wasi.FromCurrent {
 		return g.tell(3)
 	}
-	d, errno := g.w.with(g.u32(0), regularOnly, rightFDSeek)
+	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDSeek)
 	if errno != 0 {
 		return errno
 	}
@@ -131,14 +131,14 @@ func fdTell(g guest) wasi.Errno { return g.tell(1) }
 // tell stores the position where a parameter points. The right to move it will
 // do for that.
 func (g guest) tell(result int) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), regularOnly, 0)
+	d, errno := g.w.checkedFD(g.u32(0), regularOnly, 0)
 	if errno != 0 {
 		return errno
 	}
-	if d.may(rightFDSeek) != 0 && d.may(rightFDTell) != 0 {
+	if d.checkRights(rightFDSeek) != 0 && d.checkRights(rightFDTell) != 0 {
 		return wasi.ENOTCAPABLE
 	}
-	return g.seek(d, 0, wasi.FromHere, result)
+	return g.seek(d, 0, wasi.FromCurrent, result)
 }
 
 func (g guest) seek(d *descriptor, off int64, whence wasi.Whence, result int) wasi.Errno {
@@ -166,14 +166,14 @@ func fdAdvise(g guest) wasi.Errno {
 	case g.u32(3) >= advices || g.u64(1) > math.MaxInt64 || g.u64(2) > math.MaxInt64:
 		return wasi.EINVAL
 	}
-	return d.may(rightFDAdvise)
+	return d.checkRights(rightFDAdvise)
 }
 
 // fdAllocate makes the file longer. The bytes count as written, so the guest's
 // own limits will not be in the way of them; the host may still run out of
 // room.
 func fdAllocate(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), regularOnly, rightFDAllocate)
+	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDAllocate)
 	if errno != 0 {
 		return errno
 	}
@@ -192,7 +192,7 @@ func fdSync(g guest) wasi.Errno { return g.sync(rightFDSync) }
 func fdDatasync(g guest) wasi.Errno { return g.sync(rightFDDatasync) }
 
 func (g guest) sync(need rights) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), noStream, need)
+	d, errno := g.w.checkedFD(g.u32(0), noStream, need)
 	if errno != 0 || d.kind == directory {
 		return errno
 	}

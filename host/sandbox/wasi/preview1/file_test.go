@@ -15,7 +15,7 @@ func TestReadAndWrite(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "new", how{oflags: oCreat, base: rAll})
+	fd := g.opened(ws, "new", openOptions{oflags: oCreat, base: rAll})
 	if n, errno := g.write(fd, "hello ", "", "world"); n != 11 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
@@ -78,7 +78,7 @@ func TestReadAndWrite(t *testing.T) {
 func TestSizeAndTimes(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
-	fd := g.opened(g.directory(h, "ws"), "f.txt", how{base: rAll})
+	fd := g.opened(g.directory(h, "ws"), "f.txt", openOptions{base: rAll})
 	size := func(want uint64) {
 		t.Helper()
 		if st := g.stat(fd); st.size != want {
@@ -128,7 +128,7 @@ func TestFlags(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	g.must("fd_fdstat_set_flags", fd, fAppend|fNonblock)
 	if st, _ := g.fdstat(fd); st.flags != fAppend|fNonblock {
 		t.Errorf("flags %#x", st.flags)
@@ -155,7 +155,7 @@ func TestFlags(t *testing.T) {
 	if st, _ := g.fdstat(fd); st.flags != 0 {
 		t.Errorf("flags %#x", st.flags)
 	}
-	synced := g.opened(ws, "f.txt", how{base: rAll, fdflags: fSync})
+	synced := g.opened(ws, "f.txt", openOptions{base: rAll, fdflags: fSync})
 	g.must("fd_fdstat_set_flags", synced, fSync|fAppend)
 	g.want(wasi.ENOTSUP, "fd_fdstat_set_flags", synced, 0)
 	if n, errno := g.write(synced, "?"); n != 1 || errno != 0 {
@@ -197,18 +197,18 @@ func TestFileRights(t *testing.T) {
 		{"set size", rFDFilestatSetSize, func(fd int) wasi.Errno { return g.call("fd_filestat_set_size", fd, 0) }},
 		{"set times", rFDFilestatSetTimes, func(fd int) wasi.Errno { return g.call("fd_filestat_set_times", fd, 0, 0, sMtim) }},
 	} {
-		fd := g.opened(ws, "f.txt", how{base: rAll &^ tc.rights})
+		fd := g.opened(ws, "f.txt", openOptions{base: rAll &^ tc.rights})
 		wantErrno(t, tc.name, tc.do(fd), wasi.ENOTCAPABLE)
 		// The same after giving the right up.
-		fd = g.opened(ws, "f.txt", how{base: rAll})
+		fd = g.opened(ws, "f.txt", openOptions{base: rAll})
 		st, _ := g.fdstat(fd)
 		g.must("fd_fdstat_set_rights", fd, st.base&^tc.rights, 0)
 		wantErrno(t, tc.name, tc.do(fd), wasi.ENOTCAPABLE)
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// Either right tells the position.
 	for _, r := range []uint64{rFDSeek, rFDTell} {
-		fd := g.opened(ws, "f.txt", how{base: r})
+		fd := g.opened(ws, "f.txt", openOptions{base: r})
 		g.must("fd_tell", fd, resultAt)
 		g.must("fd_seek", fd, 0, 1, resultAt)
 	}
@@ -222,14 +222,14 @@ func TestReadOnlyFile(t *testing.T) {
 	before := h.State()
 	for bit := range 30 {
 		base := uint64(1) << bit
-		_, errno := g.open(ws, "f.txt", how{base: base | rFDRead})
+		_, errno := g.open(ws, "f.txt", openOptions{base: base | rFDRead})
 		want := wasi.Errno(0)
 		if base == rFDWrite {
 			want = wasi.EROFS
 		}
 		wantErrno(t, "open", errno, want)
 	}
-	fd := g.opened(ws, "f.txt", how{base: rAll &^ rFDWrite})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll &^ rFDWrite})
 	_, errno := g.write(fd, "x")
 	wantErrno(t, "write", errno, wasi.ENOTCAPABLE)
 	_, errno = g.pwrite(fd, 0, "x")
@@ -243,7 +243,7 @@ func TestReadOnlyFile(t *testing.T) {
 	g.must("fd_sync", fd)
 	g.must("fd_advise", fd, 0, 0, 0)
 	g.want(wasi.EROFS, "fd_filestat_set_times", ws, 0, 0, sMtimNow)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	if s, errno := g.read(fd, 100); s != "inside" || errno != 0 {
 		t.Errorf("read: %q, %v", s, errno)
 	}
@@ -256,18 +256,18 @@ func TestFileOfTwoNames(t *testing.T) {
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
 	before := h.State()
-	fd := g.opened(ws, "h", how{base: rAll &^ rFDWrite})
+	fd := g.opened(ws, "h", openOptions{base: rAll &^ rFDWrite})
 	g.want(wasi.EACCES, "fd_filestat_set_times", fd, 0, 0, sMtim)
 	g.want(wasi.EBADF, "fd_filestat_set_size", fd, 0)
 	g.want(wasi.EBADF, "fd_allocate", fd, 0, 100)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 func TestQuotas(t *testing.T) {
 	h := newHost(t)
 	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{MaxWriteBytes: 100, MaxFileBytes: 1000, MaxCreated: 2}, h.rw("ws"))})
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "new", how{oflags: oCreat, base: rAll})
+	fd := g.opened(ws, "new", openOptions{oflags: oCreat, base: rAll})
 	if n, errno := g.write(fd, strings.Repeat("x", 60)); n != 60 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
@@ -281,13 +281,13 @@ func TestQuotas(t *testing.T) {
 	g.want(wasi.ENOSPC, "fd_filestat_set_size", fd, 900)
 	g.want(wasi.EFBIG, "fd_filestat_set_size", fd, 1<<60)
 	g.want(wasi.ENOSPC, "fd_allocate", fd, 0, 900)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// As much as there is room for, in two buffers.
 	if n, errno := g.write(fd, strings.Repeat("y", 40), "z"); n != 40 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
 	g.must("path_create_directory", ws, "dir")
 	g.want(wasi.ENOSPC, "path_create_directory", ws, "dir2")
-	_, errno = g.open(ws, "new2", how{oflags: oCreat})
+	_, errno = g.open(ws, "new2", openOptions{oflags: oCreat})
 	wantErrno(t, "create", errno, wasi.ENOSPC)
 }

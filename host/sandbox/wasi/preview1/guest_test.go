@@ -86,7 +86,7 @@ func (h *host) run(fs *wasi.FS, ops []op) {
 	}
 	w := preview1.New(&preview1.Options{FS: fs, Stdout: &out, Stderr: &stderr})
 	defer w.Close()
-	_, err = runtime.InstantiateWithConfig(preview1.With(t.Context(), w), module, wazero.NewModuleConfig())
+	_, err = runtime.InstantiateWithConfig(preview1.WithWorld(t.Context(), w), module, wazero.NewModuleConfig())
 	if exit, ok := errors.AsType[*sys.ExitError](err); err != nil && (!ok || exit.ExitCode() != 0) {
 		t.Fatalf("run the guest: %v\n%s", err, stderr.String())
 	}
@@ -186,7 +186,7 @@ func TestGuestWithoutMounts(t *testing.T) {
 		{"mkdir /x", fails(wasi.EPERM)},
 		{"symlink a /x", fails(wasi.EPERM)},
 	}, attacks...))
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestGuestWithReadOnlyMount(t *testing.T) {
@@ -231,7 +231,7 @@ func TestGuestWithReadOnlyMount(t *testing.T) {
 		ops = append(ops, op{do, fails(wasi.ENOTCAPABLE)}) // opened without the right to write
 	}
 	w.run(fs, ops)
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }
 
 func TestGuestWithWritableMount(t *testing.T) {
@@ -277,7 +277,7 @@ func TestGuestWithWritableMount(t *testing.T) {
 		{"setsize @ws/f.txt 1152921504606846976", fails(wasi.EFBIG)},
 		{"allocate @ws/f.txt 1152921504606846976", fails(wasi.EFBIG)},
 	}, attacks...))
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 
 	w.run(newFS(), []op{
 		{"mkdirall @ws/n/m", "ok"},
@@ -348,5 +348,5 @@ func TestGuestOutlivesItsFiles(t *testing.T) {
 		{"read @ws/f.txt", fails(wasi.EBADF)},
 		{"write @ws/f.txt x", fails(wasi.EBADF)},
 	})
-	w.Unchanged(before)
+	w.CheckUnchanged(before)
 }

@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 	h.Dir("ws/empty")
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	before := h.State()
 	at := func(size int) []int { return []int{memoryBytes - size + 1, memoryBytes, -1, 1 << 31} }
 	for name, tries := range map[string]func(ptr int) wasi.Errno{
@@ -104,9 +104,9 @@ func TestFaults(t *testing.T) {
 			g.at = scratchAt
 		}
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// Nothing was opened, and nothing moved.
-	if next := g.opened(ws, "f.txt", how{}); next != fd+1 {
+	if next := g.opened(ws, "f.txt", openOptions{}); next != fd+1 {
 		t.Errorf("descriptor %d, want %d", next, fd+1)
 	}
 	if s, _ := g.read(fd, 100); s != "inside" {
@@ -119,7 +119,7 @@ func TestLengthsThatOverflow(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	before := h.State()
 	for _, n := range []int{1025, 1 << 16, 1 << 28, 1<<29 + 1, 1 << 31, -1} {
 		for _, name := range []string{"fd_read", "fd_write"} {
@@ -137,7 +137,7 @@ func TestLengthsThatOverflow(t *testing.T) {
 		at, count := g.iovecs([2]int{4, n})
 		g.want(wasi.EFAULT, "fd_read", fd, at, count, resultAt)
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// The same buffer a thousand times is more than the memory, and works.
 	var buffers [][2]int
 	for range 1024 {
@@ -160,9 +160,9 @@ func TestCharges(t *testing.T) {
 	}
 	var units uint64
 	charge := func(n uint64) { units += n }
-	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{Fuel: charge}, h.rw("ws")), Charge: charge})
+	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{Charge: charge}, h.rw("ws")), Charge: charge})
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "large", how{base: rAll})
+	fd := g.opened(ws, "large", openOptions{base: rAll})
 	many := g.directory(h, "ws/many")
 	cost := func(do func()) uint64 {
 		units = 0
@@ -213,14 +213,14 @@ func TestLongTransfersEnd(t *testing.T) {
 	}
 	before := h.State()
 	for _, name := range []string{"fd_read", "fd_write", "fd_pread"} {
-		ends := &ending{after: 2}
-		out := &writes{}
+		ends := &endAfter{after: 2}
+		out := &countingWriter{}
 		opts := h.options(nil, h.ro("ws"))
-		opts.Check, opts.Stdout = ends.check, out
+		opts.MustEnd, opts.Stdout = ends.check, out
 		g := newGuest(t, opts)
 		fd := 1
 		if name != "fd_write" {
-			fd = g.opened(g.directory(h, "ws"), "large", how{base: rAll &^ rFDWrite})
+			fd = g.opened(g.directory(h, "ws"), "large", openOptions{base: rAll &^ rFDWrite})
 		}
 		at, n := g.iovecs(slices.Repeat([][2]int{{0, memoryBytes - 65536}}, 1000)...)
 		args := []any{fd, at, n}
@@ -233,19 +233,19 @@ func TestLongTransfersEnd(t *testing.T) {
 			t.Errorf("%s: %d bytes were written", name, out.n)
 		}
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
-type writes struct{ n int }
+type countingWriter struct{ n int }
 
-func (c *writes) Write(p []byte) (int, error) {
+func (c *countingWriter) Write(p []byte) (int, error) {
 	c.n += len(p)
 	return len(p), nil
 }
 
 // A guest that exports no memory is told so.
 func TestGuestWithoutMemory(t *testing.T) {
-	g := guestOf(t, bare(), preview1.New(nil))
+	g := guestOf(t, trampolineNoMemory(), preview1.New(nil))
 	g.want(wasi.EFAULT, "random_get", 0, 1)
 	g.want(wasi.EFAULT, "fd_fdstat_get", 1, 0)
 	g.must("sched_yield")
@@ -275,7 +275,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		ends := 0
 		opts := h.options([]string{"ws/masked", "ws/later"}, h.rw("ws"), policy.Mount{Host: h.Path("ro")})
-		opts.Check = func() error { // no time to sleep
+		opts.MustEnd = func() error { // no time to sleep
 			if ends++; ends > 100 {
 				return errEnd
 			}
@@ -283,7 +283,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		world := preview1.New(opts)
 		defer world.Close()
-		world.Start(preview1.Process{Args: []string{"prog", "-x"}, Env: []string{"A=b"}, Stdin: "input", Cwd: h.Path("ws")})
+		world.SetProcess(preview1.Process{Args: []string{"prog", "-x"}, Env: []string{"A=b"}, Stdin: "input", Cwd: h.Path("ws")})
 		g := guestIn(t, world)
 		before := kept()
 		// What a guest would have in its memory.
@@ -297,7 +297,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		values = append(values, 0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 31, 64, 512, 4096, 65536, memoryBytes-1, memoryBytes, 1<<31, math.MaxUint32, 1<<63, math.MaxUint64,
 			rAll, rReading, rFDRead, rFDWrite, uint64(rAll)<<32)
-		g.opened(g.opened(preopen, ".", how{oflags: oDirectory, base: rReading, inheriting: rAll}), "f.txt", how{base: rAll})
+		g.opened(g.opened(preopen, ".", openOptions{oflags: oDirectory, base: rReading, inheriting: rAll}), "f.txt", openOptions{base: rAll})
 		for calls := 0; len(script) > 0 && calls < 100; calls++ {
 			name := names[int(script[0])%len(names)]
 			script = script[1:]

@@ -9,6 +9,6 @@ import (
 
 // Each row has a workspace of its own.
 func TestMain(m *testing.M) {
-	hosttest.InMemory()
+	hosttest.UseMemoryTemp()
 	os.Exit(m.Run())
 }

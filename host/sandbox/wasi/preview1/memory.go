@@ -62,14 +62,14 @@ const (
 	// maxTransfer is how much one call reads or writes at most. A guest that
 	// wants more gets that much.
 	maxTransfer = 1 << 30
-	// piece is how much is read or written at a time; whether the guest has to
+	// transferPiece is how much is read or written at a time; whether the guest has to
 	// end is asked in between.
-	piece = 1 << 20
+	transferPiece = 1 << 20
 
 	costIovec = 4
-	// costPart is what a buffer costs beside its bytes, unless it is empty: each is
+	// costPiece is what a buffer costs beside its bytes, unless it is empty: each is
 	// passed on and redacted by itself, and the deadline is looked at in between.
-	costPart = 200
+	costPiece = 200
 )
 
 // buffers returns the buffers of the list whose pointer and length are the
@@ -84,7 +84,7 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 	if errno != 0 {
 		return nil, errno
 	}
-	out, room := g.w.transfers[:0], maxTransfer
+	out, room := g.w.buffers[:0], maxTransfer
 	for ; len(list) > 0; list = list[iovecBytes:] {
 		b, errno := g.view(le.Uint32(list), uint64(le.Uint32(list[4:])))
 		if errno != 0 {
@@ -96,7 +96,7 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 			out = append(out, b)
 		}
 	}
-	g.w.transfers = out
+	g.w.buffers = out
 	return out, 0
 }
 
@@ -105,12 +105,12 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 func (g guest) transfer(buffers [][]byte, do func([]byte) (int, wasi.Errno)) (uint32, wasi.Errno) {
 	total := uint32(0)
 	for i, b := range buffers {
-		for start := 0; start < len(b); start += piece {
+		for start := 0; start < len(b); start += transferPiece {
 			if i > 0 || start > 0 {
 				g.w.checkpoint()
 			}
-			g.w.opts.Charge(costPart)
-			part := b[start:min(len(b), start+piece)]
+			g.w.opts.Charge(costPiece)
+			part := b[start:min(len(b), start+transferPiece)]
 			n, errno := do(part)
 			total += uint32(n)
 			if errno != 0 && total == 0 {

@@ -9,17 +9,17 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Missing is a function that a guest imports from this module and that WASI does
+// MissingFunction is a function that a guest imports from this module and that WASI does
 // not have, or has with another type: sockets of other runtimes, for example. It answers
 // ENOTSUP.
-type Missing struct {
+type MissingFunction struct {
 	Name    string
 	Params  []api.ValueType
 	Results []api.ValueType // one error number
 }
 
 // Check refuses a function that could not answer.
-func (m Missing) Check() error {
+func (m MissingFunction) Check() error {
 	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
 	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {
 		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have, with arguments that are not numbers", m.Name)
@@ -30,6 +30,6 @@ func (m Missing) Check() error {
 	return nil
 }
 
-func (m Missing) function() function {
+func (m MissingFunction) function() function {
 	return function{m.Name, m.Params, func(guest) wasi.Errno { return wasi.ENOTSUP }}
 }

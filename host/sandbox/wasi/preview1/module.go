@@ -36,9 +36,9 @@ func params(types ...api.ValueType) []api.ValueType { return types }
 // functions is every function of preview 1, in the order of its witx files.
 var functions = []function{
 	{"args_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.args) }},
-	{"args_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.listSizes(g.w.args) }},
+	{"args_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeListSizes(g.w.args) }},
 	{"environ_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.env) }},
-	{"environ_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.listSizes(g.w.env) }},
+	{"environ_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeListSizes(g.w.env) }},
 	{"clock_res_get", params(i32, i32), clockResGet},
 	{"clock_time_get", params(i32, i64, i32), clockTimeGet},
 	{"fd_advise", params(i32, i64, i64, i32), fdAdvise},
@@ -62,16 +62,16 @@ var functions = []function{
 	{"fd_sync", params(i32), fdSync},
 	{"fd_tell", params(i32, i32), fdTell},
 	{"fd_write", params(i32, i32, i32, i32), fdWrite},
-	{"path_create_directory", params(i32, i32, i32), named(rightPathCreateDirectory, (*wasi.FS).Mkdir)},
+	{"path_create_directory", params(i32, i32, i32), pathFunc(rightPathCreateDirectory, (*wasi.FS).Mkdir)},
 	{"path_filestat_get", params(i32, i32, i32, i32, i32), pathFilestatGet},
 	{"path_filestat_set_times", params(i32, i32, i32, i32, i64, i64, i32), pathFilestatSetTimes},
 	{"path_link", params(i32, i32, i32, i32, i32, i32, i32), pathLink},
 	{"path_open", params(i32, i32, i32, i32, i32, i64, i64, i32, i32), pathOpen},
 	{"path_readlink", params(i32, i32, i32, i32, i32, i32), pathReadlink},
-	{"path_remove_directory", params(i32, i32, i32), named(rightPathRemoveDirectory, (*wasi.FS).Rmdir)},
+	{"path_remove_directory", params(i32, i32, i32), pathFunc(rightPathRemoveDirectory, (*wasi.FS).Rmdir)},
 	{"path_rename", params(i32, i32, i32, i32, i32, i32), pathRename},
 	{"path_symlink", params(i32, i32, i32, i32, i32), pathSymlink},
-	{"path_unlink_file", params(i32, i32, i32), named(rightPathUnlinkFile, (*wasi.FS).Unlink)},
+	{"path_unlink_file", params(i32, i32, i32), pathFunc(rightPathUnlinkFile, (*wasi.FS).Unlink)},
 	{"poll_oneoff", params(i32, i32, i32, i32), pollOneoff},
 	{"proc_exit", params(i32), procExit},
 	{"proc_raise", params(i32), procRaise},
@@ -103,7 +103,7 @@ func Functions() map[string]abi.Signature {
 // Instantiate gives the runtime the host module, under one of its names. The guests
 // of one runtime share it; each finds its world in the context of the call. What they
 // import and there is not, answers that.
-func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ...Missing) error {
+func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ...MissingFunction) error {
 	e := editions[name]
 	if e == nil {
 		return fmt.Errorf("host module %q: there is none", name)
@@ -114,7 +114,7 @@ func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ..
 		all = append(all, m.function())
 	}
 	for _, f := range functions {
-		if !slices.ContainsFunc(missing, func(m Missing) bool { return m.Name == f.name }) {
+		if !slices.ContainsFunc(missing, func(m MissingFunction) bool { return m.Name == f.name }) {
 			all = append(all, f)
 		}
 	}
@@ -137,11 +137,11 @@ const costCall = 100
 func (f function) goFunc(e *edition) api.GoModuleFunc {
 	void := f.results() == nil
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		w := from(ctx)
+		w := worldFrom(ctx)
 		if w == nil {
 			panic(fmt.Errorf("%s: %w", f.name, errNoWorld))
 		}
-		defer contain(f.name)
+		defer translatePanic(f.name)
 		select {
 		case <-w.closed:
 			panic(stop{errClosed})
@@ -156,9 +156,9 @@ func (f function) goFunc(e *edition) api.GoModuleFunc {
 	}
 }
 
-// contain tells an intended end of the guest, whose reason becomes that of the
+// translatePanic tells an intended end of the guest, whose reason becomes that of the
 // trap, from a mistake of ours.
-func contain(name string) {
+func translatePanic(name string) {
 	switch r := recover().(type) {
 	case nil:
 	case stop:

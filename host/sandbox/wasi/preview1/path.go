@@ -10,7 +10,7 @@ import (
 // are parameters: the descriptor, and where the pointer and the length of the
 // path begin.
 func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
-	d, errno := g.w.with(g.u32(dir), directoryOnly, need)
+	d, errno := g.w.checkedFD(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
 		return "", errno
 	}
@@ -18,14 +18,14 @@ func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
 	if errno != 0 {
 		return "", errno
 	}
-	if d.preopen == firstName && strings.HasPrefix(p, "/") {
-		return wasi.Below(preopenName, "."+p)
+	if d.preopen == cwdPreopenName && strings.HasPrefix(p, "/") {
+		return wasi.JoinBelow(rootPreopenName, "."+p)
 	}
-	return wasi.Below(d.name, p)
+	return wasi.JoinBelow(d.name, p)
 }
 
-// named is a function whose parameters are a name and nothing else.
-func named(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
+// pathFunc is a function whose parameters are a name and nothing else.
+func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
 	return func(g guest) wasi.Errno {
 		name, errno := g.at(0, 1, need)
 		if errno != 0 {
@@ -35,16 +35,16 @@ func named(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.E
 	}
 }
 
-// followed is at and follow, of the parameters 0 to 3.
-func (g guest) followed(need rights) (name string, follow bool, errno wasi.Errno) {
+// pathAndFollow is at and follow, of the parameters 0 to 3.
+func (g guest) pathAndFollow(need rights) (name string, follow bool, errno wasi.Errno) {
 	if name, errno = g.at(0, 2, need); errno == 0 {
-		follow, errno = g.follow(1)
+		follow, errno = g.followFlag(1)
 	}
 	return name, follow, errno
 }
 
-// follow decodes how the end of a path is looked up.
-func (g guest) follow(i int) (bool, wasi.Errno) {
+// followFlag decodes how the end of a path is looked up.
+func (g guest) followFlag(i int) (bool, wasi.Errno) {
 	if f := g.u32(i); f > 1 {
 		return false, wasi.EINVAL
 	}
@@ -52,7 +52,7 @@ func (g guest) follow(i int) (bool, wasi.Errno) {
 }
 
 func pathFilestatGet(g guest) wasi.Errno {
-	name, follow, errno := g.followed(rightPathFilestatGet)
+	name, follow, errno := g.pathAndFollow(rightPathFilestatGet)
 	if errno != 0 {
 		return errno
 	}
@@ -73,7 +73,7 @@ func pathFilestatGet(g guest) wasi.Errno {
 }
 
 func pathFilestatSetTimes(g guest) wasi.Errno {
-	name, follow, errno := g.followed(rightPathFilestatSetTimes)
+	name, follow, errno := g.pathAndFollow(rightPathFilestatSetTimes)
 	if errno != 0 {
 		return errno
 	}
@@ -93,7 +93,7 @@ func pathLink(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	if _, errno := g.follow(1); errno != 0 {
+	if _, errno := g.followFlag(1); errno != 0 {
 		return errno
 	}
 	return g.w.opts.FS.Link(from, to)
@@ -112,7 +112,7 @@ func pathOpen(g guest) wasi.Errno {
 	if oflags&openCreate != 0 {
 		need |= rightPathCreateFile
 	}
-	name, follow, errno := g.followed(need)
+	name, follow, errno := g.pathAndFollow(need)
 	switch {
 	case errno != 0:
 		return errno
@@ -125,14 +125,14 @@ func pathOpen(g guest) wasi.Errno {
 	if d.base&^dir.inheriting != 0 || d.inheriting&^dir.inheriting != 0 {
 		return wasi.ENOTCAPABLE
 	}
-	if oflags&openTruncate != 0 && dir.may(rightPathFilestatSetSize) != 0 && !dir.truncates(d) {
+	if oflags&openTruncate != 0 && dir.checkRights(rightPathFilestatSetSize) != 0 && !dir.mayTruncate(d) {
 		return wasi.ENOTCAPABLE
 	}
 	out, errno := g.result(8, 4)
 	if errno != 0 {
 		return errno
 	}
-	h, errno := g.w.opts.FS.Open(name, d.how(oflags, follow))
+	h, errno := g.w.opts.FS.Open(name, d.openFlags(oflags, follow))
 	if errno != 0 {
 		return errno
 	}
@@ -148,16 +148,16 @@ func pathOpen(g guest) wasi.Errno {
 	return 0
 }
 
-// truncates reports whether a file that is opened to write could be truncated
+// mayTruncate reports whether a file that is opened to write could be truncated
 // right afterwards. Then it may be at once, without the directory's own right
 // to that: os.Root of the Go toolchain asks for none when it opens a directory.
-func (d *descriptor) truncates(file *descriptor) bool {
+func (d *descriptor) mayTruncate(file *descriptor) bool {
 	const inherited = rightFDWrite | rightFDFilestatSetSize
 	return file.base&rightFDWrite != 0 && d.inheriting&inherited == inherited
 }
 
-// how says how a file is opened that is to have a descriptor's rights and flags.
-func (d *descriptor) how(oflags uint32, follow bool) wasi.Flag {
+// openFlags says how a file is opened that is to have a descriptor's rights and flags.
+func (d *descriptor) openFlags(oflags uint32, follow bool) wasi.Flag {
 	how := wasi.ReadOnly
 	switch {
 	case d.base&rightFDWrite != 0 && d.base&rightFDRead != 0:

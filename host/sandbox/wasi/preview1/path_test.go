@@ -54,7 +54,7 @@ func TestPaths(t *testing.T) {
 	)
 	long := "ws/" + strings.Repeat("x", 300)
 	veryLong := "ws/" + strings.Repeat("x/", 4000)
-	open := func(p string, o how) func(*host, *guest) wasi.Errno {
+	open := func(p string, o openOptions) func(*host, *guest) wasi.Errno {
 		return func(h *host, g *guest) wasi.Errno {
 			fd, errno := g.open(preopen, h.name("")+"/"+p, o)
 			if errno == 0 {
@@ -101,8 +101,12 @@ func TestPaths(t *testing.T) {
 			return g.call("path_symlink", target, preopen, h.name("")+"/"+p)
 		}
 	}
-	read, rw := how{base: rFDRead, follow: 1}, how{base: rFDRead | rFDWrite, follow: 1}
-	with := func(o how, oflags, fdflags int) how { o.oflags |= oflags; o.fdflags |= fdflags; return o }
+	read, rw := openOptions{base: rFDRead, follow: 1}, openOptions{base: rFDRead | rFDWrite, follow: 1}
+	with := func(o openOptions, oflags, fdflags int) openOptions {
+		o.oflags |= oflags
+		o.fdflags |= fdflags
+		return o
+	}
 
 	for _, tc := range []struct {
 		name   string
@@ -112,7 +116,7 @@ func TestPaths(t *testing.T) {
 	}{
 		{"path_open: a file", open("ws/f.txt", read), ok, ok, 0},
 		{"path_open: to write", open("ws/f.txt", rw), ok, rofs, 0},
-		{"path_open: no rights", open("ws/f.txt", how{}), ok, ok, 0},
+		{"path_open: no rights", open("ws/f.txt", openOptions{}), ok, ok, 0},
 		{"path_open: a directory", open("ws/d", read), ok, ok, 0},
 		{"path_open: a directory with a slash", open("ws/d/", read), ok, ok, 0},
 		{"path_open: a directory, to write", open("ws/d", rw), wasi.EISDIR, rofs, 0},
@@ -123,25 +127,25 @@ func TestPaths(t *testing.T) {
 		{"path_open: below a file", open("ws/f.txt/x", read), wasi.ENOTDIR, wasi.ENOTDIR, 0},
 		{"path_open: a file with a slash", open("ws/f.txt/", read), wasi.ENOTDIR, wasi.ENOTDIR, 0},
 		{"path_open: create", open("ws/new", with(rw, oCreat, 0)), ok, rofs, 0},
-		{"path_open: create without rights", open("ws/new", how{oflags: oCreat}), ok, rofs, 0},
+		{"path_open: create without rights", open("ws/new", openOptions{oflags: oCreat}), ok, rofs, 0},
 		{"path_open: create what is there", open("ws/f.txt", with(read, oCreat, 0)), ok, rofs, 0},
 		{"path_open: create exclusively", open("ws/f.txt", with(rw, oCreat|oExcl, 0)), wasi.EEXIST, rofs, 0},
 		{"path_open: create exclusively over a link", open("ws/dangling", with(rw, oCreat|oExcl, 0)), wasi.EEXIST, rofs, 0},
 		{"path_open: create with a slash", open("ws/new/", with(rw, oCreat, 0)), wasi.EISDIR, rofs, 0},
 		{"path_open: create a directory", open("ws/new", with(read, oCreat|oDirectory, 0)), inval, inval, inval},
 		{"path_open: create behind a dangling link", open("ws/dangling", with(rw, oCreat, 0)), noent, rofs, 0},
-		{"path_open: truncate without a right", open("ws/f.txt", how{oflags: oTrunc}), ok, rofs, 0},
+		{"path_open: truncate without a right", open("ws/f.txt", openOptions{oflags: oTrunc}), ok, rofs, 0},
 		{"path_open: truncate with the right to read", open("ws/f.txt", with(read, oTrunc, 0)), ok, rofs, 0},
 		{"path_open: append", open("ws/f.txt", with(rw, 0, fAppend)), ok, rofs, 0},
 		{"path_open: append with the right to read", open("ws/f.txt", with(read, 0, fAppend)), ok, rofs, 0},
 		{"path_open: synchronous", open("ws/f.txt", with(rw, 0, fSync|fDsync|fRsync|fNonblock)), ok, rofs, 0},
-		{"path_open: unknown oflags", open("ws/f.txt", how{oflags: 16}), inval, inval, inval},
-		{"path_open: unknown fdflags", open("ws/f.txt", how{fdflags: 32}), inval, inval, inval},
-		{"path_open: unknown lookup flags", open("ws/f.txt", how{follow: 2}), inval, inval, inval},
+		{"path_open: unknown oflags", open("ws/f.txt", openOptions{oflags: 16}), inval, inval, inval},
+		{"path_open: unknown fdflags", open("ws/f.txt", openOptions{fdflags: 32}), inval, inval, inval},
+		{"path_open: unknown lookup flags", open("ws/f.txt", openOptions{follow: 2}), inval, inval, inval},
 		{"path_open: a link, followed", open("ws/l", read), ok, ok, 0},
-		{"path_open: a link, not followed", open("ws/l", how{base: rFDRead}), wasi.ELOOP, wasi.ELOOP, 0},
-		{"path_open: a link to a directory, not followed", open("ws/dl", how{base: rFDRead, oflags: oDirectory}), wasi.ELOOP, wasi.ELOOP, 0},
-		{"path_open: through a link", open("ws/dl/g.txt", how{base: rFDRead}), ok, ok, 0},
+		{"path_open: a link, not followed", open("ws/l", openOptions{base: rFDRead}), wasi.ELOOP, wasi.ELOOP, 0},
+		{"path_open: a link to a directory, not followed", open("ws/dl", openOptions{base: rFDRead, oflags: oDirectory}), wasi.ELOOP, wasi.ELOOP, 0},
+		{"path_open: through a link", open("ws/dl/g.txt", openOptions{base: rFDRead}), ok, ok, 0},
 		{"path_open: a loop", open("ws/loop", read), wasi.ELOOP, wasi.ELOOP, 0},
 		{"path_open: a dangling link", open("ws/dangling", read), noent, noent, 0},
 		{"path_open: a long name", open(long, read), wasi.ENAMETOOLONG, wasi.ENAMETOOLONG, 0},
@@ -310,7 +314,7 @@ func TestPaths(t *testing.T) {
 					t.Errorf("got %v, want %v", got, want)
 				}
 				if want != 0 {
-					h.Unchanged(before)
+					h.CheckUnchanged(before)
 				}
 				for _, p := range []string{"out/secret", "ws/masked/key"} {
 					if h.Content(p) != canary {
@@ -385,7 +389,7 @@ func TestPathsWork(t *testing.T) {
 	}
 	g.want(wasi.EINVAL, "path_filestat_set_times", ws, 1, "f.txt", uint64(1)<<63, 0, sAtim)
 
-	fd := g.opened(ws, "f.txt", how{base: rFDRead})
+	fd := g.opened(ws, "f.txt", openOptions{base: rFDRead})
 	if s, errno := g.read(fd, 100); s != "inside" || errno != 0 {
 		t.Errorf("read %q, %v", s, errno)
 	}
@@ -418,7 +422,7 @@ func TestPathsAreRelativeToTheirDirectory(t *testing.T) {
 		"../../out/secret":    wasi.EPERM,
 		"../../../etc/passwd": wasi.EPERM,
 	} {
-		_, errno := g.open(d, p, how{base: rFDRead, follow: 1})
+		_, errno := g.open(d, p, openOptions{base: rFDRead, follow: 1})
 		wantErrno(t, "open "+p, errno, want)
 		_, errno = g.pathStat(d, 1, p)
 		wantErrno(t, "stat "+p, errno, want)
@@ -434,7 +438,7 @@ func TestPathsAreRelativeToTheirDirectory(t *testing.T) {
 			g.want(want, "path_symlink", "x", d, p)
 		}
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 // A directory that is moved while a guest has it open, and one that takes its
@@ -451,14 +455,14 @@ func TestDirectoryThatIsMoved(t *testing.T) {
 	before := h.State()
 	try := func(want wasi.Errno) {
 		t.Helper()
-		_, errno := g.open(d, "secret", how{base: rFDRead, follow: 1})
+		_, errno := g.open(d, "secret", openOptions{base: rFDRead, follow: 1})
 		wantErrno(t, "open", errno, want)
-		_, errno = g.open(d, "new", how{base: rFDRead | rFDWrite, oflags: oCreat})
+		_, errno = g.open(d, "new", openOptions{base: rFDRead | rFDWrite, oflags: oCreat})
 		wantErrno(t, "create", errno, want)
 		g.want(want, "path_create_directory", d, "new")
 		g.want(want, "path_unlink_file", d, "secret")
 		g.want(want, "path_filestat_set_times", d, 1, "secret", 0, 0, sMtim)
-		h.Unchanged(before)
+		h.CheckUnchanged(before)
 	}
 	try(wasi.ENOENT)
 	h.Link("ws/d", "../out/x")
@@ -489,7 +493,7 @@ func TestSpecialFiles(t *testing.T) {
 	for _, p := range []string{real[1:] + "/s", real[1:] + "/f"} {
 		for _, base := range []uint64{0, rFDRead, rFDWrite, rAll} {
 			for _, oflags := range []int{0, oCreat, oTrunc, oDirectory} {
-				_, errno := g.open(preopen, p, how{base: base, oflags: oflags, follow: 1})
+				_, errno := g.open(preopen, p, openOptions{base: base, oflags: oflags, follow: 1})
 				wantErrno(t, fmt.Sprintf("open %s with rights %#x, flags %d", p, base, oflags), errno, wasi.EACCES)
 			}
 		}

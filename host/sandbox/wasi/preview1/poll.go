@@ -30,12 +30,12 @@ const (
 
 // event is the answer to a subscription.
 type event struct {
-	userdata uint64
-	errno    wasi.Errno
-	typ      byte
-	bytes    uint64
-	flags    uint16
-	after    time.Duration // a clock that has not gone off yet: when it will
+	userdata  uint64
+	errno     wasi.Errno
+	typ       byte
+	bytes     uint64
+	flags     uint16
+	remaining time.Duration // a clock that has not gone off yet: when it will
 }
 
 // pollOneoff waits for the first of several things. Files and streams are
@@ -73,14 +73,14 @@ func pollOneoff(g guest) wasi.Errno {
 			return errno
 		}
 		events[i] = e
-		soonest = min(soonest, e.after)
+		soonest = min(soonest, e.remaining)
 	}
 	if soonest > 0 {
 		g.w.sleep(g.ctx, soonest)
 	}
 	happened := uint32(0)
 	for _, e := range events {
-		if e.after > soonest {
+		if e.remaining > soonest {
 			continue
 		}
 		b := out[happened*eventBytes:][:eventBytes]
@@ -102,20 +102,20 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	switch e.typ {
 	case eventClock:
 		clock := in[len(in)-32:]
-		e.after, e.errno = w.until(le.Uint32(clock), le.Uint64(clock[8:]), le.Uint16(clock[24:]))
+		e.remaining, e.errno = w.timeUntil(le.Uint32(clock), le.Uint64(clock[8:]), le.Uint16(clock[24:]))
 	case eventRead:
-		w.readable(&e, le.Uint32(in[16:]))
+		w.pollRead(&e, le.Uint32(in[16:]))
 	case eventWrite:
-		_, e.errno = w.with(le.Uint32(in[16:]), anyKind, rightPollFDReadwrite|rightFDWrite)
+		_, e.errno = w.checkedFD(le.Uint32(in[16:]), anyKind, rightPollFDReadwrite|rightFDWrite)
 	default:
 		return e, wasi.EINVAL
 	}
 	return e, 0
 }
 
-// readable says how much can be read from a descriptor.
-func (w *World) readable(e *event, fd uint32) {
-	d, errno := w.with(fd, anyKind, rightPollFDReadwrite|rightFDRead)
+// pollRead says how much can be read from a descriptor.
+func (w *World) pollRead(e *event, fd uint32) {
+	d, errno := w.checkedFD(fd, anyKind, rightPollFDReadwrite|rightFDRead)
 	switch {
 	case errno != 0:
 		e.errno = errno
@@ -128,14 +128,14 @@ func (w *World) readable(e *event, fd uint32) {
 		if st, e.errno = d.file.Stat(); e.errno != 0 {
 			return
 		}
-		if at, _ := d.file.SeekTo(0, wasi.FromHere); uint64(at) < st.Size {
+		if at, _ := d.file.SeekTo(0, wasi.FromCurrent); uint64(at) < st.Size {
 			e.bytes = st.Size - uint64(at)
 		}
 	}
 }
 
-// until says how long it is until a time on a clock.
-func (w *World) until(clock uint32, timeout uint64, flags uint16) (time.Duration, wasi.Errno) {
+// timeUntil says how long it is until a time on a clock.
+func (w *World) timeUntil(clock uint32, timeout uint64, flags uint16) (time.Duration, wasi.Errno) {
 	if flags > clockAbsolute {
 		return 0, wasi.EINVAL
 	}
@@ -155,7 +155,7 @@ func (w *World) sleep(ctx context.Context, d time.Duration) {
 	w.checkpoint()
 	t := time.NewTimer(d)
 	defer t.Stop()
-	w.opts.Away(func() {
+	w.opts.WithoutTurn(func() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():

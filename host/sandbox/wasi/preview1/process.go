@@ -32,15 +32,15 @@ type Process struct {
 	Cwd string
 }
 
-// Start makes the guest of the world a process. It has not run yet.
-func (w *World) Start(p Process) {
+// SetProcess makes the guest of the world a process. It has not run yet.
+func (w *World) SetProcess(p Process) {
 	if p.Cwd != "" {
 		if !w.opts.FS.Shows(p.Cwd) {
-			p.Cwd = preopenName
+			p.Cwd = rootPreopenName
 		}
 		p.Env = append(slices.Clip(p.Env), "PWD="+p.Cwd)
 	}
-	w.args, w.env = newList(p.Args), newList(p.Env)
+	w.args, w.env = newStringList(p.Args), newStringList(p.Env)
 	w.fds[0].in = strings.NewReader(p.Stdin)
 	if p.Stdout != nil {
 		w.fds[1].out = p.Stdout
@@ -54,25 +54,25 @@ func (w *World) Start(p Process) {
 	also := func(at int, name, preopen string) {
 		w.fds = slices.Insert(w.fds, at, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
 	}
-	also(len(w.fds)-1, p.Cwd, firstName) // before "/"
+	also(len(w.fds)-1, p.Cwd, cwdPreopenName) // before "/"
 	for _, m := range w.opts.FS.Mounts() {
 		also(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for one inside it
 	}
 	also(len(w.fds), p.Cwd, ".")
 }
 
-// firstName is the name of the first preopen of a process: its working directory. Libraries
+// cwdPreopenName is the name of the first preopen of a process: its working directory. Libraries
 // of C take the name for ".", and use the last preopen of that name.
-const firstName = "./"
+const cwdPreopenName = "./"
 
-// list are the arguments or the variables of a process.
-type list struct {
+// stringList are the arguments or the variables of a process.
+type stringList struct {
 	texts []string
 	size  int // with a NUL byte at the end of each
 }
 
-func newList(texts []string) list {
-	l := list{texts: texts}
+func newStringList(texts []string) stringList {
+	l := stringList{texts: texts}
 	for _, s := range texts {
 		l.size += len(s) + 1
 	}
@@ -81,7 +81,7 @@ func newList(texts []string) list {
 
 // list writes the texts one after the other where parameter 1 points, and where
 // each of them begins where parameter 0 points.
-func (g guest) list(l list) wasi.Errno {
+func (g guest) list(l stringList) wasi.Errno {
 	if len(l.texts) == 0 {
 		return 0 // the pointers mean nothing
 	}
@@ -105,8 +105,8 @@ func (g guest) list(l list) wasi.Errno {
 	return 0
 }
 
-// listSizes writes how many there are, and how long they are together.
-func (g guest) listSizes(l list) wasi.Errno {
+// writeListSizes writes how many there are, and how long they are together.
+func (g guest) writeListSizes(l stringList) wasi.Errno {
 	count, errno := g.result(0, 4)
 	if errno != 0 {
 		return errno

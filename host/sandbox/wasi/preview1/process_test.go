@@ -15,12 +15,12 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
-// ending says that the guest has to end, after it was asked a few times.
-type ending struct{ after, asked int }
+// endAfter says that the guest has to end, after it was asked a few times.
+type endAfter struct{ after, asked int }
 
 var errEnd = errors.New("the guest has to end")
 
-func (e *ending) check() error {
+func (e *endAfter) check() error {
 	e.asked++
 	if e.asked > e.after {
 		return errEnd
@@ -28,7 +28,7 @@ func (e *ending) check() error {
 	return nil
 }
 
-func (e *ending) want(t *testing.T, err error) {
+func (e *endAfter) want(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, errEnd) {
 		t.Errorf("it ended with %v", err)
@@ -70,8 +70,8 @@ func TestExit(t *testing.T) {
 }
 
 func TestYield(t *testing.T) {
-	ends := &ending{after: 1}
-	g := newGuest(t, &preview1.Options{Check: ends.check})
+	ends := &endAfter{after: 1}
+	g := newGuest(t, &preview1.Options{MustEnd: ends.check})
 	g.must("sched_yield")
 	_, err := g.try("sched_yield")
 	ends.want(t, err)
@@ -101,9 +101,9 @@ func TestRandom(t *testing.T) {
 	}
 	g.want(wasi.EIO, "random_get", 8192, 1)
 	// In pieces, with a look at the time in between.
-	ends := &ending{after: 2} // one when it is called
-	read := &counting{}
-	g = newGuest(t, &preview1.Options{Random: read, Check: ends.check})
+	ends := &endAfter{after: 2} // one when it is called
+	read := &countingReader{}
+	g = newGuest(t, &preview1.Options{Random: read, MustEnd: ends.check})
 	_, err := g.try("random_get", 0, memoryBytes)
 	ends.want(t, err)
 	if read.n != 2*64<<10 {
@@ -111,9 +111,9 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-type counting struct{ n int }
+type countingReader struct{ n int }
 
-func (c *counting) Read(p []byte) (int, error) {
+func (c *countingReader) Read(p []byte) (int, error) {
 	c.n += len(p)
 	return len(p), nil
 }
@@ -139,18 +139,18 @@ func TestOneInstanceManyWorlds(t *testing.T) {
 	g := h.mounted(h.rw("ws"))
 	ctx := g.ctx
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rAll})
+	fd := g.opened(ws, "f.txt", openOptions{base: rAll})
 	g.must("fd_close", 1)
 
 	world := preview1.New(&preview1.Options{FS: h.fs(nil, wasi.Limits{}, h.ro("other"))})
 	defer world.Close()
-	g.ctx = preview1.With(t.Context(), world)
+	g.ctx = preview1.WithWorld(t.Context(), world)
 	g.want(wasi.EBADF, "fd_filestat_get", fd, resultAt)
 	g.must("fd_fdstat_get", 1, resultAt)
-	_, errno := g.open(preopen, h.name("ws/f.txt"), how{base: rFDRead})
+	_, errno := g.open(preopen, h.name("ws/f.txt"), openOptions{base: rFDRead})
 	wantErrno(t, "open what the other call has", errno, wasi.EPERM)
 	other := g.directory(h, "other")
-	if s, _ := g.read(g.opened(other, "f.txt", how{base: rFDRead}), 100); s != "another" {
+	if s, _ := g.read(g.opened(other, "f.txt", openOptions{base: rFDRead}), 100); s != "another" {
 		t.Errorf("read %q", s)
 	}
 	g.ctx = ctx
@@ -168,7 +168,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	world := preview1.New(opts)
 	g := guestIn(t, world)
 	ws := g.directory(h, "ws")
-	g.opened(ws, "f.txt", how{base: rAll})
+	g.opened(ws, "f.txt", openOptions{base: rAll})
 	for range 2 {
 		if err := world.Close(); err != nil {
 			t.Error(err)
@@ -188,7 +188,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	if _, err := g.try("fd_write", 1, at, n, resultAt); err == nil || out.Len() != 0 {
 		t.Errorf("write: %v, %q", err, &out)
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 // Close comes while the guest works, from another goroutine.
@@ -224,29 +224,29 @@ func TestCloseMeanwhile(t *testing.T) {
 
 // A mistake of the host's is not taken for a crash of the guest.
 func TestPanicIsOurFault(t *testing.T) {
-	g := newGuest(t, &preview1.Options{Stdout: panicking{}})
+	g := newGuest(t, &preview1.Options{Stdout: panicWriter{}})
 	at, n := g.pieces([]string{"x"})
 	_, err := g.mod.ExportedFunction("fd_write").Call(g.ctx, 1, uint64(at), uint64(n), uint64(resultAt))
 	if !errors.Is(err, preview1.ErrPanic) || !strings.Contains(err.Error(), "fd_write: a broken writer") {
 		t.Errorf("got %v", err)
 	}
 	// What ends a guest on purpose is not one.
-	ends := &ending{}
-	g = newGuest(t, &preview1.Options{Check: ends.check})
+	ends := &endAfter{}
+	g = newGuest(t, &preview1.Options{MustEnd: ends.check})
 	if _, err := g.try("sched_yield"); errors.Is(err, preview1.ErrPanic) {
 		t.Errorf("got %v", err)
 	}
 }
 
-type panicking struct{}
+type panicWriter struct{}
 
-func (panicking) Write([]byte) (int, error) { panic("a broken writer") }
+func (panicWriter) Write([]byte) (int, error) { panic("a broken writer") }
 
 // A preopen that cannot be opened is an error of what wants it open.
 func TestPreopenThatCannotBeOpened(t *testing.T) {
 	h := newHost(t)
 	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{MaxOpenFiles: 1}, h.rw("ws"))})
-	fd := g.opened(preopen, h.name("ws/f.txt"), how{base: rFDRead})
+	fd := g.opened(preopen, h.name("ws/f.txt"), openOptions{base: rFDRead})
 	g.want(wasi.EMFILE, "fd_readdir", preopen, 8192, 100, 0, resultAt)
 	g.want(wasi.EMFILE, "fd_filestat_get", preopen, resultAt)
 	g.want(wasi.EMFILE, "fd_filestat_set_times", preopen, 0, 0, sMtim)

@@ -19,9 +19,9 @@ func TestPathRights(t *testing.T) {
 		right uint64
 		do    func(dir int) wasi.Errno
 	}{
-		{rPathOpen, func(dir int) wasi.Errno { _, errno := g.open(dir, "f.txt", how{}); return errno }},
-		{rPathCreateFile, func(dir int) wasi.Errno { _, errno := g.open(dir, "new", how{oflags: oCreat}); return errno }},
-		{rPathFilestatSetSize, func(dir int) wasi.Errno { _, errno := g.open(dir, "f.txt", how{oflags: oTrunc}); return errno }},
+		{rPathOpen, func(dir int) wasi.Errno { _, errno := g.open(dir, "f.txt", openOptions{}); return errno }},
+		{rPathCreateFile, func(dir int) wasi.Errno { _, errno := g.open(dir, "new", openOptions{oflags: oCreat}); return errno }},
+		{rPathFilestatSetSize, func(dir int) wasi.Errno { _, errno := g.open(dir, "f.txt", openOptions{oflags: oTrunc}); return errno }},
 		{rPathCreateDirectory, func(dir int) wasi.Errno { return g.call("path_create_directory", dir, "new") }},
 		{rPathLinkSource, func(dir int) wasi.Errno { return g.call("path_link", dir, 0, "f.txt", preopen, "x") }},
 		{rPathLinkTarget, func(dir int) wasi.Errno { return g.call("path_link", preopen, 0, "x", dir, "f.txt") }},
@@ -43,10 +43,10 @@ func TestPathRights(t *testing.T) {
 		{rFDDatasync, func(dir int) wasi.Errno { return g.call("fd_datasync", dir) }},
 		{rFDAdvise, func(dir int) wasi.Errno { return g.call("fd_advise", dir, 0, 0, 0) }},
 	} {
-		dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: rReading &^ tc.right, inheriting: rAll})
+		dir := g.opened(preopen, h.name("ws"), openOptions{oflags: oDirectory, base: rReading &^ tc.right, inheriting: rAll})
 		wantErrno(t, fmt.Sprintf("without right %#x", tc.right), tc.do(dir), wasi.ENOTCAPABLE)
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 // Opening to write and truncating is not more than opening to write, if what is
@@ -68,8 +68,8 @@ func TestTruncateOfWhatMayBeWritten(t *testing.T) {
 		{rAll &^ rFDWrite, rFDFilestatSetSize, wasi.ENOTCAPABLE},
 	} {
 		h.File("ws/f.txt", "inside")
-		dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: base, inheriting: tc.inheriting})
-		_, errno := g.open(dir, "f.txt", how{oflags: oTrunc, base: tc.base})
+		dir := g.opened(preopen, h.name("ws"), openOptions{oflags: oDirectory, base: base, inheriting: tc.inheriting})
+		_, errno := g.open(dir, "f.txt", openOptions{oflags: oTrunc, base: tc.base})
 		wantErrno(t, fmt.Sprintf("truncate with %#x of %#x", tc.base, tc.inheriting), errno, tc.want)
 		want := "inside"
 		if errno == 0 {
@@ -86,12 +86,12 @@ func TestRightsAreInherited(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	some := rFDRead | rFDSeek
-	dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: rAll &^ rFDWrite, inheriting: some})
+	dir := g.opened(preopen, h.name("ws"), openOptions{oflags: oDirectory, base: rAll &^ rFDWrite, inheriting: some})
 	if st, _ := g.fdstat(dir); st.inheriting != some || st.base&(rFDRead|rFDSeek|rSockAccept) != 0 || st.base&rPathOpen == 0 {
 		t.Errorf("%+v", st)
 	}
 	before := h.State()
-	for _, o := range []how{
+	for _, o := range []openOptions{
 		{base: rFDWrite}, {base: rFDRead | rFDTell}, {base: rAll}, {inheriting: rAll}, {inheriting: rFDTell},
 		{base: rFDWrite, oflags: oCreat}, {base: rFDWrite, oflags: oTrunc}, {base: rSockAccept},
 	} {
@@ -100,20 +100,20 @@ func TestRightsAreInherited(t *testing.T) {
 		_, errno = g.open(dir, "new", o)
 		wantErrno(t, fmt.Sprintf("open with %+v", o), errno, wasi.ENOTCAPABLE)
 	}
-	h.Unchanged(before)
-	fd := g.opened(dir, "f.txt", how{base: some | 1<<40, inheriting: rFDRead})
+	h.CheckUnchanged(before)
+	fd := g.opened(dir, "f.txt", openOptions{base: some | 1<<40, inheriting: rFDRead})
 	if st, _ := g.fdstat(fd); st.base != some || st.inheriting != rFDRead {
 		t.Errorf("%+v", st)
 	}
 	// Nor through a directory below.
-	sub := g.opened(dir, "d", how{oflags: oDirectory, base: 0, inheriting: some})
-	_, errno := g.open(sub, "g.txt", how{base: rFDRead})
+	sub := g.opened(dir, "d", openOptions{oflags: oDirectory, base: 0, inheriting: some})
+	_, errno := g.open(sub, "g.txt", openOptions{base: rFDRead})
 	wantErrno(t, "open without path_open", errno, wasi.ENOTCAPABLE)
 	// What was given up stays away also from a second look at the same thing.
 	g.must("fd_fdstat_set_rights", preopen, rPathOpen, rFDRead)
-	_, errno = g.open(preopen, h.name("ws/f.txt"), how{base: rFDWrite})
+	_, errno = g.open(preopen, h.name("ws/f.txt"), openOptions{base: rFDWrite})
 	wantErrno(t, "open to write", errno, wasi.ENOTCAPABLE)
 	_, errno = g.open(preopen, ".", all())
 	wantErrno(t, "open the preopen again", errno, wasi.ENOTCAPABLE)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }

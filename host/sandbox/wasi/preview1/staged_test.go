@@ -27,14 +27,14 @@ func TestStagedGuest(t *testing.T) {
 	g := newGuest(t, &preview1.Options{FS: fs})
 	before := h.State()
 	dir := g.directory(h, "ws")
-	fd := g.opened(dir, "f.txt", how{base: rFDRead | rFDWrite | rFDSeek | rFDFilestatGet})
+	fd := g.opened(dir, "f.txt", openOptions{base: rFDRead | rFDWrite | rFDSeek | rFDFilestatGet})
 	if n, errno := g.write(fd, "staged"); n != 6 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
 	if st := g.stat(fd); st.size != 6 {
 		t.Errorf("size %d", st.size)
 	}
-	g.must("fd_close", g.opened(dir, "t", how{oflags: oCreat, base: rFDWrite}))
+	g.must("fd_close", g.opened(dir, "t", openOptions{oflags: oCreat, base: rFDWrite}))
 	g.must("path_rename", dir, "t", dir, "d/t")
 	names := []string{}
 	for cookie := uint64(0); ; {
@@ -54,7 +54,7 @@ func TestStagedGuest(t *testing.T) {
 	if !slices.Equal(names, []string{".", "..", "d", "f.txt"}) {
 		t.Errorf("names %v", names)
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	if err := fs.Close(); err != nil {
 		t.Error(err)
 	}

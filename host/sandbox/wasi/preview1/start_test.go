@@ -15,12 +15,12 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
-// started is a guest that is a process.
-func started(t *testing.T, opts *preview1.Options, p preview1.Process) *guest {
+// startGuest is a guest that is a process.
+func startGuest(t *testing.T, opts *preview1.Options, p preview1.Process) *guest {
 	t.Helper()
 	world := preview1.New(opts)
 	t.Cleanup(func() { world.Close() })
-	world.Start(p)
+	world.SetProcess(p)
 	return guestIn(t, world)
 }
 
@@ -57,7 +57,7 @@ func TestAProcessHasArgumentsAndVariables(t *testing.T) {
 		"a large one":             {strings.Repeat("x", 100_000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := started(t, nil, preview1.Process{Args: texts, Env: append([]string{"A=1"}, texts...)})
+			g := startGuest(t, nil, preview1.Process{Args: texts, Env: append([]string{"A=1"}, texts...)})
 			if got := g.texts("args"); !slices.Equal(got, texts) {
 				t.Errorf("arguments are %.200q", got)
 			}
@@ -72,7 +72,7 @@ func TestAProcessHasArgumentsAndVariables(t *testing.T) {
 func TestArgumentsThatFault(t *testing.T) {
 	p := preview1.Process{Args: []string{"prog", "argument"}} // 8 bytes, and 14
 	p.Env = p.Args
-	g := started(t, nil, p)
+	g := startGuest(t, nil, p)
 	whole := g.bytes(0, memoryBytes)
 	for i := range whole {
 		whole[i] = 0xaa
@@ -110,7 +110,7 @@ func TestArgumentsThatFault(t *testing.T) {
 func TestArgumentsHaveTheirPrice(t *testing.T) {
 	var used uint64
 	opts := &preview1.Options{Charge: func(units uint64) { used += units }}
-	g := started(t, opts, preview1.Process{Args: slices.Repeat([]string{"a"}, 1000), Env: []string{strings.Repeat("x", 80_000)}, Stdin: strings.Repeat("x", 80_000)})
+	g := startGuest(t, opts, preview1.Process{Args: slices.Repeat([]string{"a"}, 1000), Env: []string{strings.Repeat("x", 80_000)}, Stdin: strings.Repeat("x", 80_000)})
 	for name, do := range map[string]func(){
 		"arguments": func() { g.must("args_get", 8192, 16384) },
 		"variables": func() { g.must("environ_get", 8192, 16384) },
@@ -128,7 +128,7 @@ func TestArgumentsHaveTheirPrice(t *testing.T) {
 
 func TestAProcessReadsItsInput(t *testing.T) {
 	var out, stderr, world bytes.Buffer
-	g := started(t, &preview1.Options{Stdout: &world, Stderr: &world}, preview1.Process{Stdin: "hello", Stdout: &out, Stderr: &stderr})
+	g := startGuest(t, &preview1.Options{Stdout: &world, Stderr: &world}, preview1.Process{Stdin: "hello", Stdout: &out, Stderr: &stderr})
 	read := func(n int, want string) {
 		t.Helper()
 		if got, errno := g.read(0, n); got != want || errno != 0 {
@@ -181,7 +181,7 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 	open := func() *guest {
 		world := preview1.New(h.options([]string{"ws/masked", "ws/later"}, h.rw("ws"), policy.Mount{Host: h.Path("ro")}))
 		t.Cleanup(func() { world.Close() })
-		world.Start(preview1.Process{Cwd: h.Path("ws")})
+		world.SetProcess(preview1.Process{Cwd: h.Path("ws")})
 		return guestIn(t, world)
 	}
 	g := open()
@@ -191,7 +191,7 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 	}
 	calls := map[string]func(g *guest, dir int, p string) wasi.Errno{
 		"read": func(g *guest, dir int, p string) wasi.Errno {
-			fd, errno := g.open(dir, p, how{base: rFDRead})
+			fd, errno := g.open(dir, p, openOptions{base: rFDRead})
 			if errno == 0 {
 				g.read(fd, 1000) // which looks for the canary
 				g.must("fd_close", fd)
@@ -199,11 +199,11 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 			return errno
 		},
 		"follow": func(g *guest, dir int, p string) wasi.Errno {
-			_, errno := g.open(dir, p, how{base: rFDRead, follow: 1})
+			_, errno := g.open(dir, p, openOptions{base: rFDRead, follow: 1})
 			return errno
 		},
 		"write": func(g *guest, dir int, p string) wasi.Errno {
-			_, errno := g.open(dir, p, how{oflags: oCreat, base: rFDWrite})
+			_, errno := g.open(dir, p, openOptions{oflags: oCreat, base: rFDWrite})
 			return errno
 		},
 		"mkdir": func(g *guest, dir int, p string) wasi.Errno { return g.call("path_create_directory", dir, p) },
@@ -232,14 +232,14 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 				}
 				wantErrno(t, fmt.Sprintf("%s %.40q in %s", what, p, name), call(g, fd, p), want)
 			}
-			h.Unchanged(before)
+			h.CheckUnchanged(before)
 		}
 	}
 	for _, p := range []string{"../out/secret", "..", "/", h.Path("ws/f.txt"), "d/../../ro/x"} {
-		_, errno := g.open(names["."], p, how{base: rFDRead})
+		_, errno := g.open(names["."], p, openOptions{base: rFDRead})
 		wantErrno(t, "open "+p, errno, wasi.EPERM)
 	}
-	_, errno := g.open(names["."+h.Path("ro")], "new", how{oflags: oCreat, base: rFDWrite})
+	_, errno := g.open(names["."+h.Path("ro")], "new", openOptions{oflags: oCreat, base: rFDWrite})
 	wantErrno(t, "write to what is read-only", errno, wasi.EROFS)
 }
 
@@ -262,7 +262,7 @@ func TestWhereAProcessBegins(t *testing.T) {
 		"something with a longer name":  {[]policy.Mount{h.ro("ro")}, h.Path("r"), "/", first},
 		"something with a shorter name": {[]policy.Mount{h.ro("ro")}, h.Path("rode"), "/", first},
 	} {
-		g := started(t, h.options(nil, c.mounts...), preview1.Process{Cwd: c.cwd, Env: []string{"A=1"}})
+		g := startGuest(t, h.options(nil, c.mounts...), preview1.Process{Cwd: c.cwd, Env: []string{"A=1"}})
 		if got := g.texts("environ"); !slices.Equal(got, []string{"A=1", "PWD=" + c.want}) {
 			t.Errorf("%s: the variables are %q", name, got)
 		}
@@ -277,11 +277,11 @@ func TestWhereAProcessBegins(t *testing.T) {
 			t.Errorf("%s: it lists %+v", name, list)
 		}
 		if c.want == "/" {
-			_, errno := g.open(dir, "secret", how{base: rFDRead})
+			_, errno := g.open(dir, "secret", openOptions{base: rFDRead})
 			wantErrno(t, name, errno, wasi.EPERM)
 		}
 	}
-	g := started(t, nil, preview1.Process{})
+	g := startGuest(t, nil, preview1.Process{})
 	if got := g.texts("environ"); len(got) > 0 || g.preopens()["."] != 0 {
 		t.Errorf("without a directory the variables are %q and the preopens %v", got, g.preopens())
 	}
@@ -295,7 +295,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add(uint32(1<<32-1), uint32(1<<32-4), "")
 	f.Fuzz(func(t *testing.T, places, texts uint32, args string) {
 		p := preview1.Process{Args: strings.Split(strings.ReplaceAll(args, "\x00", ""), "\n")}
-		g := started(t, nil, p)
+		g := startGuest(t, nil, p)
 		errno := g.call("args_get", places, texts)
 		fits := uint64(places)+4*uint64(len(p.Args)) <= memoryBytes && uint64(texts)+uint64(len(strings.Join(p.Args, " "))+1) <= memoryBytes
 		switch {

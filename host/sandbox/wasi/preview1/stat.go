@@ -39,7 +39,7 @@ func (d *descriptor) filetype() wasi.FileType {
 
 // fdFdstatSetFlags changes what can be changed without opening the file again.
 func fdFdstatSetFlags(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), anyKind, rightFDFdstatSetFlags)
+	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFdstatSetFlags)
 	if errno != 0 {
 		return errno
 	}
@@ -74,7 +74,7 @@ func fdFdstatSetRights(g guest) wasi.Errno {
 }
 
 func fdFilestatGet(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), anyKind, rightFDFilestatGet)
+	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFilestatGet)
 	if errno != 0 {
 		return errno
 	}
@@ -114,7 +114,7 @@ func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 }
 
 func fdFilestatSetSize(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), regularOnly, rightFDFilestatSetSize)
+	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDFilestatSetSize)
 	if errno != 0 {
 		return errno
 	}
@@ -126,7 +126,7 @@ func fdFilestatSetSize(g guest) wasi.Errno {
 }
 
 func fdFilestatSetTimes(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), anyKind, rightFDFilestatSetTimes)
+	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFilestatSetTimes)
 	if errno != 0 {
 		return errno
 	}

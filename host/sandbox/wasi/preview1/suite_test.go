@@ -24,7 +24,7 @@ func scratch(t *testing.T) (*host, *guest, int) {
 
 func TestSuitePwriteWithAppend(t *testing.T) {
 	h, g, dir := scratch(t)
-	fd := g.opened(dir, "f", how{oflags: oCreat | oTrunc, base: rFDWrite | rFDSeek | rFDTell, fdflags: fAppend})
+	fd := g.opened(dir, "f", openOptions{oflags: oCreat | oTrunc, base: rFDWrite | rFDSeek | rFDTell, fdflags: fAppend})
 	step := func(what string, n int, errno wasi.Errno, want int) {
 		t.Helper()
 		if n != want || errno != 0 {
@@ -101,7 +101,7 @@ func TestSuiteDirFDOpFailures(t *testing.T) {
 
 func TestSuiteFdstatSetRights(t *testing.T) {
 	_, g, dir := scratch(t)
-	fd := g.opened(dir, "f", how{oflags: oCreat, base: rFDRead | rFDWrite | rFDSeek | rFDTell})
+	fd := g.opened(dir, "f", openOptions{oflags: oCreat, base: rFDRead | rFDWrite | rFDSeek | rFDTell})
 	if n, errno := g.write(fd, "0123"); n != 4 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
@@ -147,7 +147,7 @@ func TestSuitePathFilestat(t *testing.T) {
 	if st, _ := g.fdstat(dir); st.base&rPathFilestatGet == 0 {
 		t.Error("the directory has not the right")
 	}
-	fd := g.opened(dir, "file", how{oflags: oCreat, base: rFDRead | rFDWrite | rPathFilestatGet, fdflags: fAppend | fSync})
+	fd := g.opened(dir, "file", openOptions{oflags: oCreat, base: rFDRead | rFDWrite | rPathFilestatGet, fdflags: fAppend | fSync})
 	if st, _ := g.fdstat(fd); st.flags != fAppend|fSync {
 		t.Errorf("flags %#x", st.flags)
 	}
@@ -178,7 +178,7 @@ func TestSuitePathLink(t *testing.T) {
 			g.want(wasi.EPERM, "path_link", dir, 0, from, dir, p)
 		}
 	}
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// Two descriptors of one file, which is what the case compares.
 	a, b := g.opened(dir, "file", all()), g.opened(dir, "file", all())
 	if g.stat(a) != g.stat(b) {
@@ -192,12 +192,12 @@ func TestSuitePathLink(t *testing.T) {
 
 func TestSuitePathOpenReadWrite(t *testing.T) {
 	_, g, dir := scratch(t)
-	g.must("fd_close", g.opened(dir, "f", how{oflags: oCreat}))
+	g.must("fd_close", g.opened(dir, "f", openOptions{oflags: oCreat}))
 	rights := func(fd int) uint64 {
 		st, _ := g.fdstat(fd)
 		return st.base & (rFDRead | rFDWrite)
 	}
-	r := g.opened(dir, "f", how{base: rFDRead})
+	r := g.opened(dir, "f", openOptions{base: rFDRead})
 	if rights(r) != rFDRead {
 		t.Errorf("rights %#x", rights(r))
 	}
@@ -206,7 +206,7 @@ func TestSuitePathOpenReadWrite(t *testing.T) {
 	}
 	_, errno := g.write(r, "x")
 	wantErrno(t, "write to a reader", errno, wasi.ENOTCAPABLE)
-	wr := g.opened(dir, "f", how{base: rFDWrite})
+	wr := g.opened(dir, "f", openOptions{base: rFDWrite})
 	if rights(wr) != rFDWrite {
 		t.Errorf("rights %#x", rights(wr))
 	}
@@ -215,7 +215,7 @@ func TestSuitePathOpenReadWrite(t *testing.T) {
 	if n, errno := g.write(wr, "fifty"); n != 5 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
-	rw := g.opened(dir, "f", how{base: rFDRead | rFDWrite | rFDFilestatGet})
+	rw := g.opened(dir, "f", openOptions{base: rFDRead | rFDWrite | rFDFilestatGet})
 	if s, errno := g.read(rw, 100); s != "fifty" || errno != 0 {
 		t.Errorf("read: %q, %v", s, errno)
 	}
@@ -249,7 +249,7 @@ func TestSuiteReadlink(t *testing.T) {
 	h, g, dir := scratch(t)
 	before := h.State()
 	g.want(wasi.EPERM, "path_symlink", "target", dir, "symlink")
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	h.Link("tmp/symlink", "target")
 	readlink := func(size int) string {
 		t.Helper()
@@ -270,8 +270,8 @@ func TestSuiteReadlink(t *testing.T) {
 
 func TestSuiteRenumber(t *testing.T) {
 	h, g, dir := scratch(t)
-	from := g.opened(dir, "file1", how{oflags: oCreat, base: rFDRead | rFDWrite})
-	to := g.opened(dir, "file2", how{oflags: oCreat, base: rFDRead})
+	from := g.opened(dir, "file1", openOptions{oflags: oCreat, base: rFDRead | rFDWrite})
+	to := g.opened(dir, "file2", openOptions{oflags: oCreat, base: rFDRead})
 	was, _ := g.fdstat(from)
 	g.must("fd_renumber", from, to)
 	g.want(wasi.EBADF, "fd_close", from)
@@ -292,7 +292,7 @@ func TestSuiteRenumber(t *testing.T) {
 func TestSuiteStdio(t *testing.T) {
 	_, g, dir := scratch(t)
 	for from := range 3 {
-		to := g.opened(dir, "f", how{oflags: oCreat})
+		to := g.opened(dir, "f", openOptions{oflags: oCreat})
 		g.must("fd_renumber", from, to)
 		g.must("fd_fdstat_get", to, resultAt)
 		g.want(wasi.EBADF, "fd_fdstat_get", from, resultAt)
@@ -339,23 +339,23 @@ func TestSuiteTruncationRights(t *testing.T) {
 	if st.typ != tDirectory || st.flags != 0 || st.base&rFDFilestatSetSize != 0 || st.base&rPathFilestatSetSize == 0 {
 		t.Errorf("%+v", st)
 	}
-	g.must("fd_close", g.opened(dir, "file", how{oflags: oTrunc}))
+	g.must("fd_close", g.opened(dir, "file", openOptions{oflags: oTrunc}))
 	if got := h.Content("tmp/file"); got != "" {
 		t.Errorf("the file has %q", got)
 	}
 	h.File("tmp/file", "content")
 	inheriting := st.inheriting &^ rFDFilestatSetSize
 	g.must("fd_fdstat_set_rights", dir, st.base, inheriting)
-	g.must("fd_close", g.opened(dir, "file", how{oflags: oTrunc}))
+	g.must("fd_close", g.opened(dir, "file", openOptions{oflags: oTrunc}))
 	g.must("fd_fdstat_set_rights", dir, st.base&^rPathFilestatSetSize, inheriting)
 	if st, _ := g.fdstat(dir); st.base&rPathFilestatSetSize != 0 {
 		t.Errorf("%+v", st)
 	}
 	h.File("tmp/file", "content")
 	before := h.State()
-	_, errno := g.open(dir, "file", how{oflags: oTrunc})
+	_, errno := g.open(dir, "file", openOptions{oflags: oTrunc})
 	wantErrno(t, "truncate", errno, wasi.ENOTCAPABLE)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 // The subscriptions and events of poll_oneoff.

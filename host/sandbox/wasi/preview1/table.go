@@ -33,9 +33,9 @@ type descriptor struct {
 	preopen string    // what a preopen is called
 }
 
-// preopenName is what the first preopen is called, whatever is mounted. Guests that
+// rootPreopenName is what the first preopen is called, whatever is mounted. Guests that
 // are called read the list of preopens once, before the first call.
-const preopenName = "/"
+const rootPreopenName = "/"
 
 type fdflags uint16
 
@@ -58,20 +58,20 @@ func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	return w.fds[n], 0
 }
 
-// wrongKind is the error of a function for each kind of descriptor. Zero is none:
+// kindErrnos is the error of a function for each kind of descriptor. Zero is none:
 // it takes that kind.
-type wrongKind [directory + 1]wasi.Errno
+type kindErrnos [directory + 1]wasi.Errno
 
 var (
-	anyKind       wrongKind
-	fileOrStream  = wrongKind{directory: wasi.EISDIR}
-	regularOnly   = wrongKind{directory: wasi.EISDIR, stream: wasi.ESPIPE}
-	directoryOnly = wrongKind{regular: wasi.ENOTDIR, stream: wasi.ENOTDIR}
-	noStream      = wrongKind{stream: wasi.EINVAL}
+	anyKind       kindErrnos
+	fileOrStream  = kindErrnos{directory: wasi.EISDIR}
+	regularOnly   = kindErrnos{directory: wasi.EISDIR, stream: wasi.ESPIPE}
+	directoryOnly = kindErrnos{regular: wasi.ENOTDIR, stream: wasi.ENOTDIR}
+	noStream      = kindErrnos{stream: wasi.EINVAL}
 )
 
-// with is fd for something that needs a kind and rights.
-func (w *World) with(n uint32, wrong wrongKind, need rights) (*descriptor, wasi.Errno) {
+// checkedFD is fd for something that needs a kind and rights.
+func (w *World) checkedFD(n uint32, wrong kindErrnos, need rights) (*descriptor, wasi.Errno) {
 	d, errno := w.fd(n)
 	if errno != 0 {
 		return nil, errno
@@ -79,19 +79,19 @@ func (w *World) with(n uint32, wrong wrongKind, need rights) (*descriptor, wasi.
 	if errno := wrong[d.kind]; errno != 0 {
 		return nil, errno
 	}
-	return d, d.may(need)
+	return d, d.checkRights(need)
 }
 
-func (d *descriptor) may(need rights) wasi.Errno {
+func (d *descriptor) checkRights(need rights) wasi.Errno {
 	if d.base&need != need {
 		return wasi.ENOTCAPABLE
 	}
 	return 0
 }
 
-// opened returns the directory of a descriptor, which for the preopen is
+// openDir returns the directory of a descriptor, which for the preopen is
 // opened now.
-func (w *World) opened(d *descriptor) (*wasi.Dir, wasi.Errno) {
+func (w *World) openDir(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	if d.dir == nil {
 		h, errno := w.opts.FS.Open(d.name, wasi.DirectoryOnly)
 		if errno != 0 {
@@ -108,7 +108,7 @@ func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
 	case regular:
 		return d.file, 0
 	case directory:
-		dir, errno := w.opened(d)
+		dir, errno := w.openDir(d)
 		if errno != 0 {
 			return nil, errno
 		}

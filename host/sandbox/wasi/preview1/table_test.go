@@ -60,7 +60,7 @@ func TestClose(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	fd := g.opened(ws, "f.txt", how{base: rFDRead})
+	fd := g.opened(ws, "f.txt", openOptions{base: rFDRead})
 	g.must("fd_close", fd)
 	for _, bad := range []int{fd, 99, -1, 1 << 31} {
 		g.want(wasi.EBADF, "fd_close", bad)
@@ -68,7 +68,7 @@ func TestClose(t *testing.T) {
 		wantErrno(t, "read", errno, wasi.EBADF)
 		_, errno = g.write(bad, "x")
 		wantErrno(t, "write", errno, wasi.EBADF)
-		_, errno = g.open(bad, "f.txt", how{})
+		_, errno = g.open(bad, "f.txt", openOptions{})
 		wantErrno(t, "open", errno, wasi.EBADF)
 		for _, name := range []string{"fd_sync", "fd_datasync"} {
 			g.want(wasi.EBADF, name, bad)
@@ -86,7 +86,7 @@ func TestClose(t *testing.T) {
 		g.want(wasi.EBADF, "fd_tell", bad, resultAt)
 	}
 	// The lowest free number is the next.
-	if again := g.opened(ws, "f.txt", how{base: rFDRead}); again != fd {
+	if again := g.opened(ws, "f.txt", openOptions{base: rFDRead}); again != fd {
 		t.Errorf("descriptor %d, want %d", again, fd)
 	}
 }
@@ -98,17 +98,17 @@ func TestCloseOfThePreopen(t *testing.T) {
 	ws := g.directory(h, "ws")
 	g.must("fd_close", preopen)
 	g.want(wasi.EBADF, "fd_prestat_get", preopen, resultAt)
-	_, errno := g.open(preopen, h.name("ws/f.txt"), how{base: rFDRead})
+	_, errno := g.open(preopen, h.name("ws/f.txt"), openOptions{base: rFDRead})
 	wantErrno(t, "open", errno, wasi.EBADF)
-	fd := g.opened(ws, "f.txt", how{base: rFDRead})
+	fd := g.opened(ws, "f.txt", openOptions{base: rFDRead})
 	if fd != preopen {
 		t.Errorf("descriptor %d", fd)
 	}
 	// Its number is no preopen now.
 	g.want(wasi.EBADF, "fd_prestat_get", fd, resultAt)
-	_, errno = g.open(fd, "x", how{})
+	_, errno = g.open(fd, "x", openOptions{})
 	wantErrno(t, "open below a file", errno, wasi.ENOTDIR)
-	_, errno = g.open(ws, "..", how{})
+	_, errno = g.open(ws, "..", openOptions{})
 	wantErrno(t, "open the parent", errno, wasi.EPERM)
 }
 
@@ -116,31 +116,31 @@ func TestRenumberWidensNothing(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.ro("ws"))
 	before := h.State()
-	d := g.opened(preopen, h.name("ws/d"), how{oflags: oDirectory, base: rPathOpen, inheriting: rFDRead})
+	d := g.opened(preopen, h.name("ws/d"), openOptions{oflags: oDirectory, base: rPathOpen, inheriting: rFDRead})
 	g.must("fd_renumber", d, preopen)
 	for _, p := range []string{h.name("ws/f.txt"), h.name("out/secret"), "../f.txt", "/etc/passwd"} {
-		if _, errno := g.open(preopen, p, how{base: rFDRead}); errno == 0 {
+		if _, errno := g.open(preopen, p, openOptions{base: rFDRead}); errno == 0 {
 			t.Errorf("%s was opened", p)
 		}
 	}
-	_, errno := g.open(preopen, "g.txt", how{base: rFDWrite})
+	_, errno := g.open(preopen, "g.txt", openOptions{base: rFDWrite})
 	wantErrno(t, "open to write", errno, wasi.ENOTCAPABLE)
-	fd := g.opened(preopen, "g.txt", how{base: rFDRead})
+	fd := g.opened(preopen, "g.txt", openOptions{base: rFDRead})
 	// What is moved onto standard output is written to by nobody else.
 	g.must("fd_renumber", fd, 1)
 	_, errno = g.write(1, "x")
 	wantErrno(t, "write", errno, wasi.ENOTCAPABLE)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 }
 
 // The preopen keeps what it is under another number.
 func TestRenumberOfThePreopen(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
-	fd := g.opened(preopen, h.name("ws/f.txt"), how{base: rFDRead})
+	fd := g.opened(preopen, h.name("ws/f.txt"), openOptions{base: rFDRead})
 	g.must("fd_renumber", preopen, fd)
 	g.must("fd_prestat_get", fd, resultAt)
-	g.opened(fd, h.name("ws/f.txt"), how{base: rFDRead})
+	g.opened(fd, h.name("ws/f.txt"), openOptions{base: rFDRead})
 }
 
 func TestStreams(t *testing.T) {
@@ -174,7 +174,7 @@ func TestStreams(t *testing.T) {
 		g.want(wasi.EINVAL, "fd_datasync", fd)
 		g.want(wasi.ENOTCAPABLE, "fd_filestat_set_times", fd, 0, 0, sMtim)
 		g.want(wasi.ENOTDIR, "fd_readdir", fd, 8192, 100, 0, resultAt)
-		_, errno = g.open(fd, "x", how{})
+		_, errno = g.open(fd, "x", openOptions{})
 		wantErrno(t, "open", errno, wasi.ENOTDIR)
 		g.must("fd_fdstat_set_flags", fd, fNonblock|fAppend)
 		if st, _ := g.fdstat(fd); st.flags != fNonblock|fAppend {
@@ -194,7 +194,7 @@ func TestStreams(t *testing.T) {
 
 // A write that fails in part is as much as was written.
 func TestStreamThatFails(t *testing.T) {
-	out := &limited{room: 5}
+	out := &limitedWriter{room: 5}
 	g := newGuest(t, &preview1.Options{Stdout: out})
 	if n, errno := g.write(1, "abc", "def"); n != 5 || errno != 0 {
 		t.Errorf("%d, %v", n, errno)
@@ -203,9 +203,9 @@ func TestStreamThatFails(t *testing.T) {
 	wantErrno(t, "write", errno, wasi.EIO)
 }
 
-type limited struct{ room int }
+type limitedWriter struct{ room int }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	n := min(len(p), l.room)
 	l.room -= n
 	if n < len(p) {
@@ -221,7 +221,7 @@ func TestOpenFilesAreLimited(t *testing.T) {
 	ws := g.directory(h, "ws")
 	var fds []int
 	for range 100_000 {
-		fd, errno := g.open(ws, "f.txt", how{base: rFDRead})
+		fd, errno := g.open(ws, "f.txt", openOptions{base: rFDRead})
 		if errno != 0 {
 			wantErrno(t, "open", errno, wasi.EMFILE)
 			break
@@ -232,15 +232,15 @@ func TestOpenFilesAreLimited(t *testing.T) {
 		t.Errorf("%d files are open", len(fds))
 	}
 	before := h.State()
-	_, errno := g.open(ws, "new", how{oflags: oCreat, base: rFDWrite})
+	_, errno := g.open(ws, "new", openOptions{oflags: oCreat, base: rFDWrite})
 	wantErrno(t, "create", errno, wasi.EMFILE)
-	_, errno = g.open(ws, "f.txt", how{oflags: oTrunc})
+	_, errno = g.open(ws, "f.txt", openOptions{oflags: oTrunc})
 	wantErrno(t, "truncate", errno, wasi.EMFILE)
-	h.Unchanged(before)
+	h.CheckUnchanged(before)
 	// Another guest has its own.
-	other.opened(other.directory(h, "ws"), "f.txt", how{base: rFDRead})
+	other.opened(other.directory(h, "ws"), "f.txt", openOptions{base: rFDRead})
 	g.must("fd_close", fds[3])
-	if fd := g.opened(ws, "f.txt", how{base: rFDRead}); fd != fds[3] {
+	if fd := g.opened(ws, "f.txt", openOptions{base: rFDRead}); fd != fds[3] {
 		t.Errorf("descriptor %d, want %d", fd, fds[3])
 	}
 }

@@ -71,8 +71,8 @@ const (
 // an export that calls it.
 var trampoline = sync.OnceValue(func() []byte { return trampolineTo(preview1.ModuleName, "memory") })
 
-// bare is one that hides its memory.
-func bare() []byte { return trampolineTo(preview1.ModuleName, "hidden") }
+// trampolineNoMemory is one that hides its memory.
+func trampolineNoMemory() []byte { return trampolineTo(preview1.ModuleName, "hidden") }
 
 func trampolineTo(module, memory string) []byte {
 	b := w.New()
@@ -140,7 +140,7 @@ func guestOf(t *testing.T, module []byte, world *preview1.World) *guest {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mod.Close(context.Background()) })
-	return &guest{t: t, ctx: preview1.With(t.Context(), world), mod: mod, at: scratchAt}
+	return &guest{t: t, ctx: preview1.WithWorld(t.Context(), world), mod: mod, at: scratchAt}
 }
 
 // mounted is a guest in a tree with these mounts.
@@ -234,8 +234,8 @@ func (g *guest) bytes(at, n int) []byte {
 func (g *guest) u32(at int) uint32 { return binary.LittleEndian.Uint32(g.bytes(at, 4)) }
 func (g *guest) u64(at int) uint64 { return binary.LittleEndian.Uint64(g.bytes(at, 8)) }
 
-// how is how a file is opened.
-type how struct {
+// openOptions is how a file is opened.
+type openOptions struct {
 	oflags           int
 	base, inheriting uint64
 	fdflags          int
@@ -243,16 +243,16 @@ type how struct {
 }
 
 // all is the rights to everything there is.
-func all() how { return how{base: rAll, inheriting: rAll} }
+func all() openOptions { return openOptions{base: rAll, inheriting: rAll} }
 
-func (g *guest) open(dir int, p string, o how) (int, wasi.Errno) {
+func (g *guest) open(dir int, p string, o openOptions) (int, wasi.Errno) {
 	g.t.Helper()
 	errno := g.call("path_open", dir, o.follow, p, o.oflags, o.base, o.inheriting, o.fdflags, resultAt)
 	return int(g.u32(resultAt)), errno
 }
 
 // opened is open that succeeds.
-func (g *guest) opened(dir int, p string, o how) int {
+func (g *guest) opened(dir int, p string, o openOptions) int {
 	g.t.Helper()
 	fd, errno := g.open(dir, p, o)
 	if errno != 0 {
@@ -264,7 +264,7 @@ func (g *guest) opened(dir int, p string, o how) int {
 // directory opens a directory of the host, from the preopen.
 func (g *guest) directory(h *host, p string) int {
 	g.t.Helper()
-	return g.opened(preopen, h.name(p), how{oflags: oDirectory, base: rReading, inheriting: rAll})
+	return g.opened(preopen, h.name(p), openOptions{oflags: oDirectory, base: rReading, inheriting: rAll})
 }
 
 // iovecs puts a list of buffers.

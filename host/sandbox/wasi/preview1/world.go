@@ -29,11 +29,11 @@ type Options struct {
 	// guest's goroutine. Nil: nothing has a price. What the FS does is charged
 	// by its own limits.
 	Charge func(units uint64)
-	// Away carries out the wait of a guest that sleeps. Nil: it just waits.
-	Away func(wait func())
-	// Check says why the guest has to end, or nil. It is asked in everything
+	// WithoutTurn carries out the wait of a guest that sleeps. Nil: it just waits.
+	WithoutTurn func(wait func())
+	// MustEnd says why the guest has to end, or nil. It is asked in everything
 	// that can take long. Nil: never.
-	Check func() error
+	MustEnd func() error
 }
 
 // World is what one guest can reach through WASI in one call. It is used from
@@ -42,15 +42,15 @@ type World struct {
 	opts Options // fixed at creation, without nil
 
 	fds       []*descriptor
-	args, env list
+	args, env stringList
 	lastWall  uint64
 	lastMono  uint64
-	transfers [][]byte // of one call, kept for the next
+	buffers   [][]byte // of one call, kept for the next
 	events    []event  // the same
 
-	closing sync.Once
-	closed  chan struct{}
-	err     error // of closing
+	closeOnce sync.Once
+	closed    chan struct{}
+	err       error // of closing
 }
 
 // New returns a world. Nothing is opened before the guest asks for it. The
@@ -64,14 +64,14 @@ func New(opts *Options) *World {
 	if o.Charge == nil {
 		o.Charge = func(uint64) {}
 	}
-	if o.Check == nil {
-		o.Check = func() error { return nil }
+	if o.MustEnd == nil {
+		o.MustEnd = func() error { return nil }
 	}
-	if o.Away == nil {
-		o.Away = func(wait func()) { wait() }
+	if o.WithoutTurn == nil {
+		o.WithoutTurn = func(wait func()) { wait() }
 	}
 	if o.FS == nil {
-		o.FS, _ = wasi.New(nil, nil, &wasi.Options{Limits: wasi.Limits{Fuel: o.Charge}}) // opens nothing, so it cannot fail
+		o.FS, _ = wasi.New(nil, nil, &wasi.Options{Limits: wasi.Limits{Charge: o.Charge}}) // opens nothing, so it cannot fail
 	}
 	if o.Stdout == nil {
 		o.Stdout = io.Discard
@@ -86,26 +86,26 @@ func New(opts *Options) *World {
 		o.Wall = time.Now
 	}
 	if o.Monotonic == nil {
-		o.Monotonic = func() time.Duration { return time.Since(start) }
+		o.Monotonic = func() time.Duration { return time.Since(clockEpoch) }
 	}
 	w.fds = []*descriptor{
 		{kind: stream, base: streamRights | rightFDRead},
 		{kind: stream, base: streamRights | rightFDWrite, out: o.Stdout},
 		{kind: stream, base: streamRights | rightFDWrite, out: o.Stderr},
-		{kind: directory, base: directoryRights, inheriting: allRights, name: preopenName, preopen: preopenName},
+		{kind: directory, base: directoryRights, inheriting: allRights, name: rootPreopenName, preopen: rootPreopenName},
 	}
 	return w
 }
 
-// start is a while before the program, because some guests take a clock that
+// clockEpoch is a while before the program, because some guests take a clock that
 // says zero for a broken one.
-var start = time.Now().Add(-time.Second)
+var clockEpoch = time.Now().Add(-time.Second)
 
 // Close closes the FS and what the guest has open. It may be called at any
 // time and more than once. A guest that sleeps is ended, and one that runs on
 // ends at its next call.
 func (w *World) Close() error {
-	w.closing.Do(func() {
+	w.closeOnce.Do(func() {
 		close(w.closed)
 		w.err = w.opts.FS.Close()
 	})
@@ -119,13 +119,13 @@ var (
 
 type worldKey struct{}
 
-// With returns a context for calls into the guest of the world.
-func With(ctx context.Context, w *World) context.Context {
+// WithWorld returns a context for calls into the guest of the world.
+func WithWorld(ctx context.Context, w *World) context.Context {
 	return context.WithValue(ctx, worldKey{}, w)
 }
 
-// from returns the world of the call, or nil.
-func from(ctx context.Context) *World {
+// worldFrom returns the world of the call, or nil.
+func worldFrom(ctx context.Context) *World {
 	w, _ := ctx.Value(worldKey{}).(*World)
 	return w
 }
@@ -137,7 +137,7 @@ type stop struct{ err error }
 // checkpoint ends the guest if there is a reason to. It is called between the
 // parts of what takes long.
 func (w *World) checkpoint() {
-	if err := w.opts.Check(); err != nil {
+	if err := w.opts.MustEnd(); err != nil {
 		panic(stop{err})
 	}
 }

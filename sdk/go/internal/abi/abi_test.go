@@ -10,7 +10,7 @@ func TestReallocKeepsEverySize(t *testing.T) {
 	for size := uint32(1); size <= 64; size++ {
 		want := bytes.Repeat([]byte{byte(size)}, int(size))
 		ptr := Realloc(0, 0, 1, size)
-		copy(at(ptr, size), want)
+		copy(blockAt(ptr, size), want)
 		if got := Take(ptr, size); !bytes.Equal(got, want) {
 			t.Errorf("block of %d bytes came back as %x", size, got)
 		}
@@ -31,7 +31,7 @@ func TestReallocMovesTheOldBlock(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			old := Realloc(0, 0, 4, tt.oldSize)
-			for i, b := 0, at(old, tt.oldSize); i < len(b); i++ {
+			for i, b := 0, blockAt(old, tt.oldSize); i < len(b); i++ {
 				b[i] = byte(i + 1)
 			}
 			ptr := Realloc(old, tt.oldSize, 4, tt.size)
@@ -89,7 +89,7 @@ func TestFrameRoundTrip(t *testing.T) {
 	r.SetU32(32, f.Texts([]string{"a", "", "ccc", "dd"}))
 	r.SetU32(36, 2)
 
-	got := Record(at(ptr, 40))
+	got := Record(blockAt(ptr, 40))
 	if got.Case(0) != 3 || !got.Bool(0) || got.U16(2) != 0xfffe || got.U32(4) != 1<<31 || got.U64(8) != 1<<63 {
 		t.Errorf("numbers came back as %x", got)
 	}

@@ -57,9 +57,9 @@ func free(ptr uint32) {
 	delete(heap.blocks, ptr)
 }
 
-// at returns the first size bytes of the block at ptr, shared with the host.
+// blockAt returns the first size bytes of the block at ptr, shared with the host.
 // It panics when no such block exists: then the host broke the ABI.
-func at(ptr, size uint32) []byte {
+func blockAt(ptr, size uint32) []byte {
 	if size == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func Realloc(old, oldSize, align, size uint32) uint32 {
 // Take returns the first size bytes of the block at ptr and makes them the
 // caller's: the block is no longer one. Nothing is copied.
 func Take(ptr, size uint32) []byte {
-	b := at(ptr, size)
+	b := blockAt(ptr, size)
 	if b != nil {
 		free(ptr)
 	}

@@ -96,7 +96,7 @@ func (e *Emulator) next(s string) int {
 		return n + e.csi(s[n:])
 	case r < ' ' || r >= 0x7F && r <= 0x9F:
 		e.act("control %02X", r)
-	case invisible(r):
+	case isInvisible(r):
 		e.act("invisible U+%04X", r)
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		e.mark(r)
@@ -179,7 +179,7 @@ func (e *Emulator) mark(r rune) {
 
 func (e *Emulator) print(r rune) {
 	width := 1
-	if r >= 0x80 && (e.Wide || wide(r)) {
+	if r >= 0x80 && (e.Wide || isWide(r)) {
 		width = 2
 	}
 	if e.col+width > e.Columns {
@@ -209,8 +209,8 @@ func (e *Emulator) grow() {
 	}
 }
 
-// invisible: it leaves nothing or a blank, or reorders what is around it.
-func invisible(r rune) bool {
+// isInvisible: it leaves nothing or a blank, or reorders what is around it.
+func isInvisible(r rune) bool {
 	for _, span := range [][2]rune{
 		{0xA0, 0xA0}, {0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C}, {0x115F, 0x1160}, {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x1680, 0x1680},
 		{0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x206F}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164}, {0xE000, 0xF8FF},
@@ -223,8 +223,8 @@ func invisible(r rune) bool {
 	return false
 }
 
-// wide: two columns in every terminal.
-func wide(r rune) bool {
+// isWide: two columns in every terminal.
+func isWide(r rune) bool {
 	return r >= 0x1100 && r <= 0x115F || r >= 0x2E80 && r <= 0xA4CF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0xF900 && r <= 0xFAFF ||
 		r >= 0xFE30 && r <= 0xFE6F || r >= 0xFF01 && r <= 0xFF60 || r >= 0xFFE0 && r <= 0xFFE6 || r >= 0x1F300 && r <= 0x1FAFF || r >= 0x20000 && r <= 0x3FFFD
 }

@@ -36,17 +36,17 @@ func FromFile(file, dir, args string) (*Call, error) {
 
 // New is FromFile for the bytes of a module.
 func New(name string, code []byte, dir, args string) (*Call, error) {
-	return ofModule(tool.ModuleOf(name, tool.OriginFile, name+".wasm", code), dir, args)
+	return readingCall(tool.NewModule(name, tool.OriginFile, name+".wasm", code), dir, args)
 }
 
-// Installed is FromFile for a module whose digest is known, as it is of one
+// FromInstalled is FromFile for a module whose digest is known, as it is of one
 // that is installed: it is not read before it has to be compiled.
-func Installed(file, digest, dir, args string) (*Call, error) {
+func FromInstalled(file, digest, dir, args string) (*Call, error) {
 	st, err := os.Stat(file)
 	if err != nil {
 		return nil, err
 	}
-	return ofModule(&tool.Module{
+	return readingCall(&tool.Module{
 		Name: nameOf(file), Digest: digest, Bytes: st.Size(), Origin: tool.OriginFile, Path: file,
 		Read: func() ([]byte, error) { return os.ReadFile(file) },
 	}, dir, args)
@@ -57,12 +57,12 @@ func nameOf(file string) string {
 	return name
 }
 
-// Changing is New for a tool that changes files of dir.
-func Changing(name string, code []byte, dir, args string) (*Call, error) {
-	return grantedCall(tool.ModuleOf(name, tool.OriginFile, name+".wasm", code), dir, args, tool.FilesWrite)
+// NewWriting is New for a tool that changes files of dir.
+func NewWriting(name string, code []byte, dir, args string) (*Call, error) {
+	return grantedCall(tool.NewModule(name, tool.OriginFile, name+".wasm", code), dir, args, tool.FilesWrite)
 }
 
-func ofModule(mod *tool.Module, dir, args string) (*Call, error) {
+func readingCall(mod *tool.Module, dir, args string) (*Call, error) {
 	return grantedCall(mod, dir, args, tool.FilesRead)
 }
 
@@ -110,15 +110,15 @@ func (c *Call) Measure(ctx context.Context, box *sandbox.Sandbox) ([]byte, tool.
 	return r.Output, r.Usage, err
 }
 
-// Box makes a sandbox like that of the program. The process that compiles is
+// NewSandbox makes a sandbox like that of the program. The process that compiles is
 // this program again, see Compile.
-func Box(cache string) *sandbox.Sandbox {
-	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, Large: true})
+func NewSandbox(cache string) *sandbox.Sandbox {
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, AllowLarge: true})
 }
 
-// Compile lets this process be the one that compiles, if it was started as
+// RunCompileChild lets this process be the one that compiles, if it was started as
 // that; it does not return then. A main function begins with it.
-func Compile() {
+func RunCompileChild() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
 	}

@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	guest.Compile()
+	guest.RunCompileChild()
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)
@@ -39,11 +39,11 @@ func run(args []string) error {
 	if len(args) != 6 {
 		return errors.New("see the comment of this command")
 	}
-	call, err := guest.Installed(args[2], args[3], args[4], args[5])
+	call, err := guest.FromInstalled(args[2], args[3], args[4], args[5])
 	if err != nil {
 		return err
 	}
-	box := guest.Box(args[1])
+	box := guest.NewSandbox(args[1])
 	ctx := context.Background()
 	switch args[0] {
 	case "first":
@@ -69,14 +69,14 @@ const slots = 3
 // measure takes the private memory of the process at several times, in KiB.
 // Without an instance that waits there is nothing to say about one.
 func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[string]int, error) {
-	start, err := anonymous()
+	start, err := privateKiB()
 	if err != nil {
 		return nil, err
 	}
 	if err := box.Compile(ctx, call.Module); err != nil {
 		return nil, err
 	}
-	loaded, err := anonymous()
+	loaded, err := privateKiB()
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 		if waiting, err = sandbox.FillPool(ctx, box, call.Module, call.Grant, call.Call, n); err != nil {
 			return 0, 0, err
 		}
-		kib, err = anonymous()
+		kib, err = privateKiB()
 		return waiting, kib, err
 	}
 	// Neither is garbage before the end.
@@ -103,8 +103,8 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 	return m, err
 }
 
-// anonymous is the private memory in KiB, without garbage.
-func anonymous() (int, error) {
+// privateKiB is the private memory in KiB, without garbage.
+func privateKiB() (int, error) {
 	for range 3 { // what a finalizer holds goes with the next collection
 		debug.FreeOSMemory()
 	}

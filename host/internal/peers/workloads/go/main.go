@@ -8,15 +8,15 @@ import (
 )
 
 var workloads = map[string]func() uint64{
-	"flate":  flates,
-	"grep":   grep,
-	"json":   jsons,
-	"map":    maps,
-	"mandel": mandel,
-	"nbody":  nbody,
-	"regexp": regexps,
-	"sha256": sha,
-	"sort":   sorts,
+	"flate":  runFlate,
+	"grep":   runGrep,
+	"json":   runJSON,
+	"map":    runMap,
+	"mandel": runMandel,
+	"nbody":  runNBody,
+	"regexp": runRegexp,
+	"sha256": runSHA256,
+	"sort":   runSort,
 }
 
 func main() {

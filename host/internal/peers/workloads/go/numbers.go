@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// maps sums up without regard to the order of keys, which is random.
-func maps() (sum uint64) {
+// runMap sums up without regard to the order of keys, which is random.
+func runMap() (sum uint64) {
 	r := random(21)
 	byNumber, byName := map[uint32]uint64{}, map[string]int{}
 	for i := range 250_000 {
@@ -31,7 +31,7 @@ func maps() (sum uint64) {
 	return sum
 }
 
-func mandel() (sum uint64) {
+func runMandel() (sum uint64) {
 	const size = 600
 	for y := range size {
 		for x := range size {
@@ -49,7 +49,7 @@ func mandel() (sum uint64) {
 
 type body struct{ x, y, z, vx, vy, vz, mass float64 }
 
-func nbody() (sum uint64) {
+func runNBody() (sum uint64) {
 	r := random(33)
 	bodies := make([]body, 5)
 	for i := range bodies {
@@ -95,7 +95,7 @@ func step(bodies []body, dt float64) {
 	}
 }
 
-func sha() uint64 {
+func runSHA256() uint64 {
 	buf := make([]byte, 1<<20)
 	r := random(55)
 	for i := range buf {
@@ -109,7 +109,7 @@ func sha() uint64 {
 	return binary.LittleEndian.Uint64(digest[:])
 }
 
-func sorts() (sum uint64) {
+func runSort() (sum uint64) {
 	r := random(77)
 	numbers := make([]int, 250_000)
 	for i := range numbers {

@@ -32,7 +32,7 @@ func text(n int) []byte {
 	return b.Bytes()
 }
 
-func flates() (sum uint64) {
+func runFlate() (sum uint64) {
 	data := text(5000)
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.DefaultCompression)
@@ -52,7 +52,7 @@ func flates() (sum uint64) {
 	return sum
 }
 
-func grep() (sum uint64) {
+func runGrep() (sum uint64) {
 	data := text(10000)
 	for _, pattern := range []string{"refused timeout", "fox jumps", "no such words"} {
 		for line := range bytes.Lines(data) {
@@ -70,7 +70,7 @@ func grep() (sum uint64) {
 	return sum
 }
 
-func regexps() (sum uint64) {
+func runRegexp() (sum uint64) {
 	data := text(4000)
 	for _, re := range []*regexp.Regexp{
 		regexp.MustCompile(`<([a-z]+)@[a-z0-9.]+>`),
@@ -95,7 +95,7 @@ type record struct {
 	Parent *record           `json:"parent,omitempty"`
 }
 
-func jsons() (sum uint64) {
+func runJSON() (sum uint64) {
 	r := random(9)
 	var records []record
 	for i := range 150 {
