@@ -38,7 +38,7 @@ guests/dist/index.json: $(guest_sources)
 
 # The helper of the jail, for this platform. It is static, and embedded.
 helper := host/jail/dist/$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)
-$(helper): $(shell find host/beneath host/jail/helper host/jail/seccomp host/jail/wire -name '*.go' ! -name '*_test.go') go.mod
+$(helper): $(shell find host/rootedfs host/jail/helper host/jail/seccomp host/jail/wire -name '*.go' ! -name '*_test.go') go.mod
 	CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags='-s -w' -o $@ ./host/jail/helper
 
 .PHONY: helper

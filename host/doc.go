@@ -13,7 +13,7 @@
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
 //	         sandbox ─ codecache | prebuilt | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
-//	            │                    wasi ─► stage ─► beneath      hostmod ─► effect: jail ─► bash, egress ─► network, secret
+//	            │                    wasi ─► stage ─► rootedfs     hostmod ─► services: jail ─► bash, egress ─► network, secret
 //	            │ tool.Result, policy.Staged
 //	            │            └ a call that only changes files is decided here, with a diff
 //	            ├─► session: call changes (durable before the commit) ─► stage: commit
@@ -59,7 +59,7 @@
 //	policy/match            the arguments of a call, and what rules say about them; the work that it takes to compare
 //	policy/network          hosts, addresses, and who may be reached
 //	policy/paths            paths by their names: the list of those that need care, and patterns
-//	effect                  the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
+//	services                the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
 //	egress                  the one way out to the network: decide, resolve once, dial what was checked; the proxy of a command
 //	diff                    what a call changes, as people read it
 //	git                     what a change set does to repositories of git: objects that are what their names say, commits that come and go
@@ -68,7 +68,7 @@
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
 //	instructions            what a project says to agents: AGENTS.md, read as the file of a stranger
-//	beneath                 what is below a directory of the host, and nothing else, on openat2 or os.Root
+//	rootedfs                what is below a directory of the host, and nothing else, on openat2 or os.Root
 //	stage                   what a call changes: the change set, what others have changed meanwhile, commit all or nothing, put back
 //	redact                  takes secrets out of what leaves the process
 //	dispatch                one call: find → check → decide → approve → record → run → commit → record
@@ -101,7 +101,7 @@
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
 //	githistory              which histories of git were searched for secrets, what was found, and where a repository has contents
-//	kept                    what tools keep beyond a call, in one session, as its log says it
+//	toolstore               what tools keep beyond a call, in one session, as its log says it
 //	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
@@ -129,7 +129,7 @@
 // questions and their queue, internal/markdown, which shows answers, internal/table,
 // which fits tables to the screen, internal/toolpage, which shows what a manifest says
 // of a tool, internal/pager, which shows what is longer than
-// that, internal/words, which says numbers and names, and internal/terminal, which makes text
+// that, internal/humanize, which says numbers and names, and internal/terminal, which makes text
 // of others harmless. guests are the built-in tools. sdk is what a tool's author
 // imports; the host imports six packages of it, sdk/go/lines, which finds lines that
 // match, sdk/go/nearest, which finds the name that was probably meant, sdk/go/picture,
@@ -220,7 +220,7 @@
 // A host function: its interface in wit first, with its row in wit/README.md. Then
 // sandbox/hostmod, a file and a line in its table; a test compares names and
 // signatures. Where it needs something outside of the sandbox, an interface in
-// effect.Services, met by a package of its own and filled in by door. Then sdk/go,
+// services.Set, met by a package of its own and filled in by door. Then sdk/go,
 // and guests/tck and selftest/machine, which call it; an attack in selftest shows
 // that it refuses whom nothing was granted. If a tool has to ask for it, that is one
 // more field of tool.Capabilities: policy/risk.go says how much is at stake,

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -202,7 +202,7 @@ func showPacked(s *stdio, p author.PackedModule) error {
 	if p.Manifest.Version != "" {
 		name += " " + p.Manifest.Version
 	}
-	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), words.Bytes(p.Module.Bytes), p.Module.Digest)
+	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), humanize.Bytes(p.Module.Bytes), p.Module.Digest)
 	var err error
 	for _, t := range p.Manifest.Tools {
 		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(capabilitiesText(t.Capabilities)))
@@ -376,10 +376,10 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 		}
 	}
 	if failed > 0 {
-		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", words.Plural(failed, "failure"), words.Plural(calls, "call")),
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", humanize.Plural(failed, "failure"), humanize.Plural(calls, "call")),
 			hint: "--update writes down what the tools answer now; look at the difference then"}
 	}
-	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", words.Plural(calls, "call"))
+	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", humanize.Plural(calls, "call"))
 	return err
 }
 
@@ -411,14 +411,14 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 
 // showOutcome prints how a call went, and what of it is not as expected.
 func showOutcome(out io.Writer, file string, o author.Outcome) {
-	what := terminal.Line(words.Clip(o.Tool+" "+o.Args, 60))
+	what := terminal.Line(humanize.Clip(o.Tool+" "+o.Args, 60))
 	switch {
 	case o.Tool == "":
 		fmt.Fprintf(out, "  FAIL  %s:%d\n", terminal.Line(file), o.Line)
 	case len(o.Problems) > 0:
 		fmt.Fprintf(out, "  FAIL  %s (%s:%d)\n", what, terminal.Line(file), o.Line)
 	default:
-		fmt.Fprintf(out, "  ok    %s (%.1f ms, %s fuel)\n", what, float64(o.Usage.Duration.Microseconds())/1000, words.Count(o.Usage.FuelUsed))
+		fmt.Fprintf(out, "  ok    %s (%.1f ms, %s fuel)\n", what, float64(o.Usage.Duration.Microseconds())/1000, humanize.Count(o.Usage.FuelUsed))
 	}
 	for _, p := range o.Problems {
 		for line := range strings.SplitSeq(p, "\n") {

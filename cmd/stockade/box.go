@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -38,7 +38,7 @@ func (a *app) sandboxOptions() sandbox.Options {
 		Prebuilt: prebuilt, Spawn: jail.RunHelper, AllowLarge: a.flags.large,
 		OnCompile: func(m *tool.Module) {
 			if !a.flags.quiet && !a.compilingForReview.Load() {
-				a.s.note("compiling %s (%s), once ...", m.Name, words.Bytes(m.Bytes))
+				a.s.note("compiling %s (%s), once ...", m.Name, humanize.Bytes(m.Bytes))
 			}
 		},
 		OnCompiled: func(m *tool.Module, d time.Duration, err error) {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/toolpage"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -255,7 +255,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	}
 	a.printNotes(r.Note)
 	if a.flags.verbose {
-		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), words.Count(r.Usage.FuelUsed), words.Bytes(int64(r.Usage.PeakMemoryBytes)))
+		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), humanize.Count(r.Usage.FuelUsed), humanize.Bytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
 }

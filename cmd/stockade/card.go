@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -91,13 +91,13 @@ func (c card) head() string {
 	case r.IsUnchanged():
 		return c.rightAligned(name, terminal.Dim, "which you have")
 	case r.Previous == nil:
-		return c.rightAligned(name, terminal.Dim, words.Bytes(r.Record.Bytes))
+		return c.rightAligned(name, terminal.Dim, humanize.Bytes(r.Record.Bytes))
 	}
 	name = "  " + r.Record.Name + " " + displayVersion(r.Previous.Manifest) + " -> " + displayVersion(r.Record.Manifest)
 	if r.Previous.Signer == r.Record.Signer && r.Record.Signer != "" {
 		return c.rightAligned(name, terminal.Green, "the same signer")
 	}
-	return c.rightAligned(name, terminal.Dim, words.Bytes(r.Record.Bytes))
+	return c.rightAligned(name, terminal.Dim, humanize.Bytes(r.Record.Bytes))
 }
 
 // signed returns the row about the signer. It tells of another signer than before; unknown
@@ -209,7 +209,7 @@ func (c card) changes(room int) (out []string) {
 		}
 		left := len(changes) - i
 		if len(out)+len(rows) > room || left > 1 && len(out)+len(rows)+1 > room {
-			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", words.Plural(left, "more change"))))
+			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", humanize.Plural(left, "more change"))))
 		}
 		out = append(out, rows...)
 	}
@@ -421,7 +421,7 @@ func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	}
 	switch {
 	case n > most:
-		s.hint("and %s; write \"--\" before such values, or --NAME={NAME}", words.Plural(n-most, "more warning"))
+		s.hint("and %s; write \"--\" before such values, or --NAME={NAME}", humanize.Plural(n-most, "more warning"))
 	case n > 0:
 		s.hint("write \"--\" before such values, or --NAME={NAME}")
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
@@ -267,7 +267,7 @@ func (t *conversation) refresh(ctx context.Context, _ string) error {
 	t.Tools.SetCatalog(catalog)
 	t.tools = toolset{availableTools: availableTools{catalog, found.added}, ceiling: t.a.Ceiling}
 	t.a.noteSwitchedOff(found)
-	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", words.Plural(len(t.tools.enabled()), "tool"))
+	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", humanize.Plural(len(t.tools.enabled()), "tool"))
 	return nil
 }
 
@@ -279,7 +279,7 @@ func (t *conversation) fuel(context.Context, string) error {
 		if name == "" {
 			name = "session"
 		}
-		w.Row(name, words.Count(u.Used), words.Count(u.Limit-min(u.Used, u.Limit)), words.Count(u.Limit))
+		w.Row(name, humanize.Count(u.Used), humanize.Count(u.Limit-min(u.Used, u.Limit)), humanize.Count(u.Limit))
 	}
 	return t.a.s.table(w)
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/agent"
 )
 
@@ -32,12 +32,12 @@ func contextPicture(c agent.ContextReport) string {
 	if tokens := c.Spent.Last.Total(); tokens > 0 && c.Limit > 0 {
 		used, limit, unit = tokens, c.Limit, "tokens, with the last answer"
 	}
-	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), words.Exact(int64(used)), words.Exact(int64(limit)), unit, percent(used, limit))
+	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), humanize.Exact(int64(used)), humanize.Exact(int64(limit)), unit, percent(used, limit))
 
 	all := talk + c.Tools
 	row := func(indent, what string, n int) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, words.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, humanize.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
 		}
 	}
 	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
@@ -56,34 +56,34 @@ func contextPicture(c agent.ContextReport) string {
 		row("  ", fit(name, 22), c.ByTool[name])
 	}
 	if c.LeftOut.Chars > 0 {
-		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.LeftOut.Chars)))
+		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", humanize.Exact(int64(c.LeftOut.Chars)))
 		if c.LeftOut.Turns > 0 {
-			fmt.Fprintf(&b, "    %s, from the first on\n", words.Plural(c.LeftOut.Turns, "whole turn"))
+			fmt.Fprintf(&b, "    %s, from the first on\n", humanize.Plural(c.LeftOut.Turns, "whole turn"))
 		}
 		if c.LeftOut.Images > 0 {
-			fmt.Fprintf(&b, "    %s\n", words.Plural(c.LeftOut.Images, "image"))
+			fmt.Fprintf(&b, "    %s\n", humanize.Plural(c.LeftOut.Images, "image"))
 		}
 		if c.LeftOut.Shortened > 0 {
-			fmt.Fprintf(&b, "    the arguments or the results of %s\n", words.Plural(c.LeftOut.Shortened, "call"))
+			fmt.Fprintf(&b, "    the arguments or the results of %s\n", humanize.Plural(c.LeftOut.Shortened, "call"))
 		}
 	}
 
-	fmt.Fprintf(&b, "\n  the session: %s", words.Plural(c.Spent.Turns, "turn"))
+	fmt.Fprintf(&b, "\n  the session: %s", humanize.Plural(c.Spent.Turns, "turn"))
 	switch u := c.Spent.Usage; {
 	case u.Total() > 0:
-		fmt.Fprintf(&b, ", %s tokens sent, %s received", words.Exact(int64(u.InputTokens)), words.Exact(int64(u.OutputTokens)))
+		fmt.Fprintf(&b, ", %s tokens sent, %s received", humanize.Exact(int64(u.InputTokens)), humanize.Exact(int64(u.OutputTokens)))
 	case c.Spent.Turns > 0:
 		b.WriteString("; the provider does not say how many tokens")
 	}
 	if c.Spent.Cost != nil {
-		b.WriteString(", " + words.Dollars(*c.Spent.Cost))
+		b.WriteString(", " + humanize.Dollars(*c.Spent.Cost))
 	}
 	b.WriteString("\n")
 	if n := c.Spent.Usage.CachedTokens; n > 0 {
-		fmt.Fprintf(&b, "    of those sent %s came from the provider's cache\n", words.Exact(int64(n)))
+		fmt.Fprintf(&b, "    of those sent %s came from the provider's cache\n", humanize.Exact(int64(n)))
 	}
 	if n := c.Spent.Usage.ReasoningTokens; n > 0 {
-		fmt.Fprintf(&b, "    of those received %s were its reasoning\n", words.Exact(int64(n)))
+		fmt.Fprintf(&b, "    of those received %s were its reasoning\n", humanize.Exact(int64(n)))
 	}
 	if c.Limit == 0 {
 		b.WriteString("  set model.context_tokens to see tokens here, and the prices to see the cost\n")

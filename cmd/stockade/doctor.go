@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/egress"
@@ -221,13 +221,13 @@ func (a *app) findingsTable(found []finding, bad, notes int) string {
 	b.WriteByte('\n')
 	switch {
 	case bad > 0:
-		fmt.Fprintf(&b, "%s to be mended (!)", words.Plural(bad, "thing"))
+		fmt.Fprintf(&b, "%s to be mended (!)", humanize.Plural(bad, "thing"))
 		if notes > 0 {
 			fmt.Fprintf(&b, ", %d could be better (-)", notes)
 		}
 		b.WriteString("\n")
 	case notes > 0:
-		fmt.Fprintf(&b, "all that is needed works; %s could be better (-)\n", words.Plural(notes, "thing"))
+		fmt.Fprintf(&b, "all that is needed works; %s could be better (-)\n", humanize.Plural(notes, "thing"))
 	default:
 		b.WriteString("all of it works\n")
 	}
@@ -417,7 +417,7 @@ func checkSecrets(ctx context.Context, a *app) finding {
 	case err != nil:
 		return errorFinding(secretError(a, err))
 	case why != nil && len(kept) > 0:
-		return brokenFinding("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", words.Plural(len(kept), "secret"), why)
+		return brokenFinding("unlock the keyring, or start the one that has them", "%s in the keyring, which cannot be used: %v", humanize.Plural(len(kept), "secret"), why)
 	case why != nil:
 		return okFinding("%s; they go to an encrypted file: %v", noneOr(len(inFile)), why)
 	}
@@ -452,7 +452,7 @@ func checkPolicy(_ context.Context, a *app) finding {
 			parts = append(parts, l.none)
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.tildePath(a.Layers[i].Path), words.Plural(len(a.Layers[i].Describe()), "rule")))
+		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.tildePath(a.Layers[i].Path), humanize.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
 	said := strings.Join(parts, ", ")
 	if inside := namespaceWarning(); inside != "" {
@@ -466,7 +466,7 @@ func checkPolicy(_ context.Context, a *app) finding {
 		return errorFinding(err)
 	}
 	if len(answers) > 0 {
-		said += fmt.Sprintf("; %s kept (stockade policy show)", words.Plural(len(answers), "answer"))
+		said += fmt.Sprintf("; %s kept (stockade policy show)", humanize.Plural(len(answers), "answer"))
 	}
 	return okFinding("%s", said)
 }
@@ -496,7 +496,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	if info, err := os.Stat(path + "-wal"); err == nil { // what was written last is not in the database yet
 		size += info.Size()
 	}
-	what := fmt.Sprintf("%s, %s", a.tildePath(path), words.Bytes(size))
+	what := fmt.Sprintf("%s, %s", a.tildePath(path), humanize.Bytes(size))
 	broke, chain := errors.AsType[*session.ChainError](err)
 	switch {
 	case at.Err() != nil:
@@ -508,7 +508,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	case err != nil:
 		return errorFinding(err)
 	}
-	return okFinding("chain intact, %s; %s", words.Plural(int(v.Events), "event"), what)
+	return okFinding("chain intact, %s; %s", humanize.Plural(int(v.Events), "event"), what)
 }
 
 // checkFolders writes a file to each folder of the program, and removes it.
@@ -572,7 +572,7 @@ func checkCache(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	said := fmt.Sprintf("%s in %s, %s", words.Plural(len(entries), "compiled module"), a.tildePath(dir), words.Bytes(size))
+	said := fmt.Sprintf("%s in %s, %s", humanize.Plural(len(entries), "compiled module"), a.tildePath(dir), humanize.Bytes(size))
 	if len(slow) > 0 {
 		return noteFinding("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
 	}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -18,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -46,7 +46,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
-				a.s.note("fetched %s of %s ...", words.Bytes(done), words.Bytes(total))
+				a.s.note("fetched %s of %s ...", humanize.Bytes(done), humanize.Bytes(total))
 			}
 		},
 	})
@@ -123,14 +123,14 @@ func fetchError(ref string, err error) *exitErr {
 		}
 		return out
 	}
-	failed, _ := errors.AsType[*effect.Error](err)
+	failed, _ := errors.AsType[*services.Error](err)
 	switch {
 	case failed == nil:
 	case failed.Hint != "":
 		out.hint = failed.Hint
-	case failed.Kind == effect.DNS, failed.Kind == effect.Connect:
+	case failed.Kind == services.DNS, failed.Kind == services.Connect:
 		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
-	case failed.Kind == effect.TLS:
+	case failed.Kind == services.TLS:
 		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
 	}
 	return out

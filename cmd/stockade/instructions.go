@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -28,12 +28,12 @@ func instructionsText(f instructions.File, again bool) string {
 	if again {
 		said += " again"
 	}
-	said += ", " + words.Bytes(f.Bytes)
+	said += ", " + humanize.Bytes(f.Bytes)
 	if f.NextLine > 0 {
-		said += fmt.Sprintf(", of which the model gets %s", words.Bytes(int64(len(f.Text))))
+		said += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
 	}
 	if f.HiddenCount > 0 {
-		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", words.Plural(f.HiddenCount, "character"))
+		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", humanize.Plural(f.HiddenCount, "character"))
 	}
 	return said
 }

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -113,7 +113,7 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			}
 			if len(seen) == maxMentions || room <= 0 {
 				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
-					path, maxMentions, words.Bytes(maxMentionedText))
+					path, maxMentions, humanize.Bytes(maxMentionedText))
 				return
 			}
 			seen[filepath.Clean(path)] = true

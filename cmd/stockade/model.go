@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -125,7 +125,7 @@ func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.
 	case found.Models == nil:
 		fmt.Fprintf(out, "  %s lists no models: %s\n", p.Address(), terminal.Line(found.Hint))
 	default:
-		fmt.Fprintf(out, "  %s has %s\n", p.Address(), words.Plural(len(found.Models), "model"))
+		fmt.Fprintf(out, "  %s has %s\n", p.Address(), humanize.Plural(len(found.Models), "model"))
 	}
 	for i, name := range found.Models[:min(len(found.Models), most)] {
 		fmt.Fprintf(out, "  %3d  %s\n", i+1, terminal.Line(name))

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
@@ -40,7 +40,7 @@ func (t *conversation) model(ctx context.Context, arg string) error {
 		}
 		return t.useProvider(*p)
 	case len(args) == 2:
-		return fmt.Errorf("there is no profile %q%s; there is %s", words.Clip(args[0], maxShownName), nearest.Hint(args[0], profiles), strings.Join(profiles, ", "))
+		return fmt.Errorf("there is no profile %q%s; there is %s", humanize.Clip(args[0], maxShownName), nearest.Hint(args[0], profiles), strings.Join(profiles, ", "))
 	}
 	p := t.provider
 	t.setModelName(&p, args[0])
@@ -73,7 +73,7 @@ func (t *conversation) checkListed(ctx context.Context, p door.Provider, model s
 	}
 	if found.URL == "" || len(found.Models) > 0 && !slices.Contains(found.Models, model) {
 		return fmt.Errorf("there is no profile %q, and %s does not list such a model%s; /model shows the profiles, and /model PROFILE MODEL asks for one that is not listed",
-			words.Clip(model, maxShownName), found.Name, nearest.Hint(model, append(slices.Clone(profiles), found.Models...)))
+			humanize.Clip(model, maxShownName), found.Name, nearest.Hint(model, append(slices.Clone(profiles), found.Models...)))
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -138,7 +138,7 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	if all {
 		for _, way := range ways {
 			if way.Models != nil {
-				fmt.Fprintf(a.s.out, "\n%s has %s:\n", terminal.Line(way.Name), words.Plural(len(way.Models), "model"))
+				fmt.Fprintf(a.s.out, "\n%s has %s:\n", terminal.Line(way.Name), humanize.Plural(len(way.Models), "model"))
 			}
 			for _, name := range way.Models {
 				fmt.Fprintln(a.s.out, "  "+terminal.Line(name))
@@ -258,7 +258,7 @@ func firstFew(models []string) string {
 	const most = 4
 	var names []string
 	for _, name := range models[:min(len(models), most)] {
-		names = append(names, words.Clip(name, maxShownName))
+		names = append(names, humanize.Clip(name, maxShownName))
 	}
 	list := strings.Join(names, ", ")
 	if n := len(models) - len(names); n > 0 {

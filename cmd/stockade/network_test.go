@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -59,7 +59,7 @@ func ask(t *testing.T, a *app, url string) (string, error) {
 func TestAuthoritiesOfTheConfigurationAreTrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "model") }))
 	defer server.Close()
-	if got, err := ask(t, netApp(t, func(*config.Network) {}), server.URL); effect.KindOf(err) != effect.TLS {
+	if got, err := ask(t, netApp(t, func(*config.Network) {}), server.URL); services.KindOf(err) != services.TLS {
 		t.Errorf("without the authority: %q, %v", got, err)
 	}
 	a := netApp(t, func(n *config.Network) { n.CAFiles = []string{"~/ca.pem"} })
@@ -92,7 +92,7 @@ func TestTheProxyOfTheConfigurationIsUsed(t *testing.T) {
 		}
 	}()
 	a := netApp(t, func(n *config.Network) { n.Proxy, n.ProxyResolves = "http://"+l.Addr().String(), true })
-	if got, err := ask(t, a, "https://api.example/v1"); effect.KindOf(err) != effect.Connect {
+	if got, err := ask(t, a, "https://api.example/v1"); services.KindOf(err) != services.Connect {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got := <-asked; got != "CONNECT api.example:443" {
@@ -137,17 +137,17 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 		t.Errorf("the network is %s", got)
 	}
 	// And what a guest gets to know of each failure.
-	for url, want := range map[string]effect.Kind{
-		"https://c.example/": effect.Denied, "ftp://a.example/": effect.Invalid, here: effect.Connect,
+	for url, want := range map[string]services.Kind{
+		"https://c.example/": services.Denied, "ftp://a.example/": services.Invalid, here: services.Connect,
 	} {
-		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: url})
-		if effect.KindOf(err) != want {
+		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, services.Request{Method: "GET", URL: url})
+		if services.KindOf(err) != want {
 			t.Errorf("%s: %v, want kind %d", url, err, want)
 		}
 	}
 	a = netApp(t, func(n *config.Network) { n.CAFiles = []string{"/nowhere"} })
-	_, err = a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: "https://a.example/"})
-	if effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "/nowhere") {
+	_, err = a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, services.Request{Method: "GET", URL: "https://a.example/"})
+	if services.KindOf(err) != services.Denied || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("with a configuration that is wrong: %v", err)
 	}
 }
@@ -186,8 +186,8 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 		t.Error(err)
 	}
 	for _, url := range []string{"https://b.example/", "https://c.example/", "http://127.0.0.1:8080/"} {
-		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: url})
-		if effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "administrator") {
+		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, services.Request{Method: "GET", URL: url})
+		if services.KindOf(err) != services.Denied || !strings.Contains(err.Error(), "administrator") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/jail"
@@ -270,7 +270,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	for _, b := range bounds {
 		fmt.Fprintln(a.s.out, terminal.Line(b.Words))
 	}
-	says := words.Plural(len(bounds), "thing")
+	says := humanize.Plural(len(bounds), "thing")
 	if warned > 0 {
 		a.s.note("%s can be used as a policy of the %s, with the warnings above; it says %s", name, source, says)
 		return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -241,9 +241,9 @@ func usageArgs(cmd *cobra.Command) {
 				}
 				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+least], " "))
 			case len(args) > most && most == 0:
-				return usageError(hint, "%s: it takes no arguments, and %q is one", cmd.Name(), words.Clip(args[0], maxShownName))
+				return usageError(hint, "%s: it takes no arguments, and %q is one", cmd.Name(), humanize.Clip(args[0], maxShownName))
 			case len(args) > most:
-				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), words.Clip(args[most], maxShownName))
+				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), humanize.Clip(args[most], maxShownName))
 			}
 			return usageError(hint, "%s: %v", cmd.Name(), err)
 		}

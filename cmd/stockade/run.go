@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
@@ -304,7 +304,7 @@ func (t *conversation) endError(end session.TurnEnded) error {
 		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
 		}
-		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", words.Plural(end.Steps-1, "step")), hint: hint}
+		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
 		if t.Provider == door.ProviderOffline {
 			return &exitErr{code: exitProvider, message: "the offline model has not understood all of it", hint: "it knows a few phrases only; `stockade init` sets up a language model"}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -117,7 +117,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 		return printJSON(a.s, out)
 	}
 	if single > 0 && !a.flags.quiet {
-		defer a.s.note("%s left out; --all shows them", words.Plural(single, "single call"))
+		defer a.s.note("%s left out; --all shows them", humanize.Plural(single, "single call"))
 	}
 	if len(infos) == 0 {
 		if single == 0 {
@@ -131,7 +131,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 		if isSingleCall(i) {
 			title = "(stockade call)"
 		}
-		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, words.Clip(title, 60), i.Workspace)
+		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, humanize.Clip(title, 60), i.Workspace)
 	}
 	return a.s.table(w)
 }
@@ -302,12 +302,12 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	head := fmt.Sprintf("%x", v.Head)
 	broken, isBroken := errors.AsType[*session.ChainError](err)
 	if isBroken {
-		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, words.Plural(int(v.Events), "good event"), broken)
+		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, humanize.Plural(int(v.Events), "good event"), broken)
 	}
 	if v.Problems != nil {
 		found := fmt.Errorf("%s: the file is damaged or was tampered with: %s", what, strings.Join(v.Problems, "; "))
 		if err == nil && v.Events > 0 {
-			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, words.Plural(int(v.Events), "event"), head)
+			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, humanize.Plural(int(v.Events), "event"), head)
 		}
 		err = errors.Join(found, err)
 	}

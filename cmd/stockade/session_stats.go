@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/stats"
@@ -74,7 +74,7 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 		if len(infos) == 0 {
 			a.s.note("no sessions yet")
 		} else {
-			a.s.note("nothing happened in the last %s", words.Plural(days, "day"))
+			a.s.note("nothing happened in the last %s", humanize.Plural(days, "day"))
 			a.s.hint("without --days all is counted")
 		}
 		return nil
@@ -104,7 +104,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 			counter.Add(e)
 			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(said) > time.Second {
 				said = time.Now()
-				a.s.note("read %s of %s events ...", words.Exact(int64(done)), words.Exact(int64(total)))
+				a.s.note("read %s of %s events ...", humanize.Exact(int64(done)), humanize.Exact(int64(total)))
 			}
 		}
 	}
@@ -211,7 +211,7 @@ const statsRows = 20
 // columns.
 func statsPicture(s stats.Stats) string {
 	var b strings.Builder
-	head := []string{words.Plural(s.Sessions, "session"), words.Plural(s.Turns, "turn")}
+	head := []string{humanize.Plural(s.Sessions, "session"), humanize.Plural(s.Turns, "turn")}
 	var not []string
 	for _, c := range []struct {
 		n    int
@@ -228,7 +228,7 @@ func statsPicture(s stats.Stats) string {
 		head[1] += " (" + strings.Join(not, ", ") + ")"
 	}
 	if s.Duration > 0 {
-		head[1] += " in " + words.Duration(s.Duration)
+		head[1] += " in " + humanize.Duration(s.Duration)
 	}
 	const day = "2006-01-02"
 	when := s.From.Local().Format(day)
@@ -237,7 +237,7 @@ func statsPicture(s stats.Stats) string {
 	}
 	fmt.Fprintf(&b, "  %s · %s · %s\n", head[0], head[1], when)
 	if s.Deleted > 0 {
-		fmt.Fprintf(&b, "  %s: what was said in them was deleted, and is not counted below\n", words.Plural(s.Deleted, "event"))
+		fmt.Fprintf(&b, "  %s: what was said in them was deleted, and is not counted below\n", humanize.Plural(s.Deleted, "event"))
 	}
 	toolRows(&b, s)
 	modelRows(&b, s)
@@ -258,7 +258,7 @@ func toolRows(b *strings.Builder, s stats.Stats) {
 			median, slowest = shortDuration(c.Durations.Median()), shortDuration(c.Durations.Slowest())
 		}
 		if c.Fuel > 0 {
-			fuel = words.Count(c.Fuel)
+			fuel = humanize.Count(c.Fuel)
 		}
 		fmt.Fprintf(b, "  %-18s %6d %-10s %5s %6s %8s %8s %8s\n", name, c.Number, bar, percent(c.Succeeded, c.Number), denied, median, slowest, fuel)
 	}
@@ -266,12 +266,12 @@ func toolRows(b *strings.Builder, s stats.Stats) {
 	for _, t := range shown {
 		name := t.Name
 		if name != stats.Unknown && name != stats.Others {
-			name = fit(words.ToolName(name), 18)
+			name = fit(humanize.ToolName(name), 18)
 		}
 		row(name, t.Calls, share(float64(t.Number), float64(s.Calls.Number), 10))
 	}
 	if rest := len(s.Tools) - len(shown); rest > 0 {
-		fmt.Fprintf(b, "  and %s; --json has all\n", words.Plural(rest, "other tool"))
+		fmt.Fprintf(b, "  and %s; --json has all\n", humanize.Plural(rest, "other tool"))
 	}
 	if len(s.Tools) > 1 {
 		row("all", s.Calls, "")
@@ -298,28 +298,28 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	row := func(name string, r stats.ModelUse, bar string) {
 		cost := "-"
 		if r.Cost != nil {
-			cost = words.Dollars(*r.Cost)
+			cost = humanize.Dollars(*r.Cost)
 		}
 		fmt.Fprintf(b, "  %s %8d  %-17s %9s\n", name, r.Requests, bar, cost)
 		if u := r.Usage; u.Total() > 0 {
-			sent, received := words.Exact(int64(u.InputTokens))+" tokens sent", words.Exact(int64(u.OutputTokens))+" received"
+			sent, received := humanize.Exact(int64(u.InputTokens))+" tokens sent", humanize.Exact(int64(u.OutputTokens))+" received"
 			if u.CachedTokens > 0 {
-				sent += " (" + words.Exact(int64(u.CachedTokens)) + " cached)"
+				sent += " (" + humanize.Exact(int64(u.CachedTokens)) + " cached)"
 			}
 			if u.ReasoningTokens > 0 {
-				received += " (" + words.Exact(int64(u.ReasoningTokens)) + " of reasoning)"
+				received += " (" + humanize.Exact(int64(u.ReasoningTokens)) + " of reasoning)"
 			}
 			below(sent + ", " + received)
 		}
 		var said []string
 		if r.Durations.Number() > 0 {
-			said = append(said, "answers took "+words.Duration(r.Durations.Median())+", the slowest "+words.Duration(r.Durations.Slowest()))
+			said = append(said, "answers took "+humanize.Duration(r.Durations.Median())+", the slowest "+humanize.Duration(r.Durations.Slowest()))
 		}
 		if r.Restarts > 0 {
-			said = append(said, words.Plural(r.Restarts, "request")+" sent again")
+			said = append(said, humanize.Plural(r.Restarts, "request")+" sent again")
 		}
 		if r.Failed > 0 {
-			said = append(said, words.Plural(r.Failed, "turn")+" failed")
+			said = append(said, humanize.Plural(r.Failed, "turn")+" failed")
 		}
 		if said != nil {
 			below(strings.Join(said, "; "))
@@ -334,7 +334,7 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 		row(name+strings.Repeat(" ", max(36-terminal.Width(name), 0)), m.ModelUse, share(all(m.ModelUse), all(s.ModelUse), 17))
 	}
 	if rest := len(s.Models) - len(shown); rest > 0 {
-		fmt.Fprintf(b, "  and %s; --json has all\n", words.Plural(rest, "other model"))
+		fmt.Fprintf(b, "  and %s; --json has all\n", humanize.Plural(rest, "other model"))
 	}
 	if len(s.Models) > 1 {
 		row(fmt.Sprintf("%-36s", "all"), s.ModelUse, "")
@@ -345,7 +345,7 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return words.Duration(d)
+		return humanize.Duration(d)
 	case d < 100*time.Minute:
 		return fmt.Sprintf("%.1f min", d.Minutes())
 	}

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -94,7 +94,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		w.Row(calls[i].Call.Turn, s.Tool, s.Was, now, s.Now.Source, words.Clip(cmp.Or(s.Now.Rule, s.Now.Reason), 80))
+		w.Row(calls[i].Call.Turn, s.Tool, s.Was, now, s.Now.Source, humanize.Clip(cmp.Or(s.Now.Rule, s.Now.Reason), 80))
 	}
 	if err := a.s.table(w); err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -107,14 +107,14 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 	case schema && a.flags.json:
 		return usageError("--json has the schema in its field `parameters`", "--schema and --json cannot both be given")
 	case schema && isFile && inner == "":
-		return usageError("for example: stockade tool info --schema ./module.wasm:TOOL", "--schema is for one tool, and %q is a file", words.Clip(name, maxShownName))
+		return usageError("for example: stockade tool info --schema ./module.wasm:TOOL", "--schema is for one tool, and %q is a file", humanize.Clip(name, maxShownName))
 	}
 	if isFile && inner == "" && !ask {
 		return a.infoFile(ctx, file)
 	}
 	if !isFile {
 		if ask {
-			return usageError("for example: stockade tool info --ask ./module.wasm", "--ask is for a file, and %q is a name", words.Clip(name, maxShownName))
+			return usageError("for example: stockade tool info --ask ./module.wasm", "--ask is for a file, and %q is a name", humanize.Clip(name, maxShownName))
 		}
 		t, err := newToolset(ctx, a)
 		if err != nil {
@@ -234,7 +234,7 @@ compiled only with --large. Later calls of it then find it compiled.`,
 					failed = append(failed, err)
 					continue
 				}
-				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", terminal.Line(mod.Path), words.Bytes(mod.Bytes))
+				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", terminal.Line(mod.Path), humanize.Bytes(mod.Bytes))
 			}
 			return errors.Join(failed...)
 		},
@@ -482,7 +482,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if e.Allowed != nil {
 		w.Row("may use", allowanceText(*e.Allowed))
 	}
-	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, words.Bytes(e.Module.Bytes)))
+	w.Row("module", fmt.Sprintf("%s (%s), %s", e.Module.Name, e.Module.Origin, humanize.Bytes(e.Module.Bytes)))
 	w.Row("digest", "sha256:"+e.Module.Digest)
 	w.Row("calls", snapshotText(snapshot))
 	if err := a.s.table(w); err != nil {
@@ -510,7 +510,7 @@ func noToolError(catalog *tool.Catalog, name string) error {
 	if near := catalog.Nearest(name); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return usageError(hint, "there is no tool %q", words.Clip(name, maxShownName))
+	return usageError(hint, "there is no tool %q", humanize.Clip(name, maxShownName))
 }
 
 // snapshotText says what calls of a tool begin with, and so what they cost.
@@ -518,7 +518,7 @@ func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
 	}
-	said := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", words.Bytes(b.ImageBytes))
+	said := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
 	if b.Reseeded {
 		said += "; its random numbers are fresh"
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -54,7 +54,7 @@ func (a *app) infoFile(ctx context.Context, file string) error {
 func (a *app) showFile(r fileReport) error {
 	a.infoLine("file", r.file)
 	a.infoLine("kind", r.Shape.String())
-	a.infoLine("size", words.Bytes(r.mod.Bytes))
+	a.infoLine("size", humanize.Bytes(r.mod.Bytes))
 	a.infoLine("sha256", r.mod.Digest)
 	if r.provenance != nil {
 		a.infoLine("manifest", strings.TrimPrefix(r.provenance.Manifest, "sha256:"))
@@ -103,7 +103,7 @@ func (r fileReport) imports() (rows []string) {
 	groups := r.Module.ImportGroups()
 	for i, g := range groups {
 		if i == maxImportGroups {
-			return append(rows, fmt.Sprintf("and from %s", words.Plural(len(groups)-i, "more module")))
+			return append(rows, fmt.Sprintf("and from %s", humanize.Plural(len(groups)-i, "more module")))
 		}
 		rows = append(rows, fmt.Sprintf("%s (%d): %s", displayName(g.Module), len(g.Names), nameList(g.Names)))
 	}
@@ -123,7 +123,7 @@ func (r fileReport) exports() string {
 	if functions == nil {
 		return "no function"
 	}
-	return fmt.Sprintf("%s: %s", words.Plural(len(functions), "function"), nameList(functions))
+	return fmt.Sprintf("%s: %s", humanize.Plural(len(functions), "function"), nameList(functions))
 }
 
 // externRows are the imports or exports of a component, those of one kind in a row.
@@ -134,7 +134,7 @@ func externRows(externs []wasm.Extern) (rows []string) {
 	}
 	for kind := range wasm.ExternInstance + 1 {
 		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
-			rows = append(rows, fmt.Sprintf("%s: %s", words.Plural(len(of), (wasm.ExternInstance-kind).String()), nameList(of)))
+			rows = append(rows, fmt.Sprintf("%s: %s", humanize.Plural(len(of), (wasm.ExternInstance-kind).String()), nameList(of)))
 		}
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
@@ -146,12 +146,12 @@ func (r fileReport) inside() string {
 	if c == nil {
 		return ""
 	}
-	text := words.Plural(len(c.Modules), "core module")
+	text := humanize.Plural(len(c.Modules), "core module")
 	if c.Components > 0 {
-		text += " and " + words.Plural(c.Components, "component")
+		text += " and " + humanize.Plural(c.Components, "component")
 	}
 	if r.LargestModule != nil {
-		text += fmt.Sprintf("; the largest module has %s and is %s", words.Bytes(int64(len(r.LargestModule.Raw))), wasm.Classify(r.LargestModule))
+		text += fmt.Sprintf("; the largest module has %s and is %s", humanize.Bytes(int64(len(r.LargestModule.Raw))), wasm.Classify(r.LargestModule))
 	}
 	return text
 }

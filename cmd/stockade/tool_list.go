@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -98,7 +98,7 @@ func stateOf(m registry.AddedModule) string {
 	case m.OffReason() != "":
 		return "off: " + m.OffReason()
 	case off > 0:
-		return fmt.Sprintf("on, %d of %s off", off, words.Plural(len(m.Tools), "tool"))
+		return fmt.Sprintf("on, %d of %s off", off, humanize.Plural(len(m.Tools), "tool"))
 	}
 	return "on"
 }
@@ -259,9 +259,9 @@ func runToolVerify(a *app) error {
 		fmt.Fprintln(a.s.out, terminal.Line(text))
 	}
 	if len(wrong) > 0 {
-		return &exitErr{code: exitError, message: fmt.Sprintf("%s of %s", words.Plural(len(wrong), "fault"), words.Plural(len(records), "module")),
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s of %s", humanize.Plural(len(wrong), "fault"), humanize.Plural(len(records), "module")),
 			hint: "`stockade tool remove NAME`, and add it again from where you trust it"}
 	}
-	fmt.Fprintf(a.s.out, "%s: all bytes, manifests and signatures are as they were approved\n", words.Plural(len(records), "module"))
+	fmt.Fprintf(a.s.out, "%s: all bytes, manifests and signatures are as they were approved\n", humanize.Plural(len(records), "module"))
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
@@ -110,7 +110,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 	if err := registry.WriteLock(s, a.Workspace, now, chosen); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", terminal.Line(filepath.Join(a.Workspace, registry.LockName)), words.Plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", terminal.Line(filepath.Join(a.Workspace, registry.LockName)), humanize.Plural(len(now.Modules), "module"))
 	return nil
 }
 
@@ -249,7 +249,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
 			texts := []string{
-				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), words.Bytes(m.Bytes), m.Source),
+				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanize.Bytes(m.Bytes), m.Source),
 				"  wants " + m.Wants,
 			}
 			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
@@ -267,10 +267,10 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		}
 	}
 	for _, f := range p.Files {
-		texts := []string{fmt.Sprintf("%s, %s", f.Source, words.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
+		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanize.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
 		if m, ok := p.ReadManifest(f); ok {
 			texts = []string{
-				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), words.Bytes(f.Bytes), f.Source),
+				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), humanize.Bytes(f.Bytes), f.Source),
 				fmt.Sprintf("  wants %s", registry.WantsOf(m)),
 			}
 			for _, s := range m.Tools {
@@ -284,9 +284,9 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		}
 		rows = append(rows, texts)
 	}
-	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", words.Plural(len(rows), "module"))
+	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", humanize.Plural(len(rows), "module"))
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
-		fmt.Fprintf(&b, "  A yes asks %s:\n%s%s\n", words.Plural(len(hosts), "host"), prompt.Bar, fit(strings.Join(hosts, ", "), prompt.Room(width)))
+		fmt.Fprintf(&b, "  A yes asks %s:\n%s%s\n", humanize.Plural(len(hosts), "host"), prompt.Bar, fit(strings.Join(hosts, ", "), prompt.Room(width)))
 	}
 	if before := p.AgreedLock(records); before != nil && p.Lock != nil {
 		var differences [][]string

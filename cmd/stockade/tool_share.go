@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
@@ -307,5 +307,5 @@ func registryDescription(m tool.Manifest) string {
 	for _, s := range m.Tools {
 		names = append(names, s.Name)
 	}
-	return words.Clip(fmt.Sprintf("Tools for LLM agents: %s", strings.Join(names, ", ")), 200)
+	return humanize.Clip(fmt.Sprintf("Tools for LLM agents: %s", strings.Join(names, ", ")), 200)
 }

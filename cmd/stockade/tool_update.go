@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -84,7 +84,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewedYes) er
 	case len(records) == 1:
 		return errs[0]
 	}
-	return &exitErr{code: exitError, message: words.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
+	return &exitErr{code: exitError, message: humanize.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
 }
 
 // updateOne takes the newest version of one module, if a person need not be asked or

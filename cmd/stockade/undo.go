@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/undo"
@@ -62,9 +62,9 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 		fmt.Fprintln(w, wrapHanging(fmt.Sprintf("nothing to do: the files of turn %d are like that already; %s", out.Turn, next), t.a.s.width()))
 		return nil
 	}
-	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, words.Plural(len(changes.Files)+changes.More, "file"))
+	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, humanize.Plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
-	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(words.Clip(prompt, 70)))
+	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(humanize.Clip(prompt, 70)))
 	lines := changes.Summary
 	if len(lines) == 0 {
 		for _, c := range changes.Files {

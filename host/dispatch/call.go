@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
 // pending is one call on its way. What follows done belongs to the goroutine of the
@@ -34,7 +34,7 @@ type pending struct {
 	lineShiftNote string      // what its caller is told of that
 	result        tool.Result
 	err           error
-	view          *kept.View // of the store of its module; nil: it has none
+	view          *toolstore.View // of the store of its module; nil: it has none
 
 	queuedDrafts []session.Draft // decisions that are recorded with what comes next
 	rehearsing   bool

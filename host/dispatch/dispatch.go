@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
 // Runner runs a granted call; the sandbox is one.
@@ -75,14 +75,14 @@ type Dispatcher struct {
 	rehearsedRuns rehearsedRuns
 	repeats       repeats
 	openGroups    openGroups
-	stores        *kept.Stores
+	stores        *toolstore.Stores
 }
 
 // New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
 		opts: opts, seenFiles: seenFiles{files: map[string]knownFile{}}, fuel: newFuel(opts.Policy.Limits(), nil),
-		counts: counts{byTool: map[string]int{}}, stores: kept.New(opts.Policy.Limits(), time.Now),
+		counts: counts{byTool: map[string]int{}}, stores: toolstore.New(opts.Policy.Limits(), time.Now),
 	}
 	d.catalog.Store(opts.Catalog)
 	return d

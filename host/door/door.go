@@ -15,7 +15,6 @@ import (
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/agent"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail"
@@ -23,6 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
@@ -61,7 +61,7 @@ type Options struct {
 	// Services take the place of Egress and Secrets for the calls of tools, such as
 	// recorded answers in a test. Exec is filled in: processes are for the jail. Nil
 	// ones take nobody's place.
-	Services effect.Set
+	Services services.Set
 	// Config is what built-in modules are configured with, by the name of the module and
 	// the names that it declares; a value has at most 8 KiB, and is no secret. What is not
 	// there has the module's own default.
@@ -242,7 +242,7 @@ func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Redact, d.config
 	opts.Permit = d.ceiling.PermitsRun
-	opts.Services = effect.Set{Exec: d.jail, HTTP: egress.Lazy(d.egress)}
+	opts.Services = services.Set{Exec: d.jail, HTTP: egress.Lazy(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // The attacks of a guest, by the numbers of the threat model. Each asserts what
@@ -25,7 +25,7 @@ func TestN01AHostThatIsNotOnTheListIsNotLookedUp(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "api.example.com", "93.184.216.35")
 	for _, url := range []string{"https://evil.test/", "https://data.evil.test/", "https://api.example.com.evil.test/", "http://api.example.com/", "https://" + public + "/"} {
 		_, err := w.Fetch(t.Context(), grant, get(url))
-		if effect.KindOf(err) != effect.Denied || denialOf(err) == nil {
+		if services.KindOf(err) != services.Denied || denialOf(err) == nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestN01AHostThatIsNotOnTheListIsNotLookedUp(t *testing.T) {
 	if sent := grant.Traffic(); len(sent) != 5 || sent[0].Refused != 1 || sent[0].Requests != 0 {
 		t.Errorf("the account is %+v", sent)
 	}
-	if _, err := w.Fetch(t.Context(), policy.Grant{}, get("https://api.example.com/")); effect.KindOf(err) != effect.Denied {
+	if _, err := w.Fetch(t.Context(), policy.Grant{}, get("https://api.example.com/")); services.KindOf(err) != services.Denied {
 		t.Errorf("without a grant: %v", err)
 	}
 }
@@ -89,10 +89,10 @@ func TestN02RedirectsAreDecidedAnew(t *testing.T) {
 		for _, account := range grant.Traffic() {
 			refused += account.Refused
 		}
-		if effect.KindOf(err) == effect.Denied && refused != 1 {
+		if services.KindOf(err) == services.Denied && refused != 1 {
 			t.Errorf("a redirect to %q: %d refusals are on the account", to, refused)
 		}
-		if kind := effect.KindOf(err); kind != effect.Denied && kind != effect.Protocol {
+		if kind := services.KindOf(err); kind != services.Denied && kind != services.Protocol {
 			t.Errorf("a redirect to %q: %+v, %v", to, resp, err)
 		}
 		if got := loose.wires.all(); len(got) != 1 || got[0].Addr().String() != public {
@@ -103,13 +103,13 @@ func TestN02RedirectsAreDecidedAnew(t *testing.T) {
 		t.Errorf("names that are not allowed were looked up: %v", asked)
 	}
 	// The same name, a second time: it is resolved and checked again.
-	req := effect.Request{Method: "GET", URL: "http://flips.example" + port, Headers: [][2]string{{"X-To", "http://flips.example" + port}}}
-	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, rules...), req); effect.KindOf(err) != effect.Denied {
+	req := services.Request{Method: "GET", URL: "http://flips.example" + port, Headers: [][2]string{{"X-To", "http://flips.example" + port}}}
+	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, rules...), req); services.KindOf(err) != services.Denied {
 		t.Errorf("a name that leads elsewhere after a redirect: %v", err)
 	}
 	// N16: not from https to http.
-	req = effect.Request{Method: "GET", URL: "https://a.example/", Headers: [][2]string{{"X-To", "http://a.example/"}}}
-	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, rules...), req); effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "from https to http") {
+	req = services.Request{Method: "GET", URL: "https://a.example/", Headers: [][2]string{{"X-To", "http://a.example/"}}}
+	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, rules...), req); services.KindOf(err) != services.Denied || !strings.Contains(err.Error(), "from https to http") {
 		t.Errorf("a redirect to http: %v", err)
 	}
 }
@@ -127,14 +127,14 @@ func TestRedirectsEnd(t *testing.T) {
 		rw.WriteHeader(http.StatusFound)
 	}).Listener.Addr())
 	_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "http://a.example"), get("http://a.example/"))
-	if effect.KindOf(err) != effect.Protocol || n != maxRedirects+1 {
+	if services.KindOf(err) != services.Protocol || n != maxRedirects+1 {
 		t.Errorf("%d requests: %v", n, err)
 	}
-	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "http://a.example"), get("http://a.example/two")); effect.KindOf(err) != effect.Protocol || n != maxRedirects+2 {
+	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "http://a.example"), get("http://a.example/two")); services.KindOf(err) != services.Protocol || n != maxRedirects+2 {
 		t.Errorf("two places to go to: %v", err)
 	}
 	n = 0
-	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{HTTPRequests: 3}, "http://a.example"), get("http://a.example/")); effect.KindOf(err) != effect.Denied || n != 3 {
+	if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{HTTPRequests: 3}, "http://a.example"), get("http://a.example/")); services.KindOf(err) != services.Denied || n != 3 {
 		t.Errorf("redirects cost %d requests: %v", n, err)
 	}
 }
@@ -153,7 +153,7 @@ func TestN03N06NamesThatLeadToThisMachine(t *testing.T) {
 	for i, a := range addrs {
 		_, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("http://n%d.example:%d/", i, trap.port())))
 		denial := denialOf(err)
-		if effect.KindOf(err) != effect.Denied || denial == nil || !denial.Addr.IsValid() {
+		if services.KindOf(err) != services.Denied || denial == nil || !denial.Addr.IsValid() {
 			t.Errorf("a name that leads to %s: %v", a, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestN04Rebinding(t *testing.T) {
 	w.wires.plug(fmt.Sprintf("%s:%d", public, trap.port()), server.Listener.Addr())
 	w.wires.plug(fmt.Sprintf("93.184.216.35:%d", trap.port()), server.Listener.Addr())
 	grant := granted(t, policy.Limits{}, "http://*.example:*")
-	url := func(name string) effect.Request { return get(fmt.Sprintf("http://%s:%d/", name, trap.port())) }
+	url := func(name string) services.Request { return get(fmt.Sprintf("http://%s:%d/", name, trap.port())) }
 
 	if _, err := w.Fetch(t.Context(), grant, url("rebinds.example")); err != nil || reached != 1 {
 		t.Errorf("the first answer was not dialled: %v", err)
@@ -190,11 +190,11 @@ func TestN04Rebinding(t *testing.T) {
 	if n := w.dns.count("rebinds.example"); n != 2 { // A and AAAA
 		t.Errorf("there were %d queries, want one for each kind of address", n)
 	}
-	if _, err := w.Fetch(t.Context(), grant, url("rebinds.example")); effect.KindOf(err) != effect.Denied {
+	if _, err := w.Fetch(t.Context(), grant, url("rebinds.example")); services.KindOf(err) != services.Denied {
 		t.Errorf("the second answer: %v", err)
 	}
 	for _, name := range []string{"mixed.example", "mixed6.example"} {
-		if _, err := w.Fetch(t.Context(), grant, url(name)); effect.KindOf(err) != effect.Denied {
+		if _, err := w.Fetch(t.Context(), grant, url(name)); services.KindOf(err) != services.Denied {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +207,7 @@ func TestN04Rebinding(t *testing.T) {
 // about the addresses, and nothing else: no name can get there.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
-	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); effect.KindOf(err) != effect.Connect {
+	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); services.KindOf(err) != services.Connect {
 		t.Errorf("nothing answers: %v", err)
 	}
 	var got []string
@@ -220,11 +220,11 @@ func TestTheCheckedAddressIsDialled(t *testing.T) {
 	}
 	// One that the socket would be connected to in its place is refused.
 	trap := newTrap(t)
-	if _, err := w.dial(t.Context(), network.Decision{}); effect.KindOf(err) != effect.Denied {
+	if _, err := w.dial(t.Context(), network.Decision{}); services.KindOf(err) != services.Denied {
 		t.Errorf("without a decision: %v", err)
 	}
 	d := reaching(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), network.HTTP)
-	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.Denied {
+	if _, err := w.dial(t.Context(), d); services.KindOf(err) != services.Denied {
 		t.Errorf("another port of this machine: %v", err)
 	}
 }
@@ -255,12 +255,12 @@ func TestN09Ports(t *testing.T) {
 	for _, url := range []string{
 		"http://a.example:%d/", "https://a.example:%d/", "http://127.0.0.1:%d/", "https://127.0.0.1:%d/", "http://localhost:%d/",
 	} {
-		if _, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf(url, trap.port()))); effect.KindOf(err) != effect.Denied {
+		if _, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf(url, trap.port()))); services.KindOf(err) != services.Denied {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 	for _, port := range []int{21, 22, 23, 25, 110, 445, 2375, 3306, 5432, 6379, 9200, 11211, 27017} {
-		if _, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("https://b.example:%d/", port))); effect.KindOf(err) != effect.Denied {
+		if _, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("https://b.example:%d/", port))); services.KindOf(err) != services.Denied {
 			t.Errorf("port %d: %v", port, err)
 		}
 	}
@@ -301,12 +301,12 @@ func TestN11N19RequestsThatAreNotSent(t *testing.T) {
 		bad["header "+name] = [][2]string{{name, "x"}}
 	}
 	for what, headers := range bad {
-		if _, err := w.Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: "http://a.example/", Headers: headers}); effect.KindOf(err) != effect.Invalid {
+		if _, err := w.Fetch(t.Context(), grant, services.Request{Method: "GET", URL: "http://a.example/", Headers: headers}); services.KindOf(err) != services.Invalid {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, method := range []string{"", "get", "CONNECT", "TRACE", "GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", "GET\x00", "PRI", "GÉT", "PURGE"} {
-		if _, err := w.Fetch(t.Context(), grant, effect.Request{Method: method, URL: "http://a.example/"}); effect.KindOf(err) != effect.Invalid {
+		if _, err := w.Fetch(t.Context(), grant, services.Request{Method: method, URL: "http://a.example/"}); services.KindOf(err) != services.Invalid {
 			t.Errorf("method %q: %v", method, err)
 		}
 	}
@@ -365,15 +365,15 @@ func TestAddressesAreFew(t *testing.T) {
 	}
 	w := newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots) })
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
-	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.DNS || len(w.wires.all()) != 0 {
+	if _, err := w.dial(t.Context(), d); services.KindOf(err) != services.DNS || len(w.wires.all()) != 0 {
 		t.Errorf("%d addresses: %v", len(lots), err)
 	}
 	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots[:maxAddresses]) })
-	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.Connect || len(w.wires.all()) != maxAttempts {
+	if _, err := w.dial(t.Context(), d); services.KindOf(err) != services.Connect || len(w.wires.all()) != maxAttempts {
 		t.Errorf("%d attempts: %v", len(w.wires.all()), err)
 	}
 	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(nil) })
-	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.DNS {
+	if _, err := w.dial(t.Context(), d); services.KindOf(err) != services.DNS {
 		t.Errorf("no address: %v", err)
 	}
 }

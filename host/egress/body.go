@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // errBodyTooLarge ends the reading of a body that is too large before it is
@@ -22,7 +22,7 @@ var errBodyTooLarge = errors.New("the body is too large as it comes")
 // bounded on its own: compressed data can expand to nothing, too.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
-	tooLarge := &effect.Error{Kind: effect.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
+	tooLarge := &services.Error{Kind: services.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
 	if !x.truncates && resp.ContentLength > limit {
 		return nil, false, false, tooLarge
 	}
@@ -62,11 +62,11 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	return body[:kept:kept], kept < len(body) || slow, redacted, nil
 }
 
-func (x *fetch) readError(err error, tooLarge *effect.Error) error {
+func (x *fetch) readError(err error, tooLarge *services.Error) error {
 	if errors.Is(err, errBodyTooLarge) {
 		return tooLarge
 	}
-	return phaseError(effect.Protocol, "read the answer of "+x.target.url.Host, err)
+	return phaseError(services.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
 // decoded undoes the one coding that was asked for. Codings upon each other,
@@ -78,7 +78,7 @@ func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 		return r, nil
 	case "gzip", "x-gzip":
 	default:
-		return nil, failf(effect.Protocol, "the answer is coded as %q, and gzip was asked for", shorten(x.e.opts.Redact.Text(coding), 60))
+		return nil, failf(services.Protocol, "the answer is coded as %q, and gzip was asked for", shorten(x.e.opts.Redact.Text(coding), 60))
 	}
 	resp.Header.Del("Content-Encoding")
 	resp.Header.Del("Content-Length")

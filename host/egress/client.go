@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // Client returns a client for the provider of the model: to the hosts of this
@@ -28,7 +28,7 @@ func (e *Egress) newTransport(to *network.Network) *decidingTransport {
 		// connection is used again only for the same host, port and protocol.
 		d, ok := ctx.Value(decisionKey{}).(network.Decision)
 		if !ok {
-			return nil, fail(effect.Denied, errors.New("nothing was decided about this connection"))
+			return nil, fail(services.Denied, errors.New("nothing was decided about this connection"))
 		}
 		return e.open(ctx, d, protocols)
 	}
@@ -69,11 +69,11 @@ func (c *decidingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 
 func (c *decidingTransport) decide(url string) (t target, d network.Decision, err error) {
 	if t, err = parseTarget(url); err != nil {
-		return t, d, fail(effect.Invalid, err)
+		return t, d, fail(services.Invalid, err)
 	}
 	d = c.network.Decide(t.Host.String(), t.Port, t.Protocol)
 	if err = d.Err(); err != nil {
-		return t, d, fail(effect.Denied, err)
+		return t, d, fail(services.Denied, err)
 	}
 	return t, d, nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 func provider(t *testing.T, base string, texts ...string) *network.Network {
@@ -72,7 +72,7 @@ func TestTheProvidersClient(t *testing.T) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
-	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); effect.KindOf(err) != effect.Connect {
+	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); services.KindOf(err) != services.Connect {
 		t.Errorf("a private network that is granted: %v", err)
 	}
 	admin := api.Restrict("administrator", rules(t, "models.example"))

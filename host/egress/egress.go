@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // resolver looks up names; [net.Resolver] is one.
@@ -119,7 +119,7 @@ func New(opts Options) (*Egress, error) {
 // dial connects to what was decided on. The connection speaks no TLS yet.
 func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
-		return nil, fail(effect.Denied, err)
+		return nil, fail(services.Denied, err)
 	}
 	if e.proxy != nil && e.opts.ProxyResolves && d.Addresses() == nil {
 		return e.tunnel(ctx, d.Host().String(), d.Port())
@@ -146,7 +146,7 @@ func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(ne
 		first = cmp.Or(first, err)
 	}
 	if first == nil {
-		first = phaseError(effect.Connect, what, context.Cause(ctx))
+		first = phaseError(services.Connect, what, context.Cause(ctx))
 	}
 	return nil, first
 }
@@ -155,7 +155,7 @@ func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(ne
 // again: this is the last place before the connection.
 func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
-		return nil, fail(effect.Denied, err)
+		return nil, fail(services.Denied, err)
 	}
 	if e.proxy != nil && network.Public(a) {
 		return e.tunnel(ctx, a.String(), d.Port())
@@ -168,7 +168,7 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 	defer cancel()
 	conn, err := e.opts.connect(ctx, addr)
 	if err != nil {
-		return nil, phaseError(effect.Connect, what, err)
+		return nil, phaseError(services.Connect, what, err)
 	}
 	return conn, nil
 }
@@ -186,7 +186,7 @@ func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr,
 	}
 	for _, a := range addrs {
 		if err := d.CheckAddr(a); err != nil {
-			return nil, fail(effect.Denied, err)
+			return nil, fail(services.Denied, err)
 		}
 	}
 	return addrs, nil
@@ -204,7 +204,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 		err = fmt.Errorf("it has %d addresses, more than %d", len(found), maxAddresses)
 	}
 	if err != nil {
-		return nil, phaseError(effect.DNS, "resolve "+name, err)
+		return nil, phaseError(services.DNS, "resolve "+name, err)
 	}
 	var addrs []netip.Addr
 	for _, a := range found {

@@ -10,26 +10,28 @@ import (
 	"os"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
-func fail(kind effect.Kind, err error) *effect.Error { return &effect.Error{Kind: kind, Err: err} }
+func fail(kind services.Kind, err error) *services.Error {
+	return &services.Error{Kind: kind, Err: err}
+}
 
-func failf(kind effect.Kind, format string, args ...any) *effect.Error {
-	return &effect.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+func failf(kind services.Kind, format string, args ...any) *services.Error {
+	return &services.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
 // phaseError makes the error of a phase: of this kind, unless it ran out of time or
 // has a kind already.
-func phaseError(kind effect.Kind, what string, err error) error {
-	if e, ok := errors.AsType[*effect.Error](err); ok {
+func phaseError(kind services.Kind, what string, err error) error {
+	if e, ok := errors.AsType[*services.Error](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && !e.IsTimeout {
-		return &effect.Error{Kind: kind, Err: &nameError{what, e}, Final: e.IsNotFound}
+		return &services.Error{Kind: kind, Err: &nameError{what, e}, Final: e.IsNotFound}
 	}
 	if timedOut(err) {
-		return failf(effect.Timeout, "%s: no answer in time (%w)", what, err)
+		return failf(services.Timeout, "%s: no answer in time (%w)", what, err)
 	}
 	e := failf(kind, "%s: %w", what, err)
 	if wrong, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {

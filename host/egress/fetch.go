@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 const (
@@ -25,32 +25,32 @@ const (
 	maxResponseFields = 256
 )
 
-// Fetch implements [effect.HTTP]. All its errors are [*effect.Error] values.
-func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+// Fetch implements [services.HTTP]. All its errors are [*services.Error] values.
+func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Request) (*services.Response, error) {
 	x := &fetch{e: e, grant: grant, method: req.Method, body: req.Body, maxBody: grant.Limits().HTTPResponseBytes}
 	if grant.Network() == nil {
-		return nil, fail(effect.Denied, errors.New("the network is not granted to this call"))
+		return nil, fail(services.Denied, errors.New("the network is not granted to this call"))
 	}
 	if err := checkMethod(req.Method); err != nil {
-		return nil, fail(effect.Invalid, err)
+		return nil, fail(services.Invalid, err)
 	}
 	var err error
 	if x.headers, err = headers(req.Headers); err != nil {
-		return nil, fail(effect.Invalid, err)
+		return nil, fail(services.Invalid, err)
 	}
 	if x.headers.Get("User-Agent") == "" {
 		x.headers.Set("User-Agent", userAgent)
 	}
 	if x.target, err = parseTarget(req.URL); err != nil {
-		return nil, fail(effect.Invalid, err)
+		return nil, fail(services.Invalid, err)
 	}
 	if req.Fill != nil {
 		if err := x.fill(req.Fill); err != nil {
-			return nil, fail(effect.Denied, err)
+			return nil, fail(services.Denied, err)
 		}
 	}
 	if len(x.headers.Values("Authorization")) > 0 {
-		return nil, fail(effect.Invalid, errors.New(`header "Authorization": it is for the host to set`))
+		return nil, fail(services.Invalid, errors.New(`header "Authorization": it is for the host to set`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.maxBody {
 		x.maxBody, x.truncates = req.MaxBytes, true
@@ -74,16 +74,16 @@ func (l Lazy) ServeProxy(ctx context.Context, listener net.Listener, grant polic
 	e, err := l()
 	if err != nil {
 		_ = listener.Close() // nobody will serve it
-		return failf(effect.Denied, "the network is not configured: %w", err)
+		return failf(services.Denied, "the network is not configured: %w", err)
 	}
 	return e.ServeProxy(ctx, listener, grant)
 }
 
-// Fetch implements [effect.HTTP].
-func (l Lazy) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+// Fetch implements [services.HTTP].
+func (l Lazy) Fetch(ctx context.Context, grant policy.Grant, req services.Request) (*services.Response, error) {
 	e, err := l()
 	if err != nil {
-		return nil, failf(effect.Denied, "the network is not configured: %w", err)
+		return nil, failf(services.Denied, "the network is not configured: %w", err)
 	}
 	return e.Fetch(ctx, grant, req)
 }
@@ -103,12 +103,12 @@ type fetch struct {
 	truncates    bool // rather than fail
 }
 
-func (x *fetch) run(ctx context.Context) (*effect.Response, error) {
+func (x *fetch) run(ctx context.Context) (*services.Response, error) {
 	from := "" // who has redirected
 	for range maxRedirects + 1 {
 		resp, location, err := x.exchange(ctx)
 		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // who is told where can ask for that itself
-			return nil, failf(effect.Denied, "%s redirects to %.200s: %w", from, x.e.opts.Redact.Text(x.target.url.String()), err)
+			return nil, failf(services.Denied, "%s redirects to %.200s: %w", from, x.e.opts.Redact.Text(x.target.url.String()), err)
 		}
 		if err != nil || location == "" {
 			return resp, err
@@ -119,11 +119,11 @@ func (x *fetch) run(ctx context.Context) (*effect.Response, error) {
 			return nil, err
 		}
 	}
-	return nil, failf(effect.Protocol, "more than %d redirects", maxRedirects)
+	return nil, failf(services.Protocol, "more than %d redirects", maxRedirects)
 }
 
 // fill takes what was changed out of the headers that redirects get.
-func (x *fetch) fill(fill effect.Fill) error {
+func (x *fetch) fill(fill services.Fill) error {
 	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
 	if err != nil {
 		return err
@@ -166,11 +166,11 @@ func (x *fetch) decide() network.Decision {
 func (x *fetch) follow(status int, location string) error {
 	x.firstHeaders = nil
 	if x.e.opts.Redact.Text(location) != location {
-		return failf(effect.Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
+		return failf(services.Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
 	}
 	next, err := x.target.redirect(location)
 	if err != nil {
-		return failf(effect.Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
+		return failf(services.Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
 	}
 	keepsMethod := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
 	if !keepsMethod && x.method != http.MethodHead && (x.method == http.MethodPost || status == http.StatusSeeOther) {
@@ -179,7 +179,7 @@ func (x *fetch) follow(status int, location string) error {
 	}
 	if x.target.Origin != next.Origin {
 		if x.body != nil {
-			return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
+			return failf(services.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
 		}
 		x.headers = crossOriginHeaders(x.headers)
 	}
@@ -189,7 +189,7 @@ func (x *fetch) follow(status int, location string) error {
 
 // exchange makes one request, on a connection of its own: none is ever used
 // again under another decision. It returns where the answer redirects to.
-func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location string, err error) {
+func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location string, err error) {
 	d := x.decide()
 	start := time.Now()
 	var received counter
@@ -198,14 +198,14 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 		x.log(ctx, d, start, received, resp, err)
 	}()
 	if err := d.Err(); err != nil {
-		return nil, "", fail(effect.Denied, err)
+		return nil, "", fail(services.Denied, err)
 	}
 	sent := x.unfilledSize // what a guest can measure tells no length of what was filled in
 	if x.firstHeaders == nil {
 		sent = size(x.target, x.headers, x.body)
 	}
 	if err := x.grant.TakeRequest(d, sent); err != nil {
-		return nil, "", fail(effect.Denied, err)
+		return nil, "", fail(services.Denied, err)
 	}
 	conn, err := x.e.open(ctx, d, nil)
 	if err != nil {
@@ -225,9 +225,9 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 		return nil, "", err
 	}
 	if location != "" {
-		return &effect.Response{Status: wire.StatusCode}, location, nil
+		return &services.Response{Status: wire.StatusCode}, location, nil
 	}
-	resp = &effect.Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
+	resp = &services.Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
 	redacted := false
 	resp.Body, resp.Truncated, redacted, err = x.read(wire, &received)
 	if err != nil {
@@ -248,14 +248,14 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	if err == nil && d.Protocol() == network.HTTPS {
 		conn, err = e.handshake(ctx, conn, d.Host(), protocols)
 	}
-	f, ok := errors.AsType[*effect.Error](err)
+	f, ok := errors.AsType[*services.Error](err)
 	addr := d.Host().Addr()
 	private := d.Host().Name() == "localhost" || addr.IsValid() && !network.Public(addr) // needs no proxy
 	switch {
-	case !ok || private || f.Hint != "" || f.Kind == effect.Denied:
+	case !ok || private || f.Hint != "" || f.Kind == services.Denied:
 	case e.proxy == nil && e.opts.IgnoredProxyVariable != "":
 		f.Hint = IgnoredProxyHint(e.opts.IgnoredProxyVariable)
-	case e.proxy != nil && f.Kind == effect.DNS:
+	case e.proxy != nil && f.Kind == services.DNS:
 		f.Hint = "if only the proxy can look names up, set network.proxy_resolves = true in your own agent.toml"
 	}
 	return conn, err
@@ -270,7 +270,7 @@ func IgnoredProxyHint(variable string) string {
 func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, x.method, x.target.url.String(), bytes.NewReader(x.body))
 	if err != nil {
-		return nil, fail(effect.Invalid, err)
+		return nil, fail(services.Invalid, err)
 	}
 	if x.body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
@@ -301,7 +301,7 @@ func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, er
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, phaseError(effect.Protocol, "request to "+req.URL.Host, err)
+		return nil, phaseError(services.Protocol, "request to "+req.URL.Host, err)
 	}
 	return resp, nil
 }
@@ -314,9 +314,9 @@ func checkHead(resp *http.Response) error {
 	}
 	switch {
 	case n > maxResponseFields:
-		return failf(effect.Protocol, "the answer has %d headers, more than %d", n, maxResponseFields)
+		return failf(services.Protocol, "the answer has %d headers, more than %d", n, maxResponseFields)
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		return failf(effect.Protocol, "the server wants to speak another protocol")
+		return failf(services.Protocol, "the server wants to speak another protocol")
 	}
 	return nil
 }
@@ -331,7 +331,7 @@ func redirects(resp *http.Response) (string, error) {
 	}
 	all := resp.Header.Values("Location")
 	if len(all) > 1 {
-		return "", failf(effect.Protocol, "the answer redirects to %d places", len(all))
+		return "", failf(services.Protocol, "the answer redirects to %d places", len(all))
 	}
 	return resp.Header.Get("Location"), nil
 }
@@ -349,13 +349,13 @@ func (e *Egress) pairs(h http.Header) [][2]string {
 	return out
 }
 
-func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *effect.Response, err error) {
+func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *services.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0
 	if resp != nil {
 		status = resp.Status
 	}
-	if effect.KindOf(err) == effect.Denied {
+	if services.KindOf(err) == services.Denied {
 		x.grant.NoteRefused(d)
 	}
 	x.e.opts.Logger.InfoContext(ctx, "http request", "to", d.String(), "method", x.method, "status", status,

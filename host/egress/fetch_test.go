@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 var quiet = log.New(io.Discard, "", 0)
@@ -31,16 +31,16 @@ func TestFetch(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example", "a.example:8443", "http://a.example", "bücher.example", public)
 
 	for _, c := range []struct {
-		req  effect.Request
+		req  services.Request
 		want string
 	}{
-		{effect.Request{Method: "GET", URL: "https://a.example", Headers: [][2]string{{"X-One", "1"}}}, `HTTP/1.1 GET a.example / "1" "stockade" `},
+		{services.Request{Method: "GET", URL: "https://a.example", Headers: [][2]string{{"X-One", "1"}}}, `HTTP/1.1 GET a.example / "1" "stockade" `},
 		{get("HTTPS://A.Example./x?y=%20#secret"), `HTTP/1.1 GET a.example /x?y=%20 "" "stockade" `},
 		{get("https://a.example:443/"), `HTTP/1.1 GET a.example / "" "stockade" `},
 		{get("https://a.example:8443/"), `HTTP/1.1 GET a.example:8443 / "" "stockade" `},
 		{get("https://bücher.example/"), `HTTP/1.1 GET xn--bcher-kva.example / "" "stockade" `},
 		{get("https://" + public + "/../a/./b"), `HTTP/1.1 GET ` + public + ` /../a/./b "" "stockade" `},
-		{effect.Request{Method: "POST", URL: "https://a.example/", Body: []byte("data"), Headers: [][2]string{{"user-agent", "me"}}}, `HTTP/1.1 POST a.example / "" "me" data`},
+		{services.Request{Method: "POST", URL: "https://a.example/", Body: []byte("data"), Headers: [][2]string{{"user-agent", "me"}}}, `HTTP/1.1 POST a.example / "" "me" data`},
 		{get("http://a.example/"), "plain a.example"},
 	} {
 		resp, err := w.Fetch(t.Context(), grant, c.req)
@@ -61,7 +61,7 @@ func TestFetch(t *testing.T) {
 	if want := [][2]string{{"x-odd", "a\uFFFDb"}, {"x-two", "1"}, {"x-two", "2"}}; !reflect.DeepEqual(kept, want) {
 		t.Errorf("headers %q, want %q", kept, want)
 	}
-	if resp, err := w.Fetch(t.Context(), grant, effect.Request{Method: "HEAD", URL: "https://a.example/"}); err != nil || len(resp.Body) != 0 {
+	if resp, err := w.Fetch(t.Context(), grant, services.Request{Method: "HEAD", URL: "https://a.example/"}); err != nil || len(resp.Body) != 0 {
 		t.Errorf("HEAD: %+v, %v", resp, err)
 	}
 	traffic := grant.Traffic()
@@ -106,7 +106,7 @@ func TestRedirectsThatAreFollowed(t *testing.T) {
 		{"HEAD", "", "/b", 303, "HEAD a.example/b key=k type=text/x agent=me accept=*/* body="},
 	} {
 		seen = nil
-		req := effect.Request{Method: c.method, URL: fmt.Sprintf("https://a.example/?status=%d&to=%s", c.status, strings.ReplaceAll(c.to, "&", "%26")), Headers: headers}
+		req := services.Request{Method: c.method, URL: fmt.Sprintf("https://a.example/?status=%d&to=%s", c.status, strings.ReplaceAll(c.to, "&", "%26")), Headers: headers}
 		if c.body != "" {
 			req.Body = []byte(c.body)
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // What Fill has put into the headers goes to where it was put for, and nowhere
@@ -42,7 +42,7 @@ func TestWhatIsFilledInIsNotRedirected(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example", "b.example")
 	for _, to := range []string{"", "/same", "https://b.example/other"} {
 		seen = nil
-		resp, err := w.Fetch(t.Context(), grant, effect.Request{
+		resp, err := w.Fetch(t.Context(), grant, services.Request{
 			Method: "GET", URL: "https://a.example/first?to=" + url.QueryEscape(to), Fill: fill,
 			Headers: [][2]string{{"Authorization", "Bearer PLACEHOLDER"}, {"X-Key", "PLACEHOLDER"}, {"X-Own", "mine"}},
 		})
@@ -85,25 +85,25 @@ func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 		return [][2]string{{"Authorization", first}, {"authorization", second}}
 	}
 	for name, c := range map[string]struct {
-		req  effect.Request
-		kind effect.Kind
+		req  services.Request
+		kind services.Kind
 	}{
-		"refused":                {effect.Request{Fill: refuses}, effect.Denied},
-		"nothing to fill in":     {effect.Request{Headers: own, Fill: same}, effect.Invalid},
-		"nobody fills anything":  {effect.Request{Headers: own}, effect.Invalid},
-		"a blank before it":      {effect.Request{Headers: [][2]string{{"authorization", "  x"}}}, effect.Invalid},
-		"an empty Authorization": {effect.Request{Headers: [][2]string{{"authorization", ""}}}, effect.Invalid},
-		"behind an empty one":    {effect.Request{Headers: two("", "Bearer mine"), Fill: same}, effect.Invalid},
-		"before what is filled":  {effect.Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, effect.Denied},
-		"behind what is filled":  {effect.Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, effect.Denied},
-		"in parts":               {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"range", "bytes=0-9"}}, Fill: fills}, effect.Denied},
-		"in parts, perhaps":      {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"If-Range", "x"}}, Fill: fills}, effect.Denied},
-		"in parts, as it was":    {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"Request-Range", "bytes=0-9"}}, Fill: fills}, effect.Denied},
-		"twice the same":         {effect.Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, effect.Denied},
+		"refused":                {services.Request{Fill: refuses}, services.Denied},
+		"nothing to fill in":     {services.Request{Headers: own, Fill: same}, services.Invalid},
+		"nobody fills anything":  {services.Request{Headers: own}, services.Invalid},
+		"a blank before it":      {services.Request{Headers: [][2]string{{"authorization", "  x"}}}, services.Invalid},
+		"an empty Authorization": {services.Request{Headers: [][2]string{{"authorization", ""}}}, services.Invalid},
+		"behind an empty one":    {services.Request{Headers: two("", "Bearer mine"), Fill: same}, services.Invalid},
+		"before what is filled":  {services.Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, services.Denied},
+		"behind what is filled":  {services.Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, services.Denied},
+		"in parts":               {services.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"range", "bytes=0-9"}}, Fill: fills}, services.Denied},
+		"in parts, perhaps":      {services.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"If-Range", "x"}}, Fill: fills}, services.Denied},
+		"in parts, as it was":    {services.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"Request-Range", "bytes=0-9"}}, Fill: fills}, services.Denied},
+		"twice the same":         {services.Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, services.Denied},
 	} {
 		c.req.Method, c.req.URL = "GET", "https://a.example/"
 		_, err := w.Fetch(t.Context(), grant, c.req)
-		if e, ok := errors.AsType[*effect.Error](err); !ok || e.Kind != c.kind {
+		if e, ok := errors.AsType[*services.Error](err); !ok || e.Kind != c.kind {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

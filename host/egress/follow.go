@@ -9,9 +9,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // FollowingClient returns a client for what a person fetches: modules and their
@@ -20,7 +20,7 @@ import (
 // request; one that leaves the host, the port or the protocol of the first request
 // takes no credentials and no body along, and none leads from https to http. Nothing
 // is decompressed. A server that takes or sends nothing for so long as idle (0: 30
-// seconds) is given up, with an [effect.Timeout]; the time of the whole and the size
+// seconds) is given up, with an [services.Timeout]; the time of the whole and the size
 // are for the client's user to bound.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
 	c := e.newTransport(to)
@@ -73,21 +73,21 @@ func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Ne
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL.Host
 	if len(via) > maxRedirects {
-		return failf(effect.Protocol, "more than %d redirects", maxRedirects)
+		return failf(services.Protocol, "more than %d redirects", maxRedirects)
 	}
 	// The URL that net/http has made of the answer is read again as all are.
 	next, err := parseTarget(req.URL.String())
 	if err != nil {
-		return failf(effect.Denied, "the redirect of %s is refused: %w", from, err)
+		return failf(services.Denied, "the redirect of %s is refused: %w", from, err)
 	}
 	left := false
 	for _, r := range via {
 		before, err := parseTarget(r.URL.String())
 		if err != nil {
-			return fail(effect.Invalid, err)
+			return fail(services.Invalid, err)
 		}
 		if before.Protocol == network.HTTPS && next.Protocol != network.HTTPS {
-			return failf(effect.Denied, "the redirect of %s is refused: it leads from https to http", from)
+			return failf(services.Denied, "the redirect of %s is refused: it leads from https to http", from)
 		}
 		left = left || before.Origin != next.Origin
 	}
@@ -95,7 +95,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return nil
 	}
 	if req.Body != nil && req.Body != http.NoBody {
-		return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", from, next.url.Host)
+		return failf(services.Denied, "the redirect of %s is refused: the body was not meant for %s", from, next.url.Host)
 	}
 	// net/http makes the headers of each redirect out of those of the first request,
 	// so they are taken out again on the way back, too.
@@ -112,7 +112,7 @@ type idleTransport struct {
 // RoundTrip implements http.RoundTripper.
 func (p *idleTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stall := failf(effect.Timeout, "%s has not answered or taken anything for %s", req.URL.Host, p.idle)
+	stall := failf(services.Timeout, "%s has not answered or taken anything for %s", req.URL.Host, p.idle)
 	w := &watch{ctx: ctx, cancel: cancel, idle: p.idle}
 	w.timer = time.AfterFunc(p.idle, func() { cancel(stall) })
 	out := req.Clone(ctx)
@@ -143,7 +143,7 @@ type watch struct {
 
 // stallError says that the server stood still, where that is why a request has failed.
 func (w *watch) stallError(err error) error {
-	if stall, ok := errors.AsType[*effect.Error](context.Cause(w.ctx)); ok {
+	if stall, ok := errors.AsType[*services.Error](context.Cause(w.ctx)); ok {
 		return stall
 	}
 	return err

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 func TestAFollowingClient(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAFollowingClient(t *testing.T) {
 			}
 		}
 	}
-	if _, err := client.Get("https://registry.example/to/https://other.example/"); denialOf(err) == nil || effect.KindOf(err) != effect.Denied {
+	if _, err := client.Get("https://registry.example/to/https://other.example/"); denialOf(err) == nil || services.KindOf(err) != services.Denied {
 		t.Errorf("a denial is not found in %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestAFollowingClientGivesUpOnAServerThatStandsStill(t *testing.T) {
 			_, err = io.ReadAll(resp.Body)
 			resp.Body.Close()
 		}
-		if effect.KindOf(err) != effect.Timeout || !strings.Contains(err.Error(), "registry.example has not answered or taken anything for 50ms") {
+		if services.KindOf(err) != services.Timeout || !strings.Contains(err.Error(), "registry.example has not answered or taken anything for 50ms") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

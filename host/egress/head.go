@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // maxRequestHead bounds the head of a request to the proxy of a command, in bytes.
@@ -31,7 +31,7 @@ type head struct {
 func readHead(r *bufio.Reader) (*head, error) {
 	h, err := parseHead(r)
 	if err != nil {
-		return nil, failf(effect.Invalid, "the request to the proxy: %w", err)
+		return nil, failf(services.Invalid, "the request to the proxy: %w", err)
 	}
 	return h, nil
 }
@@ -129,7 +129,7 @@ func (h *head) upgrades() bool {
 func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, h.method, t.url.String(), nil)
 	if err != nil {
-		return nil, fail(effect.Invalid, err)
+		return nil, fail(services.Invalid, err)
 	}
 	req.Header = h.header.Clone()
 	deleteHopHeaders(req.Header)

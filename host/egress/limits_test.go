@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // sends makes a world in which http://a.example/ sends these bytes.
@@ -66,43 +66,43 @@ func TestN13N14AnswersThatAreTooLarge(t *testing.T) {
 	chunkOfEmpty := bytes.Repeat(empty, 1000)
 	for what, c := range map[string]struct {
 		f    func(net.Conn)
-		kind effect.Kind
+		kind services.Kind
 		cut  bool // with max-bytes of 100, it is cut
 	}{
-		"a length that is too large":     {flood("HTTP/1.1 200 OK\r\nContent-Length: 10737418240\r\n\r\n", zeros), effect.TooLarge, true},
-		"no length":                      {flood("HTTP/1.1 200 OK\r\n\r\n", zeros), effect.TooLarge, true},
-		"chunks without end":             {flood("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", chunk), effect.TooLarge, true},
-		"one byte too many":              {whole("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", make([]byte, limit+1)), effect.TooLarge, true},
-		"a bomb":                         {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", bomb), effect.TooLarge, true},
-		"a bomb in a bomb, said once":    {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), effect.TooLarge, true},
-		"a bomb in a bomb":               {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), effect.Protocol, false},
-		"a bomb in a bomb, in two lines": {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), effect.Protocol, false},
-		"brotli":                         {whole("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: %d\r\n\r\n", []byte("x")), effect.Protocol, false},
-		"what expands to nothing":        {flood("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", chunkOfEmpty), effect.TooLarge, false},
-		"no gzip":                        {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", []byte("not gzip at all")), effect.Protocol, false},
-		"half of a gzip":                 {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped([]byte("hello"))[:12]), effect.Protocol, false},
-		"less than the length":           {whole("HTTP/1.1 200 OK\r\nContent-Length: 9%d\r\n\r\n", []byte("short")), effect.Protocol, false},
-		"headers without end":            {flood("HTTP/1.1 200 OK\r\n", []byte(strings.Repeat("x: y\r\n", 10000))), effect.Protocol, false},
-		"one header without end":         {flood("HTTP/1.1 200 OK\r\nx: ", zeros), effect.Protocol, false},
-		"a status line without end":      {flood("HTTP/1.1 200 ", zeros), effect.Protocol, false},
-		"1xx without end":                {flood("", []byte("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n")), effect.Protocol, false},
-		"a thousand headers":             {whole("HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 1000)+"Content-Length: %d\r\n\r\n", nil), effect.Protocol, false},
-		"a megabyte of header":           {whole("HTTP/1.1 200 OK\r\nx: "+strings.Repeat("y", 1<<20)+"\r\nContent-Length: %d\r\n\r\n", nil), effect.Protocol, false},
-		"another protocol":               {whole("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX: %d\r\n\r\n", nil), effect.Protocol, false},
-		"a preface of HTTP/2":            {whole("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n%d", nil), effect.Protocol, false},
-		"no HTTP":                        {whole("SSH-2.0-OpenSSH_9.6 %d\r\n", nil), effect.Protocol, false},
-		"nothing":                        {func(net.Conn) {}, effect.Protocol, false},
-		"two lengths":                    {whole("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2%d\r\n\r\nab", nil), effect.Protocol, false},
+		"a length that is too large":     {flood("HTTP/1.1 200 OK\r\nContent-Length: 10737418240\r\n\r\n", zeros), services.TooLarge, true},
+		"no length":                      {flood("HTTP/1.1 200 OK\r\n\r\n", zeros), services.TooLarge, true},
+		"chunks without end":             {flood("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", chunk), services.TooLarge, true},
+		"one byte too many":              {whole("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", make([]byte, limit+1)), services.TooLarge, true},
+		"a bomb":                         {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", bomb), services.TooLarge, true},
+		"a bomb in a bomb, said once":    {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), services.TooLarge, true},
+		"a bomb in a bomb":               {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), services.Protocol, false},
+		"a bomb in a bomb, in two lines": {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped(bomb)), services.Protocol, false},
+		"brotli":                         {whole("HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: %d\r\n\r\n", []byte("x")), services.Protocol, false},
+		"what expands to nothing":        {flood("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", chunkOfEmpty), services.TooLarge, false},
+		"no gzip":                        {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", []byte("not gzip at all")), services.Protocol, false},
+		"half of a gzip":                 {whole("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", gzipped([]byte("hello"))[:12]), services.Protocol, false},
+		"less than the length":           {whole("HTTP/1.1 200 OK\r\nContent-Length: 9%d\r\n\r\n", []byte("short")), services.Protocol, false},
+		"headers without end":            {flood("HTTP/1.1 200 OK\r\n", []byte(strings.Repeat("x: y\r\n", 10000))), services.Protocol, false},
+		"one header without end":         {flood("HTTP/1.1 200 OK\r\nx: ", zeros), services.Protocol, false},
+		"a status line without end":      {flood("HTTP/1.1 200 ", zeros), services.Protocol, false},
+		"1xx without end":                {flood("", []byte("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n")), services.Protocol, false},
+		"a thousand headers":             {whole("HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 1000)+"Content-Length: %d\r\n\r\n", nil), services.Protocol, false},
+		"a megabyte of header":           {whole("HTTP/1.1 200 OK\r\nx: "+strings.Repeat("y", 1<<20)+"\r\nContent-Length: %d\r\n\r\n", nil), services.Protocol, false},
+		"another protocol":               {whole("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX: %d\r\n\r\n", nil), services.Protocol, false},
+		"a preface of HTTP/2":            {whole("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n%d", nil), services.Protocol, false},
+		"no HTTP":                        {whole("SSH-2.0-OpenSSH_9.6 %d\r\n", nil), services.Protocol, false},
+		"nothing":                        {func(net.Conn) {}, services.Protocol, false},
+		"two lengths":                    {whole("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2%d\r\n\r\nab", nil), services.Protocol, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			sent.Store(0)
 			w := sends(t, c.f)
 			grant := granted(t, policy.Limits{HTTPResponseBytes: limit}, "http://a.example")
 			resp, err := w.Fetch(t.Context(), grant, get("http://a.example/"))
-			if effect.KindOf(err) != c.kind {
+			if services.KindOf(err) != c.kind {
 				t.Errorf("it is answered with %+v, %v", resp, err)
 			}
-			if e, ok := err.(*effect.Error); ok && c.kind == effect.TooLarge && e.Limit != limit { //nolint:errorlint // returned bare
+			if e, ok := err.(*services.Error); ok && c.kind == services.TooLarge && e.Limit != limit { //nolint:errorlint // returned bare
 				t.Errorf("the limit is %d", e.Limit)
 			}
 			if n := sent.Load(); n > slack {
@@ -117,7 +117,7 @@ func TestN13N14AnswersThatAreTooLarge(t *testing.T) {
 			resp, err = w.Fetch(t.Context(), grant, req)
 			if c.cut && (err != nil || !resp.Truncated || len(resp.Body) != 100) {
 				t.Errorf("it is not cut: %v", err)
-			} else if !c.cut && effect.KindOf(err) != c.kind {
+			} else if !c.cut && services.KindOf(err) != c.kind {
 				t.Errorf("with 100 bytes to keep: %+v, %v", resp, err)
 			}
 		})
@@ -153,7 +153,7 @@ func TestN13TimeIsBounded(t *testing.T) {
 		f      func(net.Conn)
 		change func(*Options)
 		limits policy.Limits
-		req    effect.Request
+		req    services.Request
 		says   string
 	}{
 		"the name server": {zone: names(map[string][]string{"a.example": {"silence"}}), change: func(o *Options) { o.resolveTimeout = short }, says: "resolve"},
@@ -164,7 +164,7 @@ func TestN13TimeIsBounded(t *testing.T) {
 		"the handshake":     {change: func(o *Options) { o.tlsTimeout = short }, req: get("https://a.example/"), says: "authenticate"},
 		"the head":          {change: func(o *Options) { o.headerTimeout = short }, says: "request"},
 		"the whole":         {limits: policy.Limits{HTTPTimeout: short}, says: "request"},
-		"the guest's limit": {req: effect.Request{Method: "GET", URL: "http://a.example/", Timeout: short}, says: "request"},
+		"the guest's limit": {req: services.Request{Method: "GET", URL: "http://a.example/", Timeout: short}, says: "request"},
 		"the body, a byte at a time": {f: func(conn net.Conn) {
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 			for tick := time.NewTicker(time.Millisecond); ; {
@@ -203,7 +203,7 @@ func TestN13TimeIsBounded(t *testing.T) {
 			w.wires.plug(public+":443", l.Addr())
 			start := time.Now()
 			_, err := w.Fetch(t.Context(), granted(t, c.limits, "http://a.example", "a.example"), c.req)
-			if took := time.Since(start); effect.KindOf(err) != effect.Timeout || took > 5*time.Second || !strings.Contains(err.Error(), c.says) {
+			if took := time.Since(start); services.KindOf(err) != services.Timeout || took > 5*time.Second || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("after %s: %v", took, err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestOfASlowBodyIsKeptWhatHasCome(t *testing.T) {
 			req.MaxBytes = c.cuts
 			resp, err := w.Fetch(t.Context(), granted(t, policy.Limits{HTTPTimeout: 500 * time.Millisecond}, "http://a.example"), req)
 			if c.want == "" {
-				if effect.KindOf(err) != effect.Timeout {
+				if services.KindOf(err) != services.Timeout {
 					t.Errorf("got %v, %v", resp, err)
 				}
 				return
@@ -256,11 +256,11 @@ func TestANameThatIsNotThereIsSaidOnce(t *testing.T) {
 		"resolve a.example: it has no address":                              errors.New("it has no address"),
 		"resolve a.example: no answer in time (lookup a.example.: no news)": &net.DNSError{Err: "no news", Name: "a.example.", IsTimeout: true},
 	} {
-		if got := phaseError(effect.DNS, "resolve a.example", err); got.Error() != want || effect.KindOf(got) == 0 {
+		if got := phaseError(services.DNS, "resolve a.example", err); got.Error() != want || services.KindOf(got) == 0 {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if found, ok := errors.AsType[*net.DNSError](phaseError(effect.DNS, "x", dns)); !ok || found != dns {
+	if found, ok := errors.AsType[*net.DNSError](phaseError(services.DNS, "x", dns)); !ok || found != dns {
 		t.Error("what the resolver has said is lost")
 	}
 }
@@ -276,12 +276,12 @@ func TestN15DataThatLeaksAway(t *testing.T) {
 	limits := policy.Limits{HTTPRequests: 5, HTTPSentBytes: 20 << 10}
 
 	grant := granted(t, limits, "http://*.example")
-	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/"+strings.Repeat("a", maxURLBytes))); effect.KindOf(err) != effect.Invalid {
+	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/"+strings.Repeat("a", maxURLBytes))); services.KindOf(err) != services.Invalid {
 		t.Errorf("a long URL: %v", err)
 	}
 	for i := range 8 {
 		_, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("http://secret%d.example/", i)))
-		if i < 5 && err != nil || i >= 5 && effect.KindOf(err) != effect.Denied {
+		if i < 5 && err != nil || i >= 5 && services.KindOf(err) != services.Denied {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}
@@ -292,16 +292,16 @@ func TestN15DataThatLeaksAway(t *testing.T) {
 		t.Errorf("%d hosts are on the account, want 8", n)
 	}
 	grant = granted(t, limits, "http://*.example")
-	post := effect.Request{Method: "POST", URL: "http://a.example/", Body: make([]byte, 12<<10)}
+	post := services.Request{Method: "POST", URL: "http://a.example/", Body: make([]byte, 12<<10)}
 	asked = 0
 	for i := range 3 {
-		if _, err := w.Fetch(t.Context(), grant, post); i == 0 && err != nil || i > 0 && effect.KindOf(err) != effect.Denied {
+		if _, err := w.Fetch(t.Context(), grant, post); i == 0 && err != nil || i > 0 && services.KindOf(err) != services.Denied {
 			t.Errorf("body %d: %v", i, err)
 		}
 	}
 	long := get("http://a.example/?" + strings.Repeat("a", 7<<10))
 	long.Headers = [][2]string{{"x", strings.Repeat("a", 2<<10)}}
-	if _, err := w.Fetch(t.Context(), grant, long); effect.KindOf(err) != effect.Denied || asked != 1 {
+	if _, err := w.Fetch(t.Context(), grant, long); services.KindOf(err) != services.Denied || asked != 1 {
 		t.Errorf("URLs and headers do not count: %v, %d requests", err, asked)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // parseProxy reads [http[s]://]HOST:PORT. A password has no place in it.
@@ -61,14 +61,14 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 
 	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
-		return nil, phaseError(effect.Connect, "ask the proxy for "+target, err)
+		return nil, phaseError(services.Connect, "ask the proxy for "+target, err)
 	}
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, e.addProxyHint(phaseError(effect.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "check that network.proxy names an HTTP proxy")
+		return nil, e.addProxyHint(phaseError(services.Connect, "ask the proxy for "+target, err), errors.Is(err, errNotHTTP), "check that network.proxy names an HTTP proxy")
 	case status == http.StatusProxyAuthRequired:
-		return nil, e.addProxyHint(failf(effect.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
+		return nil, e.addProxyHint(failf(services.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
 			"name a proxy without a password in network.proxy, such as one on this machine that logs in to this one")
 	case status != http.StatusOK:
 		hint := "whoever runs the proxy decides whom it lets through"
@@ -76,9 +76,9 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 			hint += "; if its rules are for names, network.proxy_resolves = true sends it the name"
 		}
 		again := status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= 500 && status <= 504 && status != http.StatusNotImplemented
-		return nil, e.addProxyHint(failf(effect.Connect, "the proxy refuses %s with status %d", target, status), !again, hint)
+		return nil, e.addProxyHint(failf(services.Connect, "the proxy refuses %s with status %d", target, status), !again, hint)
 	case !stop():
-		return nil, phaseError(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
+		return nil, phaseError(services.Connect, "ask the proxy for "+target, context.Cause(ctx))
 	}
 	return conn, nil
 }
@@ -109,7 +109,7 @@ func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 
 // addProxyHint adds a hint to an error of the proxy. Final: the same request would fail again.
 func (e *Egress) addProxyHint(err error, final bool, hint string) error {
-	if f, ok := errors.AsType[*effect.Error](err); ok {
+	if f, ok := errors.AsType[*services.Error](err); ok {
 		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)
 		if e.opts.ProxyFrom != "" {
 			f.Hint += "; network.proxy is set by " + e.opts.ProxyFrom
@@ -145,7 +145,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	roots, err := e.roots()
 	if err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, fail(effect.TLS, err)
+		return nil, fail(services.TLS, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
@@ -154,7 +154,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, phaseError(effect.TLS, "authenticate "+host.String(), err)
+		return nil, phaseError(services.TLS, "authenticate "+host.String(), err)
 	}
 	return secured, nil
 }

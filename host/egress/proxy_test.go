@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // tunnels is a proxy that connects to where the test says.
@@ -115,10 +115,10 @@ func TestTheProxy(t *testing.T) {
 					t.Errorf("this machine: %+v, %v", resp, err)
 				}
 				_, err = w.Fetch(t.Context(), grant, get("https://private.example/"))
-				if want := map[bool]effect.Kind{false: effect.Denied, true: effect.Connect}[resolves]; effect.KindOf(err) != want {
+				if want := map[bool]services.Kind{false: services.Denied, true: services.Connect}[resolves]; services.KindOf(err) != want {
 					t.Errorf("a name that leads to this machine: %v", err)
 				}
-				if _, err := w.Fetch(t.Context(), grant, get("https://169.254.169.254/")); effect.KindOf(err) != effect.Denied {
+				if _, err := w.Fetch(t.Context(), grant, get("https://169.254.169.254/")); services.KindOf(err) != services.Denied {
 					t.Errorf("a metadata service: %v", err)
 				}
 				want := []string{"CONNECT " + name + ":443", "CONNECT " + name + ":80"}
@@ -146,35 +146,35 @@ func TestAHostileProxy(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
 		f     func(net.Conn)
-		kind  effect.Kind
+		kind  services.Kind
 		final bool // it is not asked again
 		hint  string
 	}{
-		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, effect.Connect, true, "network.proxy_resolves = true"},
-		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect, true, "without a password in network.proxy"},
-		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},
-		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, effect.Connect, false, "whoever runs the proxy"},
-		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, effect.Connect, true, "whoever runs the proxy"},
-		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, effect.Timeout, false, "names an HTTP proxy"},
-		"says nothing":        {silent, effect.Timeout, false, "names an HTTP proxy"},
+		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, services.Connect, true, "network.proxy_resolves = true"},
+		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, services.Connect, true, "without a password in network.proxy"},
+		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
+		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, services.Connect, false, "whoever runs the proxy"},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
+		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, services.Timeout, false, "names an HTTP proxy"},
+		"says nothing":        {silent, services.Timeout, false, "names an HTTP proxy"},
 		"has a long head": {func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 100_000))
-		}, effect.Connect, false, "names an HTTP proxy"},
-		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, effect.Connect, true, "names an HTTP proxy"},
-		"hangs up":       {func(net.Conn) {}, effect.Connect, false, "names an HTTP proxy"},
+		}, services.Connect, false, "names an HTTP proxy"},
+		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, services.Connect, true, "names an HTTP proxy"},
+		"hangs up":       {func(net.Conn) {}, services.Connect, false, "names an HTTP proxy"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-				if o.Proxy, o.ProxyFrom = "http://10.9.9.9:3128", "user agent.toml:7"; c.kind == effect.Timeout {
+				if o.Proxy, o.ProxyFrom = "http://10.9.9.9:3128", "user agent.toml:7"; c.kind == services.Timeout {
 					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
 			w.wires.plug("10.9.9.9:3128", raw(t, c.f).Addr())
 			conn, err := w.dial(t.Context(), d)
-			if conn != nil || effect.KindOf(err) != c.kind {
+			if conn != nil || services.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
-			if e, ok := errors.AsType[*effect.Error](err); !ok || e.Final != c.final || !strings.Contains(e.Hint, c.hint) || !strings.HasSuffix(e.Hint, "network.proxy is set by user agent.toml:7") {
+			if e, ok := errors.AsType[*services.Error](err); !ok || e.Final != c.final || !strings.Contains(e.Hint, c.hint) || !strings.HasSuffix(e.Hint, "network.proxy is set by user agent.toml:7") {
 				t.Errorf("%+v", e)
 			}
 			if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -184,7 +184,7 @@ func TestAHostileProxy(t *testing.T) {
 	}
 	t.Run("is not there", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
-		if conn, err := w.dial(t.Context(), d); conn != nil || effect.KindOf(err) != effect.Connect {
+		if conn, err := w.dial(t.Context(), d); conn != nil || services.KindOf(err) != services.Connect {
 			t.Errorf("%v, %v", conn, err)
 		}
 		if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -211,26 +211,26 @@ func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 	other := newAuthority("another")
 	for what, c := range map[string]struct {
 		address func(*testing.T) net.Addr
-		kind    effect.Kind
+		kind    services.Kind
 	}{
 		"of another authority": {func(t *testing.T) net.Addr {
 			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{other.issue(t, time.Now().Add(time.Hour), "proxy.example")}}).Addr()
-		}, effect.TLS},
+		}, services.TLS},
 		"of another name": {func(t *testing.T) net.Addr {
 			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{ca().issue(t, time.Now().Add(time.Hour), "a.example")}}).Addr()
-		}, effect.TLS},
-		"without effect.TLS": {func(t *testing.T) net.Addr { return newTunnels(t, nil, nil).Addr() }, effect.TLS},
-		"says nothing":       {func(t *testing.T) net.Addr { return raw(t, silent).Addr() }, effect.Timeout},
+		}, services.TLS},
+		"without services.TLS": {func(t *testing.T) net.Addr { return newTunnels(t, nil, nil).Addr() }, services.TLS},
+		"says nothing":         {func(t *testing.T) net.Addr { return raw(t, silent).Addr() }, services.Timeout},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}, "proxy.example": {"10.9.9.9"}}), func(o *Options) {
-				if o.Proxy = "https://proxy.example:3128"; c.kind == effect.Timeout {
+				if o.Proxy = "https://proxy.example:3128"; c.kind == services.Timeout {
 					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
 			w.wires.plug("10.9.9.9:3128", c.address(t))
 			conn, err := w.dial(t.Context(), d)
-			if conn != nil || effect.KindOf(err) != c.kind {
+			if conn != nil || services.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
 		})

@@ -3,13 +3,13 @@ package egress
 import (
 	"errors"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // redactError returns an error of this package without secrets in its text:
 // errors quote what a server has sent.
 func (e *Egress) redactError(err error) error {
-	f, ok := errors.AsType[*effect.Error](err)
+	f, ok := errors.AsType[*services.Error](err)
 	if !ok {
 		return err
 	}
@@ -18,7 +18,7 @@ func (e *Egress) redactError(err error) error {
 	if clean == text {
 		return err
 	}
-	return &effect.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean), Hint: f.Hint, Final: f.Final}
+	return &services.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean), Hint: f.Hint, Final: f.Final}
 }
 
 func (e *Egress) redactBody(body []byte) []byte {

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -114,7 +114,7 @@ func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "http://a.example", "http://b.example")
 	for _, to := range []string{"http://b.example/?k=" + url.QueryEscape(repeated), "http://b.example/" + repeated, "http://b.example/#" + hex.EncodeToString([]byte(repeated)), "/" + repeated} {
 		_, err := w.Fetch(t.Context(), grant, get("http://a.example/?to="+url.QueryEscape(to)))
-		if effect.KindOf(err) != effect.Denied || strings.Contains(err.Error(), repeated) {
+		if services.KindOf(err) != services.Denied || strings.Contains(err.Error(), repeated) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 		fmt.Fprint(rw, strings.Repeat("1234,", 20), r.URL.RawQuery)
 	}).Listener.Addr())
 	grant := granted(t, policy.Limits{HTTPResponseBytes: 100}, "http://a.example")
-	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/")); effect.KindOf(err) != effect.TooLarge {
+	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/")); services.KindOf(err) != services.TooLarge {
 		t.Errorf("an answer that becomes too large: %v", err)
 	}
 	req := get("http://a.example/")
@@ -220,8 +220,8 @@ func newGuest(t *testing.T, handler http.HandlerFunc) *guest {
 	return &guest{w, granted(t, policy.Limits{HTTPRequests: 1000}, "a.example"), table, placeholder}
 }
 
-func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*effect.Response, error) {
-	return g.w.Fetch(t.Context(), g.grant, effect.Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
+func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*services.Response, error) {
+	return g.w.Fetch(t.Context(), g.grant, services.Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
 }
 
 // A server that repeats so many bytes of a header is no knife in the hands of a

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 const (
@@ -48,7 +48,7 @@ const (
 func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
 	defer l.Close()
 	if grant.ExecNetwork() == nil {
-		return fail(effect.Denied, errors.New("the network is not granted to the process of this call"))
+		return fail(services.Denied, errors.New("the network is not granted to the process of this call"))
 	}
 	limits := grant.Limits()
 	p := &commandProxy{e: e, grant: grant, patience: limits.HTTPTimeout, maxReceived: int64(limits.HTTPRequests) * int64(limits.HTTPResponseBytes)}
@@ -74,7 +74,7 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			return failf(effect.Connect, "accept a connection to the proxy: %w", err)
+			return failf(services.Connect, "accept a connection to the proxy: %w", err)
 		}
 		serving.Go(func() {
 			p.serve(ctx, conn)
@@ -117,7 +117,7 @@ type relay struct {
 	sent, received atomic.Int64
 }
 
-var errIdle = fail(effect.Timeout, errors.New("nothing was said for too long"))
+var errIdle = fail(services.Timeout, errors.New("nothing was said for too long"))
 
 func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
@@ -133,7 +133,7 @@ func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if effect.KindOf(err) == effect.Denied {
+	if services.KindOf(err) == services.Denied {
 		p.grant.NoteRefused(c.d)
 	}
 	if err != nil && !c.answered {
@@ -155,7 +155,7 @@ func (c *relay) run(ctx context.Context) error {
 	}
 	o, err := connectTarget(h)
 	if err != nil {
-		return failf(effect.Invalid, "CONNECT %q: %w", shorten(h.target, 200), err)
+		return failf(services.Invalid, "CONNECT %q: %w", shorten(h.target, 200), err)
 	}
 	if err := c.decide(o, network.TCP, network.HTTPS, network.HTTP); err != nil {
 		return err
@@ -201,13 +201,13 @@ func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 			c.d = d
 		}
 	}
-	return fail(effect.Denied, c.d.Err())
+	return fail(services.Denied, c.d.Err())
 }
 
 // open connects to what was decided on.
 func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	if err := c.grant.TakeRequest(c.d, 0); err != nil {
-		return nil, fail(effect.Denied, err)
+		return nil, fail(services.Denied, err)
 	}
 	conn, err := c.e.dial(ctx, c.d)
 	if err != nil {
@@ -236,11 +236,11 @@ func (c *relay) serveConnect(ctx context.Context) error {
 		}
 		if err != nil {
 			c.answered = false // whatever it speaks, it does not wait for TLS
-			return failf(effect.Denied, "what was sent to %s is not TLS, and the rule is for https", c.d.Host())
+			return failf(services.Denied, "what was sent to %s is not TLS, and the rule is for https", c.d.Host())
 		}
 		if err := checkHello(hello, c.d.Host()); err != nil {
 			_, _ = c.conn.Write(accessDenied)
-			return fail(effect.Denied, err)
+			return fail(services.Denied, err)
 		}
 		if _, err := server.Write(read); err != nil {
 			return err
@@ -291,13 +291,13 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 		err = h.checkHost(t.Host)
 	}
 	if err != nil {
-		return fail(effect.Invalid, err)
+		return fail(services.Invalid, err)
 	}
 	if err := c.decide(t.Origin, network.HTTP); err != nil {
 		return err
 	}
 	if h.upgrades() {
-		return failf(effect.Denied, "this proxy does not change from http to another protocol (Upgrade)")
+		return failf(services.Denied, "this proxy does not change from http to another protocol (Upgrade)")
 	}
 	server, err := c.open(ctx)
 	if err != nil {
@@ -333,7 +333,7 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 // refuse answers with the reason. It stands in the status line too: that is all
 // that many programs show of a CONNECT that fails.
 func (c *relay) refuse(err error) {
-	status := map[effect.Kind]int{effect.Denied: http.StatusForbidden, effect.Invalid: http.StatusBadRequest, effect.Timeout: http.StatusGatewayTimeout}[effect.KindOf(err)]
+	status := map[services.Kind]int{services.Denied: http.StatusForbidden, services.Invalid: http.StatusBadRequest, services.Timeout: http.StatusGatewayTimeout}[services.KindOf(err)]
 	if status == 0 {
 		status = http.StatusBadGateway
 	}
@@ -370,14 +370,14 @@ func (s countingConn) Read(p []byte) (int, error) {
 	s.c.received.Add(int64(n))
 	s.c.grant.NoteReceived(s.c.d, int64(n))
 	if s.c.receiveLeft.Add(-int64(n)) < 0 {
-		return 0, failf(effect.Denied, "this command may receive %d bytes", s.c.maxReceived)
+		return 0, failf(services.Denied, "this command may receive %d bytes", s.c.maxReceived)
 	}
 	return n, err
 }
 
 func (s countingConn) Write(p []byte) (int, error) {
 	if err := s.c.grant.TakeSent(s.c.d, int64(len(p))); err != nil {
-		return 0, fail(effect.Denied, err)
+		return 0, fail(services.Denied, err)
 	}
 	s.c.idle.Reset(s.c.patience)
 	s.c.sent.Add(int64(len(p)))

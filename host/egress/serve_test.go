@@ -24,8 +24,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // serving starts the proxy of a command, and returns its address.
@@ -310,11 +310,11 @@ func TestAnswersInPlainHTTP(t *testing.T) {
 
 func TestTheProxyIsNotThereWithoutANetwork(t *testing.T) {
 	l := newPipes()
-	if err := newWorld(t, nil).ServeProxy(t.Context(), l, policy.Grant{}); effect.KindOf(err) != effect.Denied {
+	if err := newWorld(t, nil).ServeProxy(t.Context(), l, policy.Grant{}); services.KindOf(err) != services.Denied {
 		t.Errorf("without a grant: %v", err)
 	}
 	later := Lazy(func() (*Egress, error) { return nil, fmt.Errorf("its file is broken") })
-	if err := later.ServeProxy(t.Context(), newPipes(), granted(t, policy.Limits{}, "a.example")); effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "its file is broken") {
+	if err := later.ServeProxy(t.Context(), newPipes(), granted(t, policy.Limits{}, "a.example")); services.KindOf(err) != services.Denied || !strings.Contains(err.Error(), "its file is broken") {
 		t.Errorf("without a way out: %v", err)
 	}
 	if _, err := l.Accept(); err == nil {

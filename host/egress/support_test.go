@@ -24,9 +24,9 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -268,7 +268,7 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 	return g
 }
 
-func get(url string) effect.Request { return effect.Request{Method: "GET", URL: url} }
+func get(url string) services.Request { return services.Request{Method: "GET", URL: url} }
 
 // authority issues the certificates of the tests.
 type authority struct {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // TestN16ServersThatAreNotBelieved: no request reaches them.
@@ -38,14 +38,14 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 			server := secureWith(t, func(http.ResponseWriter, *http.Request) { asked++ }, config)
 			w.wires.plug(public+":443", server.Listener.Addr())
 			_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/"))
-			if e, ok := errors.AsType[*effect.Error](err); !ok || e.Kind != effect.TLS || asked != 0 || hints[what] != "" && (!e.Final || !strings.Contains(e.Hint, hints[what])) {
+			if e, ok := errors.AsType[*services.Error](err); !ok || e.Kind != services.TLS || asked != 0 || hints[what] != "" && (!e.Final || !strings.Contains(e.Hint, hints[what])) {
 				t.Errorf("%+v, %d requests", e, asked)
 			}
 			answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 			if err == nil {
 				answer.Body.Close()
 			}
-			if effect.KindOf(err) != effect.TLS || asked != 0 {
+			if services.KindOf(err) != services.TLS || asked != 0 {
 				t.Errorf("the provider's client: %v, %d requests", err, asked)
 			}
 		})
@@ -53,7 +53,7 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 	t.Run("no TLS", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 		w.wires.plug(public+":443", plain(t, func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") }).Listener.Addr())
-		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); effect.KindOf(err) != effect.TLS {
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); services.KindOf(err) != services.TLS {
 			t.Error(err)
 		}
 	})
@@ -81,11 +81,11 @@ func TestN12AuthoritiesComeFromTheConfiguration(t *testing.T) {
 	another, ours := Authorities{"another.pem", newAuthority("another").pem}, Authorities{"ca.pem", ca().pem}
 	for _, c := range []struct {
 		given []Authorities
-		want  effect.Kind
-	}{{nil, effect.TLS}, {[]Authorities{another}, effect.TLS}, {[]Authorities{ours}, 0}, {[]Authorities{another, ours}, 0}} {
+		want  services.Kind
+	}{{nil, services.TLS}, {[]Authorities{another}, services.TLS}, {[]Authorities{ours}, 0}, {[]Authorities{another, ours}, 0}} {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Authorities = c.given })
 		w.wires.plug(public+":443", secure(t, func(http.ResponseWriter, *http.Request) {}, "a.example").Listener.Addr())
-		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); effect.KindOf(err) != c.want {
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); services.KindOf(err) != c.want {
 			t.Errorf("%v, want kind %d", err, c.want)
 		}
 	}
@@ -150,14 +150,14 @@ func TestAProxyOfTheEnvironmentIsNamed(t *testing.T) {
 	} {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.IgnoredProxyVariable, o.Proxy = "HTTPS_PROXY", c.proxy })
 		_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example", "gone.example", "http://gone.example", "http://127.0.0.1:1"), get(url))
-		if e, ok := errors.AsType[*effect.Error](err); !ok || (e.Hint == "") != (c.want == "") || !strings.Contains(e.Hint, c.want) {
+		if e, ok := errors.AsType[*services.Error](err); !ok || (e.Hint == "") != (c.want == "") || !strings.Contains(e.Hint, c.want) {
 			t.Errorf("%s: %+v", url, e)
 		}
 	}
 }
 
 func TestErrorsAreOneLine(t *testing.T) {
-	err := failf(effect.Protocol, "x%sy", strings.Repeat("\r\n\x1b[31m\u202e\xff", 500))
+	err := failf(services.Protocol, "x%sy", strings.Repeat("\r\n\x1b[31m\u202e\xff", 500))
 	if text := err.Error(); strings.ContainsAny(text, "\r\n\x1b\u202e") || len([]rune(text)) > 600 || strings.ToValidUTF8(text, "?") != text {
 		t.Errorf("%q", text)
 	}

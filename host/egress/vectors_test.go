@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // vectorRules are as wide as rules get.
@@ -68,7 +68,7 @@ func TestVectorsThatAreRefused(t *testing.T) {
 	grant := granted(t, policy.Limits{HTTPRequests: 1000}, vectorRules...)
 	for _, v := range vectors {
 		resp, err := w.Fetch(t.Context(), grant, get(v))
-		if kind := effect.KindOf(err); kind != effect.Denied && kind != effect.Invalid {
+		if kind := services.KindOf(err); kind != services.Denied && kind != services.Invalid {
 			t.Errorf("%s is answered with %+v, %v", v, resp, err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestVectorsThatAreAllowed(t *testing.T) {
 		before := len(w.wires.all())
 		_, err := w.Fetch(t.Context(), grant, get(text))
 		dialled := w.wires.all()[before:]
-		if effect.KindOf(err) != effect.Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
+		if services.KindOf(err) != services.Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
 			t.Errorf("%s: %v, dialled %v; want %s", text, err, dialled, addr)
 		}
 	}

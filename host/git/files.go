@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -29,12 +29,12 @@ const (
 type files struct {
 	changed   map[string]*[2]*tool.Version
 	changedIn map[string][]string // the names that are changed in each directory
-	roots     map[string]beneath.Root
+	roots     map[string]rootedfs.Root
 	left      *budget
 }
 
 func newFiles(changes []tool.Change, left *budget) *files {
-	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, changedIn: map[string][]string{}, roots: map[string]beneath.Root{}}
+	f := &files{left: left, changed: map[string]*[2]*tool.Version{}, changedIn: map[string][]string{}, roots: map[string]rootedfs.Root{}}
 	note := func(s side, name string, v *tool.Version) {
 		if name == "" || v == nil {
 			return
@@ -68,14 +68,14 @@ func (f *files) close() {
 
 // openBelow opens the directory top, and returns the name of a file relative to it. root is nil if
 // the file is not below top, or top cannot be opened.
-func (f *files) openBelow(top, name string) (root beneath.Root, rel string) {
+func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
 		return nil, ""
 	}
 	root, ok = f.roots[top]
 	if !ok {
-		root, _, _ = beneath.Open(filepath.FromSlash(top))
+		root, _, _ = rootedfs.Open(filepath.FromSlash(top))
 		f.roots[top] = root
 	}
 	return root, rel
@@ -97,12 +97,12 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		root, _, err := beneath.Open(filepath.FromSlash(top)) // a version can be opened after f is closed
+		root, _, err := rootedfs.Open(filepath.FromSlash(top)) // a version can be opened after f is closed
 		if err != nil {
 			return nil, err
 		}
 		defer root.Close()
-		return root.OpenFile(rel, os.O_RDONLY|beneath.Nonblock, 0)
+		return root.OpenFile(rel, os.O_RDONLY|rootedfs.Nonblock, 0)
 	}}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		v.Target, err = root.Readlink(rel)
@@ -111,7 +111,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 }
 
 // lstat is Lstat of a name, without following links on the way. It is nil if nothing is there.
-func lstat(root beneath.Root, rel string) (info fs.FileInfo, err error) {
+func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
 			continue
@@ -135,7 +135,7 @@ const maxNames = 100_000
 // list returns the names in a directory, sorted.
 func (f *files) list(s side, top, dir string) (names []string) {
 	if root, rel := f.openBelow(top, dir); root != nil {
-		if d, err := root.OpenNoSymlinks(rel, os.O_RDONLY|beneath.Nonblock); err == nil {
+		if d, err := root.OpenNoSymlinks(rel, os.O_RDONLY|rootedfs.Nonblock); err == nil {
 			names, _ = d.Readdirnames(maxNames)
 			_ = d.Close()
 		}

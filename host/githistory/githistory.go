@@ -20,11 +20,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/private"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Store has the results for all repositories. It is safe for concurrent use.
@@ -132,7 +132,7 @@ func objectsOf(repository string) string {
 	if err != nil {
 		return ""
 	}
-	at := beneath.StatOf(st)
+	at := rootedfs.StatOf(st)
 	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, birthTime(name))
 }
 
@@ -164,7 +164,7 @@ func stateOf(repository string) string {
 			return nil
 		}
 		if st, err := e.Info(); err == nil {
-			at := beneath.StatOf(st)
+			at := rootedfs.StatOf(st)
 			fmt.Fprintf(sum, "%q %d %d %d %d\n", name, st.Size(), at.Ino, st.ModTime().UnixNano(), at.Ctim)
 		}
 		return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Of a draft.
@@ -74,7 +74,7 @@ func npmScripts(text string) []string {
 // Draft is a first AGENTS.md for the project in a directory: what can be seen
 // without a model, and room for what only people know.
 func Draft(dir string) (string, error) {
-	root, _, err := beneath.Open(dir)
+	root, _, err := rootedfs.Open(dir)
 	if err != nil {
 		return "", err
 	}
@@ -121,7 +121,7 @@ func Draft(dir string) (string, error) {
 }
 
 // directories are those of the project, without the hidden ones.
-func directories(root beneath.Root) (out []string, err error) {
+func directories(root rootedfs.Root) (out []string, err error) {
 	f, err := root.Open(".")
 	if err != nil {
 		return nil, err

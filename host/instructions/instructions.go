@@ -21,7 +21,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -47,7 +47,7 @@ type File struct {
 // text of them; 0 is [MaxBytes].
 // That there is a file and it cannot be read is an error, where there is no other.
 func Read(dir string, most int) (File, error) {
-	root, _, err := beneath.Open(dir)
+	root, _, err := rootedfs.Open(dir)
 	if err != nil {
 		return File{}, err
 	}
@@ -55,7 +55,7 @@ func Read(dir string, most int) (File, error) {
 	return readFirst(root, most)
 }
 
-func readFirst(root beneath.Root, most int) (File, error) {
+func readFirst(root rootedfs.Root, most int) (File, error) {
 	if most <= 0 || most > MaxBytes {
 		most = MaxBytes
 	}
@@ -72,7 +72,7 @@ func readFirst(root beneath.Root, most int) (File, error) {
 	return File{}, first
 }
 
-func read(root beneath.Root, name string, most int) (File, error) {
+func read(root rootedfs.Root, name string, most int) (File, error) {
 	f, err := open(root, name)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
@@ -124,7 +124,7 @@ func read(root beneath.Root, name string, most int) (File, error) {
 }
 
 // open opens what is no link. Not every root can tell by opening.
-func open(root beneath.Root, name string) (*os.File, error) {
+func open(root rootedfs.Root, name string) (*os.File, error) {
 	f, err := root.OpenNoSymlinks(name, os.O_RDONLY)
 	if !errors.Is(err, syscall.ELOOP) {
 		return f, err
@@ -136,7 +136,7 @@ func open(root beneath.Root, name string) (*os.File, error) {
 	case info.Mode().Type() == fs.ModeSymlink:
 		return nil, errors.New("it is a symbolic link, which may lead to anything")
 	}
-	if f, err = root.OpenFile(name, os.O_RDONLY|beneath.Nonblock, 0); err != nil {
+	if f, err = root.OpenFile(name, os.O_RDONLY|rootedfs.Nonblock, 0); err != nil {
 		return nil, err
 	}
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) { // a link may have taken its place

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 func project(t *testing.T, files map[string]string) string {
@@ -28,10 +28,10 @@ func project(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-type opener func(string) (beneath.Root, os.FileInfo, error)
+type opener func(string) (rootedfs.Root, os.FileInfo, error)
 
 // opens are the ways to open a workspace.
-var opens = map[string]opener{"this kernel": beneath.Open, "one that cannot be told to follow no link": beneath.OpenOSRoot}
+var opens = map[string]opener{"this kernel": rootedfs.Open, "one that cannot be told to follow no link": rootedfs.OpenOSRoot}
 
 func readIn(t *testing.T, open opener, dir string) (File, error) {
 	t.Helper()

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -111,8 +111,8 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	h.stageLayers = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
-		clean = append(clean, func() { _ = beneath.Discard(filepath.Dir(h.ready.Home), w.Private) })
-		beneath.Sweep(w.Private)
+		clean = append(clean, func() { _ = rootedfs.Discard(filepath.Dir(h.ready.Home), w.Private) })
+		rootedfs.Sweep(w.Private)
 	}
 	h.cleanups, h.notes, h.layers = clean, notes, layers
 	h.noteLayers()
@@ -216,6 +216,6 @@ func (j *Jail) Close() error {
 	j.areaMu.Lock()
 	defer j.areaMu.Unlock()
 	j.area, j.whyNoArea = nil, ""
-	beneath.AwaitRemovals(closeGrace)
+	rootedfs.AwaitRemovals(closeGrace)
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -141,7 +141,7 @@ func attacked(t *testing.T, j *Jail, v victim) map[string]probe.Result {
 }
 
 // runIn approves a command in the first of the mounts, and runs it.
-func runIn(t testing.TB, j *Jail, command string, opts policy.Options) effect.CommandResult {
+func runIn(t testing.TB, j *Jail, command string, opts policy.Options) services.CommandResult {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

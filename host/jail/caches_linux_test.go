@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // files writes files below dir; those with "#!" can be run.
@@ -112,7 +112,7 @@ func newHome(t testing.TB) (home, workspace string) {
 }
 
 // in runs a command in a jail that has the caches of a home.
-func in(t *testing.T, j *Jail, dir, command string) effect.CommandResult {
+func in(t *testing.T, j *Jail, dir, command string) services.CommandResult {
 	t.Helper()
 	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
 	if err != nil {
@@ -289,7 +289,7 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	files(t, parent, map[string]string{"other.lock": "", "other/boot": "", "other/them/x": "", "other/" + oncePrefix + "X/upper/f": ""})
 	store = layerStore(parent, "/home", "/elsewhere", true)
 	hold().release()
-	beneath.AwaitRemovals(time.Minute)
+	rootedfs.AwaitRemovals(time.Minute)
 	names := slices.Sorted(maps.Keys(treeOf(t, parent, false)))
 	want := []string{"", "/other", "/other.lock", "/other/boot", "/other/them", "/other/them/x"}
 	name := "/" + filepath.Base(store)

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -35,37 +35,37 @@ const (
 )
 
 // runConfined runs a command in a world of its own.
-func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
+func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd services.Command, out streams) (services.CommandResult, error) {
 	_, k := j.tiers()
 	if k.tier == policy.TierNone {
 		return j.runUnconfined(ctx, program, cmd, out)
 	}
 	p, err := j.plan(k, terms, cmd.Dir)
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	if ctx.Err() != nil {
-		return effect.CommandResult{}, ctx.Err()
+		return services.CommandResult{}, ctx.Err()
 	}
 	staged := terms.Changes == policy.ChangesStaged
 	if staged {
 		if err := p.useStage(j); err != nil {
-			return effect.CommandResult{}, err
+			return services.CommandResult{}, err
 		}
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
 	b, err := p.scanMounts(ctx, terms, out.ownRedactor, j.Histories, &c)
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	if grant.Rehearsal() && !b.snapshot.Complete {
 		// It could read them into what the model gets if it changes nothing.
-		return effect.CommandResult{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
+		return services.CommandResult{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
 	}
 	c.ReadOnly = append(c.ReadOnly, p.readOnlyMounts...)
 	h, err := j.takeHelper(ctx, p)
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	c.Env = p.environment(h.world, cmd.Dir)
 	since, layers := stage.FileClockNow(), h.layers
@@ -109,7 +109,7 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 // run runs the one command of the helper, of which nothing is left when it
 // returns but the helper itself. Serve serves the socket through which it reaches
 // hosts.
-func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.CommandResult, error) {
+func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (services.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
@@ -140,13 +140,13 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	stdout, err := pipe(out.stdout)
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	defer stdout.Close()
 	stderr := stdout
 	if out.stderr != out.stdout {
 		if stderr, err = pipe(out.stderr); err != nil {
-			return effect.CommandResult{}, err
+			return services.CommandResult{}, err
 		}
 		defer stderr.Close()
 	}
@@ -157,7 +157,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	if err != nil && ctx.Err() == nil {
 		h.interrupt() // it holds the streams
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	ended, err := h.waitEnded()
 	ends = err == nil
@@ -172,7 +172,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	if ended.TooManyFiles {
 		err = errTooManyFiles
 	}
-	return effect.CommandResult{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
+	return services.CommandResult{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
 // environment is that of a command.

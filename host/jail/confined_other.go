@@ -6,8 +6,8 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 type mechanism struct{}
@@ -20,7 +20,7 @@ func (j *Jail) findTier() (Tiers, mechanism) {
 
 func bestTierBlocked() bool { return true }
 
-func (j *Jail) runConfined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
+func (j *Jail) runConfined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd services.Command, out streams) (services.CommandResult, error) {
 	return j.runUnconfined(ctx, program, cmd, out)
 }
 

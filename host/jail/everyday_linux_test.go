@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -319,7 +319,7 @@ func (p *everydayPlace) empty(t *testing.T) {
 	}
 }
 
-func (p *everydayPlace) plainly(t *testing.T, command string) effect.CommandResult {
+func (p *everydayPlace) plainly(t *testing.T, command string) services.CommandResult {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "bash", "-c", identity+command)
 	c.Dir, c.Env = p.dir, p.env
@@ -361,7 +361,7 @@ func TestEverydayCommands(t *testing.T) {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
-			as := func(how string, out effect.CommandResult) {
+			as := func(how string, out services.CommandResult) {
 				t.Helper()
 				text := string(out.Stdout)
 				if e.differs != "" {
@@ -371,7 +371,7 @@ func TestEverydayCommands(t *testing.T) {
 					t.Errorf("%s: want code %d and %q: %s", how, e.code, e.want, describe(out))
 				}
 			}
-			var plain, staged effect.CommandResult
+			var plain, staged services.CommandResult
 			var tree map[string]string
 			onStage := p.layered() && e.differs == ""
 			if onStage {

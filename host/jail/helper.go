@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 const (
@@ -24,13 +24,13 @@ const (
 // no grant because it is not a tool's: it has our code, an empty environment, no
 // standard input and no open file of ours. When ctx ends it is killed; on Linux
 // also when this program is killed. An error means that it was not started.
-func RunHelper(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+func RunHelper(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 	if os.Getenv(helperMark) != "" {
-		return effect.CommandResult{}, errors.New("a helper starts no helpers")
+		return services.CommandResult{}, errors.New("a helper starts no helpers")
 	}
 	self, err := self()
 	if err != nil {
-		return effect.CommandResult{}, fmt.Errorf("find this program: %w", err)
+		return services.CommandResult{}, fmt.Errorf("find this program: %w", err)
 	}
 	c := exec.CommandContext(ctx, self, args...)
 	c.Args[0] = os.Args[0]
@@ -39,7 +39,7 @@ func RunHelper(ctx context.Context, dir string, args ...string) (effect.CommandR
 	stdout, stderr := newHeadTail(helperOutput), newHeadTail(helperOutput)
 	c.Stdout, c.Stderr = stdout, stderr
 	if err := runGroup(c); err != nil {
-		return effect.CommandResult{}, fmt.Errorf("start this program again: %w", err)
+		return services.CommandResult{}, fmt.Errorf("start this program again: %w", err)
 	}
 	out := endOf(c.ProcessState)
 	out.Stdout, out.Stderr, out.Truncated = stdout.bytes(), stderr.bytes(), stdout.isCut() || stderr.isCut()

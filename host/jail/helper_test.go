@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/probe"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // programs are what this test binary can be, too, by its first argument.
@@ -63,7 +63,7 @@ func TestAHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	run := func(t *testing.T, ctx context.Context, args ...string) effect.CommandResult {
+	run := func(t *testing.T, ctx context.Context, args ...string) services.CommandResult {
 		t.Helper()
 		out, err := RunHelper(ctx, dir, args...)
 		if err != nil {

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -128,7 +128,7 @@ var noRepository = sync.OnceValue(func() *regexp.Regexp {
 
 // addGitElsewhereHint notes that git found no repository because .git leads to a directory that the
 // command does not see, as in linked worktrees and submodules.
-func (p *plan) addGitElsewhereHint(dir string, ended *effect.CommandResult) {
+func (p *plan) addGitElsewhereHint(dir string, ended *services.CommandResult) {
 	if !noRepository().Match(slices.Concat(ended.Stdout, ended.Stderr)) {
 		return
 	}
@@ -151,7 +151,7 @@ func (p *plan) addGitElsewhereHint(dir string, ended *effect.CommandResult) {
 
 // addHistoryHints notes which repositories were hidden from the command, and what would show
 // them: if the command has failed, or if the repository was not mentioned before.
-func (j *Jail) addHistoryHints(b *mountScan, ended *effect.CommandResult) {
+func (j *Jail) addHistoryHints(b *mountScan, ended *services.CommandResult) {
 	for _, h := range b.closed {
 		if _, told := j.mentioned.LoadOrStore(h.repository, true); told && ended.Code != nil && *ended.Code == 0 {
 			continue

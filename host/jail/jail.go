@@ -32,12 +32,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/githistory"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/rootedfs"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/visible"
 )
@@ -150,11 +150,11 @@ func (j *Jail) LikelyTier() policy.Tier {
 	return j.maxTier
 }
 
-// Run implements [effect.Exec].
-func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.CommandResult, error) {
+// Run implements [services.Exec].
+func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd services.Command) (services.CommandResult, error) {
 	terms, err := grant.TakeExec(cmd.Argv, cmd.Dir)
 	if err != nil {
-		return effect.CommandResult{}, denied(err)
+		return services.CommandResult{}, denied(err)
 	}
 	limits := grant.Limits()
 	timeout, maxOutput := limits.ExecTimeout, limits.ExecOutputBytes
@@ -166,17 +166,17 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	}
 	program, err := lookPath(cmd.Argv[0])
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	if err := j.checkUnchanged(terms, cmd); err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	if cmd.Stage == nil && terms.Changes == policy.ChangesStaged || cmd.Stage != nil && terms.Changes == policy.ChangesDirect {
-		return effect.CommandResult{}, denied(errors.New("the command was allowed for another kind of changes"))
+		return services.CommandResult{}, denied(errors.New("the command was allowed for another kind of changes"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var ended effect.CommandResult
+	var ended services.CommandResult
 	for try := 1; ; try++ {
 		var live *liveOutput
 		if cmd.OnOutput != nil && cmd.MergeStderr && try == 1 {
@@ -207,14 +207,14 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		}
 	}
 	returnUnusedExec(grant, err)
-	if cmd.Stage != nil && err != nil && effect.KindOf(err) != effect.Denied {
+	if cmd.Stage != nil && err != nil && services.KindOf(err) != services.Denied {
 		cmd.Stage.Fail(err) // whoever looks for its changes is told
 	}
 	if errors.Is(err, context.DeadlineExceeded) { // before it ran
 		ended, err = killedEnd(0), nil
 	}
 	if err != nil {
-		return effect.CommandResult{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+		return services.CommandResult{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	remark(&ended)
@@ -235,7 +235,7 @@ type streams struct {
 }
 
 // collect adds to a result what was written until then.
-func (s streams) collect(ended *effect.CommandResult) {
+func (s streams) collect(ended *services.CommandResult) {
 	_, _ = s.stdout.Flush(), s.stderr.Flush() // what they write to takes everything
 	for i, out := range []*[]byte{&ended.Stdout, &ended.Stderr} {
 		shown := s.buffers[i].finish()
@@ -247,10 +247,10 @@ func (s streams) collect(ended *effect.CommandResult) {
 	}
 }
 
-func denied(err error) error { return &effect.Error{Kind: effect.Denied, Err: err} }
+func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
 // checkUnchanged refuses what has changed since the decision.
-func (j *Jail) checkUnchanged(terms policy.Exec, cmd effect.Command) error {
+func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
 		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
 	}
@@ -267,14 +267,14 @@ func (j *Jail) checkUnchanged(terms policy.Exec, cmd effect.Command) error {
 }
 
 // runUnconfined runs a command with the user's own rights.
-func (j *Jail) runUnconfined(ctx context.Context, program string, cmd effect.Command, out streams) (effect.CommandResult, error) {
+func (j *Jail) runUnconfined(ctx context.Context, program string, cmd services.Command, out streams) (services.CommandResult, error) {
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	defer func() {
-		_ = beneath.Discard(scratch, os.TempDir())
-		beneath.Sweep(os.TempDir())
+		_ = rootedfs.Discard(scratch, os.TempDir())
+		rootedfs.Sweep(os.TempDir())
 	}()
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
 	c.Args[0] = cmd.Argv[0]
@@ -282,7 +282,7 @@ func (j *Jail) runUnconfined(ctx context.Context, program string, cmd effect.Com
 	c.Env = environment(systemPath, scratch, scratch, cmd.Dir)
 	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec makes one pipe of equal writers
 	if err := runGroup(c); err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	ended := endOf(c.ProcessState)
 	out.collect(&ended)
@@ -297,13 +297,13 @@ func environment(path, home, tmp, dir string) []string {
 	}
 }
 
-func killedEnd(cpu time.Duration) effect.CommandResult {
+func killedEnd(cpu time.Duration) services.CommandResult {
 	signal := int(syscall.SIGKILL)
-	return effect.CommandResult{Signal: &signal, CPU: cpu}
+	return services.CommandResult{Signal: &signal, CPU: cpu}
 }
 
-func endOf(p *os.ProcessState) effect.CommandResult {
-	out := effect.CommandResult{CPU: p.UserTime() + p.SystemTime()}
+func endOf(p *os.ProcessState) services.CommandResult {
+	out := services.CommandResult{CPU: p.UserTime() + p.SystemTime()}
 	out.Code, out.Signal = status(p)
 	return out
 }
@@ -330,7 +330,7 @@ func runGroup(c *exec.Cmd) error {
 }
 
 // removeTree removes a directory with whatever a command has left in it.
-func removeTree(dir string) { _ = beneath.RemoveAll(dir) }
+func removeTree(dir string) { _ = rootedfs.RemoveAll(dir) }
 
 // lookPath finds a program in the fixed path; the caller's PATH has no say.
 func lookPath(name string) (string, error) {
@@ -345,5 +345,5 @@ func lookPath(name string) (string, error) {
 			}
 		}
 	}
-	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, systemPath)}
+	return "", &services.Error{Kind: services.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, systemPath)}
 }

@@ -23,9 +23,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -103,12 +103,12 @@ func historyRules(opts policy.Options) []policy.Rule {
 	return []policy.Rule{{Effect: policy.Allow, Tool: "bash", HistoryDir: "/", Source: policy.SourceFlag}}
 }
 
-func bash(dir, command string) effect.Command {
-	return effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
+func bash(dir, command string) services.Command {
+	return services.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
 }
 
 // run approves a command and runs it.
-func run(t *testing.T, dir, command string, limits policy.Limits) effect.CommandResult {
+func run(t *testing.T, dir, command string, limits policy.Limits) services.CommandResult {
 	t.Helper()
 	out, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
 	if err != nil {
@@ -117,14 +117,14 @@ func run(t *testing.T, dir, command string, limits policy.Limits) effect.Command
 	return out
 }
 
-func ended(t *testing.T, out effect.CommandResult, code int) {
+func ended(t *testing.T, out services.CommandResult, code int) {
 	t.Helper()
 	if out.Code == nil || *out.Code != code || out.Signal != nil || out.TimedOut {
 		t.Fatalf("it did not exit with %d: %s", code, describe(out))
 	}
 }
 
-func describe(o effect.CommandResult) string {
+func describe(o services.CommandResult) string {
 	text := fmt.Sprintf("timed out %v, stdout %.300q, stderr %.300q", o.TimedOut, o.Stdout, o.Stderr)
 	if o.Code != nil {
 		text = fmt.Sprintf("code %d, ", *o.Code) + text
@@ -139,7 +139,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	mark := filepath.Join(dir, "mark")
 	good := "touch mark"
-	for name, cmd := range map[string]effect.Command{
+	for name, cmd := range map[string]services.Command{
 		"another command":        bash(dir, "touch mark; true"),
 		"another directory":      bash(other, good),
 		"no directory":           bash("", good),
@@ -153,7 +153,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := testJail(t).Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
-			if effect.KindOf(err) != effect.Denied {
+			if services.KindOf(err) != services.Denied {
 				t.Errorf("got %v", err)
 			}
 			for _, d := range []string{dir, other} {
@@ -163,7 +163,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := testJail(t).Run(t.Context(), policy.Grant{}, bash(dir, good)); effect.KindOf(err) != effect.Denied || !errors.Is(err, policy.ErrNoGrant) {
+	if _, err := testJail(t).Run(t.Context(), policy.Grant{}, bash(dir, good)); services.KindOf(err) != services.Denied || !errors.Is(err, policy.ErrNoGrant) {
 		t.Errorf("the zero grant: %v", err)
 	}
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
@@ -182,7 +182,7 @@ func TestOneApprovalIsOneRun(t *testing.T) {
 	if _, err := testJail(t).Run(t.Context(), g, bash(dir, command)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := testJail(t).Run(t.Context(), g, bash(dir, command)); effect.KindOf(err) != effect.Denied {
+	if _, err := testJail(t).Run(t.Context(), g, bash(dir, command)); services.KindOf(err) != services.Denied {
 		t.Errorf("the second run: %v", err)
 	}
 	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "run\n" {
@@ -293,7 +293,7 @@ func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 				out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; ls "$TMPDIR" | grep `+own+`; `+script, policy.Limits{})
 				ended(t, out, 0)
 				testJail(t).background.Wait() // directories are removed when the call has ended
-				beneath.AwaitRemovals(time.Minute)
+				rootedfs.AwaitRemovals(time.Minute)
 				lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
 				if len(lines) != 2 || lines[0] != "700" {
 					t.Fatalf("got %q, want an empty directory of mode 700", lines)
@@ -679,7 +679,7 @@ func TestProgramsAreFoundInTheFixedPathOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"evil", "./evil", "sub/evil", "", ".", "..", "no-such-program"} {
-		if got, err := lookPath(name); effect.KindOf(err) != effect.NotFound {
+		if got, err := lookPath(name); services.KindOf(err) != services.NotFound {
 			t.Errorf("%q is %s, %v", name, got, err)
 		}
 	}
@@ -696,7 +696,7 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 	}
 	for name, where := range map[string]string{"missing": filepath.Join(dir, "gone"), "a file": file} {
 		_, err := testJail(t).Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
-		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || effect.KindOf(err) == effect.NotFound {
+		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || services.KindOf(err) == services.NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -715,7 +715,7 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Symlink("evil", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := testJail(t).Run(t.Context(), g, bash(dir, "touch mark")); effect.KindOf(err) != effect.Denied {
+	if _, err := testJail(t).Run(t.Context(), g, bash(dir, "touch mark")); services.KindOf(err) != services.Denied {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(evil, "mark")); err == nil {

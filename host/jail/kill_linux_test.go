@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 var kills = flag.Int("kills", 52, "how many trees of processes are killed")
@@ -140,7 +140,7 @@ func (p *patience) over() bool {
 	return p.left < 0
 }
 
-func runAt(t *testing.T, ctx context.Context, j *Jail, dir, command string) effect.CommandResult {
+func runAt(t *testing.T, ctx context.Context, j *Jail, dir, command string) services.CommandResult {
 	t.Helper()
 	limits := policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}
 	out, err := j.Run(ctx, grantFor(t, dir, command, limits), bash(dir, command))
@@ -253,7 +253,7 @@ func killHelper(t *testing.T) (early bool) {
 	}
 	command := "sleep " + mark + " & echo x >ready; wait"
 	g := grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour})
-	done := make(chan effect.CommandResult)
+	done := make(chan services.CommandResult)
 	go func() {
 		out, err := j.Run(t.Context(), g, bash(dir, command))
 		if early = errors.Is(err, io.EOF); err != nil && !early {

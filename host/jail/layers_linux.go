@@ -18,8 +18,8 @@ import (
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 const (
@@ -267,7 +267,7 @@ func (h *layerSet) release() {
 }
 
 // discard removes a directory in the background, and reports whether its name is free.
-func (h *layerSet) discard(dir string) bool { return beneath.Discard(dir, h.parent()) == nil }
+func (h *layerSet) discard(dir string) bool { return rootedfs.Discard(dir, h.parent()) == nil }
 
 // discardCommandDirs removes the directories of commands that have ended from a store
 // that nobody holds.
@@ -326,7 +326,7 @@ func opaque(dir string) bool {
 // sweep removes directories of commands whose processes are gone, stores that are unused for
 // keepLayers, and then the stores that are unused longest, until all layers fit into room.
 func (h *layerSet) sweep(room diskUse) {
-	beneath.Sweep(h.parent())
+	rootedfs.Sweep(h.parent())
 	used := func(lock string) (at time.Time) {
 		if st, err := os.Stat(filepath.Join(strings.TrimSuffix(lock, ".lock"), "boot")); err == nil {
 			at = st.ModTime()

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // TestNothingTellsOfUsOrOfOthers: mount tables name none of our directories, and the keys of
@@ -30,7 +30,7 @@ func TestNothingTellsOfUsOrOfOthers(t *testing.T) {
 	layers := newLayers(t)
 	const command = "cd /proc/self; cat mountinfo mounts mountstats; cat /proc/keys /proc/key-users /proc/timer_list && echo told; echo end"
 	opts := Options{Home: home, LayersDir: layers, Caches: CacheNames}
-	var out effect.CommandResult
+	var out services.CommandResult
 	ours := []string{layers}
 	if j := newJail(t, opts); j.layered() {
 		s := newStager(t, opts)
@@ -61,7 +61,7 @@ func TestOpenFilesAreCountedOverAllProcesses(t *testing.T) {
 	const command = `touch made; for p in 1 2 3 4; do (for i in {20..70}; do eval "exec $i</dev/null" || exit 1; done; touch "$TMPDIR/$p"; exec sleep 60) & done
 		while [ ! -e "$TMPDIR/4" ]; do sleep 0.01; done; [ -z "$END" ] && wait; kill $(jobs -p); true`
 	few := func(w *wire.World) { w.Limits.AllFiles = 150 }
-	told := func(out effect.CommandResult) bool {
+	told := func(out services.CommandResult) bool {
 		return strings.Contains(strings.Join(out.Notes, "\n"), errTooManyFiles.Error())
 	}
 	dir := t.TempDir()
@@ -121,8 +121,8 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	beneath.Sweep(opts.LayersDir)
-	beneath.AwaitRemovals(time.Minute)
+	rootedfs.Sweep(opts.LayersDir)
+	rootedfs.AwaitRemovals(time.Minute)
 	if names := gone(); len(names) != 0 {
 		t.Errorf("there is still %q", names)
 	}

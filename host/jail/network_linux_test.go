@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // server answers every connection to it, and counts them.
@@ -61,12 +61,12 @@ func TestACommandReachesGrantedHostsOnly(t *testing.T) {
 		return fmt.Sprintf(`curl -sS --max-time 5 http://%[1]s/; curl -sS --max-time 5 --noproxy '*' http://%[1]s/; env -u http_proxy curl -sS --max-time 5 http://%[1]s/; (echo >/dev/tcp/%[2]s/%[3]s) 2>&1; `, addr, host, port) +
 			fmt.Sprintf(`curl -sS --max-time 5 --proxytunnel http://%s/; python3 -c 'import socket; socket.create_connection(("%s", %s))' 2>&1 | tail -1; true`, addr, host, port)
 	}
-	run := func(online bool, command string) effect.CommandResult {
+	run := func(online bool, command string) services.CommandResult {
 		t.Helper()
 		opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Network: network.New([]network.Rule{rule})}
 		out, err := j.Run(t.Context(), grantOf(t, dir, map[string]any{"command": command, "network": online}, opts), bash(dir, command))
 		if online && policy.Tier(*tier) < 2 {
-			if effect.KindOf(err) != effect.Denied {
+			if services.KindOf(err) != services.Denied {
 				t.Errorf("where nothing confines the network, it is granted: %v", err)
 			}
 			return out

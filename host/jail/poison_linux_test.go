@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -32,7 +32,7 @@ var standings = map[string]standing{
 
 // as runs a command with a standing. If its call has to wait for an answer, the
 // answer is given.
-func (s *stager) as(t *testing.T, name, dir, command string, answer bool) effect.CommandResult {
+func (s *stager) as(t *testing.T, name, dir, command string, answer bool) services.CommandResult {
 	t.Helper()
 	of := standings[name]
 	rule, err := network.ParseRule("example.com")

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // diskUse is a use of the disk: bytes, and names in directories.
@@ -79,7 +79,7 @@ type stopError struct {
 func (s *stopError) Error() string { return "the command was ended: " + s.why }
 
 // noteStop reports whether a check has ended a command, and notes the reason in the result.
-func noteStop(why error, ended *effect.CommandResult) bool {
+func noteStop(why error, ended *services.CommandResult) bool {
 	s, ok := errors.AsType[*stopError](why)
 	if !ok {
 		return false

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 const credentialsNote = "the keys and passwords for that are not in the jail: a person has to run it outside"
@@ -28,7 +28,7 @@ var remarks = []struct{ wrote, note string }{
 }
 
 // remark adds what a person would wonder about.
-func remark(ended *effect.CommandResult) {
+func remark(ended *services.CommandResult) {
 	if ended.Code != nil && *ended.Code == 0 {
 		return
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // A workspace with what needs care, and what a command does about it.
@@ -138,7 +138,7 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 			g := grantWith(t, work, tt.command, tt.opts)
 			out, err := testJail(t).Run(t.Context(), g, bash(work, tt.command))
 			if tt.refused && !confined {
-				if effect.KindOf(err) != effect.Denied {
+				if services.KindOf(err) != services.Denied {
 					t.Errorf("it is not refused: %v", err)
 				}
 				return
@@ -154,7 +154,7 @@ func TestWhatIsMountedAndHidden(t *testing.T) {
 		})
 	}
 	g := grantWith(t, work, "true", policy.Options{Mounts: []policy.Mount{{Host: "/"}}})
-	if _, err := testJail(t).Run(t.Context(), g, bash(work, "true")); *tier > 0 && effect.KindOf(err) != effect.Denied {
+	if _, err := testJail(t).Run(t.Context(), g, bash(work, "true")); *tier > 0 && services.KindOf(err) != services.Denied {
 		t.Errorf("with all mounted: %v", err)
 	}
 }

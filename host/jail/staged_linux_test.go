@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/walk"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -54,7 +54,7 @@ func newStager(t testing.TB, opts Options) *stager {
 }
 
 // run runs a command of which nothing is made yet.
-func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.CommandResult, *stage.Set) {
+func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (services.CommandResult, *stage.Set) {
 	t.Helper()
 	ended, set, err := s.try(t, dir, command, opts)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (ef
 }
 
 // try is run of a command whose changes may be too much.
-func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (effect.CommandResult, *stage.Set, error) {
+func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (services.CommandResult, *stage.Set, error) {
 	t.Helper()
 	if opts.Mounts == nil {
 		opts.Mounts = []policy.Mount{{Host: dir, Write: true}}

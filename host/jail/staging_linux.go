@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -57,7 +57,7 @@ func whyNotStaged(dir string) string {
 	if name, ok := unstageableFS[int64(sys.Type)]; ok {
 		return fmt.Sprintf("%s is on %s", dir, name)
 	}
-	if beneath.HoldsMountPoint(dir) {
+	if rootedfs.HoldsMountPoint(dir) {
 		return fmt.Sprintf("another file system is mounted below %s", dir)
 	}
 	// In the namespace of a user nobody else has a name, so nothing of theirs can

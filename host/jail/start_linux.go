@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -190,7 +190,7 @@ var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // triedNetwork reports whether a command tried to leave its own network. It connected to an address
 // without a route, or it was Go, whose environment tells it not to try.
-func (h *helper) triedNetwork(ended *effect.CommandResult) bool {
+func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)
 		return noRoutes().Match(text) || bytes.Contains(slices.Concat(ended.Stdout, ended.Stderr), []byte("disabled by GOPROXY=off"))

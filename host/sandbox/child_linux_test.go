@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/services"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -38,8 +38,8 @@ func TestBombsAreStopped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			started := make(chan struct{})
-			var end effect.CommandResult
-			box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.CommandResult, err error) {
+			var end services.CommandResult
+			box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ services.CommandResult, err error) {
 				close(started)
 				end, err = jail.RunHelper(ctx, dir, args...)
 				return end, err
@@ -135,7 +135,7 @@ func TestEveryLimitHolds(t *testing.T) {
 	})
 	t.Run("the clock", func(t *testing.T) {
 		bomb := branches(50_000)
-		box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+		box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 			ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
 			return jail.RunHelper(ctx, dir, args...)
@@ -157,10 +157,10 @@ func TestACancelledCompilationIsKilled(t *testing.T) {
 	bomb := branches(50_000)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	var end effect.CommandResult
+	var end services.CommandResult
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.CommandResult, err error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ services.CommandResult, err error) {
 		cancelWhenItWorks(t, dir, func() { cancel(enough) })
 		end, err = jail.RunHelper(ctx, dir, args...)
 		return end, err
@@ -261,7 +261,7 @@ func TestAChildGetsNothingOfOurs(t *testing.T) {
 	var child found
 	ctx, cancel := context.WithCancel(t.Context())
 	var made string
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 		made = dir
 		cancelWhenItWorks(t, dir, func() {
 			defer cancel()
@@ -297,8 +297,8 @@ func TestAChildGetsNothingOfOurs(t *testing.T) {
 func TestAModuleOfTheGoToolchain(t *testing.T) {
 	bytes, err := tck()
 	must(t, err)
-	var end effect.CommandResult
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.CommandResult, err error) {
+	var end services.CommandResult
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ services.CommandResult, err error) {
 		end, err = jail.RunHelper(ctx, dir, args...)
 		return end, err
 	}})

@@ -13,12 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect/extism"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -292,19 +292,19 @@ func TestHowAPluginIsInitialised(t *testing.T) {
 }
 
 // service answers all requests, and knows all secrets.
-type service struct{ asked []effect.Request }
+type service struct{ asked []services.Request }
 
-func (s *service) Fetch(_ context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
+func (s *service) Fetch(_ context.Context, _ policy.Grant, req services.Request) (*services.Response, error) {
 	s.asked = append(s.asked, req)
 	if strings.Contains(req.URL, "denied") {
-		return nil, &effect.Error{Kind: effect.Denied, Err: errors.New("denied.example is not open to this tool")}
+		return nil, &services.Error{Kind: services.Denied, Err: errors.New("denied.example is not open to this tool")}
 	}
-	return &effect.Response{Status: 201, Headers: [][2]string{{"X-A", "1"}, {"X-A", "2"}}, Body: []byte("body")}, nil
+	return &services.Response{Status: 201, Headers: [][2]string{{"X-A", "1"}, {"X-A", "2"}}, Body: []byte("body")}, nil
 }
 
 func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 	s := &service{}
-	box := newBox(t, sandbox.Options{Services: effect.Set{HTTP: s}})
+	box := newBox(t, sandbox.Options{Services: services.Set{HTTP: s}})
 	a := ask{caps: tool.Capabilities{Network: tool.NetworkHTTP}, network: []network.Rule{{Allow: true, Name: "a.example"}}}
 	for name, c := range map[string]struct {
 		body func(p *plugin) []byte
@@ -341,7 +341,7 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 				}
 			}
 			if name == "the body" {
-				want := []effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}}
+				want := []services.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}}
 				if diff := cmp.Diff(want, s.asked); diff != "" {
 					t.Error(diff)
 				}
@@ -397,7 +397,7 @@ func TestDescribedPlugins(t *testing.T) {
 	spec := func(name, more string) string {
 		return `{"name":"` + name + `","description":"d","parameters":{"type":"object","properties":{"a":{"type":"string"}}}` + more + `}`
 	}
-	box := newBox(t, sandbox.Options{Services: effect.Set{Secrets: standIns{}}})
+	box := newBox(t, sandbox.Options{Services: services.Set{Secrets: standIns{}}})
 	key := tool.Secret{Name: "API_KEY", Hosts: []string{"a.example"}}
 	for name, c := range map[string]struct {
 		manifest, tool, args string
@@ -443,9 +443,9 @@ func TestDescribedPlugins(t *testing.T) {
 // standIns has a placeholder for every secret.
 type standIns struct{}
 
-func (standIns) Placeholders([]tool.Secret) effect.Placeholders { return placeholders{} }
+func (standIns) Placeholders([]tool.Secret) services.Placeholders { return placeholders{} }
 
-type placeholders struct{ effect.Placeholders }
+type placeholders struct{ services.Placeholders }
 
 func (placeholders) Placeholder(context.Context, string) (string, error) { return "PLACEHOLDER", nil }
 

@@ -19,14 +19,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
-	"github.com/stockade-dev/stockade/host/kept"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
 // tck is the built guest of the conformance tests. The first build takes a
@@ -55,7 +55,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
-	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: services.Set{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int
@@ -196,7 +196,7 @@ func TestGoGuest(t *testing.T) {
 		known := new(redact.Redactor)
 		known.Add(secret)
 		box := newBox(t, sandbox.Options{CacheDir: sharedCache, Redact: known})
-		stores := kept.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
+		stores := toolstore.New(policy.Limits{StoreBytes: 100_000, SessionStoreBytes: 1 << 20}, time.Now)
 		type keeps struct {
 			Keys           []string
 			Values, Errors map[string]string
@@ -315,16 +315,16 @@ func TestGoGuest(t *testing.T) {
 			"another":       {caps: wants, name: "OTHER", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"not granted":   {caps: tool.Capabilities{Files: tool.FilesRead}, name: "TOKEN", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"nobody has it": {caps: wants, name: "TOKEN", nobody: true, refusal: "not granted"},
-			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.NotFound, Err: errors.New("no such secret")}}, refusal: "secret is not set", told: `the secret "TOKEN" is not set: the person can set it`},
-			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.Denied, Err: errors.New("bound elsewhere")}}, refusal: "bound elsewhere"},
+			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: &services.Error{Kind: services.NotFound, Err: errors.New("no such secret")}}, refusal: "secret is not set", told: `the secret "TOKEN" is not set: the person can set it`},
+			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: &services.Error{Kind: services.Denied, Err: errors.New("bound elsewhere")}}, refusal: "bound elsewhere"},
 			"broken":        {caps: wants, name: "TOKEN", keeper: keeper{err: errors.New("the key is in /home/ada")}, refusal: "the person is told why", told: "/home/ada"},
 		} {
 			dir := t.TempDir()
-			services := effect.Set{Secrets: &c.keeper}
+			set := services.Set{Secrets: &c.keeper}
 			if c.nobody {
-				services = effect.Set{}
+				set = services.Set{}
 			}
-			box := newBox(t, sandbox.Options{Services: services, CacheDir: sharedCache})
+			box := newBox(t, sandbox.Options{Services: set, CacheDir: sharedCache})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
 			var told []string
 			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message+": "+p.Hint.String()) })
@@ -367,7 +367,7 @@ type keeper struct {
 	asked   int
 }
 
-func (k *keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
+func (k *keeper) Placeholders(granted []tool.Secret) services.Placeholders {
 	k.granted = granted
 	return keeps{k}
 }

@@ -13,18 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // httpFunc is a service behind http.fetch.
-type httpFunc func(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error)
+type httpFunc func(ctx context.Context, grant policy.Grant, req services.Request) (*services.Response, error)
 
-func (f httpFunc) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+func (f httpFunc) Fetch(ctx context.Context, grant policy.Grant, req services.Request) (*services.Response, error) {
 	return f(ctx, grant, req)
 }
 
@@ -54,8 +54,8 @@ func newFetcher(t *testing.T) *fetcher {
 		t.Fatal(err)
 	}
 	f := &fetcher{mod: module(code)}
-	f.box = newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{HTTP: httpFunc(
-		func(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+	f.box = newBox(t, sandbox.Options{CacheDir: sharedCache, Services: services.Set{HTTP: httpFunc(
+		func(ctx context.Context, grant policy.Grant, req services.Request) (*services.Response, error) {
 			return f.service(ctx, grant, req)
 		})}})
 	return f
@@ -130,18 +130,18 @@ func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 
 // TestWhatAGuestAsksForCrossesTheABI compares both sides.
 func TestWhatAGuestAsksForCrossesTheABI(t *testing.T) {
-	var asked effect.Request
-	answer := effect.Response{Status: 599, URL: "u", Body: []byte{'a', 0, 'b'}, Truncated: true}
+	var asked services.Request
+	answer := services.Response{Status: 599, URL: "u", Body: []byte{'a', 0, 'b'}, Truncated: true}
 	for i := range 200 {
 		answer.Headers = append(answer.Headers, [2]string{fmt.Sprint("n", i), strings.Repeat("v", i)})
 	}
 	f := newFetcher(t)
-	f.service = func(_ context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
+	f.service = func(_ context.Context, _ policy.Grant, req services.Request) (*services.Response, error) {
 		asked = req
 		return &answer, nil
 	}
 	got, r := f.fetch(t, "any text", "data")
-	want := effect.Request{
+	want := services.Request{
 		Method: "GET", URL: "any text", Headers: [][2]string{{"x-one", "1"}, {"x-empty", ""}}, Body: []byte("data"), Timeout: 5_000_000_000, MaxBytes: 1 << 16,
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
@@ -154,20 +154,20 @@ func TestWhatAGuestAsksForCrossesTheABI(t *testing.T) {
 	if _, _ = f.fetch(t, "any text", ""); asked.Body != nil {
 		t.Errorf("no body is %q", asked.Body)
 	}
-	for kind, want := range map[effect.Kind]string{
-		effect.Denied: "request denied: why", effect.Invalid: "invalid request: why", effect.DNS: "resolve the host: why",
-		effect.Connect: "connect: why", effect.TLS: "tls: why", effect.Timeout: "no answer in time",
-		effect.TooLarge: "response is larger than 4294967297 bytes", effect.Protocol: "http protocol: why",
-		effect.NotFound: "http protocol: why",
+	for kind, want := range map[services.Kind]string{
+		services.Denied: "request denied: why", services.Invalid: "invalid request: why", services.DNS: "resolve the host: why",
+		services.Connect: "connect: why", services.TLS: "tls: why", services.Timeout: "no answer in time",
+		services.TooLarge: "response is larger than 4294967297 bytes", services.Protocol: "http protocol: why",
+		services.NotFound: "http protocol: why",
 	} {
-		f.service = func(context.Context, policy.Grant, effect.Request) (*effect.Response, error) {
-			return nil, &effect.Error{Kind: kind, Limit: 1<<32 + 1, Err: errors.New("why")}
+		f.service = func(context.Context, policy.Grant, services.Request) (*services.Response, error) {
+			return nil, &services.Error{Kind: kind, Limit: 1<<32 + 1, Err: errors.New("why")}
 		}
 		if got, r := f.fetch(t, "u", ""); got.Errors["fetch"] != want {
 			t.Errorf("kind %d: %s", kind, r.Output)
 		}
 	}
-	f.service = func(context.Context, policy.Grant, effect.Request) (*effect.Response, error) {
+	f.service = func(context.Context, policy.Grant, services.Request) (*services.Response, error) {
 		return nil, errors.New("why")
 	}
 	if got, r := f.fetch(t, "u", ""); got.Errors["fetch"] != "http protocol: why" {

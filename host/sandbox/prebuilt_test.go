@@ -14,10 +14,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -56,7 +56,7 @@ func (p *prebuilt) run(t *testing.T, mod *tool.Module) (answer, log string) {
 	logger, said := logBuffer()
 	opts := sandbox.Options{
 		CacheDir: p.cache, Logger: logger,
-		Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+		Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 			p.started++
 			return jail.RunHelper(ctx, dir, args...)
 		},

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -40,7 +40,7 @@ type Options struct {
 	// first kilobytes of what it writes are kept. Spawn returns when it has ended;
 	// an error means that it was not started. jail.RunHelper does this. Nil: only
 	// built-in modules are compiled, in this process.
-	Spawn func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error)
+	Spawn func(ctx context.Context, dir string, args ...string) (services.CommandResult, error)
 	// Permit returns an error if no part of a module may be compiled or run, not even to ask
 	// for its manifest. It is called each time, before anything of the module is loaded. Nil:
 	// every module may.
@@ -48,7 +48,7 @@ type Options struct {
 	// AllowLarge says that a person has asked for large modules, and those with large functions,
 	// to be compiled. That of a tool.Module says so of one.
 	AllowLarge bool
-	Services   effect.Set
+	Services   services.Set
 	// Config returns what a built-in module is configured with under a name that it
 	// declares, in place of its default; false: there is nothing. It is asked when the
 	// module asks. Nil: there is nothing for any.

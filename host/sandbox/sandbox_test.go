@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -21,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -400,11 +400,11 @@ func TestNothingRunsWithoutItsGrant(t *testing.T) {
 
 // counted is a service that notes how often it is asked.
 type counted struct {
-	effect.Exec
+	services.Exec
 	asked *int
 }
 
-func (c counted) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.CommandResult, error) {
+func (c counted) Run(ctx context.Context, grant policy.Grant, cmd services.Command) (services.CommandResult, error) {
 	*c.asked++
 	return c.Exec.Run(ctx, grant, cmd)
 }
@@ -419,7 +419,7 @@ func TestExec(t *testing.T) {
 	}
 	exec := tool.Capabilities{Exec: "command"}
 	asked := 0
-	jailed := sandbox.Options{Services: effect.Set{Exec: counted{jail.New(jail.Options{}), &asked}}}
+	jailed := sandbox.Options{Services: services.Set{Exec: counted{jail.New(jail.Options{}), &asked}}}
 	initialize := runsCommand(command, 1)
 	initialize.Initialize, _ = runs(command)
 	initialize.Call = nil
@@ -461,13 +461,13 @@ func TestExec(t *testing.T) {
 // faulty is a service with a bug.
 type faulty struct{}
 
-func (faulty) Run(context.Context, policy.Grant, effect.Command) (effect.CommandResult, error) {
+func (faulty) Run(context.Context, policy.Grant, services.Command) (services.CommandResult, error) {
 	var none *int
-	return effect.CommandResult{Code: none, Stdout: make([]byte, *none)}, nil
+	return services.CommandResult{Code: none, Stdout: make([]byte, *none)}, nil
 }
 
 func TestABugOfAServiceIsTheHostsFault(t *testing.T) {
-	box := newBox(t, sandbox.Options{Services: effect.Set{Exec: faulty{}}})
+	box := newBox(t, sandbox.Options{Services: services.Set{Exec: faulty{}}})
 	j := granted(t, probe(runsCommand("true", 1)), ask{args: `{"command":"true"}`, caps: tool.Capabilities{Exec: "command"}})
 	if r, err := j.run(t.Context(), box); !errors.Is(err, hostmod.ErrPanic) {
 		t.Errorf("Run says %v, %s", err, r.Summary())
@@ -491,8 +491,8 @@ func TestACallInsideACall(t *testing.T) {
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
 	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir, mounts: []policy.Mount{{Host: dir, Write: true}}})
-	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Set{Exec: jail.New(jail.Options{})}})
-	box := newBox(t, sandbox.Options{Services: effect.Set{Exec: jail.New(jail.Options{})}})
+	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: services.Set{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{Services: services.Set{Exec: jail.New(jail.Options{})}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)
 	if err != nil {
 		t.Fatal(err)

@@ -10,19 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // tables is the host function secrets over one secret.
 type tables struct{ record secret.Record }
 
-func (k tables) Placeholders(granted []tool.Secret) effect.Placeholders {
+func (k tables) Placeholders(granted []tool.Secret) services.Placeholders {
 	return secret.NewTable(granted, k.Get)
 }
 
@@ -57,7 +57,7 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(code)
-	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: effect.Set{HTTP: out, Secrets: keeper}})
+	box := newBox(t, sandbox.Options{CacheDir: sharedCache, Services: services.Set{HTTP: out, Secrets: keeper}})
 	var rules []network.Rule
 	for _, server := range []*httptest.Server{bound, other} {
 		rule, err := network.ParseRule(server.URL)

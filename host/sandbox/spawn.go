@@ -9,8 +9,8 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -62,7 +62,7 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 }
 
 // describeExcess says what a child has used up, or that it has crashed.
-func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end effect.CommandResult) string {
+func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end services.CommandResult) string {
 	switch {
 	case outOfMemory(end.Stderr):
 		return fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20)

@@ -16,10 +16,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -41,32 +41,32 @@ func TestWhatAChildEndsWith(t *testing.T) {
 	killed := exit(int(syscall.SIGKILL))
 	code := w.Tool(w.ToolOptions{})
 	for name, c := range map[string]struct {
-		end  effect.CommandResult
+		end  services.CommandResult
 		says []string
 	}{
-		"the compiler refuses it": {effect.CommandResult{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
+		"the compiler refuses it": {services.CommandResult{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
 			[]string{"it does not compile: invalid \ufffd[31mfunction\ufffd[3]"}},
-		"it says far too much": {effect.CommandResult{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
-		"it says nothing":      {effect.CommandResult{Code: exit(65)}, []string{"it does not compile"}},
-		"all processor time is used": {effect.CommandResult{Signal: killed, CPU: 5 * time.Second},
+		"it says far too much": {services.CommandResult{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
+		"it says nothing":      {services.CommandResult{Code: exit(65)}, []string{"it does not compile"}},
+		"all processor time is used": {services.CommandResult{Signal: killed, CPU: 5 * time.Second},
 			[]string{"5s of processor time", "split its largest functions"}},
-		"Go gets no memory":  {effect.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
-		"Go gets no address": {effect.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
-		"Go gets no thread":  {effect.CommandResult{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
-		"the collector gets none": {effect.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
+		"Go gets no memory":  {services.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
+		"Go gets no address": {services.CommandResult{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
+		"Go gets no thread":  {services.CommandResult{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"the collector gets none": {services.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
 			"goroutine 0 gp=0x2ea2a8d530e0 m=3 mp=0x2ea2a8da3008 [idle]:\nruntime.(*spanQueue).tryDrain(0x7fa100000400?)\n")}, []string{"1024 MiB of memory"}},
-		"C code crashes": {effect.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
+		"C code crashes": {services.CommandResult{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
 			"signal arrived during cgo execution\n\ngoroutine 0 gp=0x2 m=3 mp=0x2 [idle]:\nruntime.x()\n")}, []string{"down (SIGSEGV"}},
-		"its code is too large": {effect.CommandResult{Code: exit(73)}, []string{"64 MiB of native code"}},
-		"it ends itself":        {effect.CommandResult{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
-		"it panics after long":  {effect.CommandResult{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
-		"it panics":             {effect.CommandResult{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
-		"it is killed":          {effect.CommandResult{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
-		"it ends oddly":         {effect.CommandResult{Code: exit(1)}, []string{"exit code 1"}},
+		"its code is too large": {services.CommandResult{Code: exit(73)}, []string{"64 MiB of native code"}},
+		"it ends itself":        {services.CommandResult{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
+		"it panics after long":  {services.CommandResult{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
+		"it panics":             {services.CommandResult{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
+		"it is killed":          {services.CommandResult{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
+		"it ends oddly":         {services.CommandResult{Code: exit(1)}, []string{"exit code 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			box := newBox(t, sandbox.Options{Spawn: func(context.Context, string, ...string) (effect.CommandResult, error) {
+			box := newBox(t, sandbox.Options{Spawn: func(context.Context, string, ...string) (services.CommandResult, error) {
 				asked++
 				return c.end, nil
 			}})
@@ -95,20 +95,20 @@ func TestWhatAChildEndsWith(t *testing.T) {
 func TestAChildThatCannotWork(t *testing.T) {
 	exit := func(n int) *int { return &n }
 	for name, c := range map[string]struct {
-		end  effect.CommandResult
+		end  services.CommandResult
 		err  error
 		says string
 	}{
-		"it is not started":   {effect.CommandResult{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
-		"the disk is full":    {effect.CommandResult{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
-		"it leaves no code":   {effect.CommandResult{Code: exit(0)}, nil, "instead of native code"},
-		"it has other orders": {effect.CommandResult{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
+		"it is not started":   {services.CommandResult{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
+		"the disk is full":    {services.CommandResult{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
+		"it leaves no code":   {services.CommandResult{Code: exit(0)}, nil, "instead of native code"},
+		"it has other orders": {services.CommandResult{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			works := false
 			logger, log := logBuffer()
 			box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Logger: logger,
-				Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+				Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 					if works {
 						return jail.RunHelper(ctx, dir, args...)
 					}
@@ -174,7 +174,7 @@ func TestWhatAChildLeavesIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cache := filepath.Join(t.TempDir(), "cache")
 			asked := 0
-			box := newBox(t, sandbox.Options{CacheDir: cache, Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+			box := newBox(t, sandbox.Options{CacheDir: cache, Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 				asked++
 				ended, err := jail.RunHelper(ctx, dir, args...)
 				spoil(t, dir)
@@ -260,7 +260,7 @@ func TestABuiltInModuleHasTime(t *testing.T) {
 	const long = 1000 * 5 * time.Second
 	var job []string
 	var wall time.Duration
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 		job = args[1:]
 		if end, ok := ctx.Deadline(); ok {
 			wall = time.Until(end)
@@ -308,14 +308,14 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 	var wait atomic.Bool
 	wait.Store(true)
 	goOn := make(chan struct{})
-	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 		started <- struct{}{}
 		if wait.Load() {
 			select {
 			case <-ctx.Done():
 				killed <- ctx.Err()
 				n := int(syscall.SIGKILL)
-				return effect.CommandResult{Signal: &n}, nil
+				return services.CommandResult{Signal: &n}, nil
 			case <-goOn:
 			}
 		}
@@ -381,7 +381,7 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 func TestCloseStopsCompiling(t *testing.T) {
 	started := make(chan struct{})
 	var ended atomic.Bool
-	box := sandbox.New(sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.CommandResult, error) {
+	box := sandbox.New(sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 		close(started)
 		<-ctx.Done()
 		time.AfterFunc(10*time.Millisecond, func() { ended.Store(true) })
@@ -389,7 +389,7 @@ func TestCloseStopsCompiling(t *testing.T) {
 			runtime.Gosched()
 		}
 		n := int(syscall.SIGKILL)
-		return effect.CommandResult{Signal: &n}, nil
+		return services.CommandResult{Signal: &n}, nil
 	}})
 	j := granted(t, probe(w.ToolOptions{}), ask{})
 	result := make(chan error)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -58,7 +58,7 @@ func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) 
 	return t
 }
 
-// Placeholder implements [effect.Placeholders] with a new text for each call of it.
+// Placeholder implements [services.Placeholders] with a new text for each call of it.
 func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	asked, ok := t.granted[name]
 	if !ok {
@@ -67,7 +67,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	r, err := t.get(ctx, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return "", &effect.Error{Kind: effect.NotFound, Err: err}
+		return "", &services.Error{Kind: services.NotFound, Err: err}
 	case err != nil:
 		return "", err
 	}
@@ -89,7 +89,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 const maxPlaceholders = 1024
 
 func denied(format string, args ...any) error {
-	return &effect.Error{Kind: effect.Denied, Err: fmt.Errorf(format, args...)}
+	return &services.Error{Kind: services.Denied, Err: fmt.Errorf(format, args...)}
 }
 
 // bindSecret says where a secret may go: where the person has bound it to and where

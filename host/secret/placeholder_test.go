@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -52,20 +52,20 @@ func TestPlaceholders(t *testing.T) {
 		clean(t, "a placeholder", p, value, "TOKEN")
 		seen[p] = true
 	}
-	if _, err := table.Placeholder(t.Context(), "OTHER"); effect.KindOf(err) != effect.Denied {
+	if _, err := table.Placeholder(t.Context(), "OTHER"); services.KindOf(err) != services.Denied {
 		t.Errorf("one that is not granted: %v", err)
 	}
-	if _, err := table.Placeholder(t.Context(), "UNSET"); effect.KindOf(err) != effect.NotFound {
+	if _, err := table.Placeholder(t.Context(), "UNSET"); services.KindOf(err) != services.NotFound {
 		t.Errorf("one that is not set: %v", err)
 	}
 	var err error
 	for range maxPlaceholders {
 		_, err = table.Placeholder(t.Context(), "TOKEN")
 	}
-	if effect.KindOf(err) != effect.Denied {
+	if services.KindOf(err) != services.Denied {
 		t.Errorf("there is no end of placeholders: %v", err)
 	}
-	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}.Get).Placeholder(t.Context(), "TOKEN"); effect.KindOf(err) != effect.Denied {
+	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}.Get).Placeholder(t.Context(), "TOKEN"); services.KindOf(err) != services.Denied {
 		t.Errorf("a call without secrets: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestWhereAValueGoes(t *testing.T) {
 		table := NewTable([]tool.Secret{tt.asked}, shelf{"T": tt.record}.Get)
 		p, err := table.Placeholder(t.Context(), "T")
 		if tt.refused {
-			if effect.KindOf(err) != effect.Denied {
+			if services.KindOf(err) != services.Denied {
 				t.Errorf("%s: %v", tt.what, err)
 			}
 			continue

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -59,8 +59,8 @@ func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	return r, nil
 }
 
-// Placeholders implements [effect.Secrets].
-func (v *Vault) Placeholders(granted []tool.Secret) effect.Placeholders {
+// Placeholders implements [services.Secrets].
+func (v *Vault) Placeholders(granted []tool.Secret) services.Placeholders {
 	return NewTable(granted, v.Get)
 }
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -126,10 +126,10 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 }
 
 // command runs a command of bash, as one that a person has approved.
-func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (effect.CommandResult, error) {
+func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (services.CommandResult, error) {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
 	entry := &tool.Entry{
 		Spec:   tool.Spec{Definition: tool.Definition{Name: toolName}, Capabilities: tool.Capabilities{Exec: "command"}},
@@ -139,7 +139,7 @@ func (s *Sandbox) command(ctx context.Context, command, workspace, programs stri
 	d := p.Decide(tool.Call{ID: "selftest_jail", Tool: toolName, Args: args, Caller: tool.CallerPerson, Cwd: workspace}, entry, policy.Facts{})
 	grant, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
-		return effect.CommandResult{}, err
+		return services.CommandResult{}, err
 	}
-	return s.opts.Services.Exec.Run(ctx, grant, effect.Command{Argv: []string{"bash", "-c", command}, Dir: workspace})
+	return s.opts.Services.Exec.Run(ctx, grant, services.Command{Argv: []string{"bash", "-c", command}, Dir: workspace})
 }

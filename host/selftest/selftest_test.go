@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -39,7 +39,7 @@ func realTarget(tb testing.TB) *Sandbox {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Set{Exec: j, HTTP: out}}, tb.TempDir()+"/compiled")
+	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: services.Set{Exec: j, HTTP: out}}, tb.TempDir()+"/compiled")
 	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.WhyNotStaged
 	tb.Cleanup(func() {
 		if err := j.Close(); err != nil {

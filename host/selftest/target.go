@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/host/dispatch"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
@@ -17,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -175,8 +175,8 @@ const (
 // secretService is the service that has that secret only.
 type secretService struct{}
 
-// Placeholders implements effect.Secrets.
-func (secretService) Placeholders(granted []tool.Secret) effect.Placeholders {
+// Placeholders implements services.Secrets.
+func (secretService) Placeholders(granted []tool.Secret) services.Placeholders {
 	return secret.NewTable(granted, func(context.Context, string) (secret.Record, error) {
 		return secret.Record{Info: secret.Info{Name: secretName}, Value: secret.NewValue(secretValue)}, nil
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // apply exchanges names. First everything that leaves its place is moved aside
@@ -173,7 +173,7 @@ func (c *commit) checkMoved(at location, n *Node, path string) error {
 
 // checkMovedTree is still for what was moved with a directory.
 func (c *commit) checkMovedTree(at location, n *Node, path string) error {
-	root, _, err := beneath.OpenDir(at.dir.root, at.name)
+	root, _, err := rootedfs.OpenDir(at.dir.root, at.name)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Area is a directory for what the calls of this process change before that is
@@ -52,13 +52,13 @@ func (a *Area) Dir() string { return a.dir() }
 // Close removes the directory. No call may be running.
 func (a *Area) Close() error {
 	err := a.end()
-	beneath.AwaitRemovals(closeGrace)
+	rootedfs.AwaitRemovals(closeGrace)
 	return err
 }
 
 // discard removes a directory of the area in the background. One that cannot be moved aside is
 // removed with the area.
-func (a *Area) discard(dir string) { _ = beneath.Discard(dir, a.parent) }
+func (a *Area) discard(dir string) { _ = rootedfs.Discard(dir, a.parent) }
 
 func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -73,7 +73,7 @@ func makeArea(parent string) (dir string, end func() error, err error) {
 		return "", nil, errors.Join(err, held.Unlock(), os.Remove(held.Path()))
 	}
 	return dir, func() error {
-		err := beneath.Discard(dir, parent)
+		err := rootedfs.Discard(dir, parent)
 		if err == nil {
 			err = os.Remove(held.Path())
 		}
@@ -148,10 +148,10 @@ func sweep(parent string, note func(format string, args ...any)) {
 			continue
 		}
 		left, err := finishAll(dirOfLock(name), note)
-		if err == nil && len(left) == 0 && beneath.Discard(dirOfLock(name), parent) == nil {
+		if err == nil && len(left) == 0 && rootedfs.Discard(dirOfLock(name), parent) == nil {
 			_ = os.Remove(name)
 		}
 		_ = l.Unlock()
 	}
-	beneath.Sweep(parent)
+	rootedfs.Sweep(parent)
 }

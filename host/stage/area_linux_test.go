@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // TestNoStartWaitsForARemoval: the stage of a dead process is moved away at once, and removed
@@ -26,7 +26,7 @@ func TestNoStartWaitsForARemoval(t *testing.T) {
 	}
 	start := func() []string {
 		a := NewArea(parent, t.Errorf)
-		beneath.AwaitRemovals(time.Minute)
+		rootedfs.AwaitRemovals(time.Minute)
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
@@ -29,7 +29,7 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	}
 	var said []string
 	area := NewArea(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
-	beneath.AwaitRemovals(time.Minute)
+	rootedfs.AwaitRemovals(time.Minute)
 	if left, err := filepath.Glob(filepath.Join(parent, "*")); err != nil || len(left) != 2 {
 		t.Errorf("before anything is changed there are %v, %v", left, err)
 	}

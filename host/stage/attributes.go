@@ -5,15 +5,15 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // editAttributes opens what has a name and lets do change its attributes, if it is still the
 // same.
 func (m identity) editAttributes(p location, flag int, do func(f *os.File, now os.FileInfo) error) error {
-	file, err := p.dir.root.OpenFile(p.name, flag|beneath.Nonblock, 0)
+	file, err := p.dir.root.OpenFile(p.name, flag|rootedfs.Nonblock, 0)
 	if errors.Is(err, fs.ErrPermission) { // not even by who may change its mode
-		file, err = beneath.OpenForAttrs(p.dir.root, p.name)
+		file, err = rootedfs.OpenForAttrs(p.dir.root, p.name)
 	}
 	if err != nil {
 		return err
@@ -49,16 +49,16 @@ func (c *commit) changeMode(at location, is identity, mode fs.FileMode, like os.
 	return is.editAttributes(at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
 		return c.do(&step{op: opMode, to: at, toIdentity: identityOf(fi, false), mode: fi.Mode()}, func() error {
 			if like != nil {
-				beneath.CopyOwner(file, like)
+				rootedfs.CopyOwner(file, like)
 			}
-			return beneath.Chmod(file, mode)
+			return rootedfs.Chmod(file, mode)
 		})
 	})
 }
 
 // chmod gives the same file or directory another mode.
 func (m identity) chmod(at location, mode fs.FileMode) error {
-	return m.editAttributes(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return beneath.Chmod(file, mode) })
+	return m.editAttributes(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return rootedfs.Chmod(file, mode) })
 }
 
 // setFileTimes sets the times of what is not new and no directory.
@@ -88,7 +88,7 @@ func (c *commit) setTimes(at location, n *Node) error {
 	if err != nil {
 		return err
 	}
-	is, old := identityOf(fi, false), beneath.StatOf(fi)
+	is, old := identityOf(fi, false), rootedfs.StatOf(fi)
 	return c.do(&step{op: opTimes, to: at, toIdentity: is, atim: old.Atim, mtim: old.Mtim}, func() error {
 		atim, mtim := n.times.explicit()
 		return is.setTimes(at, atim, mtim)
@@ -97,9 +97,9 @@ func (c *commit) setTimes(at location, n *Node) error {
 
 func (m identity) setTimes(at location, atim, mtim int64) error {
 	if m.Mode.Type() == fs.ModeSymlink {
-		return beneath.SetLinkTimes(at.dir.root, at.name, atim, mtim)
+		return rootedfs.SetLinkTimes(at.dir.root, at.name, atim, mtim)
 	}
-	return m.editAttributes(at, beneath.AttrAccess, func(file *os.File, _ os.FileInfo) error {
-		return beneath.SetTimes(file, atim, mtim)
+	return m.editAttributes(at, rootedfs.AttrAccess, func(file *os.File, _ os.FileInfo) error {
+		return rootedfs.SetTimes(file, atim, mtim)
 	})
 }

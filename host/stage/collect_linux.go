@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // FileClockNow is the clock that stamps files: what is changed from now on has no earlier
@@ -82,7 +82,7 @@ func ownedByNonRoot(fi os.FileInfo) bool {
 // user.overlay.opaque.
 func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error {
 	s.layers = append(s.layers, layer)
-	root, info, err := beneath.Open(layer.Host)
+	root, info, err := rootedfs.Open(layer.Host)
 	if err != nil {
 		return fmt.Errorf("stage %s: %w", layer.Host, err)
 	}
@@ -128,7 +128,7 @@ func (c *collector) clash(rel, how string) error {
 
 // refuseChanged refuses what was changed since the command began.
 func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
-	if beneath.StatOf(live).Ctim >= c.since {
+	if rootedfs.StatOf(live).Ctim >= c.since {
 		return c.clash(n.Path(), "while the command ran")
 	}
 	return nil
@@ -307,7 +307,7 @@ func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode,
 	n.pin()
 	n.origin.info = live
 	n.upper, n.mode, n.modeSet = u, mode, mode != live.Mode().Perm()
-	if u.times.mtim != beneath.StatOf(live).Mtim {
+	if u.times.mtim != rootedfs.StatOf(live).Mtim {
 		n.times = &u.times
 	}
 	c.noteHardLink(n, st)
@@ -316,7 +316,7 @@ func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode,
 
 // collectSameLink is of a symbolic link that leads where that of the host does.
 func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
-	if u.times.mtim == beneath.StatOf(live).Mtim {
+	if u.times.mtim == rootedfs.StatOf(live).Mtim {
 		return nil
 	}
 	if err := c.refuseChanged(n, live); err != nil {
@@ -426,7 +426,7 @@ func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, h
 			n.mode, n.modeSet = n.mode&^fs.ModePerm|perm, true
 		}
 		// That something was done in it has changed its time, too; an older one was set.
-		if mtim := e.st.Mtim.Nano(); mtim < c.since && mtim != beneath.StatOf(e.live).Mtim {
+		if mtim := e.st.Mtim.Nano(); mtim < c.since && mtim != rootedfs.StatOf(e.live).Mtim {
 			n.times = &stamps{atim: e.st.Atim.Nano(), mtim: mtim, setAtim: true, setMtim: true}
 		}
 	} else {
@@ -461,7 +461,7 @@ func (c *collector) refuseVanished(dir *Node, fd int, name, rel string) error {
 		return nil
 	}
 	live, err := c.cur.StatOrigin(dir)
-	if err != nil || beneath.StatOf(live).Ctim < c.since {
+	if err != nil || rootedfs.StatOf(live).Ctim < c.since {
 		return err
 	}
 	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), originXattr, nil); err == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // overlay is what an overlay would have written to a layer. Package jail has the
@@ -133,7 +133,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 func modesOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newWorld(t)
-	t.Cleanup(func() { _ = beneath.RemoveAll(w.Path("ws")) })
+	t.Cleanup(func() { _ = rootedfs.RemoveAll(w.Path("ws")) })
 	for _, p := range []string{"shut/x", "shut/gone", "shut/in/x", "ro/x", "ro/ro/gone", "rogone/x", "rogone/ro/x", "by/way/x", "dark", "darker", "hush", "times"} {
 		w.File("ws/"+p, "content of "+p)
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // copy copies the content of a node. Where little of a large file was written,
@@ -20,7 +20,7 @@ func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 			return err
 		}
 		defer from.Close()
-		return beneath.CopyPrefix(c.ctx, to, from, n.upper.size)
+		return rootedfs.CopyPrefix(c.ctx, to, from, n.upper.size)
 	}
 	r, err := tree.stagedVersion(n).Open()
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 	defer r.Close()
 	base := r.(*versionReader).base
 	if keep := min(n.data.baseBytes, n.data.size); base != nil && keep > 0 {
-		if err := beneath.CopyPrefix(c.ctx, to, base, keep); err != nil {
+		if err := rootedfs.CopyPrefix(c.ctx, to, base, keep); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Cursor looks up what is in a tree. It has a directory of the host open, so
@@ -14,7 +14,7 @@ import (
 type Cursor struct {
 	tree *Tree
 	at   *Node
-	root beneath.Root
+	root rootedfs.Root
 	// strict follows no symbolic link even to where the node was found.
 	strict bool
 }
@@ -25,7 +25,7 @@ func (tree *Tree) Cursor() *Cursor { return &Cursor{tree: tree, at: tree.top, ro
 // Close closes what is open.
 func (c *Cursor) Close() { c.set(c.tree.top, c.tree.root) }
 
-func (c *Cursor) set(n *Node, r beneath.Root) {
+func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	if c.root != c.tree.root && c.root != r {
 		_ = c.root.Close()
 	}
@@ -45,11 +45,11 @@ func (c *Cursor) moveTo(dir *Node) error {
 	if err := c.moveTo(dir.origin.dir); err != nil {
 		return err
 	}
-	root, fi, err := beneath.OpenDir(c.root, dir.origin.name)
+	root, fi, err := rootedfs.OpenDir(c.root, dir.origin.name)
 	if err != nil {
 		return err
 	}
-	same := beneath.SameFile(fi, dir.origin.info)
+	same := rootedfs.SameFile(fi, dir.origin.info)
 	if same && c.strict {
 		link, err := c.root.Lstat(dir.origin.name)
 		same = err == nil && link.IsDir()
@@ -85,7 +85,7 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	}
 	fi, err := c.root.Lstat(name)
 	switch {
-	case err == nil && known && beneath.SameFile(fi, n.origin.info):
+	case err == nil && known && rootedfs.SameFile(fi, n.origin.info):
 		if !n.pinned {
 			n.origin.info, n.mode = fi, fi.Mode()
 		}
@@ -114,7 +114,7 @@ func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 		return nil, err
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err != nil || !beneath.SameFile(fi, n.origin.info) {
+	if err != nil || !rootedfs.SameFile(fi, n.origin.info) {
 		return n.origin.info, nil
 	}
 	return fi, nil
@@ -130,12 +130,12 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 	if err := c.moveTo(dir); err != nil {
 		return nil, nil, err
 	}
-	file, err := c.root.OpenFile(name, os.O_RDONLY|beneath.Nonblock, 0)
+	file, err := c.root.OpenFile(name, os.O_RDONLY|rootedfs.Nonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	fi, err := file.Stat()
-	if err == nil && !beneath.SameFile(fi, n.origin.info) {
+	if err == nil && !rootedfs.SameFile(fi, n.origin.info) {
 		err = errReplaced
 	}
 	if err == nil {
@@ -154,7 +154,7 @@ func (c *Cursor) Readlink(n *Node) (string, error) {
 		return "", err
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err == nil && !beneath.SameFile(fi, n.origin.info) {
+	if err == nil && !rootedfs.SameFile(fi, n.origin.info) {
 		return "", errReplaced
 	}
 	if err != nil {

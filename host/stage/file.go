@@ -4,7 +4,7 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // File is an open file of a tree. Only Close may be called from another
@@ -61,10 +61,10 @@ func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo
 		return nil, nil, err
 	}
 	if change {
-		err = beneath.RefuseHardLinks(file, fi)
+		err = rootedfs.RefuseHardLinks(file, fi)
 	}
 	if err == nil && write {
-		err = beneath.CheckWritable(cur.root, n.origin.name)
+		err = rootedfs.CheckWritable(cur.root, n.origin.name)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -134,7 +134,7 @@ func (f *File) Truncate(size int64) error {
 // SetTimes sets the times, see [Tree.SetTimes]. info is what Stat has said.
 func (f *File) SetTimes(info Info, atim, mtim int64) error {
 	if f.base != nil {
-		if err := beneath.RefuseHardLinks(f.base, info.Live); err != nil {
+		if err := rootedfs.RefuseHardLinks(f.base, info.Live); err != nil {
 			return err
 		}
 	}

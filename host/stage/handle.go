@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // handle is a directory of the host. It stays what it is when it is moved. It
@@ -17,7 +17,7 @@ type handle struct {
 	c    *commit
 	node *Node // nil if it is not in a tree
 	tree *Tree
-	root beneath.Root // nil if it was closed
+	root rootedfs.Root // nil if it was closed
 	path string
 	// Of one that was prepared: where, and what it is.
 	up   location
@@ -64,7 +64,7 @@ func (h *handle) close() {
 
 // reopen opens a directory that was prepared and closed, where it was prepared.
 // done closes it again.
-func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
+func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	if h.root != nil {
 		return h.root, func() {}, nil
 	}
@@ -79,11 +79,11 @@ func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 			return nil, nil, err
 		}
 	}
-	r, fi, err := beneath.OpenDir(up, h.up.name)
+	r, fi, err := rootedfs.OpenDir(up, h.up.name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !beneath.SameFile(fi, h.info) {
+	if !rootedfs.SameFile(fi, h.info) {
 		return nil, nil, errors.Join(errNameReused, r.Close())
 	}
 	return r, func() { _ = r.Close() }, nil

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // journalName is the file in the private directory of a set that says what a
@@ -223,15 +223,15 @@ func openLocation(dir, name string) (location, error) {
 		err = errNameReused
 	}
 	if err == nil {
-		at.dir.root, _, err = beneath.Open(dir)
+		at.dir.root, _, err = rootedfs.Open(dir)
 	}
 	if errors.Is(err, fs.ErrPermission) { // it may be one that cannot be listed
-		top, _, topErr := beneath.Open("/")
+		top, _, topErr := rootedfs.Open("/")
 		if topErr != nil {
 			return at, err
 		}
 		defer top.Close()
-		at.dir.root, _, err = beneath.OpenDir(top, strings.TrimPrefix(dir, "/"))
+		at.dir.root, _, err = rootedfs.OpenDir(top, strings.TrimPrefix(dir, "/"))
 	}
 	return at, err
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Layer is a directory of the host and what an overlay that is mounted on it needs
@@ -90,7 +90,7 @@ type upper struct {
 func (u *upper) path() string { return filepath.Join(u.layer.Upper, u.rel) }
 
 func (u *upper) open() (*os.File, error) {
-	return os.OpenFile(u.path(), os.O_RDONLY|beneath.Nonblock, 0)
+	return os.OpenFile(u.path(), os.O_RDONLY|rootedfs.Nonblock, 0)
 }
 
 // open opens what a commit needs of the layer.
@@ -98,11 +98,11 @@ func (l *Layer) open() error {
 	if l.upper != nil {
 		return nil
 	}
-	upper, _, err := beneath.Open(l.Upper)
+	upper, _, err := rootedfs.Open(l.Upper)
 	if err != nil {
 		return err
 	}
-	trash, _, err := beneath.Open(filepath.Join(l.dir, trashName))
+	trash, _, err := rootedfs.Open(filepath.Join(l.dir, trashName))
 	if err != nil {
 		_ = upper.Close()
 		return err

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // The tests make and remove tens of thousands of small files, for which a disk takes
@@ -41,7 +41,7 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer beneath.RemoveAll(dir)
+	defer rootedfs.RemoveAll(dir)
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}

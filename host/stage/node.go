@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Node is a file, directory or symbolic link of a tree, with what is staged of
@@ -91,12 +91,12 @@ func (i Info) Size() int64 {
 	return 0
 }
 
-// Stat is [beneath.StatOf] for a node. What the host does not have has no
+// Stat is [rootedfs.StatOf] for a node. What the host does not have has no
 // numbers.
-func (i Info) Stat() beneath.Stat {
-	st := beneath.Stat{Nlink: 1}
+func (i Info) Stat() rootedfs.Stat {
+	st := rootedfs.Stat{Nlink: 1}
 	if i.Live != nil {
-		st = beneath.StatOf(i.Live)
+		st = rootedfs.StatOf(i.Live)
 	}
 	if t := i.Node.times; t != nil {
 		st.Atim, st.Mtim, st.Ctim = t.atim, t.mtim, t.ctim
@@ -138,7 +138,7 @@ func (n *Node) Serial() uint64 { return n.serial }
 // Same reports whether two nodes are one file or directory, maybe of the host
 // and under two names.
 func (n *Node) Same(other *Node) bool {
-	return n == other || n.origin != nil && other.origin != nil && beneath.SameFile(n.origin.info, other.origin.info)
+	return n == other || n.origin != nil && other.origin != nil && rootedfs.SameFile(n.origin.info, other.origin.info)
 }
 
 // Added ranges over what is in a directory and the host does not have there, by
@@ -267,9 +267,9 @@ func (n *Node) restoreMode() {
 // given reports whether a time was set.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 
-// explicit is the times that were set; of the others, [beneath.OmitTime].
+// explicit is the times that were set; of the others, [rootedfs.OmitTime].
 func (t *stamps) explicit() (atim, mtim int64) {
-	atim, mtim = beneath.OmitTime, beneath.OmitTime
+	atim, mtim = rootedfs.OmitTime, rootedfs.OmitTime
 	if t.setAtim {
 		atim = t.atim
 	}
@@ -290,10 +290,10 @@ func (n *Node) touch(live os.FileInfo) {
 func (n *Node) setTimes(live os.FileInfo, atim, mtim int64) {
 	t := n.stamp(live)
 	t.ctim = time.Now().UnixNano()
-	if atim != beneath.OmitTime {
+	if atim != rootedfs.OmitTime {
 		t.atim, t.setAtim = atim, true
 	}
-	if mtim != beneath.OmitTime {
+	if mtim != rootedfs.OmitTime {
 		t.mtim, t.setMtim = mtim, true
 	}
 }

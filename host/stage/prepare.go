@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // tempName is what something is called before it has its place and after it
@@ -125,7 +125,7 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	if err := at.dir.root.Mkdir(at.name, mode); err != nil {
 		return err
 	}
-	root, fi, err := beneath.OpenDir(at.dir.root, at.name)
+	root, fi, err := rootedfs.OpenDir(at.dir.root, at.name)
 	if err != nil {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
@@ -156,7 +156,7 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	if n.upper != nil && n.upper.tempMode && n.parent.origin != nil {
 		mode |= ownerRights // until it is in its place
 	}
-	return h.withFile(func(dir *os.File) error { return beneath.Chmod(dir, mode) })
+	return h.withFile(func(dir *os.File) error { return rootedfs.Chmod(dir, mode) })
 }
 
 // buildLink makes a symbolic link.
@@ -164,7 +164,7 @@ func (c *commit) buildLink(n *Node, at location) error {
 	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
 		return err
 	}
-	if err := beneath.SetLinkTimes(at.dir.root, at.name, n.upper.times.atim, n.upper.times.mtim); err != nil {
+	if err := rootedfs.SetLinkTimes(at.dir.root, at.name, n.upper.times.atim, n.upper.times.mtim); err != nil {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
 	fi, err := at.lstat()
@@ -195,7 +195,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at location) (err error) {
 		like = n.origin.info
 	}
 	if like != nil {
-		beneath.CopyOwner(file, like)
+		rootedfs.CopyOwner(file, like)
 	}
 	switch {
 	case n.upper != nil:
@@ -212,7 +212,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at location) (err error) {
 	}
 	if t.given() {
 		atim, mtim := t.explicit()
-		if err := beneath.SetTimes(file, atim, mtim); err != nil {
+		if err := rootedfs.SetTimes(file, atim, mtim); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // removal is what is to be removed: where it is, and what it was.
@@ -29,7 +29,7 @@ func (p removal) remove() error {
 				return err
 			}
 		}
-		root, _, err := beneath.OpenDir(p.dir.root, p.name)
+		root, _, err := rootedfs.OpenDir(p.dir.root, p.name)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (c *commit) tidy() error {
 		if t := n.times; !n.gone && t.given() {
 			note("the times of "+h.path, h.withFile(func(dir *os.File) error {
 				atim, mtim := t.explicit()
-				return beneath.SetTimes(dir, atim, mtim)
+				return rootedfs.SetTimes(dir, atim, mtim)
 			}))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Tree is a directory of the host with what is staged in it. It is used from
@@ -18,7 +18,7 @@ import (
 type Tree struct {
 	set        *Set
 	host       string
-	root       beneath.Root // of its own: it outlives that of the caller
+	root       rootedfs.Root // of its own: it outlives that of the caller
 	top        *Node
 	layer      *Layer // of an overlay on it; nil if it is changed by way of the tree
 	lastSerial uint64
@@ -28,13 +28,13 @@ type Tree struct {
 // Add makes a directory of the host one whose changes are staged. root is open
 // on it and stays the caller's, host is its absolute name, and info is what it
 // is. Each is added once.
-func (s *Set) Add(root beneath.Root, host string, info os.FileInfo) (*Tree, error) {
+func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
 	}
 	for _, tree := range s.trees {
 		// Each would show the changes of the other too late.
-		if beneath.SameFile(tree.top.origin.info, info) {
+		if rootedfs.SameFile(tree.top.origin.info, info) {
 			return nil, fmt.Errorf("stage: %s and %s are one directory", host, tree.host)
 		}
 	}
@@ -153,7 +153,7 @@ func (tree *Tree) Remove(n *Node) error {
 }
 
 // SetTimes sets the times of anything but a file that has several hard links;
-// [beneath.OmitTime] leaves one as it is. live is what the host says about the
+// [rootedfs.OmitTime] leaves one as it is. live is what the host says about the
 // origin now.
 func (tree *Tree) SetTimes(n *Node, live os.FileInfo, atim, mtim int64) error {
 	if err := tree.refuseHardLinks(n); err != nil {
@@ -189,7 +189,7 @@ func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 }
 
 // OpenRoot opens what the host has of a directory, to look up names in it.
-func (tree *Tree) OpenRoot(n *Node) (beneath.Root, error) {
+func (tree *Tree) OpenRoot(n *Node) (rootedfs.Root, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
 	if err := cur.moveTo(n); err != nil {
@@ -215,7 +215,7 @@ func (tree *Tree) refuseHardLinks(n *Node) error {
 		return err
 	}
 	defer file.Close()
-	return beneath.RefuseHardLinks(file, fi)
+	return rootedfs.RefuseHardLinks(file, fi)
 }
 
 // rememberContent remembers the content of a file that was read and is about to be lost.
@@ -269,7 +269,7 @@ func (n *Node) device() uint64 {
 	for n.origin == nil {
 		n = n.parent
 	}
-	return beneath.StatOf(n.origin.info).Dev
+	return rootedfs.StatOf(n.origin.info).Dev
 }
 
 // move puts a node under another name, where there is nothing.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // operation is what a step has done.
@@ -138,9 +138,9 @@ func (s *step) undo() error {
 	case opMode:
 		return s.toIdentity.editAttributes(s.to, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error {
 			if s.toIdentity.info != nil {
-				beneath.CopyOwner(file, s.toIdentity.info)
+				rootedfs.CopyOwner(file, s.toIdentity.info)
 			}
-			return beneath.Chmod(file, s.mode)
+			return rootedfs.Chmod(file, s.mode)
 		})
 	case opFinalMode:
 		return nil
@@ -165,7 +165,7 @@ func identityOf(fi os.FileInfo, all bool) identity {
 	if fi == nil {
 		return identity{}
 	}
-	st := beneath.StatOf(fi)
+	st := rootedfs.StatOf(fi)
 	return identity{info: fi, Dev: st.Dev, Ino: st.Ino, Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Mode: fi.Mode(), All: all}
 }
 
@@ -191,11 +191,11 @@ func (m identity) check(fi os.FileInfo) error {
 }
 
 func renameNoReplace(from, to location) error {
-	return beneath.RenameNoReplace(from.dir.root, from.name, to.dir.root, to.name)
+	return rootedfs.RenameNoReplace(from.dir.root, from.name, to.dir.root, to.name)
 }
 
 func exchange(a, b location) error {
-	return beneath.Exchange(a.dir.root, a.name, b.dir.root, b.name)
+	return rootedfs.Exchange(a.dir.root, a.name, b.dir.root, b.name)
 }
 
 // do notes a step, does it, and can put it back.
@@ -254,7 +254,7 @@ func removeTree(at location) error {
 		return nil
 	}
 	if err == nil && fi.IsDir() {
-		err = beneath.RemoveAll(at.String())
+		err = rootedfs.RemoveAll(at.String())
 	} else if err == nil {
 		err = at.dir.root.Remove(at.name)
 	}

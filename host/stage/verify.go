@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -52,7 +52,7 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	}
 	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.TimesChanged
 	how := difference(fi, o.info, identityOnly)
-	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.rolledBack && beneath.StatOf(fi).Ctim != beneath.StatOf(o.info).Ctim {
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.rolledBack && rootedfs.StatOf(fi).Ctim != rootedfs.StatOf(o.info).Ctim {
 		how = "the time of its last change"
 	}
 	if how != "" {
@@ -73,7 +73,7 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 		return c.lookupError(path, err)
 	}
 	defer file.Close()
-	if one && beneath.RefuseHardLinks(file, now) != nil {
+	if one && rootedfs.RefuseHardLinks(file, now) != nil {
 		return c.changedError(path, "it has several hard links")
 	}
 	if n.oldDigest != nil {
@@ -113,7 +113,7 @@ func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 // difference says how a file is not what it was.
 func difference(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
-	case !beneath.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
+	case !rootedfs.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
 	case fi.Mode().Type() == fs.ModeSymlink && !fi.ModTime().Equal(was.ModTime()):
 		return "something else is there" // numbers are given again
@@ -161,7 +161,7 @@ func (c *commit) verifyPlace(ch *change) error {
 		return nil // what was there is looked at for itself
 	case err != nil:
 		return err
-	case was == nil || !beneath.SameFile(fi, was.origin.info):
+	case was == nil || !rootedfs.SameFile(fi, was.origin.info):
 		return c.changedError(ch.tree.hostPath(ch.n.Path()), "something is there now")
 	}
 	return nil
@@ -218,7 +218,7 @@ func (c *commit) recheck() error {
 		if err != nil {
 			return c.lookupError(path, err)
 		}
-		if !beneath.SameFile(fi, now) {
+		if !rootedfs.SameFile(fi, now) {
 			return c.changedError(path, "it was moved")
 		}
 	}
@@ -226,7 +226,7 @@ func (c *commit) recheck() error {
 }
 
 // lstatInside looks at a directory name by name, through no link.
-func lstatInside(top beneath.Root, n *Node) (os.FileInfo, error) {
+func lstatInside(top rootedfs.Root, n *Node) (os.FileInfo, error) {
 	at, err := top.OpenRoot(".")
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func lstatInside(top beneath.Root, n *Node) (os.FileInfo, error) {
 		if !fi.IsDir() {
 			return fi, nil
 		}
-		next, _, err := beneath.OpenDir(at, name)
+		next, _, err := rootedfs.OpenDir(at, name)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -20,7 +20,7 @@ func (tree *Tree) hostVersion(n *Node) *tool.Version {
 	if fi.Mode().Type() == fs.ModeSymlink {
 		v.Target, _ = tree.Readlink(n)
 	}
-	if st := beneath.StatOf(fi); fi.Mode().IsRegular() && st.Nlink > 1 {
+	if st := rootedfs.StatOf(fi); fi.Mode().IsRegular() && st.Nlink > 1 {
 		v.LinkCount = st.Nlink
 	}
 	return v

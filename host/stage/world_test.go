@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 const canary = hosttest.Canary
@@ -49,7 +49,7 @@ func (w *world) openDir(opts *Options, dir string) (*editor, *Set) {
 		w.T.Fatal(err)
 	}
 	w.T.Cleanup(func() { s.Drop() })
-	root, info, err := beneath.Open(w.Path(dir))
+	root, info, err := rootedfs.Open(w.Path(dir))
 	if err != nil {
 		w.T.Fatal(err)
 	}

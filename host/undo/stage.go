@@ -14,10 +14,10 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -164,7 +164,7 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	if tree := s.trees[host]; tree != nil {
 		return tree, nil
 	}
-	root, info, err := beneath.Open(host)
+	root, info, err := rootedfs.Open(host)
 	if err != nil {
 		return nil, err
 	}

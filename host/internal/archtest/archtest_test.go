@@ -48,29 +48,29 @@ var table = map[string][]string{
 	"host/policy/network":       {},
 	"host/policy/paths":         {"sdk/go/filename"},
 	"host/diff":                 {"host/git", "host/tool", "sdk/go/charset"},
-	"host/effect":               {"host/stage", "host/tool", "host/policy"},
-	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
+	"host/services":             {"host/stage", "host/tool", "host/policy"},
+	"host/egress":               {"host/services", "host/policy", "host/policy/network", "host/redact"},
 	"host/redact":               {"host/shellword"},
-	"host/secret":               {"host/internal/private", "host/effect", "host/redact", "host/tool"},
-	"host/beneath":              {},
-	"host/git":                  {"host/beneath", "host/git/format", "host/policy/gitconfig", "host/tool"},
+	"host/secret":               {"host/internal/private", "host/services", "host/redact", "host/tool"},
+	"host/rootedfs":             {},
+	"host/git":                  {"host/rootedfs", "host/git/format", "host/policy/gitconfig", "host/tool"},
 	"host/git/format":           {},
-	"host/instructions":         {"host/beneath", "host/visible"},
-	"host/stage":                {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
+	"host/instructions":         {"host/rootedfs", "host/visible"},
+	"host/stage":                {"host/rootedfs", "host/policy", "host/policy/paths", "host/tool"},
 	"host/llm/google":           {"host/llm", "host/llm/provider", "host/tool"},
 
 	"host/visible":         {},
 	"host/registry":        {"host/internal/regular", "guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
-	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk", "wit"},
+	"host/registry/author": {"host/diff", "host/services", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk", "wit"},
 
 	"host/registry/author/toolchain": {},
 
 	"host/registry/description": {"host/internal/regular", "host/config/keys", "host/tool", "host/wasm"},
 
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
-	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/oci":        {"host/services", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {"host/tool"},
-	"host/registry/source":     {"host/internal/regular", "host/effect", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/source":     {"host/internal/regular", "host/services", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/store":      {"host/internal/private", "host/tool", "host/visible"},
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
@@ -81,19 +81,19 @@ var table = map[string][]string{
 
 	"host/registry/oci/credential": {"host/internal/regular", "host/internal/private"},
 
-	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
+	"host/sandbox":        {"host/services", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":    {"host/redact", "sdk/go/picture"},
 	"host/sandbox/linear": {"host/sandbox/mapped"},
 	"host/sandbox/mapped": {},
 	"host/sandbox/native": {"host/sandbox/mapped"},
 	"host/sandbox/meter":  {"host/policy", "host/wasm/fuel"},
-	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage", "sdk/go/filename"},
+	"host/sandbox/wasi":   {"host/rootedfs", "host/policy", "host/policy/paths", "host/stage", "sdk/go/filename"},
 
 	"host/sandbox/admit":   {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1"},
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/command": {"host/policy/paths", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
-	"host/sandbox/dialect/extism":  {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
+	"host/sandbox/dialect/extism":  {"host/services", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 
@@ -103,28 +103,28 @@ var table = map[string][]string{
 
 	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/filename", "sdk/go/lines"},
 
-	"host/sandbox/hostmod": {"host/stage", "host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
+	"host/sandbox/hostmod": {"host/stage", "host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/services", "host/redact", "host/tool", "host/policy"},
 
-	"host/selftest": {"host/tool", "host/policy", "host/policy/match", "host/policy/network", "host/effect", "host/secret", "host/jail/probe", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
+	"host/selftest": {"host/tool", "host/policy", "host/policy/match", "host/policy/network", "host/services", "host/secret", "host/jail/probe", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/githistory": {"host/beneath", "host/internal/private", "host/policy", "host/policy/gitconfig", "host/policy/paths"},
+	"host/githistory": {"host/rootedfs", "host/internal/private", "host/policy", "host/policy/gitconfig", "host/policy/paths"},
 
-	"host/jail": {"host/githistory", "host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact", "host/shellword", "host/visible"},
+	"host/jail": {"host/githistory", "host/rootedfs", "host/stage", "host/tool", "host/services", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact", "host/shellword", "host/visible"},
 
-	"host/jail/helper":  {"host/beneath", "host/jail/seccomp", "host/jail/wire"},
+	"host/jail/helper":  {"host/rootedfs", "host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},
 	"host/jail/seccomp": {},
-	"host/jail/walk":    {"host/policy/gitconfig", "host/beneath", "host/policy/paths"},
+	"host/jail/walk":    {"host/policy/gitconfig", "host/rootedfs", "host/policy/paths"},
 	"host/jail/wire":    {},
 
-	"host/dispatch": {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/kept", "sdk/go/filename"},
-	"host/kept":     {"host/policy", "host/session", "host/tool"},
-	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool", "sdk/go/filename"},
-	"host/config":   {"host/config/keys", "sdk/go/nearest"},
-	"host/door": {"guests", "host/agent", "host/githistory", "host/policy/paths", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
+	"host/dispatch":  {"host/diff", "host/git", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm", "host/toolstore", "sdk/go/filename"},
+	"host/toolstore": {"host/policy", "host/session", "host/tool"},
+	"host/agent":     {"host/tool", "host/llm", "host/session"},
+	"host/undo":      {"host/rootedfs", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/redact", "host/session", "host/stage", "host/tool", "sdk/go/filename"},
+	"host/config":    {"host/config/keys", "sdk/go/nearest"},
+	"host/door": {"guests", "host/agent", "host/githistory", "host/policy/paths", "host/dispatch", "host/services", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/anthropic", "host/llm/google", "host/llm/offline", "host/llm/ollama", "host/llm/openai", "host/llm/openai/responses", "host/llm/provider", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},

@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/description"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -33,11 +33,11 @@ func RunCompileChild() {
 // NewSandbox makes a sandbox like that of the program, with its own compiled code. Requests get
 // to a server on this machine, whatever host they are for; without one to nobody.
 func NewSandbox(cache, server string) *sandbox.Sandbox {
-	var services effect.Set
+	var set services.Set
 	if server != "" {
-		services.HTTP = redirector(server)
+		set.HTTP = redirector(server)
 	}
-	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, AllowLarge: true, Services: services})
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, AllowLarge: true, Services: set})
 }
 
 // Prepared is a module whose tools can be called.

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // Server answers the requests of plugins.
@@ -37,9 +37,9 @@ func (s redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Fetch implements [effect.HTTP] for a sandbox. Whom a call may reach, the host function
+// Fetch implements [services.HTTP] for a sandbox. Whom a call may reach, the host function
 // that is before this has decided.
-func (s redirector) Fetch(ctx context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
+func (s redirector) Fetch(ctx context.Context, _ policy.Grant, req services.Request) (*services.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, req.Method, req.URL, strings.NewReader(string(req.Body)))
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s redirector) Fetch(ctx context.Context, _ policy.Grant, req effect.Reques
 		return nil, err
 	}
 	defer resp.Body.Close()
-	out := &effect.Response{Status: resp.StatusCode, URL: req.URL}
+	out := &services.Response{Status: resp.StatusCode, URL: req.URL}
 	for name, values := range resp.Header {
 		for _, v := range values {
 			out.Headers = append(out.Headers, [2]string{strings.ToLower(name), v})

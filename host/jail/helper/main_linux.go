@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	}
 	if !serve(&w) {
 		if privateDir != "" && (!commandRan || os.Getppid() != host) { // otherwise the host does it, and waits for our end first
-			_ = beneath.RemoveAll(privateDir)
+			_ = rootedfs.RemoveAll(privateDir)
 		}
 		os.Exit(1)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 const (
@@ -69,12 +69,12 @@ func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 // inDir calls do with a directory that was walked.
 func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	rel, r := s.rel(d)
-	below, fi, err := beneath.Open(r.path)
+	below, fi, err := rootedfs.Open(r.path)
 	if err != nil {
 		return err
 	}
 	defer below.Close()
-	if st := beneath.StatOf(fi); st.Dev != r.dev || st.Ino != r.ino {
+	if st := rootedfs.StatOf(fi); st.Dev != r.dev || st.Ino != r.ino {
 		return errReplaced(r.path)
 	}
 	top, err := below.Open(".")

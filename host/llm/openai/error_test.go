@@ -16,10 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 	"github.com/stockade-dev/stockade/host/llm/provider"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
@@ -259,8 +259,8 @@ func TestConnectionsThatFail(t *testing.T) {
 		{"https to a server without it", strings.Replace(plain.URL, "http:", "https:", 1), real, "does not speak https", "http://", false},
 		{"a refusal by policy", "http://model.test/v1", dialError(fmt.Errorf("no connection to model.test: %w", fs.ErrPermission)), "no connection to model.test", "", false},
 		{"http to a server with TLS", strings.Replace(untrusted.URL, "https:", "http:", 1), real, "an HTTP request to an HTTPS server", "https://", false},
-		{"what the way to the server knows, for good", "http://model.test/v1", dialError(&effect.Error{Kind: effect.Connect, Err: refused, Hint: "name another proxy", Final: true}), "connection refused", "name another proxy", false},
-		{"what it knows of this moment", "http://model.test/v1", dialError(&effect.Error{Kind: effect.DNS, Err: errors.New("no such host"), Hint: "name a proxy"}), "no such host", "name a proxy", true},
+		{"what the way to the server knows, for good", "http://model.test/v1", dialError(&services.Error{Kind: services.Connect, Err: refused, Hint: "name another proxy", Final: true}), "connection refused", "name another proxy", false},
+		{"what it knows of this moment", "http://model.test/v1", dialError(&services.Error{Kind: services.DNS, Err: errors.New("no such host"), Hint: "name a proxy"}), "no such host", "name a proxy", true},
 		{"a connection that breaks", "http://model.test/v1", dialError(io.ErrUnexpectedEOF), "ended before an answer", "", true},
 		{"no scheme", "localhost:11434", real, "base URL", "base URL", false},
 		{"another scheme", "ftp://model.test", real, "base URL", "base URL", false},

@@ -268,7 +268,7 @@ func (c *Client) networkError(err error, base *url.URL, begun bool) *llm.Provide
 		err = wrapped.Err // without the URL
 	}
 	e := &llm.ProviderError{Provider: c.Name, Message: c.clean(err.Error(), maxMessageRunes), Retryable: true, Err: c.safeCause(err)}
-	if way, ok := errors.AsType[interface { // effect.Error
+	if way, ok := errors.AsType[interface { // services.Error
 		error
 		Remedy() (hint string, final bool)
 	}](err); ok {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // answer is the recorded answer to one request.
@@ -94,23 +94,23 @@ func (r *replay) takeProblems() []string {
 	return out
 }
 
-// Fetch implements [effect.HTTP].
-func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+// Fetch implements [services.HTTP].
+func (r *replay) Fetch(_ context.Context, grant policy.Grant, req services.Request) (*services.Response, error) {
 	if grant.Network() == nil {
-		return nil, effectError(effect.Denied, "the network is not granted to this call")
+		return nil, effectError(services.Denied, "the network is not granted to this call")
 	}
 	origin, _, err := network.ParseOrigin(req.URL)
 	if err != nil {
-		return nil, effectError(effect.Invalid, "URL: %v", err)
+		return nil, effectError(services.Invalid, "URL: %v", err)
 	}
 	u, err := url.Parse(req.URL)
 	if err != nil {
-		return nil, effectError(effect.Invalid, "URL: %v", err)
+		return nil, effectError(services.Invalid, "URL: %v", err)
 	}
 	d := grant.Network().Decide(origin.Host.String(), origin.Port, origin.Protocol)
 	if err := d.Err(); err != nil {
 		grant.NoteRefused(d)
-		return nil, effectError(effect.Denied, "%v", err)
+		return nil, effectError(services.Denied, "%v", err)
 	}
 	headers := map[string][]string{}
 	for _, h := range req.Headers {
@@ -120,27 +120,27 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request
 	open := headers["Authorization"]
 	if req.Fill != nil {
 		if headers, err = req.Fill(u, headers, req.Body); err != nil {
-			return nil, effectError(effect.Denied, "%v", err)
+			return nil, effectError(services.Denied, "%v", err)
 		}
 	}
 	if len(open) > 0 && slices.Equal(open, headers["Authorization"]) {
-		return nil, effectError(effect.Invalid, `header "Authorization": it takes only a placeholder of a secret`)
+		return nil, effectError(services.Invalid, `header "Authorization": it takes only a placeholder of a secret`)
 	}
 	if err := grant.TakeRequest(d, int64(len(req.URL)+len(req.Body))); err != nil {
-		return nil, effectError(effect.Denied, "%v", err)
+		return nil, effectError(services.Denied, "%v", err)
 	}
 	a := r.find(req, headers)
 	if a == nil { // the guest does not learn what was expected of it
-		return nil, effectError(effect.Connect, "the request is not recorded")
+		return nil, effectError(services.Connect, "the request is not recorded")
 	}
-	resp := &effect.Response{Status: a.status, URL: req.URL, Headers: slices.Clone(a.headers), Body: []byte(a.body)}
+	resp := &services.Response{Status: a.status, URL: req.URL, Headers: slices.Clone(a.headers), Body: []byte(a.body)}
 	slices.SortStableFunc(resp.Headers, func(x, y [2]string) int { return strings.Compare(x[0], y[0]) })
 	limit := grant.Limits().HTTPResponseBytes
 	switch {
 	case req.MaxBytes > 0 && req.MaxBytes <= limit && len(a.body) > req.MaxBytes:
 		resp.Body, resp.Truncated = resp.Body[:req.MaxBytes], true
 	case len(a.body) > limit:
-		return nil, &effect.Error{Kind: effect.TooLarge, Limit: int64(limit), Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
+		return nil, &services.Error{Kind: services.TooLarge, Limit: int64(limit), Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
 	}
 	grant.NoteReceived(d, int64(len(a.body)))
 	return resp, nil
@@ -148,7 +148,7 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request
 
 // find returns the recorded answer to a request, or nil with a problem for whoever
 // reads the test.
-func (r *replay) find(req effect.Request, headers map[string][]string) *answer {
+func (r *replay) find(req services.Request, headers map[string][]string) *answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	problem := fmt.Errorf("%.20s %.300s is not recorded: no line \"http METHOD URL\" answers it", req.Method, req.URL)
@@ -167,7 +167,7 @@ func (r *replay) find(req effect.Request, headers map[string][]string) *answer {
 	return nil
 }
 
-func (a *answer) checkRequest(req effect.Request, headers map[string][]string) error {
+func (a *answer) checkRequest(req services.Request, headers map[string][]string) error {
 	for _, want := range a.wants {
 		if got := strings.Join(headers[want[0]], ", "); got != want[1] {
 			return fmt.Errorf("its header %s is %.200q, and not %.200q", want[0], got, want[1])
@@ -179,6 +179,6 @@ func (a *answer) checkRequest(req effect.Request, headers map[string][]string) e
 	return nil
 }
 
-func effectError(kind effect.Kind, format string, args ...any) error {
-	return &effect.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+func effectError(kind services.Kind, format string, args ...any) error {
+	return &services.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }

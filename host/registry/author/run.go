@@ -15,10 +15,10 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/diff"
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -30,7 +30,7 @@ type Environment struct {
 	Mounts  []policy.Mount
 	Network []network.Rule
 	// Services take the place of the network and of the person's secrets.
-	Services effect.Set
+	Services services.Set
 	// Allows reports whether the file gives a tool what it asks for. What the
 	// policy asks about a call is answered so; commands never run.
 	Allows func(tool.Capabilities) bool
@@ -72,7 +72,7 @@ func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error
 		}
 	}
 	service := &replay{answers: s.answers}
-	w := Environment{Dir: dir, Network: s.hosts, Services: effect.Set{HTTP: service, Secrets: scriptSecrets{s}}, Allows: s.allows}
+	w := Environment{Dir: dir, Network: s.hosts, Services: services.Set{HTTP: service, Secrets: scriptSecrets{s}}, Allows: s.allows}
 	if s.mayRead {
 		w.Mounts = []policy.Mount{{Host: dir, Write: s.mayWrite, Origin: "allow files in " + s.Name}}
 	}
@@ -129,9 +129,9 @@ func (s *Script) allows(c tool.Capabilities) bool {
 // scriptSecrets has the secrets of a file.
 type scriptSecrets struct{ s *Script }
 
-// Placeholders implements [effect.Secrets]. A secret for which the tool names no
+// Placeholders implements [services.Secrets]. A secret for which the tool names no
 // host goes to the hosts of the file, as if the person had named those.
-func (k scriptSecrets) Placeholders(granted []tool.Secret) effect.Placeholders {
+func (k scriptSecrets) Placeholders(granted []tool.Secret) services.Placeholders {
 	return secret.NewTable(granted, func(_ context.Context, name string) (secret.Record, error) {
 		for _, line := range k.s.secrets {
 			if line.name != name {

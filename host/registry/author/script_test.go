@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -284,21 +284,21 @@ result x
 		t.Fatal(err)
 	}
 	service := &replay{answers: s.answers}
-	post := effect.Request{Method: "POST", URL: "https://a.example/x", Body: []byte("body\n")}
+	post := services.Request{Method: "POST", URL: "https://a.example/x", Body: []byte("body\n")}
 	key := map[string][]string{"X-Key": {"one"}}
 	for i, c := range []struct {
 		name    string
-		req     effect.Request
+		req     services.Request
 		headers map[string][]string
 		line    int    // of the answer; 0: there is none
 		problem string // and this is said
 	}{
-		{"another URL", effect.Request{Method: "POST", URL: "https://a.example/y"}, key, 0, "POST https://a.example/y is not recorded"},
-		{"another method", effect.Request{Method: "PUT", URL: post.URL}, key, 0, "is not recorded"},
+		{"another URL", services.Request{Method: "POST", URL: "https://a.example/y"}, key, 0, "POST https://a.example/y is not recorded"},
+		{"another method", services.Request{Method: "PUT", URL: post.URL}, key, 0, "is not recorded"},
 		{"the request as it was recorded", post, key, 1, ""},
 		{"it again: the next that is like it", post, key, 12, ""},
 		{"once more", post, key, 0, "is not recorded"},
-		{"one that wants nothing of the request", effect.Request{Method: "GET", URL: post.URL}, nil, 14, ""},
+		{"one that wants nothing of the request", services.Request{Method: "GET", URL: post.URL}, nil, 14, ""},
 	} {
 		a := service.find(c.req, c.headers)
 		problems := strings.Join(service.takeProblems(), "\n")
@@ -314,13 +314,13 @@ result x
 	}
 	s.answers[0].used = false
 	for name, c := range map[string]struct {
-		req     effect.Request
+		req     services.Request
 		headers map[string][]string
 		says    string
 	}{
 		"another header": {post, map[string][]string{"X-Key": {"two"}}, "X-Key"},
 		"no header":      {post, nil, "X-Key"},
-		"another body":   {effect.Request{Method: "POST", URL: post.URL, Body: []byte("other")}, key, "body"},
+		"another body":   {services.Request{Method: "POST", URL: post.URL, Body: []byte("other")}, key, "body"},
 	} {
 		a := service.find(c.req, c.headers)
 		if problems := strings.Join(service.takeProblems(), "\n"); a != nil || !strings.Contains(problems, "not the request in line 1") || !strings.Contains(problems, c.says) {

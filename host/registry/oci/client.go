@@ -16,9 +16,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/oci/credential"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login where
@@ -45,7 +45,7 @@ const deadline = 5 * time.Minute
 // withDeadline bounds the time of a pull or a push.
 func (c *Client) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	most := cmp.Or(c.deadline, deadline)
-	return context.WithTimeoutCause(ctx, most, &effect.Error{Kind: effect.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
+	return context.WithTimeoutCause(ctx, most, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
 }
 
 func (c *Client) repository(ref Reference) *remote.Repository {
@@ -83,7 +83,7 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if e, ok := errors.AsType[*effect.Error](err); ok {
+	if e, ok := errors.AsType[*services.Error](err); ok {
 		return e
 	}
 	if e, ok := errors.AsType[*errcode.ErrorResponse](err); ok {

@@ -23,10 +23,10 @@ import (
 	"oras.land/oras-go/v2/content"
 	oraslayout "oras.land/oras-go/v2/content/oci"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/oci/credential"
 	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // fake is a registry that holds one repository, notes, and is honest but for what
@@ -369,7 +369,7 @@ func TestSlowRegistries(t *testing.T) {
 		})
 		c := &Client{HTTP: reaching(t, tt.idle, "http://"+f.host), deadline: tt.deadline}
 		got, err := c.Pull(t.Context(), parse(t, "oci://"+f.host+"/notes:1"))
-		if got != nil || effect.KindOf(err) != effect.Timeout || !strings.Contains(err.Error(), tt.want) {
+		if got != nil || services.KindOf(err) != services.Timeout || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, %v", tt.what, got, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 const (
@@ -35,7 +35,7 @@ func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, webDeadline, &effect.Error{Kind: effect.Timeout, Err: fmt.Errorf("it was not done within %s", webDeadline)})
+	ctx, cancel := context.WithTimeoutCause(ctx, webDeadline, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", webDeadline)})
 	defer cancel()
 	var out *Candidate
 	err = get(ctx, client, u, func(resp *http.Response) (err error) {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -32,7 +32,7 @@ const (
 	execFailed
 )
 
-var execCases = map[effect.Kind]uint8{effect.Denied: execDenied, effect.NotFound: execNotFound}
+var execCases = map[services.Kind]uint8{services.Denied: execDenied, services.NotFound: execNotFound}
 
 // execRun is exec.run.
 //
@@ -52,13 +52,13 @@ func execRun(g *guest) error {
 	if report := g.world.Report; report != nil {
 		cmd.OnOutput = func(text string) { report(tool.Progress{Output: text}) }
 	}
-	var ended effect.CommandResult
+	var ended services.CommandResult
 	g.account.WithoutTurn(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {
 		if h, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 			g.world.HistoryErr = h
 		}
-		errorCase, ok := execCases[effect.KindOf(err)]
+		errorCase, ok := execCases[services.KindOf(err)]
 		if !ok {
 			errorCase = execFailed
 		}
@@ -82,7 +82,7 @@ func execRun(g *guest) error {
 	return execResult.put(g, out, r)
 }
 
-func (g *guest) liftCommand() (cmd effect.Command, err error) {
+func (g *guest) liftCommand() (cmd services.Command, err error) {
 	if cmd.Argv, err = g.mem.Strings("argv", g.u32(0), g.u32(1), maxArgvBytes); err != nil {
 		return cmd, err
 	}

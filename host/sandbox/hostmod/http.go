@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/services"
 )
 
 // The cases of error.
@@ -22,9 +22,9 @@ const (
 	httpProtocol
 )
 
-var httpCases = map[effect.Kind]uint8{
-	effect.Denied: httpDenied, effect.Invalid: httpInvalid, effect.DNS: httpDNS, effect.Connect: httpConnect,
-	effect.TLS: httpTLS, effect.Timeout: httpTimeout, effect.TooLarge: httpTooLarge, effect.Protocol: httpProtocol,
+var httpCases = map[services.Kind]uint8{
+	services.Denied: httpDenied, services.Invalid: httpInvalid, services.DNS: httpDNS, services.Connect: httpConnect,
+	services.TLS: httpTLS, services.Timeout: httpTimeout, services.TooLarge: httpTooLarge, services.Protocol: httpProtocol,
 }
 
 // Limits on what is copied out of the guest, in bytes. What makes sense within
@@ -97,10 +97,10 @@ func (w *World) whyNoNetwork() string {
 }
 
 // Fetch makes a request of the call, in which the placeholders of its secrets are
-// filled in. Its errors are those of [effect.HTTP].
-func (w *World) Fetch(ctx context.Context, account *meter.Account, req effect.Request) (resp *effect.Response, err error) {
+// filled in. Its errors are those of [services.HTTP].
+func (w *World) Fetch(ctx context.Context, account *meter.Account, req services.Request) (resp *services.Response, err error) {
 	if why := w.whyNoNetwork(); why != "" {
-		return nil, &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
+		return nil, &services.Error{Kind: services.Denied, Err: errors.New(why)}
 	}
 	if w.placeholders != nil {
 		req.Fill = w.placeholders.Fill
@@ -110,9 +110,9 @@ func (w *World) Fetch(ctx context.Context, account *meter.Account, req effect.Re
 }
 
 func (g *guest) failHTTP(out uint32, err error) error {
-	failed, ok := errors.AsType[*effect.Error](err)
+	failed, ok := errors.AsType[*services.Error](err)
 	if !ok {
-		failed = &effect.Error{Kind: effect.Protocol, Err: err}
+		failed = &services.Error{Kind: services.Protocol, Err: err}
 	}
 	errorCase, ok := httpCases[failed.Kind]
 	if !ok {
@@ -133,7 +133,7 @@ func (g *guest) failHTTP(out uint32, err error) error {
 	return httpResult.fail(g, out, errorCase, text)
 }
 
-func (g *guest) liftHTTPRequest() (req effect.Request, err error) {
+func (g *guest) liftHTTPRequest() (req services.Request, err error) {
 	if req.Method, err = g.mem.String("method", g.u32(0), g.u32(1), maxHTTPMethod); err != nil {
 		return req, err
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -25,7 +25,7 @@ func secretsPlaceholder(g *guest) error {
 	}
 	text, err := g.world.Placeholder(g.ctx, g.account, name)
 	switch {
-	case effect.KindOf(err) == effect.NotFound:
+	case services.KindOf(err) == services.NotFound:
 		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // which has no text
 	case err != nil:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
@@ -45,21 +45,21 @@ func (w *World) Placeholder(ctx context.Context, account *meter.Account, name st
 	granted := w != nil && w.Services.Secrets != nil &&
 		slices.ContainsFunc(w.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name })
 	if why := w.whyDenied(granted, what); why != "" {
-		return "", &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
+		return "", &services.Error{Kind: services.Denied, Err: errors.New(why)}
 	}
 	if w.placeholders == nil {
 		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
 	}
 	account.WithoutTurn(func() { text, err = w.placeholders.Placeholder(ctx, name) })
 	var warn tool.Progress
-	switch kind := effect.KindOf(err); {
-	case err == nil, kind == effect.Denied:
+	switch kind := services.KindOf(err); {
+	case err == nil, kind == services.Denied:
 		return text, err
-	case kind == effect.NotFound:
+	case kind == services.NotFound:
 		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.ActionHint(tool.HintSetSecret, name)}
 	default:
 		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)}
-		err = &effect.Error{Kind: effect.Denied, Err: fmt.Errorf("%s could not be read; the person is told why", what)}
+		err = &services.Error{Kind: services.Denied, Err: fmt.Errorf("%s could not be read; the person is told why", what)}
 	}
 	if w.Report != nil {
 		w.Report(warn)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -20,14 +20,14 @@ import (
 type World struct {
 	Grant    policy.Grant
 	Cwd      string
-	Services effect.Set
+	Services services.Set
 	// Config returns what the module is configured with under a name; nil is nothing.
 	Config func(name string) (string, bool)
 	// Files is the file system of the call; nil is none.
 	Files *wasi.FS
 	// Stage takes what its command changes; nil: that changes the host's files.
 	Stage *stage.Set
-	// Terminal is [effect.Command]'s: what the guest reads is for a model.
+	// Terminal is [services.Command]'s: what the guest reads is for a model.
 	Terminal bool
 	// Report takes what the guest says, and what is to be said about it. Nil drops
 	// that.
@@ -41,16 +41,16 @@ type World struct {
 	logBytes  int
 	reports   int
 
-	placeholders effect.Placeholders // once they are asked for
+	placeholders services.Placeholders // once they are asked for
 	// TimedOut is how the command ended if it ran out of time: the call then counts
 	// as timed out whatever the guest makes of it.
-	TimedOut *effect.CommandResult
+	TimedOut *services.CommandResult
 	// HistoryErr is why the command of the call did not run, even if the guest ignores the error:
 	// the call can begin again.
 	HistoryErr *policy.HistoryError
 	// Notes are remarks about the command.
 	Notes []string
-	// RawOutput is as of [effect.CommandResult].
+	// RawOutput is as of [services.CommandResult].
 	RawOutput []byte
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // anyErrno stands for whatever error.
@@ -539,7 +539,7 @@ func TestRenameThatFailsReplacesNothing(t *testing.T) {
 	if errno := g.Rename(g.name("ws/p"), g.name("ws/l/empty")); errno != EINVAL {
 		t.Errorf("a directory is below itself: %v", errno)
 	}
-	top, _, err := beneath.Open(w.Path("ws"))
+	top, _, err := rootedfs.Open(w.Path("ws"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // BenchmarkOpen opens a file, asks what it is and closes it, in turns with
@@ -36,7 +36,7 @@ func BenchmarkOpen(b *testing.B) {
 				what, masks = "guarded", []string{path.Join(base, masked)}
 			}
 			var kinds [2]*FS
-			for i, open := range []openRoot{beneath.Open, beneath.OpenOSRoot} {
+			for i, open := range []openRoot{rootedfs.Open, rootedfs.OpenOSRoot} {
 				f, err := New([]policy.Mount{{Host: base}}, masks, nil)
 				if err != nil {
 					b.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
@@ -30,7 +30,7 @@ type Dir struct {
 	forbiddenBy     paths.Special // why it must not be changed
 	changeForbidden bool          // that it must not
 	trails          [][]string    // guarded: the hidden things below
-	entries         *beneath.DirReader
+	entries         *rootedfs.DirReader
 	node            *stage.Node         // staged only
 	addedNames      map[string]struct{} // staged: the names that are listed first
 
@@ -51,7 +51,7 @@ type Dirent struct {
 // hostDir is what an open directory has of the host.
 type hostDir struct {
 	file *os.File
-	root beneath.Root // to look at entries; guarded mounts only
+	root rootedfs.Root // to look at entries; guarded mounts only
 }
 
 func (h *hostDir) Close() error {
@@ -107,18 +107,18 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 		return d, 0
 	}
 	d.host = &hostDir{file: host}
-	d.entries = &beneath.DirReader{}
+	d.entries = &rootedfs.DirReader{}
 	if p.staged() && p.isWalked() {
 		if errno := d.guardStaged(p); errno != 0 {
 			return nil, errno
 		}
 	} else if p.isWalked() {
-		root, fi, err := beneath.OpenDir(p.dir, p.name)
+		root, fi, err := rootedfs.OpenDir(p.dir, p.name)
 		if err != nil {
 			return nil, errnoOf(err)
 		}
 		d.host.root = root
-		if !beneath.SameFile(fi, p.info) {
+		if !rootedfs.SameFile(fi, p.info) {
 			_ = root.Close()
 			return nil, errReplaced
 		}
@@ -240,7 +240,7 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 // of none of them.
 func (d *Dir) forgetPosition() { d.last, d.lastCookie, d.nextCookie = Dirent{}, 0, 0 }
 
-func (d *Dir) shows(e beneath.Entry) bool {
+func (d *Dir) shows(e rootedfs.Entry) bool {
 	if !d.AllNames && !utf8.ValidString(e.Name) {
 		return false
 	}
@@ -278,7 +278,7 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	if d.node != nil {
 		return d.setStagedTimes(atim, mtim)
 	}
-	return errnoOf(beneath.SetTimes(d.host.file, atim, mtim))
+	return errnoOf(rootedfs.SetTimes(d.host.file, atim, mtim))
 }
 
 // Dirs opens directories one after the other, and closes each when who lists it

@@ -3,8 +3,8 @@ package wasi
 import (
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestWithoutOpenat2(t *testing.T) {
 func TestRootOfTheHost(t *testing.T) {
 	w := newWorld(t)
 	m := w.open(w.rw("ws")).mounts[0]
-	_, kernel := m.root.(beneath.ContentRoot)
+	_, kernel := m.root.(rootedfs.ContentRoot)
 	if want := len(roots(t)) == 2; kernel != want || kernel && hosttest.NoOpenat2() {
 		t.Errorf("the mount is a %T", m.root)
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // File is an open regular file. The position is kept here and not by the
@@ -262,19 +262,19 @@ type backingFile interface {
 type hostFile struct{ *os.File }
 
 func (b hostFile) writeAt(buf []byte, off int64, end bool) (int, error) {
-	if end && beneath.HasAppend {
+	if end && rootedfs.HasAppend {
 		return b.Write(buf)
 	}
 	return b.WriteAt(buf, off)
 }
 
-func (b hostFile) setAppend(on bool) error { return beneath.SetAppend(b.File, on) }
+func (b hostFile) setAppend(on bool) error { return rootedfs.SetAppend(b.File, on) }
 
 func (b hostFile) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
-	if err := beneath.RefuseHardLinks(b.File, fi); err != nil {
+	if err := rootedfs.RefuseHardLinks(b.File, fi); err != nil {
 		return errnoOf(err)
 	}
-	return errnoOf(beneath.SetTimes(b.File, atim, mtim))
+	return errnoOf(rootedfs.SetTimes(b.File, atim, mtim))
 }
 
 func (b hostFile) release() {}

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -44,7 +44,7 @@ type mount struct {
 	guest string
 	write bool
 	dev   uint64 // what the guest is told; the host's number is its own affair
-	root  beneath.Root
+	root  rootedfs.Root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	// inodeDev is the device on which a file that is listed is the one that has
@@ -153,7 +153,7 @@ func openMount(grant policy.Mount) (*mount, error) {
 	if !fi.IsDir() {
 		return nil, errors.New("not a directory")
 	}
-	root, info, err := beneath.Open(grant.Host)
+	root, info, err := rootedfs.Open(grant.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -191,9 +191,9 @@ func (f *FS) mask(masked []string) error {
 	// also what is masked and elsewhere.
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
-		crossed[i] = beneath.HoldsMountPoint(m.host)
+		crossed[i] = rootedfs.HoldsMountPoint(m.host)
 		if !crossed[i] && m.root.ListsInodes() {
-			m.inodeDev = beneath.StatOf(m.info).Dev
+			m.inodeDev = rootedfs.StatOf(m.info).Dev
 		}
 	}
 	seen := lstatCache{}
@@ -210,7 +210,7 @@ func (f *FS) mask(masked []string) error {
 		}
 		for i, m := range f.mounts {
 			_, inside := relativeTo(guestName(p), m.guest)
-			if inside || end != nil && (beneath.SameFile(end, m.info) || passThrough(m.hostTrails, end)) {
+			if inside || end != nil && (rootedfs.SameFile(end, m.info) || passThrough(m.hostTrails, end)) {
 				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
 			}
 			if crossed[i] || passThrough(trails, m.info) {
@@ -328,11 +328,11 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 
 // place is where a name of the guest leads.
 type place struct {
-	m     *mount       // nil for a synthetic directory
-	dir   beneath.Root // name is looked up here
-	name  string       // one name in a guarded mount; else all of it, with links to follow
-	shown string       // the absolute name the guest used
-	slash bool         // must be a directory
+	m     *mount        // nil for a synthetic directory
+	dir   rootedfs.Root // name is looked up here
+	name  string        // one name in a guarded mount; else all of it, with links to follow
+	shown string        // the absolute name the guest used
+	slash bool          // must be a directory
 
 	// Where the name was walked only:
 	walked     bool
@@ -497,7 +497,7 @@ func (p *place) openExisting(access int) (*os.File, os.FileInfo, Errno) {
 			return nil, nil, errNotFileOrDir
 		}
 	}
-	file, err := p.open(access | beneath.Nonblock)
+	file, err := p.open(access | rootedfs.Nonblock)
 	if err != nil {
 		return nil, nil, errnoOf(err)
 	}
@@ -510,7 +510,7 @@ func (p *place) openExisting(access int) (*os.File, os.FileInfo, Errno) {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errNotFileOrDir
-	case p.isWalked() && !beneath.SameFile(fi, p.info):
+	case p.isWalked() && !rootedfs.SameFile(fi, p.info):
 		errno = errReplaced
 	case p.slash && !fi.IsDir():
 		errno = ENOTDIR
@@ -537,14 +537,14 @@ func (p *place) openForChange() (*os.File, Errno) {
 	if errno := p.checkWritable(); errno != 0 {
 		return nil, errno
 	}
-	file, fi, errno := p.openExisting(beneath.AttrAccess)
+	file, fi, errno := p.openExisting(rootedfs.AttrAccess)
 	if errno == EISDIR {
 		file, fi, errno = p.openExisting(os.O_RDONLY)
 	}
 	if errno != 0 {
 		return nil, errno
 	}
-	if err := beneath.RefuseHardLinks(file, fi); err != nil {
+	if err := rootedfs.RefuseHardLinks(file, fi); err != nil {
 		_ = file.Close()
 		return nil, errnoOf(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // guard keeps a guest away from things inside a mount: masked paths, and the
@@ -37,7 +37,7 @@ func (g *guard) hides(fi os.FileInfo) bool {
 		return false
 	}
 	for _, h := range g.hidden {
-		if beneath.SameFile(h, fi) {
+		if rootedfs.SameFile(h, fi) {
 			return true
 		}
 	}
@@ -50,7 +50,7 @@ func (g *guard) hidesInode(ino uint64) bool {
 		return false
 	}
 	for _, h := range g.hidden {
-		if beneath.StatOf(h).Ino == ino {
+		if rootedfs.StatOf(h).Ino == ino {
 			return true
 		}
 	}
@@ -65,7 +65,7 @@ func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]st
 	}
 	var out [][]string
 	for _, t := range g.trails {
-		if beneath.SameFile(t.dir, dir) {
+		if rootedfs.SameFile(t.dir, dir) {
 			out = append(out, t.names)
 		}
 	}
@@ -170,7 +170,7 @@ func (l lstatCache) follow(p string) (trails []trail, end os.FileInfo, err error
 
 // passThrough reports whether any of the trails starts in dir.
 func passThrough(trails []trail, dir os.FileInfo) bool {
-	return slices.ContainsFunc(trails, func(t trail) bool { return beneath.SameFile(t.dir, dir) })
+	return slices.ContainsFunc(trails, func(t trail) bool { return rootedfs.SameFile(t.dir, dir) })
 }
 
 // split returns the names in p, without empty ones and dots.
@@ -235,7 +235,7 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 			done, todo = append(done, name), todo[1:]
 			continue
 		}
-		if _, ok := p.dir.(beneath.ContentRoot); ok && last && end == openDirectly {
+		if _, ok := p.dir.(rootedfs.ContentRoot); ok && last && end == openDirectly {
 			p.name, p.info, p.unexamined, p.steps = name, nil, true, steps
 			return p, steps, 0
 		}
@@ -273,11 +273,11 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 		}
 		next, kept := d.matchingDir(m, len(done), name, fi)
 		if !kept {
-			dir, opened, err := beneath.OpenDir(p.dir, name)
+			dir, opened, err := rootedfs.OpenDir(p.dir, name)
 			if err != nil {
 				return p, steps, errnoOf(err)
 			}
-			if !beneath.SameFile(fi, opened) {
+			if !rootedfs.SameFile(fi, opened) {
 				_ = dir.Close()
 				return p, steps, errReplaced
 			}

@@ -3,8 +3,8 @@ package wasi
 import (
 	"fmt"
 
-	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Some file systems hold no files: they show the kernel and every process.
@@ -21,7 +21,7 @@ func (f *FS) hideSystem(seen lstatCache, crossed []bool) error {
 		}
 		for i, m := range f.mounts {
 			switch {
-			case end != nil && beneath.SameFile(end, m.info):
+			case end != nil && rootedfs.SameFile(end, m.info):
 				return fmt.Errorf("mount %s: it is %s, which no tool is shown; leave this mount out", m.host, p)
 			case crossed[i] || passThrough(trails, m.info):
 				m.hide(trails, end)

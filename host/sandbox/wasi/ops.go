@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 const (
@@ -138,7 +138,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 	}
 	if change {
-		if err := beneath.RefuseHardLinks(host, fi); err != nil {
+		if err := rootedfs.RefuseHardLinks(host, fi); err != nil {
 			return nil, errnoOf(err)
 		}
 	}
@@ -200,7 +200,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	if errno := addWithinLimit(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno
 	}
-	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
+	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|rootedfs.Nonblock, newFileMode)
 	if err != nil {
 		f.created--
 		return nil, nil, errnoOf(err)
@@ -312,7 +312,7 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 		return errno
 	}
 	defer host.Close()
-	return errnoOf(beneath.SetTimes(host, atim, mtim))
+	return errnoOf(rootedfs.SetTimes(host, atim, mtim))
 }
 
 // setLinkTimes changes the times of a symbolic link itself.
@@ -326,7 +326,7 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 		defer parent.Close()
 		dir, name = parent, path.Base(name)
 	}
-	return errnoOf(beneath.SetLinkTimes(dir, name, atim, mtim))
+	return errnoOf(rootedfs.SetLinkTimes(dir, name, atim, mtim))
 }
 
 // Rename moves a file or directory within a mount. An empty directory can be
@@ -403,7 +403,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		}
 	}
 	if a.isWalked() && a.dir != b.dir {
-		return asNotEmpty(errnoOf(beneath.RenameBetween(a.dir, a.name, b.dir, b.name)))
+		return asNotEmpty(errnoOf(rootedfs.RenameBetween(a.dir, a.name, b.dir, b.name)))
 	}
 	return asNotEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
 }
@@ -428,7 +428,7 @@ func (p *place) adoptMode(other os.FileInfo) Errno {
 		return errno
 	}
 	defer host.Close()
-	beneath.CopyOwner(host, other)
+	rootedfs.CopyOwner(host, other)
 	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 

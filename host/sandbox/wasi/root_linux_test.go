@@ -5,22 +5,22 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // openRoot is a way to look up names.
-type openRoot func(string) (beneath.Root, os.FileInfo, error)
+type openRoot func(string) (rootedfs.Root, os.FileInfo, error)
 
 // roots are those of this host.
 func roots(t testing.TB) map[string]openRoot {
-	out := map[string]openRoot{"os.Root": beneath.OpenOSRoot}
-	r, _, err := beneath.Open(t.TempDir())
+	out := map[string]openRoot{"os.Root": rootedfs.OpenOSRoot}
+	r, _, err := rootedfs.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, ok := r.(beneath.ContentRoot); ok {
-		out["openat2"] = beneath.Open
+	if _, ok := r.(rootedfs.ContentRoot); ok {
+		out["openat2"] = rootedfs.Open
 	}
 	return out
 }
@@ -45,21 +45,21 @@ func TestSoManyLinks(t *testing.T) {
 
 // lookups counts what a root is asked to look up, and the roots below it too.
 type lookups struct {
-	beneath.Root
-	beneath.ContentRoot
+	rootedfs.Root
+	rootedfs.ContentRoot
 	n *int
 }
 
 func (l lookups) Lstat(name string) (os.FileInfo, error) { *l.n++; return l.Root.Lstat(name) }
 func (l lookups) Stat(name string) (os.FileInfo, error)  { *l.n++; return l.Root.Stat(name) }
 
-func (l lookups) OpenRoot(name string) (beneath.Root, error) {
+func (l lookups) OpenRoot(name string) (rootedfs.Root, error) {
 	*l.n++
 	r, err := l.Root.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
-	return lookups{r, r.(beneath.ContentRoot), l.n}, nil
+	return lookups{r, r.(rootedfs.ContentRoot), l.n}, nil
 }
 
 // The files of a directory are opened without looking up again what leads to
@@ -81,7 +81,7 @@ func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 		all = append(all, g.name(fmt.Sprintf("ws/a/b/c/f%02d", i)))
 	}
 	root := g.mounts[0].root
-	content, ok := root.(beneath.ContentRoot)
+	content, ok := root.(rootedfs.ContentRoot)
 	if !ok {
 		return // nothing is spared then
 	}

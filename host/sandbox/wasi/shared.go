@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
 // Content is the content of a regular file that is open, for a part of the host
@@ -163,8 +163,8 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 func (p *place) needsNoFollow() bool { return p.unexamined || !p.isWalked() }
 
 // openContent opens a regular file.
-func (p *place) openContent() (beneath.Content, int64, Errno) {
-	dir, ok := p.dir.(beneath.ContentRoot)
+func (p *place) openContent() (rootedfs.Content, int64, Errno) {
+	dir, ok := p.dir.(rootedfs.ContentRoot)
 	if !ok || !p.needsNoFollow() {
 		file, fi, errno := p.openExisting(os.O_RDONLY)
 		if errno == 0 && fi.IsDir() {
@@ -189,7 +189,7 @@ func (p *place) openContent() (beneath.Content, int64, Errno) {
 
 // viewContent is the content of a file that was opened through a view.
 type viewContent struct {
-	beneath.Content
+	rootedfs.Content
 	view   *View
 	size   int64
 	closed bool

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -15,7 +15,7 @@ func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
 			// Each would show the changes of the other too late.
-			if m.write != other.write && beneath.SameFile(m.info, other.info) {
+			if m.write != other.write && rootedfs.SameFile(m.info, other.info) {
 				return fmt.Errorf("stage: %s and %s are one directory", m.host, other.host)
 			}
 		}
@@ -228,7 +228,7 @@ func sameFile(a, b os.FileInfo) bool {
 	x, ok := a.(stage.Info)
 	y, also := b.(stage.Info)
 	if !ok || !also {
-		return beneath.SameFile(a, b)
+		return rootedfs.SameFile(a, b)
 	}
 	return x.Node.Same(y.Node)
 }

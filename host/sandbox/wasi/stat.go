@@ -7,7 +7,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/rootedfs"
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
@@ -55,7 +55,7 @@ type Stat struct {
 }
 
 // OmitTime is a time that is not to be changed.
-const OmitTime = beneath.OmitTime
+const OmitTime = rootedfs.OmitTime
 
 // syntheticDev is the device number of synthetic directories. Those of mounts
 // follow, in the order of the grant.
@@ -63,14 +63,14 @@ const syntheticDev = 1
 
 // describe is what a guest learns about a file of the mount.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
-	var st beneath.Stat
+	var st rootedfs.Stat
 	if info, staged := fi.(stage.Info); staged {
 		st = info.Stat()
 		if made := info.Node.Serial(); made != 0 {
 			shown = m.guest + "\x00" + strconv.FormatUint(made, 10)
 		}
 	} else {
-		st = beneath.StatOf(fi)
+		st = rootedfs.StatOf(fi)
 	}
 	st.Ino = m.ino(st.Ino, st.Dev, shown)
 	out := Stat{Dev: m.dev, Ino: st.Ino, Type: typeOfMode(fi.Mode()), Nlink: st.Nlink, Atim: st.Atim, Mtim: st.Mtim, Ctim: st.Ctim}
@@ -91,7 +91,7 @@ func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	switch {
 	case ino == 0:
 		return hashIno(shown)
-	case dev == beneath.StatOf(m.info).Dev:
+	case dev == rootedfs.StatOf(m.info).Dev:
 		return ino
 	}
 	var b [16]byte

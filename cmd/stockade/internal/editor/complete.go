@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
@@ -328,7 +328,7 @@ func (l *completion) view(e *Editor, width, most int) (out []string) {
 		out = append(out, bar+line)
 	}
 	if more > 0 && n > 0 && len(out) < most {
-		out = append(out, e.style(terminal.Dim, "  … "+words.Exact(int64(more))+" more"))
+		out = append(out, e.style(terminal.Dim, "  … "+humanize.Exact(int64(more))+" more"))
 	}
 	return out
 }

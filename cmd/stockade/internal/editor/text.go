@@ -8,8 +8,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -67,12 +67,12 @@ func foldText(verb, text string, among []piece) piece {
 	for _, p := range among {
 		n = max(n, p.pasted+1)
 	}
-	size := fmt.Sprintf("%s characters", words.Exact(int64(utf8.RuneCountInString(text))))
+	size := fmt.Sprintf("%s characters", humanize.Exact(int64(utf8.RuneCountInString(text))))
 	if lines := countLines(text); lines > 1 {
-		size = fmt.Sprintf("%s lines", words.Exact(int64(lines)))
+		size = fmt.Sprintf("%s lines", humanize.Exact(int64(lines)))
 	}
 	if hidden := countHidden(text); hidden > 0 {
-		size += fmt.Sprintf(", %s hidden", words.Exact(int64(hidden)))
+		size += fmt.Sprintf(", %s hidden", humanize.Exact(int64(hidden)))
 	}
 	show := fmt.Sprintf("[%s %s]", verb, size)
 	if n > 1 {

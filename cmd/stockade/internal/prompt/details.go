@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -15,7 +15,7 @@ import (
 // details returns all else that is known about a question.
 func details(v View, q Question) []string {
 	p := rowBuilder{v: v, all: true}
-	about := words.ToolName(q.Tool) + ", risk " + q.Risk.String()
+	about := humanize.ToolName(q.Tool) + ", risk " + q.Risk.String()
 	if q.Module != "" {
 		about += fmt.Sprintf(", module sha256 %.16s", q.Module)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -42,7 +42,7 @@ func ForCall(q Question) *Prompt {
 	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
 			p := rowBuilder{v: v, all: true}
-			p.quoted(gutter([]string{words.JSON(q.Call.Args)}, v.width()), 0)
+			p.quoted(gutter([]string{humanize.JSON(q.Call.Args)}, v.width()), 0)
 			return p.out
 		}
 	}
@@ -97,15 +97,15 @@ func coverage(q Question) string {
 	case q.Command != "":
 		return "this command"
 	case q.OpensHost != "" && soleHost(q) != "":
-		return "every " + words.ToolName(q.Tool) + " to " + soleHost(q)
+		return "every " + humanize.ToolName(q.Tool) + " to " + soleHost(q)
 	case q.OpensHost != "":
-		return "every " + words.ToolName(q.Tool) + " to that host"
+		return "every " + humanize.ToolName(q.Tool) + " to that host"
 	}
-	return "every " + words.ToolName(q.Tool)
+	return "every " + humanize.ToolName(q.Tool)
 }
 
 func coverageBelow(q Question) string {
-	return "whatever " + words.ToolName(q.Tool) + " changes in one directory"
+	return "whatever " + humanize.ToolName(q.Tool) + " changes in one directory"
 }
 
 // keyOneByOne is the key of a batch that wants each of its calls asked about by itself.
@@ -193,13 +193,13 @@ func headline(q Question) string {
 	case q.Histories != nil:
 		return "what looks like a secret can be read in the history of git"
 	case q.Changes == nil:
-		return words.ToolName(q.Tool) + " wants to run"
+		return humanize.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
-		return words.ToolName(q.Tool) + " has run"
+		return humanize.ToolName(q.Tool) + " has run"
 	case told != "":
-		return words.ToolName(q.Tool) + "  " + told
+		return humanize.ToolName(q.Tool) + "  " + told
 	}
-	return words.ToolName(q.Tool) + " wants to keep what it did"
+	return humanize.ToolName(q.Tool) + " wants to keep what it did"
 }
 
 // rowBuilder is rows on their way.
@@ -411,7 +411,7 @@ func (p *rowBuilder) histories(q Question, left func() int) {
 			p.lines(h.Names, left())
 		}
 		if !h.Whole && len(h.Names) == 0 {
-			p.warn(fmt.Sprintf("its history is too large, or is damaged: %s were looked at, and nothing was found in them", words.Plural(h.Commits, "commit")))
+			p.warn(fmt.Sprintf("its history is too large, or is damaged: %s were looked at, and nothing was found in them", humanize.Plural(h.Commits, "commit")))
 		}
 	}
 	p.own("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")

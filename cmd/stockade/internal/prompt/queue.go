@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -80,7 +80,7 @@ func (u *Queue) withdraw(a *pendingCall, cause error) {
 	defer u.mu.Unlock()
 	u.waiting = slices.DeleteFunc(u.waiting, func(o *pendingCall) bool { return o == a })
 	if slices.Contains(u.shown, a) {
-		u.cancelPrompt(fmt.Errorf("the call of %s does not wait any more: %w", words.ToolName(a.q.Tool), cause))
+		u.cancelPrompt(fmt.Errorf("the call of %s does not wait any more: %w", humanize.ToolName(a.q.Tool), cause))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -16,7 +16,7 @@ import (
 func (p *rowBuilder) arguments(q Question, room int) {
 	rest := map[string]json.RawMessage{}
 	if json.Unmarshal(q.Call.Args, &rest) != nil {
-		p.text(words.JSON(q.Call.Args), room)
+		p.text(humanize.JSON(q.Call.Args), room)
 		return
 	}
 	take := func(name string, value any) bool {
@@ -45,14 +45,14 @@ func (p *rowBuilder) arguments(q Question, room int) {
 	case q.Tool == "web_search" && take("query", &query):
 		p.lines([]string{query}, left())
 	default:
-		p.text(words.JSON(q.Call.Args), room)
+		p.text(humanize.JSON(q.Call.Args), room)
 		return
 	}
 	if len(rest) > 0 {
 		p.text("with "+string(tool.Marshal(rest)), sideRows)
 	}
 	if body != "" {
-		p.own("", "  ", fmt.Sprintf("and sends %s", words.Bytes(int64(len(body)))))
+		p.own("", "  ", fmt.Sprintf("and sends %s", humanize.Bytes(int64(len(body)))))
 		p.text(body, left())
 	}
 }

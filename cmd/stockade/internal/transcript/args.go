@@ -7,8 +7,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
@@ -39,7 +39,7 @@ func mainArgs(name string, arguments json.RawMessage) string {
 			out := inline(*a.Path)
 			switch {
 			case a.Offset < 0:
-				out += ", the last " + words.Plural(-max(a.Offset, -math.MaxInt32), "line")
+				out += ", the last " + humanize.Plural(-max(a.Offset, -math.MaxInt32), "line")
 			case a.Offset > 0:
 				out += fmt.Sprintf(", from line %d", a.Offset)
 			}
@@ -129,7 +129,7 @@ func command(text string) string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	out := inline(first)
 	if n := len(linesOf(rest)); n > 0 {
-		out += "  (and " + words.Plural(n, "more line") + ")"
+		out += "  (and " + humanize.Plural(n, "more line") + ")"
 	}
 	return out
 }
@@ -163,7 +163,7 @@ func oneValue(value json.RawMessage) string {
 		}
 		return `"` + s + `"`
 	}
-	return words.JSON(value)
+	return humanize.JSON(value)
 }
 
 // fieldsOf yields the fields of an object in their order, none of anything else.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -138,7 +138,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 			var data llm.CallData
 			if json.Unmarshal(m.Data, &data) == nil {
 				arguments := json.RawMessage(data.Function.Arguments)
-				c.name, c.args = words.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
+				c.name, c.args = humanize.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
 				c.readsFile = isFileRead(data.Function.Name, arguments)
 			} else {
 				c.name, c.args = "(unknown)", inline(m.Content)
@@ -222,7 +222,7 @@ func (t *Transcript) update(c *call, e session.Event) {
 			return
 		}
 		if c.result, c.wrote = env, data.RawOutput; c.number == 0 {
-			c.name = words.ToolName(data.Name)
+			c.name = humanize.ToolName(data.Name)
 		}
 		if c.name == "add_task" || c.name == "update_task" {
 			c.setTask()
@@ -376,14 +376,14 @@ func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
 		rows = append(rows, t.formatter().ownRows(terminal.Dim, ImageText(i))...)
 	}
 	if more := len(images) - most; more > 0 {
-		rows = append(rows, t.formatter().ownRows(terminal.Dim, "… "+words.Plural(more, "more image"))...)
+		rows = append(rows, t.formatter().ownRows(terminal.Dim, "… "+humanize.Plural(more, "more image"))...)
 	}
 	return rows
 }
 
 // ImageText say what an image is: image/png 640x480, 31.2 KiB.
 func ImageText(i tool.ImageInfo) string {
-	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(words.Clip(i.Mime, 40)), i.Width, i.Height, words.Bytes(int64(i.Bytes)))
+	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(humanize.Clip(i.Mime, 40)), i.Width, i.Height, humanize.Bytes(int64(i.Bytes)))
 }
 
 // failed are the rows about why a call has failed.
@@ -393,13 +393,13 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	case env.Code == tool.CodeDenied && c.wasAsked() && !*c.decision.Answer:
 		return nil // that is said in a word
 	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
-		rows = p.ownRows("", words.Clip(env.Hint, maxLine))
+		rows = p.ownRows("", humanize.Clip(env.Hint, maxLine))
 	case c.stoppedByPerson() && !t.o.Verbose: // so does it of this
 	case env.Code == tool.CodeCancelled && c.exec && !c.wasAsked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
 	case !env.Code.FromHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
-		rows = p.ownRows("", words.Clip(env.Error, 1000))
+		rows = p.ownRows("", humanize.Clip(env.Error, 1000))
 	}
 	wrote := env.Stdout
 	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
@@ -527,7 +527,7 @@ func (t *Transcript) outcome(c *call) []span {
 	if !env.Success && env.Metadata.MS == 0 {
 		return []span{{style, what}} // it has not run
 	}
-	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", words.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
+	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", humanize.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
 }
 
 // success is what has come of a call that has done what it was to do.
@@ -554,7 +554,7 @@ func (c *call) success() (what, style string) {
 		case n == 1:
 			return string(c.changes.Files[0].Kind), ""
 		default:
-			return words.Plural(n, "change"), ""
+			return humanize.Plural(n, "change"), ""
 		}
 	}
 	if c.staged {
@@ -564,7 +564,7 @@ func (c *call) success() (what, style string) {
 		return c.task, ""
 	}
 	if n := len(c.result.Images); n > 0 {
-		return words.Plural(n, "image"), ""
+		return humanize.Plural(n, "image"), ""
 	}
 	if status, _ := c.fetchStatus(); status != 0 && status != 200 {
 		if status >= 400 {
@@ -578,7 +578,7 @@ func (c *call) success() (what, style string) {
 	if c.name == "file_read" && c.readsFile {
 		return c.readRange(), ""
 	}
-	return words.Plural(lines, "line"), ""
+	return humanize.Plural(lines, "line"), ""
 }
 
 // fetchStatus is the status of a request, and where it was redirected to; of other calls
@@ -592,7 +592,7 @@ func (c *call) fetchStatus() (status int, to string) {
 		return 0, ""
 	}
 	if fields.URL != "" && strings.Contains(fields.Note, "redirected to "+fields.URL) {
-		to = words.Clip(terminal.Line(fields.URL), maxLine)
+		to = humanize.Clip(terminal.Line(fields.URL), maxLine)
 	}
 	return fields.Status, to
 }
@@ -617,7 +617,7 @@ func (c *call) readRange() string {
 		last = fields.Next - 1
 	}
 	if last <= 0 { // of a directory, too
-		return words.Plural(read, "line")
+		return humanize.Plural(read, "line")
 	}
 	if m := leadingNumber().FindStringSubmatch(fields.Output); m != nil {
 		first, _ := strconv.Atoi(m[1])
@@ -625,14 +625,14 @@ func (c *call) readRange() string {
 			read = n
 		}
 	}
-	exact := func(n int) string { return words.Exact(int64(n)) }
+	exact := func(n int) string { return humanize.Exact(int64(n)) }
 	of := ""
 	if fields.Lines > 0 {
 		of = " of " + exact(fields.Lines)
 	}
 	switch {
 	case read == fields.Lines:
-		return words.Plural(read, "line")
+		return humanize.Plural(read, "line")
 	case read == 1:
 		return "line " + exact(last) + of
 	}
@@ -644,12 +644,12 @@ func (c *call) cost() string {
 	m := c.result.Metadata
 	said := []string{fmt.Sprintf("%d ms", m.MS)}
 	if m.Fuel > 0 {
-		said = append(said, words.Count(m.Fuel)+" fuel")
+		said = append(said, humanize.Count(m.Fuel)+" fuel")
 	}
 	if m.Memory > 0 {
-		said = append(said, words.Bytes(int64(m.Memory))+" memory")
+		said = append(said, humanize.Bytes(int64(m.Memory))+" memory")
 	}
-	said = append(said, words.Bytes(m.Bytes)+" result")
+	said = append(said, humanize.Bytes(m.Bytes)+" result")
 	if d := c.decision; d != nil {
 		if d.Risk != "" {
 			said = append(said, "risk "+terminal.Line(d.Risk))
@@ -670,7 +670,7 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 		most = min(most, maxResultLines)
 	}
 	if left := len(lines) - most; left > 0 {
-		more = words.Plural(left, "more line") + t.showHint(c)
+		more = humanize.Plural(left, "more line") + t.showHint(c)
 	}
 	from := 0
 	if c != nil && c.rowShown && c.output.shown > 0 && strings.HasPrefix(strings.Join(lines, "\n"), strings.TrimRight(visible.RenderTerminal(c.output.text), "\n")) {

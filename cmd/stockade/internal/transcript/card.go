@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -73,7 +73,7 @@ func recordOf(e session.Event, number int) *record {
 	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
 	var data llm.CallData
 	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
-		r.name, r.arguments, r.sent = words.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Original
+		r.name, r.arguments, r.sent = humanize.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Original
 		r.args, r.readsFile = mainArgs(data.Function.Name, r.arguments), isFileRead(data.Function.Name, r.arguments)
 	}
 	return r
@@ -108,7 +108,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("sees", terminal.Line(strings.Join(i.Mounts, ", ")))
 		add("network", terminal.Line(strings.Join(i.Network, ", ")))
 		add("secrets", terminal.Line(strings.Join(i.Secrets, ", ")))
-		add("limits", fmt.Sprintf("%s, %s memory, %s fuel", words.Duration(time.Duration(i.TimeoutMS)*time.Millisecond), words.Bytes(int64(i.MemoryBytes)), words.Count(i.Fuel)))
+		add("limits", fmt.Sprintf("%s, %s memory, %s fuel", humanize.Duration(time.Duration(i.TimeoutMS)*time.Millisecond), humanize.Bytes(int64(i.MemoryBytes)), humanize.Count(i.Fuel)))
 	}
 	if d := c.decision; d != nil {
 		add("policy", terminal.Line(fmt.Sprintf("%s, risk %s: %s", d.Effect, d.Risk, d.Reason)))
@@ -162,7 +162,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		quoted("note", c.result.Note)
 		add("took", c.cost())
 		for _, n := range c.result.Metadata.Network {
-			add("network", fmt.Sprintf("%s: %s, %s sent, %s received", terminal.Line(n.Host), words.Plural(n.Requests, "request"), words.Bytes(n.SentBytes), words.Bytes(n.ReceivedBytes)))
+			add("network", fmt.Sprintf("%s: %s, %s sent, %s received", terminal.Line(n.Host), humanize.Plural(n.Requests, "request"), humanize.Bytes(n.SentBytes), humanize.Bytes(n.ReceivedBytes)))
 		}
 	}
 	return out
@@ -177,11 +177,11 @@ func fieldText(object json.RawMessage, but ...string) string {
 		switch {
 		case slices.Contains(but, name):
 		case json.Unmarshal(value, &s) != nil:
-			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), words.JSON(value))
+			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), humanize.JSON(value))
 		case !strings.Contains(s, "\n"):
 			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), s)
 		default:
-			fmt.Fprintf(&b, "%s: (%s)\n", terminal.Line(name), words.Plural(strings.Count(strings.TrimSuffix(s, "\n"), "\n")+1, "line"))
+			fmt.Fprintf(&b, "%s: (%s)\n", terminal.Line(name), humanize.Plural(strings.Count(strings.TrimSuffix(s, "\n"), "\n")+1, "line"))
 			for line := range strings.Lines(s) {
 				b.WriteString("    " + strings.TrimSuffix(line, "\n") + "\n")
 			}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -31,7 +31,7 @@ func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 		if l.Op != 0 {
 			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
 		}
-		for i, row := range p.broken(terminal.Visible(words.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
+		for i, row := range p.broken(terminal.Visible(humanize.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
 			if i > 0 {
 				before = strings.Repeat(" ", len(before))
 			}
@@ -78,11 +78,11 @@ func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int)
 			room, left = room-len(some), left+len(lines)-len(some)
 		}
 		if more := len(files) + c.changes.More - i - 1; i == mostFiles-1 && more > 0 && c.changes.Summary == nil {
-			rows = append(rows, p.ownRows(terminal.Dim, "and "+words.Plural(more, "more change")+t.showHint(c))...)
+			rows = append(rows, p.ownRows(terminal.Dim, "and "+humanize.Plural(more, "more change")+t.showHint(c))...)
 		}
 	}
 	if left > 0 {
-		rows = append(rows, p.ownRows(terminal.Dim, "… "+words.Plural(left, "more line")+t.showHint(c))...)
+		rows = append(rows, p.ownRows(terminal.Dim, "… "+humanize.Plural(left, "more line")+t.showHint(c))...)
 	}
 	return rows
 }
@@ -94,7 +94,7 @@ func ChangeText(c session.Change, workspace string) string {
 	if c.From != "" {
 		line = string(c.Kind) + " " + Relative(c.From, workspace) + " → " + Relative(c.Path, workspace)
 	}
-	line = words.Clip(terminal.Line(line), maxLine)
+	line = humanize.Clip(terminal.Line(line), maxLine)
 	if n := counts(c.Added, c.Removed); n != "" {
 		line += "  " + n
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 )
 
 const (
@@ -61,7 +61,7 @@ func (p formatter) head(left span, middle string, right ...span) string {
 			left.text = fitted(left.text, width-1-terminal.Width(plain)-2)
 		}
 	} else {
-		middle = words.Clip(middle, maxLine)
+		middle = humanize.Clip(middle, maxLine)
 	}
 	if middle != "" {
 		middle = " " + middle
@@ -161,7 +161,7 @@ func (p formatter) broken(line string, behind int) []string {
 func clipped(lines []string) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
-		out[i] = words.Clip(l, maxLine)
+		out[i] = humanize.Clip(l, maxLine)
 	}
 	return strings.Join(out, "\n")
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -47,7 +47,7 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 		out = append(out, rows...)
 	}
 	if more := len(t.openCalls) - len(calls); more > 0 {
-		out = append(out, p.style(terminal.Dim, ownIndent+"and "+words.Plural(more, "more call")))
+		out = append(out, p.style(terminal.Dim, ownIndent+"and "+humanize.Plural(more, "more call")))
 	}
 	return out
 }

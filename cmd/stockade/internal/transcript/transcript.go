@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
@@ -146,7 +146,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 	case session.TypeStepEnded:
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // of now, the restart has said so
-			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(words.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
+			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
 		}
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())
@@ -246,7 +246,7 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 			t.waitingSince, t.answered = e.Time, false
 			out.rows(p.ownRows(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))
 		} else if brief && t.o.Replay && !t.compact {
-			out.rows(p.ownRows(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
+			out.rows(p.ownRows(terminal.Dim, fmt.Sprintf("told %s, %s", name, humanize.Bytes(int64(len(m.Content))))))
 		}
 		if ok && t.o.Replay && m.Kind == llm.Assistant && m.Content != "" {
 			out.answer(strings.TrimRight(m.Content, "\n") + "\n")
@@ -301,10 +301,10 @@ func (t *Transcript) summary() (out []string) {
 		if not != nil {
 			failed = " (" + strings.Join(not, ", ") + ")"
 		}
-		add("%s%s", words.Plural(e.Calls, "call"), failed)
+		add("%s%s", humanize.Plural(e.Calls, "call"), failed)
 	}
 	if t.changedCalls > 0 {
-		add("%s", words.Plural(t.changedCalls, "change"))
+		add("%s", humanize.Plural(t.changedCalls, "change"))
 	}
 	tokens := int64(e.Usage.InputTokens) + int64(e.Usage.OutputTokens)
 	if t.provider == offline {
@@ -313,19 +313,19 @@ func (t *Transcript) summary() (out []string) {
 	if said == nil && tokens == 0 && !t.o.Replay {
 		return nil
 	}
-	add("%s", words.Duration(time.Duration(e.DurationMS)*time.Millisecond))
+	add("%s", humanize.Duration(time.Duration(e.DurationMS)*time.Millisecond))
 	if tokens > 0 {
 		used := ""
 		if n := e.Usage.CachedTokens; n > 0 {
-			used = ", " + words.Exact(int64(n)) + " cached"
+			used = ", " + humanize.Exact(int64(n)) + " cached"
 		}
 		if c := e.Context; c != nil && c.Limit > 0 {
 			used += fmt.Sprintf(" (%d %% of the context)", (c.Used*100+c.Limit/2)/c.Limit)
 		}
-		add("%s tokens%s", words.Exact(tokens), used)
+		add("%s tokens%s", humanize.Exact(tokens), used)
 	}
 	if e.Cost != nil {
-		add("%s", words.Dollars(*e.Cost))
+		add("%s", humanize.Dollars(*e.Cost))
 	}
 	if t.o.Replay && e.Reason != session.EndAnswered {
 		add("%s", "ended: "+string(e.Reason))
@@ -363,7 +363,7 @@ var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` an
 
 // retryText say why a request is sent again, and when.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
-	why = "the provider failed: " + terminal.Line(words.Clip(t.retry.Error, maxLine))
+	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
 		why = "the provider is busy (" + m[1] + ")"
 	}
@@ -372,7 +372,7 @@ func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 		next = fmt.Sprintf("; next try in %d s", (wait+time.Second/2)/time.Second)
 	}
 	if p := t.retry.Profile; p != "" {
-		next = "; asking " + terminal.Line(words.Clip(p, maxLine)) + " instead"
+		next = "; asking " + terminal.Line(humanize.Clip(p, maxLine)) + " instead"
 	}
 	if t.retry.Attempts > 0 {
 		next += fmt.Sprintf(", %d of %d", t.retry.Attempt, t.retry.Attempts)

@@ -14,9 +14,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -185,7 +185,7 @@ func start(dir string, argv ...string) error {
 // runJailed runs a command in the jail. On a stage all that it has changed is listed and
 // made.
 func (s *setup) runJailed(grant policy.Grant, dir, command string, on bool) (err error) {
-	cmd := effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
+	cmd := services.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
 	if on {
 		if cmd.Stage, err = stage.New(&stage.Options{Dir: s.area.Dir()}); err != nil {
 			return err

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/services"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -38,10 +38,10 @@ func (p *plugin) config(stack []uint64) error {
 func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 	if p.Host != nil && slices.ContainsFunc(p.Host.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name }) {
 		value, err = p.Host.Placeholder(p.ctx, p.Account, name)
-		switch effect.KindOf(err) {
+		switch services.KindOf(err) {
 		case 0:
 			return value, err == nil, err
-		case effect.NotFound: // the person is told
+		case services.NotFound: // the person is told
 			return "", false, nil
 		}
 		return "", false, serviceFailure(err)
@@ -56,10 +56,10 @@ func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 // serviceFailure is what a service could not do, as the caller of the tool reads it: the
 // plugin has no way to learn of it.
 func serviceFailure(err error) error {
-	kind, ok := map[effect.Kind]abi.ErrorCase{
-		effect.Denied: abi.Denied, effect.Invalid: abi.InvalidInput, effect.NotFound: abi.NotFound,
-		effect.TooLarge: abi.Failed, effect.Protocol: abi.Failed,
-	}[effect.KindOf(err)]
+	kind, ok := map[services.Kind]abi.ErrorCase{
+		services.Denied: abi.Denied, services.Invalid: abi.InvalidInput, services.NotFound: abi.NotFound,
+		services.TooLarge: abi.Failed, services.Protocol: abi.Failed,
+	}[services.KindOf(err)]
 	if !ok {
 		kind = abi.Unavailable
 	}
@@ -145,7 +145,7 @@ func (p *plugin) request(stack []uint64) error {
 	if err := json.Unmarshal(text, &want); err != nil {
 		return fault("the request is not JSON with url, method and headers: %v", err)
 	}
-	req := effect.Request{Method: "GET", URL: want.URL}
+	req := services.Request{Method: "GET", URL: want.URL}
 	if want.Method != "" {
 		req.Method = strings.ToUpper(want.Method)
 	}

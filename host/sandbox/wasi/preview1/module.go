@@ -35,9 +35,9 @@ func params(types ...api.ValueType) []api.ValueType { return types }
 
 // functions is every function of preview 1, in the order of its witx files.
 var functions = []function{
-	{"args_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.args) }},
+	{"args_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeList(g.w.args) }},
 	{"args_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeListSizes(g.w.args) }},
-	{"environ_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.env) }},
+	{"environ_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeList(g.w.env) }},
 	{"environ_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeListSizes(g.w.env) }},
 	{"clock_res_get", params(i32, i32), clockResGet},
 	{"clock_time_get", params(i32, i64, i32), clockTimeGet},

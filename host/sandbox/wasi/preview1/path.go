@@ -9,7 +9,7 @@ import (
 // at returns the absolute name that a path has below a directory. dir and i
 // are parameters: the descriptor, and where the pointer and the length of the
 // path begin.
-func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
+func (g guest) absPath(dir, i int, need rights) (string, wasi.Errno) {
 	d, errno := g.w.checkedFD(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
 		return "", errno
@@ -27,7 +27,7 @@ func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
 // pathFunc is a function whose parameters are a name and nothing else.
 func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
 	return func(g guest) wasi.Errno {
-		name, errno := g.at(0, 1, need)
+		name, errno := g.absPath(0, 1, need)
 		if errno != 0 {
 			return errno
 		}
@@ -37,7 +37,7 @@ func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) was
 
 // pathAndFollow is at and follow, of the parameters 0 to 3.
 func (g guest) pathAndFollow(need rights) (name string, follow bool, errno wasi.Errno) {
-	if name, errno = g.at(0, 2, need); errno == 0 {
+	if name, errno = g.absPath(0, 2, need); errno == 0 {
 		follow, errno = g.followFlag(1)
 	}
 	return name, follow, errno
@@ -85,11 +85,11 @@ func pathFilestatSetTimes(g guest) wasi.Errno {
 }
 
 func pathLink(g guest) wasi.Errno {
-	from, errno := g.at(0, 2, rightPathLinkSource)
+	from, errno := g.absPath(0, 2, rightPathLinkSource)
 	if errno != 0 {
 		return errno
 	}
-	to, errno := g.at(4, 5, rightPathLinkTarget)
+	to, errno := g.absPath(4, 5, rightPathLinkTarget)
 	if errno != 0 {
 		return errno
 	}
@@ -184,7 +184,7 @@ func (d *descriptor) openFlags(oflags uint32, follow bool) wasi.Flag {
 }
 
 func pathReadlink(g guest) wasi.Errno {
-	name, errno := g.at(0, 1, rightPathReadlink)
+	name, errno := g.absPath(0, 1, rightPathReadlink)
 	if errno != 0 {
 		return errno
 	}
@@ -205,11 +205,11 @@ func pathReadlink(g guest) wasi.Errno {
 }
 
 func pathRename(g guest) wasi.Errno {
-	from, errno := g.at(0, 1, rightPathRenameSource)
+	from, errno := g.absPath(0, 1, rightPathRenameSource)
 	if errno != 0 {
 		return errno
 	}
-	to, errno := g.at(3, 4, rightPathRenameTarget)
+	to, errno := g.absPath(3, 4, rightPathRenameTarget)
 	if errno != 0 {
 		return errno
 	}
@@ -221,7 +221,7 @@ func pathSymlink(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	name, errno := g.at(2, 3, rightPathSymlink)
+	name, errno := g.absPath(2, 3, rightPathSymlink)
 	if errno != 0 {
 		return errno
 	}

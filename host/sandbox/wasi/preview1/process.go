@@ -81,7 +81,7 @@ func newStringList(texts []string) stringList {
 
 // list writes the texts one after the other where parameter 1 points, and where
 // each of them begins where parameter 0 points.
-func (g guest) list(l stringList) wasi.Errno {
+func (g guest) writeList(l stringList) wasi.Errno {
 	if len(l.texts) == 0 {
 		return 0 // the pointers mean nothing
 	}

@@ -1,0 +1,263 @@
+package jail
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/githistory"
+	"github.com/stockade-dev/stockade/host/jail/walk"
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/services"
+)
+
+// maxNamed is how many files of a kind a note names.
+const maxNamed = 5
+
+// scanBudget is the budget for a look at a workspace; tests lower it. thorough is the budget if
+// the policy hides a path, which any repository could have in its history.
+var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
+
+// mountScan is what lies below the mounts of a command when it starts.
+type mountScan struct {
+	snapshot *walk.Snapshot
+	at       time.Time
+	dir      string   // where the command runs: notes name files from there
+	hidden   []string // files hidden from the command that look like secrets
+	closed   []closedHistory
+}
+
+// scanMounts looks at the mounts of a command, and hides what it may not see. Without mount
+// namespaces, it keeps copies of closed files, to put them back later. It adds the credentials
+// of the repository to own.
+func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
+	b := &mountScan{dir: c.Dir, at: time.Now()}
+	var roots []walk.Root
+	for _, m := range p.mounts {
+		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
+	}
+	budget, hidden := scanBudget, slices.IndexFunc(terms.Hidden, p.isMounted)
+	if hidden >= 0 {
+		budget = thoroughBudget
+	}
+	var err error
+	if b.snapshot, err = walk.Scan(ctx, roots, terms.Masked, budget); err != nil {
+		return nil, fmt.Errorf("look for what a command may not see: %w", err)
+	}
+	if hidden >= 0 && !b.snapshot.Complete {
+		return nil, denied(fmt.Errorf("not all repositories could be found%s, and one could remember %s, which the policy hides; mount less",
+			b.names(" (not %s)", b.snapshot.Unread), terms.Hidden[hidden]))
+	}
+	p.redactGitCredentials(c.Dir, own)
+	for _, s := range b.snapshot.Secrets {
+		if _, secret := terms.Opened.SpecialForRead(paths.Guest(s.Path)); secret && p.world.Namespaces {
+			b.hidden = append(b.hidden, s.Path)
+		}
+	}
+	c.Masked = append(slices.Clone(p.masked), b.hidden...)
+	if err := p.closeHistories(b, terms, histories, c); err != nil {
+		return nil, err
+	}
+	if p.world.Namespaces {
+		if p.area == nil { // otherwise it shows in the changes
+			c.Pinned = b.snapshot.Pinned
+		}
+		for _, closed := range b.snapshot.Closed {
+			// What git writes itself, and what is asked about each time, is decided about
+			// when it is known. The rest would be refused then.
+			if p.area == nil || closed.Special.Care == paths.Closed && !closed.Special.WrittenByGit() {
+				c.ReadOnly = append(c.ReadOnly, closed.Path)
+			}
+		}
+	} else if err := b.snapshot.SaveContent(0); err != nil {
+		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
+	}
+	return b, nil
+}
+
+// rescanInterval is the time after which the files that a command sees are looked at again. Looking takes at
+// most a hundredth of the command's time. Tests lower it.
+var rescanInterval = time.Second
+
+// newSecretCheck returns a check that fails if a file looks like a secret now, and did not when the
+// command started. It looks where the command cannot change files itself, so that somebody
+// else must have changed it.
+func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
+	var roots []walk.Root
+	for _, m := range p.mounts {
+		if !m.Write || p.area != nil {
+			roots = append(roots, walk.Root{Path: m.Host})
+		}
+	}
+	known := map[string]bool{}
+	for _, s := range b.snapshot.Secrets {
+		known[s.Path] = true
+	}
+	next := time.Now().Add(rescanInterval)
+	return func() error {
+		begin := time.Now()
+		if begin.Before(next) || len(roots) == 0 || !p.world.Namespaces || !b.snapshot.Complete {
+			return nil
+		}
+		now, err := walk.Scan(ctx, roots, terms.Masked, scanBudget)
+		next = time.Now().Add(max(rescanInterval, 100*time.Since(begin)))
+		if err != nil {
+			return nil // the next command finds out
+		}
+		for _, s := range now.Secrets {
+			if _, secret := terms.Opened.SpecialForRead(paths.Guest(s.Path)); secret && !known[s.Path] {
+				return &stopError{fmt.Sprintf("%s has come to look like a secret while it ran, and it could read that; what it has written is not shown, and the next command does not see the file", b.name(s.Path)), true}
+			}
+		}
+		return nil
+	}
+}
+
+// cannotOpen is what programs say of a file that they cannot open.
+var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
+})
+
+// addHints says what was kept from the command, where that may have been its trouble.
+func (b *mountScan) addHints(ended *services.CommandResult) {
+	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
+	if !b.snapshot.Complete {
+		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.snapshot.Unread))
+	}
+	if len(b.hidden) > 0 && (cannotOpen().Match(ended.Stdout) || cannotOpen().Match(ended.Stderr)) {
+		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
+	}
+}
+
+// revertAndReport takes back what the command must not have changed, and adds to the result
+// what is to be said about it.
+func (b *mountScan) revertAndReport(ended *services.CommandResult) {
+	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
+	// What the command left has to be looked at also when its call was cancelled.
+	changes, err := b.snapshot.Changes(context.Background(), b.at, walk.Budget{})
+	if err != nil {
+		note("what the command has changed could not be found out: %v", err)
+		return
+	}
+	restored := b.snapshot.Restore(changes)
+	taken := map[string]bool{}
+	for _, did := range []struct {
+		words string
+		notes walk.Notes
+	}{
+		{"removed again, because no command may make them", restored.Removed},
+		{"put back as they were, because no command may change them", restored.PutBack},
+		{"NOT taken back", restored.Failed},
+	} {
+		var names []string
+		for _, n := range did.notes.Notes {
+			taken[n.Path] = true
+			names = append(names, b.name(n.Path)+why(n.Why))
+		}
+		if len(names) > 0 {
+			note("%s: %s", did.words, clip(names, did.notes.Count))
+		}
+	}
+	said := b.describeChanges(changes, taken)
+	if len(said) > 0 {
+		note("the command %s", strings.Join(said, "; "))
+	}
+	if !changes.Complete {
+		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
+	}
+}
+
+// describeChanges says in words what was changed, but for what was taken back. A
+// repository is one name.
+func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool) (said []string) {
+	for _, l := range []struct {
+		verb string
+		list walk.List
+	}{{"created", changes.Created}, {"changed", changes.Modified}, {"removed", changes.Removed}} {
+		var names []string
+		count := l.list.Count
+		repositories := map[string]int{}
+		for _, e := range l.list.Entries {
+			if at, _, in := strings.Cut(e.Path, "/.git/"); in && !taken[e.Path] {
+				repositories[at] += max(e.Files, 1)
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(repositories)) {
+			names = append(names, b.name(at+"/.git")+howMany(repositories[at]))
+		}
+		for _, e := range l.list.Entries {
+			switch {
+			case taken[e.Path], strings.Contains(e.Path, "/.git/"):
+				count--
+			case e.Dir:
+				names = append(names, b.name(e.Path)+"/"+howMany(e.Files))
+			default:
+				names = append(names, b.name(e.Path))
+			}
+		}
+		if count += len(repositories); count > 0 {
+			said = append(said, l.verb+" "+clip(names, count))
+		}
+	}
+	return said
+}
+
+// howMany says how many files there are in a directory.
+func howMany(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 file)"
+	}
+	return fmt.Sprintf(" (%d files)", n)
+}
+
+func why(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// name is a file as seen from where the command ran.
+func (b *mountScan) name(file string) string {
+	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
+		file = rel
+	}
+	return strings.Trim(fmt.Sprintf("%q", file), `"`)
+}
+
+func (b *mountScan) list(files []string) string {
+	names := make([]string, 0, maxNamed)
+	for _, f := range files[:min(len(files), maxNamed)] {
+		names = append(names, b.name(f))
+	}
+	return clip(names, len(files))
+}
+
+func (b *mountScan) names(format string, files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, b.list(files))
+}
+
+// clip lists the first names of so many.
+func clip(names []string, count int) string {
+	names = names[:min(len(names), maxNamed)]
+	text := strings.Join(names, ", ")
+	if more := count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,518 @@
+package walk
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/rootedfs"
+)
+
+// Root is a mount of the command: an absolute path of the host without links.
+// Of one that is not writable nothing is remembered.
+type Root struct {
+	Path     string
+	Writable bool
+}
+
+// Budget is what a walk may take. What is zero is a default.
+type Budget struct {
+	Names int           // how many are looked at: 200,000
+	Time  time.Duration // 1 s
+}
+
+const (
+	defaultNames = 200_000
+	defaultTime  = time.Second
+	// maxPath is the longest name that the kernel takes. A directory with a
+	// longer one is not looked into: neither can it be mounted on.
+	maxPath = unix.PathMax - 1
+	// maxFound bounds what a command needs mounts for.
+	maxFound = 10_000
+	// maxListed bounds lists that are only shown.
+	maxListed = 1000
+)
+
+// Found is something on the list of special paths.
+type Found struct {
+	Path    string // absolute
+	Dir     bool   // a directory, and all in it is meant
+	Special paths.Special
+}
+
+// Snapshot is what a walk has seen. Its fields are not to be changed.
+type Snapshot struct {
+	// Secrets are what the command must not open. What git has to read, its
+	// configuration, is not among them.
+	Secrets []Found
+	// Closed are what must be read-only: in roots that are writable. What is in
+	// a directory among them is not listed.
+	Closed []Found
+	// Pinned are directories that must not be renamed, each before what is in
+	// it: another could take its place, with what is closed in it.
+	Pinned []string
+	// Links are symbolic links in place of one of these. Nothing can be mounted
+	// on them. Restore puts back those that are closed.
+	Links []Found
+
+	// Repositories are directories that git would take for a repository, or for the git
+	// directory of a worktree, and files and links that lead to one.
+	Repositories []string
+
+	// Complete says that everything was looked at. Otherwise Unread are some
+	// of the directories that were not, or not wholly; it is empty where time or
+	// names have run out.
+	Complete bool
+	Unread   []string
+	Names    int // that were looked at
+
+	roots   []root
+	masked  []string
+	entries []entry // those of a directory stand together
+	names   []byte  // of entries
+	dirs    []dir
+	saved   []savedFile
+}
+
+// root is a root that is writable.
+type root struct {
+	path     string
+	dev, ino uint64
+	top      int32 // its directory
+	inodes   bool  // the file system lists the number that a file has
+}
+
+// entry is a name in a directory.
+type entry struct {
+	ino   uint64
+	ctime int64  // nanoseconds; 0: it was not asked for
+	name  uint32 // where it begins
+	dir   int32  // the directory that has it
+	child int32  // the directory that it is, if that was looked into; otherwise zero
+	size  uint16 // of the name
+	kind  uint8  // DT_…
+	flags uint8
+}
+
+const (
+	isClosed = 1 << iota
+	isSecret
+	isGit     // a directory .git
+	isChanged // since the time that the walk was given
+
+	isSpecial = isClosed | isSecret | isGit
+)
+
+type dir struct {
+	parent     int32 // or -1
+	entry      int32 // in the parent; of a root, its index
+	first, end int32 // of its entries
+	partial    bool  // not all of them are here
+	repository bool  // git would take it for one
+	foreign    bool  // on another file system than its root
+}
+
+var errTooManyFound = fmt.Errorf("more than %d files that look like secrets or decide what git runs; mask a directory, or mount less", maxFound)
+
+// Scan walks what is below roots. Nobody looks at what is in masked, absolute
+// paths: it is neither found nor remembered. A root in another is walked as its
+// own. An error is one of ctx, of a root that cannot be opened, or says that more
+// was found than can be mounted on.
+func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*Snapshot, error) {
+	s := &Snapshot{masked: masked}
+	if err := s.walk(ctx, roots, time.Time{}, budget); err != nil {
+		return nil, err
+	}
+	if len(s.Links) == 0 {
+		return s, nil
+	}
+	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
+}
+
+// Clock is what stamps files: nothing that is changed after it has an earlier
+// time of change. What was changed just before can have a later one.
+func Clock() time.Time {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
+		return time.Now().Add(-time.Second / 10) // the longest tick there is
+	}
+	return time.Unix(ts.Unix())
+}
+
+// walker is a walk on its way.
+type walker struct {
+	*Snapshot
+	ctx       context.Context
+	skip      map[string]bool // absolute paths
+	skipNames map[string]bool // their last names
+	since     time.Time       // look at the status of files, unless zero
+	deadline  time.Time
+	maxNames  int
+	exhausted bool // the budget
+	buf       []byte
+
+	root  Root
+	fd    int
+	path  []byte // of the directory that is looked at, below the root
+	stack []frame
+}
+
+// frame is a directory whose directories are looked at.
+type frame struct {
+	dir    int32
+	next   int32 // the entry to go on with
+	path   int   // the length of its path
+	rules  paths.Dir
+	pinned bool
+	inside uint8 // isClosed and isSecret: that was said of a directory above
+}
+
+func (s *Snapshot) walk(ctx context.Context, roots []Root, since time.Time, budget Budget) error {
+	if budget.Names <= 0 {
+		budget.Names = defaultNames
+	}
+	if budget.Time <= 0 {
+		budget.Time = defaultTime
+	}
+	w := &walker{
+		Snapshot: s, ctx: ctx, since: since, deadline: time.Now().Add(budget.Time), maxNames: min(budget.Names, math.MaxUint32/unix.NAME_MAX/4),
+		skip: map[string]bool{}, skipNames: map[string]bool{}, buf: make([]byte, 64<<10),
+	}
+	for _, name := range s.masked {
+		w.mask(name)
+	}
+	for _, r := range roots {
+		w.mask(r.Path)
+	}
+	s.Complete = true
+	for _, r := range roots {
+		if !path.IsAbs(r.Path) || path.Clean(r.Path) != r.Path {
+			return fmt.Errorf("walk %q: not an absolute path", r.Path)
+		}
+		if err := w.walkRoot(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) mask(name string) { w.skip[name], w.skipNames[path.Base(name)] = true, true }
+
+func (w *walker) walkRoot(r Root) error {
+	below, fi, err := rootedfs.Open(r.Path)
+	if err != nil {
+		return err
+	}
+	defer below.Close()
+	top, err := below.Open(".")
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	w.root, w.fd, w.path = r, int(top.Fd()), w.path[:0]
+
+	entries, names, dirs := len(w.entries), len(w.names), len(w.dirs)
+	stat := rootedfs.StatOf(fi)
+	w.roots = append(w.roots, root{r.Path, stat.Dev, stat.Ino, int32(dirs), below.ListsInodes()})
+	f := frame{rules: paths.DirOf(r.Path), pinned: true}
+	if up, last := path.Split(r.Path); last != "" {
+		found, _ := paths.DirOf(up).Find(last)
+		if f.inside, err = w.noteSpecial(entry{kind: unix.DT_DIR}, r.Path, found, 0); err != nil {
+			return err
+		}
+	}
+	if err := w.enter(-1, int32(len(w.roots)-1), f); err != nil {
+		return err
+	}
+	for len(w.stack) > 0 {
+		f := &w.stack[len(w.stack)-1]
+		if f.next == w.dirs[f.dir].end || w.exhausted {
+			w.stack = w.stack[:len(w.stack)-1]
+			continue
+		}
+		at := f.next
+		f.next++
+		if err := w.descend(f, at); err != nil {
+			return err
+		}
+	}
+	if !r.Writable {
+		w.entries, w.names, w.dirs, w.roots = w.entries[:entries], w.names[:names], w.dirs[:dirs], w.roots[:len(w.roots)-1]
+	}
+	return nil
+}
+
+// descend looks into an entry of a directory that is one itself.
+func (w *walker) descend(f *frame, at int32) error {
+	e := &w.entries[at]
+	if e.kind != unix.DT_DIR {
+		return nil
+	}
+	name := w.name(e)
+	w.path = append(w.path[:f.path], name...)
+	if w.skipNames[name] && w.skip[w.absolute("")] {
+		return nil
+	}
+	e.child = int32(len(w.dirs))
+	return w.enter(f.dir, at, frame{rules: f.rules.Enter(name), inside: f.inside | e.flags&(isClosed|isSecret)})
+}
+
+// enter lists the directory that path names.
+func (w *walker) enter(parent, at int32, f frame) error {
+	if err := w.ctx.Err(); err != nil {
+		return context.Cause(w.ctx)
+	}
+	d := dir{parent: parent, entry: at, first: int32(len(w.entries))}
+	var fd int
+	var err error = unix.ENAMETOOLONG
+	if len(w.root.Path)+1+len(w.path) < maxPath {
+		fd, d.foreign, err = openDir(w.fd, string(w.path))
+	}
+	if err == nil {
+		d.repository, err = w.list(fd)
+		_ = unix.Close(fd)
+	}
+	switch {
+	case errors.Is(err, unix.ENOENT): // gone meanwhile
+	case err != nil:
+		d.partial = true
+		w.addUnread()
+	case w.exhausted:
+		d.partial = true
+		w.Complete = false
+	}
+	d.end = int32(len(w.entries))
+	f.dir, f.next = int32(len(w.dirs)), d.first
+	w.dirs = append(w.dirs, d)
+	if d.repository {
+		f.rules = f.rules.Repository()
+		w.Repositories = append(w.Repositories, path.Clean(w.absolute("")))
+	}
+	if len(w.path) > 0 {
+		w.path = append(w.path, '/')
+	}
+	f.path = len(w.path)
+	w.stack = append(w.stack, f)
+	for i := d.first; i < d.end; i++ {
+		e := &w.entries[i]
+		name := w.name(e)
+		if name == gitDir && (e.kind == unix.DT_REG || e.kind == unix.DT_LNK) {
+			w.Repositories = append(w.Repositories, w.absolute(name))
+		}
+		found, special := f.rules.Find(name)
+		if !special {
+			continue
+		}
+		if e.flags, err = w.noteSpecial(*e, w.absolute(name), found, f.inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walker) addUnread() {
+	w.Complete = false
+	if len(w.Unread) < maxListed {
+		w.Unread = append(w.Unread, path.Clean(w.absolute("")))
+	}
+}
+
+// absolute is a name in the directory that path names, with its slash.
+func (w *walker) absolute(name string) string {
+	return strings.TrimSuffix(w.root.Path, "/") + "/" + string(w.path) + name
+}
+
+// noteSpecial notes what the list says of an entry, unless that was said of a
+// directory above.
+func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above uint8) (flags uint8, err error) {
+	isDir := e.kind == unix.DT_DIR
+	flags = e.flags
+	switch {
+	case found.ReadOnly == nil:
+	case isDir && found.ReadOnly.Pattern == gitDir:
+		flags |= isGit // not all that is in it is closed
+	default:
+		flags |= isClosed
+	}
+	if found.Hidden != nil && (!isDir || found.SecretAll) {
+		flags |= isSecret
+	}
+	note := func(list *[]Found, flag uint8, s *paths.Special) {
+		if e.kind == unix.DT_LNK {
+			list = &w.Links
+		}
+		if flags&^above&flag != 0 && len(*list) <= maxFound {
+			*list = append(*list, Found{name, isDir, *s})
+		}
+	}
+	note(&w.Secrets, isSecret, found.Hidden)
+	if w.root.Writable && found.ReadOnly != nil {
+		w.pin()
+		if flags&isGit != 0 {
+			w.Pinned = append(w.Pinned, name)
+		} else {
+			note(&w.Closed, isClosed, found.ReadOnly)
+		}
+	}
+	if max(len(w.Secrets), len(w.Closed), len(w.Links), len(w.Pinned), len(w.Repositories)) > maxFound {
+		return 0, errTooManyFound
+	}
+	return flags, nil
+}
+
+const gitDir = ".git"
+
+// pin lists the directories that are on the way to something closed.
+func (w *walker) pin() {
+	for i := range w.stack {
+		if f := &w.stack[i]; !f.pinned && f.inside&isClosed == 0 && f.rules.LeadsToReadOnly() {
+			f.pinned = true
+			if name := strings.TrimSuffix(w.root.Path, "/") + "/" + strings.TrimSuffix(string(w.path[:f.path]), "/"); len(w.Pinned) == 0 || w.Pinned[len(w.Pinned)-1] != name {
+				w.Pinned = append(w.Pinned, name)
+			}
+		}
+	}
+}
+
+// list appends the entries of a directory. It says whether git would take it for
+// a repository.
+func (w *walker) list(fd int) (repository bool, _ error) {
+	var head, objects, refs, common bool
+	for {
+		if time.Now().After(w.deadline) {
+			w.exhausted = true
+			return false, nil
+		}
+		n, err := retryEINTR(func() (int, error) { return unix.Getdents(fd, w.buf) })
+		if err != nil || n <= 0 {
+			return head && (objects && refs || common), err
+		}
+		for rest := w.buf[:n]; len(rest) > 0; {
+			const header = 19 // inode, offset, length, type
+			if len(rest) < header {
+				return false, unix.EIO
+			}
+			size := int(binary.NativeEndian.Uint16(rest[16:]))
+			if size < header || size > len(rest) {
+				return false, unix.EIO
+			}
+			name := unix.ByteSliceToString(rest[header:size])
+			e := entry{ino: binary.NativeEndian.Uint64(rest), kind: rest[18], size: uint16(len(name)), name: uint32(len(w.names)), dir: int32(len(w.dirs))}
+			rest = rest[size:]
+			if name == "." || name == ".." {
+				continue
+			}
+			if w.Names == w.maxNames {
+				w.exhausted = true
+				return false, nil
+			}
+			w.status(fd, name, &e)
+			w.Names++
+			w.names = append(w.names, name...)
+			w.entries = append(w.entries, e)
+
+			head = head || isName(fd, name, "HEAD")
+			objects = objects || isName(fd, name, "objects")
+			refs = refs || isName(fd, name, "refs")
+			common = common || isName(fd, name, "commondir")
+		}
+	}
+}
+
+// isName reports whether a name is another one for the file system.
+func isName(fd int, name, want string) bool {
+	if len(name) != len(want) || !strings.EqualFold(name, want) {
+		return false
+	}
+	var st unix.Stat_t
+	return name == want || unix.Fstatat(fd, want, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// maxStamped is of how many entries the first walk asks for the time of change, to
+// be compared later. To walk more takes longer than a step of the clock that stamps
+// files: then the time at which the walk began tells what was changed after it.
+const maxStamped = 2000
+
+// status asks for what the directory does not tell.
+func (w *walker) status(dir int, name string, e *entry) {
+	if e.kind == unix.DT_DIR || e.kind != unix.DT_UNKNOWN && w.since.IsZero() && len(w.entries) >= maxStamped {
+		return
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); err != nil {
+		e.flags |= isChanged // as far as anybody can tell
+		return
+	}
+	e.kind, e.ctime = uint8(st.Mode&unix.S_IFMT>>12), st.Ctim.Nano()
+	if !w.since.IsZero() && !time.Unix(st.Ctim.Unix()).Before(w.since) {
+		e.flags |= isChanged
+	}
+}
+
+// openDir opens a directory below another without following any link. It says
+// whether that is on another file system, or mounted from elsewhere.
+func openDir(top int, rel string) (fd int, foreign bool, err error) {
+	if rel == "" {
+		rel = "."
+	}
+	how := unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	fd, err = retryEINTR(func() (int, error) { return unix.Openat2(top, rel, &how) })
+	switch err {
+	case nil:
+		return fd, false, nil
+	case unix.EXDEV, unix.ENOSYS, unix.EPERM: // the last two without openat2
+		fd, err = stepDown(top, rel)
+	}
+	if err != nil {
+		return -1, false, err
+	}
+	var here, there unix.Stat_t
+	if err = errors.Join(rootedfs.RefuseKernelFd(fd), unix.Fstat(top, &here), unix.Fstat(fd, &there)); err != nil {
+		_ = unix.Close(fd)
+		return -1, false, err
+	}
+	return fd, here.Dev != there.Dev, nil
+}
+
+// stepDown is openDir for any file system, and any kernel.
+func stepDown(top int, rel string) (int, error) {
+	fd, err := unix.Dup(top)
+	for name := range strings.SplitSeq(rel, "/") {
+		if err != nil {
+			return -1, err
+		}
+		if name == ".." {
+			_ = unix.Close(fd)
+			return -1, os.ErrInvalid // no name of a directory's entry
+		}
+		var next int
+		next, err = retryEINTR(func() (int, error) {
+			return unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		})
+		_ = unix.Close(fd)
+		fd = next
+	}
+	return fd, err
+}
+
+// retryEINTR calls op until no signal interrupts it.
+func retryEINTR(op func() (int, error)) (int, error) {
+	for {
+		n, err := op()
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package rootedfs
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// RemoveAll is [os.RemoveAll] that also removes directories without permission to write or
+// search them, such as those of Go's module cache. It follows no link. Its time grows with the
+// number of names, and not with their depth.
+func RemoveAll(dir string) error {
+	up, name := filepath.Split(filepath.Clean(dir))
+	parent, err := unix.Open(cmp.Or(up, "."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(parent)
+		err = removeAt(parent, name)
+	}
+	if err != nil && err != unix.ENOENT {
+		return &fs.PathError{Op: "remove", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// remover removes a tree. It moves each directory that is not empty into the pile, and then
+// empties the directories there one after the other.
+type remover struct {
+	top      int
+	pile     int    // a directory in top; -1: there is none
+	pileName string // in top
+	lifted   uint64 // how many directories were moved there; their names are 0, 1, ...
+	buf      []byte
+	err      error // the first
+}
+
+const (
+	maxPasses   = 100 // over a directory in which others keep making files
+	removeBytes = 32 << 10
+)
+
+func removeAt(parent int, name string) error {
+	if err := unlink(parent, name); err != unix.ENOTEMPTY {
+		return err
+	}
+	r := &remover{pile: -1, buf: make([]byte, removeBytes)}
+	err := addOwnerRights(parent, name)
+	if err == nil {
+		r.top, err = openDirAt(parent, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(r.top)
+	r.empty(r.top)
+	if r.pile >= 0 {
+		defer unix.Close(r.pile)
+		for next := uint64(0); next < r.lifted; next++ {
+			r.recordError(r.clear(strconv.FormatUint(next, 10)))
+		}
+		r.recordError(unlink(r.top, r.pileName))
+	}
+	if err := unlink(parent, name); err != nil {
+		return cmp.Or(r.err, err)
+	}
+	return nil
+}
+
+// clear removes a directory of the pile.
+func (r *remover) clear(name string) error {
+	dir, err := openDirAt(r.pile, name)
+	if err == nil {
+		r.empty(dir)
+		unix.Close(dir)
+	}
+	return unlink(r.pile, name)
+}
+
+// empty removes all that a directory holds. It lists the directory again as long as that
+// helps: some file systems skip names when others are removed during the listing.
+func (r *remover) empty(dir int) {
+	for pass, some := 0, true; some && pass < maxPasses; pass++ {
+		some = false
+		if _, err := unix.Seek(dir, 0, io.SeekStart); err != nil {
+			r.recordError(err)
+			return
+		}
+		for {
+			n, err := retryEINTR(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
+			if err != nil || n <= 0 {
+				r.recordError(err)
+				break
+			}
+			_, _, names := unix.ParseDirent(r.buf[:n], -1, nil)
+			for _, name := range names {
+				if name == r.pileName && dir == r.top {
+					continue
+				}
+				err := unlink(dir, name)
+				if err == unix.ENOTEMPTY {
+					err = r.lift(dir, name)
+				}
+				r.recordError(err)
+				some = some || err == nil
+			}
+		}
+	}
+}
+
+// lift moves a directory into the pile.
+func (r *remover) lift(dir int, name string) error {
+	if r.pile < 0 {
+		r.pileName = ".stockade-" + rand.Text()
+		err := unix.Mkdirat(r.top, r.pileName, 0o700)
+		if err == nil {
+			r.pile, err = openDirAt(r.top, r.pileName)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// A move writes its "..", for which the owner needs write permission.
+	err := addOwnerRights(dir, name)
+	if err == nil {
+		err = unix.Renameat(dir, name, r.pile, strconv.FormatUint(r.lifted, 10))
+	}
+	if err == nil {
+		r.lifted++
+	}
+	return err
+}
+
+func (r *remover) recordError(err error) {
+	if err != nil && err != unix.ENOENT && r.err == nil {
+		r.err = err
+	}
+}
+
+// unlink removes a file, a link or an empty directory. For a directory that is not empty it
+// returns ENOTEMPTY.
+func unlink(dir int, name string) error {
+	try := func(flags int) error {
+		_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
+		return err
+	}
+	err := try(0)
+	if err != unix.EISDIR && err != unix.EPERM {
+		return err
+	}
+	switch dirErr := try(unix.AT_REMOVEDIR); dirErr {
+	case unix.ENOTDIR:
+		return err
+	case unix.EEXIST:
+		return unix.ENOTEMPTY
+	default:
+		return dirErr
+	}
+}
+
+// openDirAt opens a directory to list it.
+func openDirAt(dir int, name string) (int, error) {
+	return retryEINTR(func() (int, error) {
+		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+}
+
+// addOwnerRights gives the owner all permissions for a directory.
+func addOwnerRights(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&0o700 == 0o700 {
+		return err
+	}
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o777|0o700)
+}
+
+func ownedByUser(fi os.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// removeDiscarded calls [RemoveAll], unless another process is removing the tree.
+func removeDiscarded(dir string) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err == nil { // otherwise it may be one that cannot be listed yet
+		defer f.Close()
+		if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+			return
+		}
+	}
+	_ = RemoveAll(dir)
+}

@@ -1,0 +1,33 @@
+package rootedfs
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// RenameNoReplace gives something a name that nothing has. Neither name is followed.
+func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
+	err := renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return renameChecked(from, oldName, to, newName)
+	}
+	return err
+}
+
+// Exchange exchanges what has two names, in one step. Where that cannot be done
+// it is [errors.ErrUnsupported].
+func Exchange(a Root, aName string, b Root, bName string) error {
+	return renameat2(a, aName, b, bName, unix.RENAME_EXCHANGE)
+}
+
+func renameat2(from Root, oldName string, to Root, newName string, flags uint) error {
+	err := onBoth(from, to, func(oldFd, newFd int) error {
+		return unix.Renameat2(oldFd, oldName, newFd, newName, flags)
+	})
+	// What the file system says that has no such flag.
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return errors.ErrUnsupported
+	}
+	return err
+}

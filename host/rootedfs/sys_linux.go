@@ -1,0 +1,79 @@
+package rootedfs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetTimes changes the times of an open file, in nanoseconds since 1970;
+// [OmitTime] leaves one as it is. It is futimens, which has no name in Go:
+// utimensat without a path.
+func SetTimes(f *os.File, atim, mtim int64) error {
+	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
+	err := onFd(f, func(fd int) error {
+		_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	})
+	return retryByName(f, err, func(name string) error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, name, ts[:], 0)
+	})
+}
+
+// OpenForAttrs opens what has a name in a directory to change its mode, owner and times,
+// which its owner may also where its mode lets nobody open it. It follows no link.
+func OpenForAttrs(dir Root, name string) (f *os.File, err error) {
+	err = onDir(dir, func(dirFd int) error {
+		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			f = os.NewFile(uintptr(fd), name)
+		}
+		return err
+	})
+	return f, err
+}
+
+// retryByName calls op with a name of an open file where err is that of a call that
+// the kernel refuses for what [OpenForAttrs] has opened. Not all kernels have calls that
+// take a descriptor instead.
+func retryByName(f *os.File, err error, op func(name string) error) error {
+	if !errors.Is(err, unix.EBADF) {
+		return err
+	}
+	return onFd(f, func(fd int) error { return op(fmt.Sprintf("/proc/self/fd/%d", fd)) })
+}
+
+func timespec(nanos int64) unix.Timespec {
+	ts := unix.NsecToTimespec(nanos)
+	if nanos == OmitTime {
+		ts.Nsec = unix.UTIME_OMIT
+	}
+	return ts
+}
+
+// SetLinkTimes changes the times of the symbolic link that has a name in a
+// directory, see [SetTimes]. A handle is taken first, so that nothing which takes
+// the link's place is changed.
+func SetLinkTimes(dir Root, name string, atim, mtim int64) error {
+	return onDir(dir, func(dirFd int) error {
+		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1 {
+			return unix.EAGAIN
+		}
+		return unix.UtimesNanoAt(fd, "", []unix.Timespec{timespec(atim), timespec(mtim)}, unix.AT_EMPTY_PATH)
+	})
+}

@@ -1,0 +1,87 @@
+package rootedfs
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+const (
+	Nonblock = 0 // nothing in a directory blocks here
+	// AttrAccess is what a handle needs to change times. Those of a directory
+	// cannot be changed.
+	AttrAccess = os.O_RDWR
+	// HasAppend is false because SetAppend does nothing: the file is
+	// appended to at the size it had a moment ago.
+	HasAppend = false
+)
+
+// StatOf is what the host says of a file. It has no numbers for
+// files here.
+func StatOf(fi os.FileInfo) Stat {
+	out := Stat{Nlink: 1, Mtim: fi.ModTime().UnixNano()}
+	if d, ok := fi.Sys().(*syscall.Win32FileAttributeData); ok {
+		out.Atim, out.Mtim = d.LastAccessTime.Nanoseconds(), d.LastWriteTime.Nanoseconds()
+		out.Ctim = out.Mtim
+	}
+	return out
+}
+
+func SameFile(a, b os.FileInfo) bool { return os.SameFile(a, b) }
+
+// CopyOwner has nothing to do: a new file gets its owner from the directory.
+func CopyOwner(*os.File, os.FileInfo) {}
+
+// Chmod changes the permissions of an open file.
+func Chmod(f *os.File, mode fs.FileMode) error { return f.Chmod(mode.Perm()) }
+
+// linkCount is the number of hard links of an open file; many if it is not known.
+func linkCount(f *os.File, _ os.FileInfo) uint64 {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
+		return 1 << 32
+	}
+	return uint64(info.NumberOfLinks)
+}
+
+// CheckWritable tries whether a file can be opened to be written.
+func CheckWritable(dir Root, name string) error {
+	file, err := dir.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func SetAppend(*os.File, bool) error { return nil }
+
+func SetTimes(f *os.File, atim, mtim int64) error {
+	var a, m *windows.Filetime
+	if atim != OmitTime {
+		t := windows.NsecToFiletime(atim)
+		a = &t
+	}
+	if mtim != OmitTime {
+		t := windows.NsecToFiletime(mtim)
+		m = &t
+	}
+	return windows.SetFileTime(windows.Handle(f.Fd()), nil, a, m)
+}
+
+// RenameBetween renames from one directory to another, if they are the same.
+func RenameBetween(from Root, oldName string, to Root, newName string) error {
+	a, err := from.Stat(".")
+	if err != nil {
+		return err
+	}
+	b, err := to.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !SameFile(a, b) {
+		return windows.ERROR_NOT_SAME_DEVICE
+	}
+	return from.Rename(oldName, newName)
+}
