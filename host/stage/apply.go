@@ -11,15 +11,15 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// apply exchanges names. First everything that leaves its place is moved aside
-// in its own directory; then, from the top down, everything gets its new
-// place. A directory then never moves below itself, whatever was exchanged,
-// because all directories above the new place are there already.
+// apply exchanges names. First it moves everything that leaves its place aside, within
+// its directory. Then it puts everything in its new place, from the top down. So a
+// directory never moves below itself, whatever was exchanged, because all directories
+// above the new place exist already.
 func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	swaps := map[*Node]bool{} // what leaves in exchange for what comes
+	swaps := map[*Node]bool{} // originals that leave in exchange for their successors
 	for _, tree := range c.s.trees {
 		for _, ch := range c.placements(tree) {
 			if was := c.occupant(ch.n); was != nil && c.removesOriginal(was) && !was.mode.IsDir() && !ch.n.mode.IsDir() {
@@ -27,7 +27,7 @@ func (c *commit) apply() error {
 			}
 		}
 		for _, ch := range c.all {
-			// What was replaced by the same is not in the list, and stays.
+			// An original that was replaced by a file equal to it is not in c.all, and stays.
 			if ch.tree != tree || ch.original == nil || ch.original.atOrigin() || swaps[ch.original] || c.movesDirectly(ch.original) || goesWithParent(ch.original) {
 				continue
 			}
@@ -60,9 +60,9 @@ func (c *commit) apply() error {
 	return nil
 }
 
-// movesDirectly reports whether something moves in one step, so that it is never
-// without a name that anybody knows: nothing is where it goes or comes where it
-// was, and no directory above moves, so that it cannot be this one.
+// movesDirectly reports whether a node can move in one step, so that it has a known
+// name at every moment. It can if its new place is free, nothing new comes to its old
+// place, and no directory above the new place moves.
 func (c *commit) movesDirectly(n *Node) bool {
 	if n.gone || n.fresh() || n.atOrigin() || c.occupant(n) != nil || n.origin.dir.children[n.origin.name] != nil {
 		return false
@@ -75,8 +75,8 @@ func (c *commit) movesDirectly(n *Node) bool {
 	return true
 }
 
-// placements is what gets a place, from the top down: not what is in a new
-// directory, unless it is moved there.
+// placements returns the changes whose nodes get a new place, from the top down. Entries
+// of a new directory are not among them, except those that are moved there.
 func (c *commit) placements(tree *Tree) []change {
 	var out []change
 	for _, ch := range c.all {
@@ -95,7 +95,7 @@ func (c *commit) placements(tree *Tree) []change {
 	return out
 }
 
-// occupant is what the host has in the place of a node, or nil.
+// occupant returns the node that the host has in the place of n; nil if it has none.
 func (c *commit) occupant(n *Node) *Node {
 	if n.atOrigin() {
 		return n
@@ -103,11 +103,11 @@ func (c *commit) occupant(n *Node) *Node {
 	return n.parent.displaced[n.name]
 }
 
-// goesWithParent reports whether something goes with the directory that it is in.
+// goesWithParent reports whether a node was removed together with its directory.
 func goesWithParent(n *Node) bool { return n.gone && n.origin.dir.gone }
 
-// addRemoval takes down what is to be removed in the end. In the trash it is removed
-// already.
+// addRemoval notes a file for the removal at the end. Files in the trash of a layer are
+// left alone: they go with the layer.
 func (c *commit) addRemoval(at location, n *Node) {
 	if at.dir.node == nil {
 		return
@@ -115,10 +115,10 @@ func (c *commit) addRemoval(at location, n *Node) {
 	c.removals = append(c.removals, removal{at, n})
 }
 
-// removesOriginal reports whether what the host has of a node is to be removed.
+// removesOriginal reports whether the commit removes the origin of a node.
 func (c *commit) removesOriginal(n *Node) bool { return n.gone || n.fresh() }
 
-// moveAside moves what the host has of a node aside.
+// moveAside renames the origin of a node to a temporary name, or moves it to the trash.
 func (c *commit) moveAside(tree *Tree, n *Node) error {
 	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {
@@ -129,7 +129,7 @@ func (c *commit) moveAside(tree *Tree, n *Node) error {
 		return err
 	}
 	from, to := location{h, n.origin.name}, location{h, tempName()}
-	// A directory that may not be written does not move to another.
+	// A directory without write permission cannot move to another directory.
 	stuck := n.mode.IsDir() && n.origin.info.Mode()&0o200 == 0
 	if trash := c.trash(tree); trash != nil && c.removesOriginal(n) && !stuck {
 		to.dir = trash
@@ -140,7 +140,7 @@ func (c *commit) moveAside(tree *Tree, n *Node) error {
 	}
 	c.movedTo[n] = to
 	fi, err := to.lstat()
-	s.toIdentity = identityOf(fi, false) // whatever it is
+	s.toIdentity = identityOf(fi, false) // even if it is not n
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,8 @@ func (c *commit) moveAside(tree *Tree, n *Node) error {
 	return nil
 }
 
-// checkMoved checks what was moved, after the fact: the name may have been given to
-// something else since it was looked at.
+// checkMoved checks that the commit has just moved the file of n to a location. After
+// verify somebody may have given its name to another file. path names the file in errors.
 func (c *commit) checkMoved(at location, n *Node, path string) error {
 	fi, err := at.lstat()
 	if err != nil {
@@ -171,7 +171,7 @@ func (c *commit) checkMoved(at location, n *Node, path string) error {
 	return nil
 }
 
-// checkMovedTree is still for what was moved with a directory.
+// checkMovedTree does the same as checkMoved for the entries of a removed directory.
 func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	root, _, err := rootedfs.OpenDir(at.dir.root, at.name)
 	if err != nil {
@@ -199,7 +199,8 @@ func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	return nil
 }
 
-// place puts a node where the tree has it. was is what it replaces.
+// place puts a node in its place on the host. was is the original that it replaces, or
+// nil.
 func (c *commit) place(tree *Tree, n, was *Node) error {
 	path := tree.hostPath(n.Path())
 	to, err := c.beginAt("put in place", tree, n)
@@ -254,7 +255,8 @@ func (c *commit) place(tree *Tree, n, was *Node) error {
 	return c.finishMode(n, to, err)
 }
 
-// finishMode gives something its mode that had another until it was in its place.
+// finishMode sets the mode of a node that had another mode until it was in its place. If
+// err is not nil, it does nothing, and returns err.
 func (c *commit) finishMode(n *Node, at location, err error) error {
 	if err != nil || n.upper == nil || !n.upper.tempMode {
 		return err

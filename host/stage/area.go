@@ -14,30 +14,32 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Area is a directory for what the calls of this process change before that is
-// committed, see [Options], made when the first one may. It has a lock beside it,
-// held as long as the process lives. Any goroutine may use it.
+// Area is a directory for changes that calls of this process have not committed yet, see
+// [Options.Dir]. It is made when the first call that may change something asks for it. A
+// lock file beside it is locked as long as the process lives. Any goroutine may use an
+// Area.
 type Area struct {
 	parent string
 	dir    func() string
 	end    func() error
 }
 
-// closeGrace is the time that [Area.Close] waits for running removals. A later
+// closeGrace limits the time that [Area.Close] waits for running removals. A later
 // process does the rest.
 const closeGrace = time.Second
 
-// NewArea returns an area in parent, a directory of the user's own, which is made if it does
-// not exist. In the background it removes areas of processes that are gone. note tells the
-// user about commits that such processes left unfinished.
+// NewArea returns an area in parent, a directory of the user's own, which it makes if
+// needed. In the background it removes the areas of processes that have ended. note
+// tells the user about commits that such processes left unfinished, and about an area
+// that cannot be made.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{parent: parent, end: func() error { return nil }}
 	a.dir = sync.OnceValue(func() string {
 		dir, end, err := makeArea(parent)
 		if err != nil {
-			// Small changes fit into memory; what does not fails, and is not lost.
-			note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
+			// Small changes fit into memory; larger ones fail, and nothing is lost.
+			note("warning: changes of tools are kept in memory until they are committed, at most 64 MiB: %v", err)
 			return ""
 		}
 		a.end = end
@@ -46,20 +48,22 @@ func NewArea(parent string, note func(format string, args ...any)) *Area {
 	return a
 }
 
-// Dir is the directory; empty if it cannot be made.
+// Dir returns the absolute path of the directory, which the first call makes; empty if it
+// cannot be made.
 func (a *Area) Dir() string { return a.dir() }
 
-// Close removes the directory. No call may be running.
+// Close removes the directory and its lock. No call may be running.
 func (a *Area) Close() error {
 	err := a.end()
 	rootedfs.AwaitRemovals(closeGrace)
 	return err
 }
 
-// discard removes a directory of the area in the background. One that cannot be moved aside is
-// removed with the area.
+// discard removes a directory of the area in the background. A directory that cannot be
+// moved aside is removed together with the area.
 func (a *Area) discard(dir string) { _ = rootedfs.Discard(dir, a.parent) }
 
+// makeArea makes a directory in parent, beside a lock that it holds. end removes both.
 func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
@@ -81,7 +85,7 @@ func makeArea(parent string) (dir string, end func() error, err error) {
 	}, nil
 }
 
-// newLock makes a lock and holds it.
+// newLock makes a lock file in parent, and holds its lock.
 func newLock(parent string) (*flock.Flock, error) {
 	for range 100 {
 		file, err := os.CreateTemp(parent, "stage-*.lock")
@@ -94,7 +98,7 @@ func newLock(parent string) (*flock.Flock, error) {
 		if err != nil {
 			return nil, errors.Join(err, os.Remove(file.Name()))
 		}
-		// Whoever sweeps may have taken it for one that was left behind.
+		// Another process that sweeps may have removed the file as one left behind.
 		if ok {
 			held, err := l.Stat()
 			there, statErr := os.Stat(l.Path())
@@ -107,10 +111,11 @@ func newLock(parent string) (*flock.Flock, error) {
 	return nil, fmt.Errorf("no lock in %s can be held", parent)
 }
 
+// dirOfLock returns the directory that a lock file belongs to.
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
-// finishAll ends the commits that ended with their process, and returns the journals
-// of those that could not be.
+// finishAll finishes the commits whose processes have ended, in the sets of an area. It
+// returns the names of the journals that it could not finish.
 func finishAll(dir string, note func(format string, args ...any)) (kept []string, err error) {
 	journals, err := unfinished(dir)
 	for _, name := range journals {
@@ -120,18 +125,18 @@ func finishAll(dir string, note func(format string, args ...any)) (kept []string
 		}
 		if len(left) > 0 {
 			kept = append(kept, name)
-			note("warning: a call was ended while its changes were made, and others have changed the same files since. Put these back by hand, then remove %s: %s", name, strings.Join(left, "; "))
+			note("warning: a call was interrupted while its changes were being made, and others have changed the same files since. Put these back by hand, then remove %s: %s", name, strings.Join(left, "; "))
 			continue
 		}
 		err = errors.Join(err, os.Remove(name))
-		note("a call was ended while its changes were made; they are put back, or all made")
+		note("a call was interrupted while its changes were being made; now either all of them are made or none")
 	}
 	return kept, err
 }
 
-// sweep removes what nobody holds the lock of. What cannot be removed is
-// left to the next process: it is in nobody's way. So is what says which files
-// have temporary names because a process was killed and others have changed them.
+// sweep removes the areas in parent whose locks nobody holds. An area that it cannot
+// remove harms nobody, and stays for the next process. So does an area with a journal
+// that could not be finished: the journal names files that still have temporary names.
 func sweep(parent string, note func(format string, args ...any)) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

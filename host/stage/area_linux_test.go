@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// TestNoStartWaitsForARemoval: the stage of a dead process is moved away at once, and removed
-// later, which this test delays.
+// TestNoStartWaitsForARemoval checks that the area of a dead process is moved away at once,
+// and removed later. The test delays the removal.
 func TestNoStartWaitsForARemoval(t *testing.T) {
 	parent := t.TempDir()
 	dead := filepath.Join(parent, "stage-1")

@@ -13,7 +13,7 @@ import (
 
 func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	parent := t.TempDir()
-	// The second has a step that somebody else has made impossible to put back.
+	// The second area has a step that cannot be undone: somebody else has seen to it.
 	lost := `{"op":"rename","from_dir":"/nowhere","from":"a","to_dir":"/nowhere","to":"b","comes":{"Ino":1}}` + "\n"
 	lost += `{"op":"times","to_dir":"/nowhere","to":"b"}` + "\n"
 	for name, file := range map[string]string{"stage-1": "content", "stage-2": "journal"} {

@@ -6,34 +6,35 @@ import (
 	"syscall"
 )
 
-// blockBytes is the unit in which changed content is kept. A byte that is
-// written copies this much of the original, and never more.
+// blockBytes is the size of a block, the unit in which changed content is kept. Writing a
+// single byte copies one block of the original, and never more.
 const blockBytes = 4 << 10
 
-// maxContent is how many bytes there may be in all.
+// maxContent limits the bytes of an arena.
 const maxContent = 4 << 30
 
-// arena holds the blocks of everything that is staged: the first ones in
-// memory, then all in one file that has no name any more, so that a crash
-// leaves nothing. It is used from one goroutine.
+// arena holds the blocks of all staged files of a set: first in memory, then in one file.
+// The file has no name any more, so that a crash leaves nothing. One goroutine uses an
+// arena at a time.
 type arena struct {
-	create  func() (*os.File, error) // nil: memory only
-	memory  int64                    // bytes that may stay in memory
+	create  func() (*os.File, error) // makes the file; nil: memory only
+	memory  int64                    // limit of the bytes in memory
 	budget  *Budget
 	mem     []byte
 	file    *os.File
-	next    int64   // the first slot that was never used
+	next    int64   // number of the first slot that was never used
 	free    []int64 // slots that were given back
 	dropped bool
 }
 
-// Errors that the host could have given too.
+// Errors with which the host could have answered, too.
 const (
 	errNoRoom   = syscall.ENOSPC
 	errReplaced = syscall.EAGAIN // somebody has put something else in the place
 )
 
-// allocSlot returns a slot with unknown content.
+// allocSlot returns the number of a free block, whose content is undefined. The error is
+// errNoRoom at a limit, and [os.ErrClosed] after drop.
 func (a *arena) allocSlot() (int64, error) {
 	if a.dropped {
 		return 0, os.ErrClosed
@@ -64,7 +65,7 @@ func (a *arena) allocSlot() (int64, error) {
 	return a.next - 1, nil
 }
 
-// spill goes on in a file.
+// spill moves the blocks from memory to a file. Without a file, the error is errNoRoom.
 func (a *arena) spill() error {
 	size := int64(len(a.mem))
 	if a.create == nil || !a.budget.disk.reserve(size) {
@@ -85,15 +86,15 @@ func (a *arena) spill() error {
 	return nil
 }
 
-// freeSlot takes a slot back.
+// freeSlot makes a block available again.
 func (a *arena) freeSlot(slot int64) {
 	if !a.dropped {
 		a.free = append(a.free, slot)
 	}
 }
 
-// read and write move bytes at an offset in a slot; several slots in a row are
-// one piece.
+// read fills p from a block, from the offset off on. It reads on into the blocks that
+// follow.
 func (a *arena) read(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -107,6 +108,7 @@ func (a *arena) read(p []byte, slot, off int64) error {
 	return err
 }
 
+// write writes p to a block at the offset off, and on into the blocks that follow.
 func (a *arena) write(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -120,7 +122,7 @@ func (a *arena) write(p []byte, slot, off int64) error {
 	return err
 }
 
-// drop frees everything.
+// drop frees the memory and the file. Later operations fail with [os.ErrClosed].
 func (a *arena) drop() error {
 	if a.dropped {
 		return nil

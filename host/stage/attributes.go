@@ -8,11 +8,11 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// editAttributes opens what has a name and lets do change its attributes, if it is still the
-// same.
+// editAttributes opens the file at p and calls do, which may change its attributes. now is
+// the state of the open file. The error is errNameReused if p is another file by now.
 func (m identity) editAttributes(p location, flag int, do func(f *os.File, now os.FileInfo) error) error {
 	file, err := p.dir.root.OpenFile(p.name, flag|rootedfs.Nonblock, 0)
-	if errors.Is(err, fs.ErrPermission) { // not even by who may change its mode
+	if errors.Is(err, fs.ErrPermission) { // its owner cannot read it, but may change its mode
 		file, err = rootedfs.OpenForAttrs(p.dir.root, p.name)
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func (m identity) editAttributes(p location, flag int, do func(f *os.File, now o
 	return errors.Join(err, file.Close())
 }
 
-// changeModeInPlace gives a file that stays where it is another mode.
+// changeModeInPlace sets the mode of a file that the commit does not move.
 func (c *commit) changeModeInPlace(tree *Tree, n *Node) error {
 	at, err := c.beginAt("change the mode of", tree, n)
 	if err != nil {
@@ -39,14 +39,16 @@ func (c *commit) changeModeInPlace(tree *Tree, n *Node) error {
 	return c.setMode(at, n)
 }
 
-// setMode gives what has a name the mode of a node and, if it took the place of
-// another file, the owner of that.
+// setMode gives the file at a location the mode of its node n. If n took the place of
+// another file, the file also gets the owner of the other one.
 func (c *commit) setMode(at location, n *Node) error {
 	return c.changeMode(at, identityOf(n.origin.info, false), n.mode, n.ownerFrom)
 }
 
-func (c *commit) changeMode(at location, is identity, mode fs.FileMode, like os.FileInfo) error {
-	return is.editAttributes(at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
+// changeMode sets the mode of a file as a step that can be undone. Unless like is nil, the
+// file also gets the owner of like.
+func (c *commit) changeMode(at location, id identity, mode fs.FileMode, like os.FileInfo) error {
+	return id.editAttributes(at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
 		return c.do(&step{op: opMode, to: at, toIdentity: identityOf(fi, false), mode: fi.Mode()}, func() error {
 			if like != nil {
 				rootedfs.CopyOwner(file, like)
@@ -56,12 +58,13 @@ func (c *commit) changeMode(at location, is identity, mode fs.FileMode, like os.
 	})
 }
 
-// chmod gives the same file or directory another mode.
+// chmod sets the mode of a file or directory that must still be the same.
 func (m identity) chmod(at location, mode fs.FileMode) error {
 	return m.editAttributes(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return rootedfs.Chmod(file, mode) })
 }
 
-// setFileTimes sets the times of what is not new and no directory.
+// setFileTimes sets the times of files and links that stay or were moved. New files have
+// their times already, and directories get them at the end.
 func (c *commit) setFileTimes(tree *Tree) error {
 	for _, ch := range c.all {
 		n := ch.n
@@ -70,7 +73,7 @@ func (c *commit) setFileTimes(tree *Tree) error {
 		}
 		moved := n.origin != nil && !n.fresh()
 		if !moved && !ch.onlyAttributes() {
-			continue // new or replaced, and has its times
+			continue // it is new or replaced, and has its times
 		}
 		at, err := c.beginAt("set the times of", tree, n)
 		if err == nil {
@@ -83,18 +86,22 @@ func (c *commit) setFileTimes(tree *Tree) error {
 	return nil
 }
 
+// setTimes gives the file at a location the times that were set on its node n, as a step
+// that can be undone.
 func (c *commit) setTimes(at location, n *Node) error {
 	fi, err := at.lstat()
 	if err != nil {
 		return err
 	}
-	is, old := identityOf(fi, false), rootedfs.StatOf(fi)
-	return c.do(&step{op: opTimes, to: at, toIdentity: is, atim: old.Atim, mtim: old.Mtim}, func() error {
+	id, old := identityOf(fi, false), rootedfs.StatOf(fi)
+	return c.do(&step{op: opTimes, to: at, toIdentity: id, atim: old.Atim, mtim: old.Mtim}, func() error {
 		atim, mtim := n.times.explicit()
-		return is.setTimes(at, atim, mtim)
+		return id.setTimes(at, atim, mtim)
 	})
 }
 
+// setTimes sets the times of a file or link, in nanoseconds since 1970;
+// [rootedfs.OmitTime] leaves a time as it is. A file must still be the same.
 func (m identity) setTimes(at location, atim, mtim int64) error {
 	if m.Mode.Type() == fs.ModeSymlink {
 		return rootedfs.SetLinkTimes(at.dir.root, at.name, atim, mtim)

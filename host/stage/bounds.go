@@ -6,43 +6,44 @@ import (
 	"syscall"
 )
 
-// What the trees may grow to. By moving directories into each other a
-// call can build what it could not name, and everything that lists or makes
-// changes has to name it.
+// Limits of the trees of a set. By moving directories into each other, a call can build
+// paths that it could not name itself, and everybody who lists or makes changes has to
+// name them.
 const (
-	maxName      = 255      // bytes of one name, as hosts have it
-	maxDepth     = 256      // directories above something that is made or moved, and itself
-	maxHostPath  = 4096     // bytes of a name that the host is given, with that of the tree
-	maxTreeBytes = 48 << 20 // of nodes that are made or moved, with their names
-	nodeBytes    = 512      // about what a node takes
-	maxPathBytes = 16 << 20 // of the names of all changes
+	maxName      = 255      // bytes of one name, the limit of most hosts
+	maxDepth     = 256      // levels of a node that is made or moved: the directories above, and itself
+	maxHostPath  = 4096     // bytes of a path on the host, with the path of the tree
+	maxTreeBytes = 48 << 20 // bytes of all nodes that are made or moved, with their names
+	nodeBytes    = 512      // estimated size of a node without its name
+	maxPathBytes = 16 << 20 // bytes of the paths of all changes
 
-	// What a commit may do. Each file is written, waits for the disk, and gets its
-	// name; also the log lists so many.
+	// Limits of a commit. It writes each file, waits for the disk and renames the file.
+	// The log also lists this many changes.
 	maxChanges        = 10_000
-	maxNewBytes int64 = 4 << 30 // of the files that are written anew, with what stays the same in them
+	maxNewBytes int64 = 4 << 30 // bytes of all files that a commit writes anew, with their unchanged parts
 )
 
-// maxCollected is how many names an overlay may have changed; most of them are made
-// by one step for many. Tests have fewer.
+// maxCollected limits the number of names that an overlay may have changed. It is larger
+// than maxChanges, because one step makes most of them. Tests lower it.
 var maxCollected = 60_000
 
-// reserveName reports whether a name can be given to n, or to something new if n is
-// nil, and takes what that needs.
+// reserveName checks the limits for giving n the name in dir, and reserves the memory for
+// the name. n is nil for a node that is not made yet. The error is ENAMETOOLONG or
+// ENOSPC.
 func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	if len(name) > maxName {
 		return syscall.ENAMETOOLONG
 	}
-	levels, long := 1, len(tree.host)+1+len(name)
+	levels, pathBytes := 1, len(tree.host)+1+len(name)
 	if n != nil {
 		levels += n.levelsBelow
-		long += n.bytesBelow
+		pathBytes += n.bytesBelow
 	}
 	for ; dir.parent != nil; dir = dir.parent {
 		levels++
-		long += len(dir.name) + 1
+		pathBytes += len(dir.name) + 1
 	}
-	if levels > maxDepth || long > maxHostPath {
+	if levels > maxDepth || pathBytes > maxHostPath {
 		return syscall.ENAMETOOLONG
 	}
 	cost := int64(nodeBytes + len(name))
@@ -63,26 +64,26 @@ func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	return nil
 }
 
-// updateBelow notes what is below a directory at most: how many levels, and how long
-// a name. It may be less by now, which costs a call that makes deep trees and
-// removes them again a few levels.
+// updateBelow updates levelsBelow and bytesBelow of n and all directories above, after child
+// was attached to n. Both only grow: a call that makes deep trees and removes them again
+// loses a few levels.
 func (n *Node) updateBelow(child *Node) {
 	for up := n; up != nil; child, up = up, up.parent {
-		tall, long := child.levelsBelow+1, child.bytesBelow+1+len(child.name)
-		if up.levelsBelow >= tall && up.bytesBelow >= long {
+		levels, pathBytes := child.levelsBelow+1, child.bytesBelow+1+len(child.name)
+		if up.levelsBelow >= levels && up.bytesBelow >= pathBytes {
 			return
 		}
-		up.levelsBelow, up.bytesBelow = max(up.levelsBelow, tall), max(up.bytesBelow, long)
+		up.levelsBelow, up.bytesBelow = max(up.levelsBelow, levels), max(up.bytesBelow, pathBytes)
 	}
 }
 
-// Budget bounds what all sets together hold that have it. It may be used by
-// several at the same time.
+// Budget limits the memory and disk space of all its sets together. Any goroutine may use
+// a Budget.
 type Budget struct{ memory, disk pool }
 
-// NewBudget makes a budget of so many bytes in memory, of content and of the
-// names and nodes of what was changed, and so many of content on the disk. Zero
-// is no limit.
+// NewBudget returns a budget with limits in bytes. memoryBytes limits content in memory,
+// and the nodes and names of changed files. diskBytes limits content on the disk. Zero is
+// no limit.
 func NewBudget(memoryBytes, diskBytes int64) *Budget {
 	b := &Budget{}
 	b.memory.limit, b.disk.limit = memoryBytes, diskBytes
@@ -94,12 +95,14 @@ func NewBudget(memoryBytes, diskBytes int64) *Budget {
 	return b
 }
 
+// pool is a limit in bytes and its use.
 type pool struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// reserve takes n, or nothing. A negative n gives back.
+// reserve takes n bytes and returns true, or takes nothing if fewer are left. A negative n
+// gives bytes back.
 func (p *pool) reserve(n int64) bool {
 	for {
 		have := p.used.Load()

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// What nobody could name cannot be built of parts either.
+// A path that is too long to be named cannot be built of parts, either.
 func TestATreeIsNotBuiltDeeperThanItsNames(t *testing.T) {
 	for name, tc := range map[string]struct{ levels, long int }{
 		"levels": {200, 1},
@@ -77,7 +77,7 @@ func TestAChangeSetIsBounded(t *testing.T) {
 			}
 		},
 		"its bytes": func(g *editor) {
-			for i := range 4 { // of which the host writes all, and the call a few
+			for i := range 4 { // the host writes them all, and the call a few
 				wantErr(t, "write", g.try(fmt.Sprintf("ws/large%d", i), os.O_WRONLY), nil)
 			}
 		},
@@ -138,7 +138,7 @@ func TestANameThatIsMadeAndRemovedTakesNothing(t *testing.T) {
 func TestStagesShareABudget(t *testing.T) {
 	for name, tc := range map[string]struct {
 		memory, disk int64
-		bytes        int // that one stage can have
+		bytes        int // that one set can have
 	}{
 		"memory only": {memory: 16 * blockBytes, bytes: 15 * blockBytes}, // and a node
 		"disk":        {disk: 16 * blockBytes, bytes: 16 * blockBytes},

@@ -22,14 +22,14 @@ import (
 type change struct {
 	kind     tool.ChangeKind
 	tree     *Tree
-	n        *Node // as it is afterwards; nil if gone
-	original *Node // what the host has in that place, or had where n comes from
+	n        *Node // the node after the change; nil if it was removed
+	original *Node // the node of the host at this path, or at the old path of n; nil if the host has none
 
-	path  string // in the tree: of n, or of was if that is gone
-	depth int    // of path
+	path  string // in the tree: of n, or of original if n is nil
+	depth int    // number of slashes in path
 }
 
-// changeSet is changes in no order.
+// changeSet returns a set of changes, for comparison.
 func changeSet(all []change) map[change]bool {
 	out := make(map[change]bool, len(all))
 	for _, c := range all {
@@ -38,26 +38,28 @@ func changeSet(all []change) map[change]bool {
 	return out
 }
 
-// lister finds the changes of all trees.
+// lister collects the changes of all trees.
 type lister struct {
 	ctx       context.Context
-	most      int // changes
+	limit     int // limit of len(out)
 	out       []change
-	pathBytes int
-	newBytes  int64 // of files that a commit would write
+	pathBytes int   // bytes of all paths in out
+	newBytes  int64 // bytes of the files that a commit would write
 }
 
-// errTooMuch is of changes that take too long to be looked through and made.
+// errTooMuch is returned when there are more changes than can be looked through and made
+// in reasonable time.
 var errTooMuch = errors.New("these are too many changes for one call; divide them among several")
 
+// add adds a change. At a limit it returns an error that wraps errTooMuch.
 func (s *lister) add(c change) error {
 	s.pathBytes += len(c.path)
 	if c.n != nil && c.n.data != nil && c.isNewOnHost() {
 		s.newBytes += c.n.data.size
 	}
 	switch {
-	case len(s.out) == s.most:
-		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, s.most)
+	case len(s.out) == s.limit:
+		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, s.limit)
 	case s.newBytes > maxNewBytes:
 		return fmt.Errorf("%w: files of more than %d GiB", errTooMuch, maxNewBytes>>30)
 	case s.pathBytes > maxPathBytes:
@@ -68,13 +70,13 @@ func (s *lister) add(c change) error {
 	return nil
 }
 
-// addRemoved adds what the host has and what is not there any more.
+// addRemoved adds the removal of a node of the host.
 func (s *lister) addRemoved(kind tool.ChangeKind, tree *Tree, was *Node) error {
 	return s.add(change{kind: kind, tree: tree, original: was, path: was.origin.path()})
 }
 
-// addTree finds the changes of a tree, in no particular order except that a
-// directory comes before what is in it.
+// addTree adds the changes of a tree. The order is undefined, except that a directory
+// comes before its entries.
 func (s *lister) addTree(tree *Tree) error {
 	replaced := map[*Node]bool{}
 	var visit func(dir *Node, prefix string) error
@@ -140,8 +142,8 @@ func (s *lister) addTree(tree *Tree) error {
 	return nil
 }
 
-// kindOf is what becomes of a name that has a node now and, if was is not nil,
-// had another regular file before. Empty is nothing.
+// kindOf returns the kind of the change at the name of n; empty if nothing changes. was is
+// the regular file that the host has at this name, if n has replaced it, or else nil.
 func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
@@ -167,14 +169,14 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	}
 	if n.upper != nil {
 		if n.upper.hardLink != nil {
-			return tool.Modified, nil // it is one file with another now
+			return tool.Modified, nil // two names are one file now
 		}
 		if equal, err := sameContent(s.ctx, tree.hostVersion(n), tree.stagedVersion(n)); err != nil || !equal {
 			return tool.Modified, err
 		}
 	}
 	if n.modeSet && n.mode.Perm() != n.origin.info.Mode().Perm() {
-		return tool.ModeChanged, nil // or it was away and came back with a mode
+		return tool.ModeChanged, nil // or the file left its place and came back with another mode
 	}
 	if n.times.given() {
 		return tool.TimesChanged, nil
@@ -182,10 +184,10 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	return "", nil
 }
 
-// Changes lists what a commit would do, sorted by Path. It reads what was
-// written and compares it with what is there. After the end of the set there
-// are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
-// has cannot be compared any more.
+// Changes lists the changes that a commit would make, sorted by Path. It reads written
+// files, and compares them with those of the host. A set that has ended has no changes.
+// ctx cancels the comparison. The error wraps [policy.ErrChanged] if files of the host
+// cannot be compared any more.
 func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +211,7 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
 		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
-		if c.tree.layer != nil { // a guest has been refused
+		if c.tree.layer != nil { // guests are refused such changes at once
 			shown.InRepository = inRepository(heads, shown.Path, c.n != nil && c.n.mode.Type() == fs.ModeSymlink)
 		}
 		if c.original != nil {
@@ -229,9 +231,9 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	return out, nil
 }
 
-// inRepository reports whether a file is a part of a repository from which git runs
-// something: of one that is there, or that has one of these heads. moves says that
-// what is below its name comes with it.
+// inRepository reports whether a file belongs to a repository whose files can make git run
+// something: a repository of the host, or one of a HEAD file in heads. moves is set for a
+// symbolic link, with which everything below its name changes.
 func inRepository(heads map[string]bool, path string, moves bool) bool {
 	return slices.ContainsFunc(paths.PossibleRepositories(paths.Guest(path), moves), func(dir string) bool {
 		head := filepath.Join(dir, "HEAD")
@@ -243,11 +245,11 @@ func inRepository(heads map[string]bool, path string, moves bool) bool {
 	})
 }
 
-// afterVersion is what a commit makes.
+// afterVersion returns the version of the file that a commit makes.
 func (c *change) afterVersion() *tool.Version {
 	v := c.tree.stagedVersion(c.n)
 	if c.isNewOnHost() || c.n.modeSet {
-		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
+		v.Mode = v.Mode.Type() | v.Mode.Perm() // a commit sets no other bits
 	}
 	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.onlyAttributes()) {
 		mtim := time.Unix(0, t.mtim)
@@ -256,26 +258,28 @@ func (c *change) afterVersion() *tool.Version {
 	return v
 }
 
-// isNewOnHost reports whether the node comes on the host as something new. One that
-// was written with what it had does not.
+// isNewOnHost reports whether a commit writes the node anew. It does not if the node was
+// written with the bytes it had.
 func (c *change) isNewOnHost() bool { return c.n.fresh() && !c.onlyAttributes() }
 
-// onlyAttributes reports whether nothing else changes of what the host has.
+// onlyAttributes reports whether a file keeps its place and content, and only its times or
+// mode change.
 func (c *change) onlyAttributes() bool {
 	return (c.kind == tool.TimesChanged || c.kind == tool.ModeChanged) && c.n == c.original
 }
 
+// changes returns the changes of all trees, in no particular order. The caller holds s.mu.
 func (s *Set) changes(ctx context.Context) ([]change, error) {
-	all := lister{ctx: ctx, most: maxChanges}
+	all := lister{ctx: ctx, limit: maxChanges}
 	if len(s.layers) > 0 {
-		all.most = maxCollected
+		all.limit = maxCollected
 	}
 	for _, tree := range s.trees {
 		switch err := all.addTree(tree); {
 		case err == nil:
 		case ctx.Err() != nil || errors.Is(err, errTooMuch):
 			return nil, err
-		default: // the host's files are compared with what was staged
+		default: // a file of the host could not be compared
 			return nil, fmt.Errorf("%w: %w", policy.ErrChanged, err)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// FileClockNow is the clock that stamps files: what is changed from now on has no earlier
-// time of change. It waits until that is later than what this process has changed
-// itself, see [NoteWrite].
+// FileClockNow returns the time by the clock that stamps files: a later change of a file
+// has no earlier time of change. It waits until the clock has passed the last
+// [NoteWrite] of this process.
 func FileClockNow() time.Time {
 	for {
 		var ts unix.Timespec
@@ -33,22 +33,23 @@ func FileClockNow() time.Time {
 	}
 }
 
-// lastWrite is when this process last told of a change of its own.
+// lastWrite is the time of the last NoteWrite, in nanoseconds.
 var lastWrite atomic.Int64
 
-// NoteWrite tells [FileClockNow] that this process has changed files that a command may find,
-// as the end of a commit does. Some file systems stamp by a finer clock, with which
-// the coarse one catches up after some milliseconds.
+// NoteWrite notes for [FileClockNow] that this process has just changed files which a
+// command may find, for example at the end of a commit. Some file systems stamp by a finer
+// clock, which the coarse one follows some milliseconds later.
 func NoteWrite() { lastWrite.Store(time.Now().UnixNano()) }
 
-// canRenameBetween reports whether names can be exchanged between two directories. The kernel
-// compares what is mounted there before it looks for the names.
+// canRenameBetween reports whether files can be renamed from one directory to the other.
+// The kernel compares the mounts of the two before it looks for the names, so a rename of
+// missing names tells.
 func canRenameBetween(a, b string) bool {
 	const none = "/.stockade-none"
 	return unix.Renameat2(unix.AT_FDCWD, a+none, unix.AT_FDCWD, b+none, unix.RENAME_NOREPLACE) == unix.ENOENT
 }
 
-// copyOwnerAndMode gives a directory the mode of another and, where we are root, its owner.
+// copyOwnerAndMode copies the mode of a directory to dir, and its owner if we are root.
 func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	if os.Geteuid() == 0 {
 		st := other.Sys().(*syscall.Stat_t)
@@ -65,21 +66,22 @@ func sameOwner(a, b os.FileInfo) bool {
 	return x.Uid == y.Uid && x.Gid == y.Gid
 }
 
-// ownedByNonRoot reports whether a file belongs to us, and we are not root.
+// ownedByNonRoot reports whether the file belongs to the user of this process, and the
+// user is not root.
 func ownedByNonRoot(fi os.FileInfo) bool {
 	uid := os.Geteuid()
 	return uid != 0 && fi.Sys().(*syscall.Stat_t).Uid == uint32(uid)
 }
 
-// Collect makes changes of the set of what an overlay has written to a layer since
-// a time that [FileClockNow] has told: the set must be new. Nothing may have the overlay
-// mounted any more. What the host had changed in the meantime of the same files is
-// [policy.ErrChanged]. The set has the layer then, whatever is returned.
+// Collect adds the files that an overlay has written to a layer as changes to a new set.
+// since is a result of [FileClockNow] from before the overlay was mounted. The overlay
+// must not be mounted any more. The error wraps [policy.ErrChanged] if somebody has
+// changed the same files of the host since then. The set owns the layer from now on, even
+// after an error.
 //
 // The format is that of the kernel with the option userxattr, see
-// Documentation/filesystems/overlayfs.rst: what was removed is a character device
-// 0/0, and a directory that hides what is below it has the attribute
-// user.overlay.opaque.
+// Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and
+// a directory that hides the entries of the host has the attribute user.overlay.opaque.
 func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error {
 	s.layers = append(s.layers, layer)
 	root, info, err := rootedfs.Open(layer.Host)
@@ -114,19 +116,20 @@ type collector struct {
 	ctx     context.Context
 	tree    *Tree
 	layer   *Layer
-	since   int64
+	since   int64 // nanoseconds
 	cur     *Cursor
-	byInode map[uint64]*Node // files that have several names, by inode
-	names   int
-	depth   int
+	byInode map[uint64]*Node // files with several names, by inode
+	names   int              // number of names so far; limit: maxCollected
+	depth   int              // number of directories above; limit: maxDepth
 }
 
-// clash is of what somebody else has changed while the command ran.
+// clash returns an error that wraps [policy.ErrChanged], for a file that somebody else has
+// changed while the command ran.
 func (c *collector) clash(rel, how string) error {
 	return fmt.Errorf("%s: %w: %s", c.tree.hostPath(rel), policy.ErrChanged, how)
 }
 
-// refuseChanged refuses what was changed since the command began.
+// refuseChanged returns an error if the file of a node has changed since the command began.
 func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
 	if rootedfs.StatOf(live).Ctim >= c.since {
 		return c.clash(n.Path(), "while the command ran")
@@ -134,15 +137,17 @@ func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
 	return nil
 }
 
-// upperEntry is an entry of a directory of the upper layer, with what is below it.
+// upperEntry is an entry of a directory of the upper layer.
 type upperEntry struct {
 	name string
 	st   unix.Stat_t
-	n    *Node // what the host has there, nil if nothing
-	live os.FileInfo
+	n    *Node       // the node of the same name on the host; nil if there is none
+	live os.FileInfo // the present state of n; nil without n
 }
 
-// collectDir takes over what a directory of the upper layer has, and closes it.
+// collectDir takes over the entries of a directory of the upper layer, and closes fd. dir
+// is the node of the directory, and rel its path in the layer. opaque is set if entries of
+// the host do not show through it.
 func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error {
 	f := os.NewFile(uintptr(fd), rel)
 	defer f.Close()
@@ -163,7 +168,7 @@ func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error
 				kept[name] = true
 			}
 			if e.st.Mode&unix.S_IFMT == unix.S_IFDIR {
-				dirs = append(dirs, e) // the cursor stays in this one until then
+				dirs = append(dirs, e) // so that the cursor stays in dir until the loop ends
 				continue
 			}
 			if err := c.collectFile(dir, fd, path.Join(rel, name), e); err != nil {
@@ -190,6 +195,7 @@ func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error
 	return nil
 }
 
+// count counts a name. It returns an error when there are too many, or ctx is done.
 func (c *collector) count() error {
 	if c.names++; c.names > maxCollected {
 		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxCollected)
@@ -197,7 +203,7 @@ func (c *collector) count() error {
 	return c.ctx.Err()
 }
 
-// lookUp finds out what an entry is, and what the host has of that name.
+// lookUp fills in the other fields of e, of which name is set.
 func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	if err := c.count(); err != nil {
 		return err
@@ -212,7 +218,7 @@ func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	return err
 }
 
-// collectFile takes over what is no directory.
+// collectFile takes over an entry that is no directory.
 func (c *collector) collectFile(dir *Node, fd int, rel string, e upperEntry) error {
 	st := &e.st
 	kind := st.Mode & unix.S_IFMT
@@ -271,13 +277,13 @@ func (c *collector) collectFile(dir *Node, fd int, rel string, e upperEntry) err
 		return err
 	}
 	c.noteHardLink(n, st)
-	if dir.origin == nil { // it comes with that
+	if dir.origin == nil { // it moves with its directory, without prepareForRename
 		return stripXattrs(fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name))
 	}
 	return nil
 }
 
-// noteHardLink notes that a file has several names.
+// noteHardLink sets the hardLink of all nodes that are one file, by its inode.
 func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 	if st.Nlink < 2 {
 		return
@@ -288,7 +294,8 @@ func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 	c.byInode[st.Ino] = n
 }
 
-// grantAccess lets us look into something, and takes away its set-id bits.
+// grantAccess adds the mode bits need to a file of the upper layer, so that we can read it,
+// and removes its set-id bits. u.tempMode is set if bits were added.
 func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
 	want := st.Mode & 0o777
 	u.tempMode = want&need != need
@@ -298,8 +305,8 @@ func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, 
 	return unix.Fchmodat(fd, name, want, 0)
 }
 
-// collectModified is of a file that the host has, too. Whether it differs is looked at
-// by [Set.Changes].
+// collectModified takes over a regular file that the host has, too. [Set.Changes] finds out
+// whether the two differ.
 func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode, u *upper, st *unix.Stat_t) error {
 	if err := c.refuseChanged(n, live); err != nil {
 		return err
@@ -314,7 +321,8 @@ func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode,
 	return nil
 }
 
-// collectSameLink is of a symbolic link that leads where that of the host does.
+// collectSameLink takes over the times of a symbolic link that has the same target on the
+// host.
 func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
 	if u.times.mtim == rootedfs.StatOf(live).Mtim {
 		return nil
@@ -327,7 +335,8 @@ func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
 	return nil
 }
 
-// collectRemoved is of what the host has and what is not there any more.
+// collectRemoved removes a node of the host from the tree, with all its entries, unless
+// somebody has changed it since the command began. It does nothing if n is nil.
 func (c *collector) collectRemoved(n *Node, live os.FileInfo) error {
 	if n == nil {
 		return nil
@@ -346,7 +355,8 @@ func (c *collector) collectRemoved(n *Node, live os.FileInfo) error {
 	return nil
 }
 
-// removeHidden is of a directory of which only some names are there any more.
+// removeHidden removes the entries of a directory of the host from the tree, except those
+// whose names are in kept.
 func (c *collector) removeHidden(dir *Node, kept map[string]bool) error {
 	if c.depth++; c.depth > maxDepth {
 		return unix.ENAMETOOLONG
@@ -396,8 +406,8 @@ func (c *collector) removeHidden(dir *Node, kept map[string]bool) error {
 	return nil
 }
 
-// collectSubdir takes over a directory with what is in it. hidden says that nothing
-// shows of the one that the host has.
+// collectSubdir takes over a directory of the upper layer with its entries. hidden is set if
+// entries of the host do not show through the directory above.
 func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, hidden bool) error {
 	merged := e.n != nil && e.n.mode.IsDir()
 	if !merged {
@@ -425,7 +435,7 @@ func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, h
 		if perm != e.live.Mode().Perm() {
 			n.mode, n.modeSet = n.mode&^fs.ModePerm|perm, true
 		}
-		// That something was done in it has changed its time, too; an older one was set.
+		// A change of an entry sets the time, too. Only an older time was set on purpose.
 		if mtim := e.st.Mtim.Nano(); mtim < c.since && mtim != rootedfs.StatOf(e.live).Mtim {
 			n.times = &stamps{atim: e.st.Atim.Nano(), mtim: mtim, setAtim: true, setMtim: true}
 		}
@@ -441,7 +451,7 @@ func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, h
 	return c.collectDir(n, sub, rel, opaque && merged)
 }
 
-// create puts a node where the host has nothing.
+// create attaches a new node under a name that the host does not have.
 func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (*Node, error) {
 	if err := c.tree.reserveName(dir, name, nil); err != nil {
 		return nil, err
@@ -454,8 +464,8 @@ func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (
 	return n, nil
 }
 
-// refuseVanished refuses a file that was copied from one that the host has removed
-// since.
+// refuseVanished returns an error for a file that was copied up from a file which somebody
+// has removed from the host since.
 func (c *collector) refuseVanished(dir *Node, fd int, name, rel string) error {
 	if dir.origin == nil {
 		return nil
@@ -479,8 +489,8 @@ func readlink(dir int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// prepareForRename makes what is in the upper layer of a node ready to be renamed to the
-// host, and waits for the disk.
+// prepareForRename removes the attributes of the overlay from a file of the upper layer,
+// before it is renamed to the host. If wait is set, it waits until the disk has the file.
 func (u *upper) prepareForRename(wait bool) error {
 	fd, err := unix.Open(u.path(), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP && u.target != "" {
@@ -497,7 +507,7 @@ func (u *upper) prepareForRename(wait bool) error {
 	return err
 }
 
-// sync waits for the disk.
+// sync waits until the disk has all files of the layer's file system.
 func (l *Layer) sync() error {
 	f, err := os.Open(filepath.Clean(l.Upper))
 	if err != nil {

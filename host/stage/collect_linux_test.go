@@ -23,8 +23,7 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// overlay is what an overlay would have written to a layer. Package jail has the
-// real one.
+// overlay writes to a layer like an overlay of the kernel. Package jail tests real ones.
 type overlay struct {
 	*world
 	*Layer
@@ -41,12 +40,12 @@ func newOverlay(w *world) *overlay {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	NoteWrite() // what the host has was made just now
+	NoteWrite() // the files of the host were made just now
 	return &overlay{w, l, area, FileClockNow()}
 }
 
-// at is the name of something in the upper directory, with those above it, which
-// have the modes of the host's.
+// at returns the path of a file in the upper directory, and makes the directories above
+// with the modes that they have on the host.
 func (o *overlay) at(name string) string {
 	o.T.Helper()
 	dir := o.Upper
@@ -80,7 +79,7 @@ func (o *overlay) collect() (*Set, error) {
 	return s, s.Collect(o.T.Context(), o.Layer, o.since)
 }
 
-// all does everything once. far is as if the layer were on another file system.
+// all does everything once. With far the layer seems to be on another file system.
 func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newFull(t)
@@ -93,7 +92,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	o := newOverlay(w)
 	o.canRename = o.canRename && !far
 	o.write("f.txt", "overwritten")
-	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // of what was copied
+	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // set on files that were copied
 	o.write("new", "new")
 	o.write("b\xffd/\xfe", "overwritten") // no text
 	o.write("nd/x", "new")
@@ -128,8 +127,9 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	return o, s
 }
 
-// modesOnTop changes modes, and what is in directories and files whose modes keep their
-// owner from that: the command has had others. Also as nobody, see TestAsNobody.
+// modesOnTop changes modes, and the content of directories and files whose modes forbid it
+// to their owner: the command has changed the modes meanwhile. TestAsNobody runs it without
+// root.
 func modesOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newWorld(t)
@@ -191,7 +191,7 @@ func TestModesThatKeepTheirOwnerOut(t *testing.T) {
 			}
 		}
 		read()
-		// One that has failed leaves everything to be looked at as before.
+		// A failed commit leaves the layer readable as before.
 		errTest := errors.New("disk full")
 		s.stepHook = func(op, _ string) error {
 			if op == "note the mode of" {
@@ -290,7 +290,7 @@ func TestWhatAnOverlayHasChanged(t *testing.T) {
 	}
 }
 
-// Wherever it fails, and wherever the process is killed, nothing is half made.
+// Wherever a commit fails, and wherever the process is killed, nothing is half made.
 func TestACommitOfAnOverlayIsWhole(t *testing.T) {
 	for name, onTop := range map[string]func(*testing.T, bool) (*overlay, *Set){"everything": everythingOnTop, "modes": modesOnTop} {
 		t.Run(name, func(t *testing.T) { wholeEverywhere(t, onTop) })
@@ -339,8 +339,8 @@ func wholeEverywhere(t *testing.T, onTop func(*testing.T, bool) (*overlay, *Set)
 	}
 }
 
-// Whatever others change while the command runs or while the person thinks, nothing
-// of it is lost: the commit is refused as a whole, or has nothing to do with it.
+// No change that others make while the command runs or while the person thinks is lost: the
+// commit is refused as a whole, or does not touch their files.
 func TestOthersChangeTheSame(t *testing.T) {
 	file := func(name, text string) func(*world) { return func(w *world) { w.File("ws/"+name, text) } }
 	remove := func(name string) func(*world) {
@@ -354,8 +354,8 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		host     func(*world)
-		harmless bool // it concerns nothing that the command changes
-		late     bool // it can only be seen while the person thinks
+		harmless bool // no file of the command is concerned
+		late     bool // only visible while the person thinks
 	}{
 		"a modified file is edited":             {host: file("f.txt", "the host")},
 		"a modified file is saved":              {host: saved("f.txt")},
@@ -398,7 +398,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 			}
 			t.Run(name+map[bool]string{true: ", while it runs", false: ", while the person thinks"}[early], func(t *testing.T) {
 				o, s := everythingOnTop(t, false)
-				if early { // again, with what has come meanwhile
+				if early { // again, with the change of others
 					c.host(o.world)
 					fresh, err := New(&Options{Dir: o.area.Dir()})
 					o.must(err)
@@ -407,10 +407,10 @@ func TestOthersChangeTheSame(t *testing.T) {
 					if err == nil {
 						_, err = fresh.Changes(t.Context())
 					}
-					s.layers = nil // which is dropped once
+					s.layers = nil // it must not be dropped twice
 					s = fresh
 					if errors.Is(err, policy.ErrChanged) != !c.harmless {
-						// What cannot be seen yet is found by the commit.
+						// The commit finds the changes that cannot be seen yet.
 						if err != nil || c.harmless {
 							t.Fatal(err)
 						}
@@ -441,7 +441,8 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}
 }
 
-// What others do between the last look and a step of the commit is not lost, either.
+// Changes that others make between the last check and a step of the commit are not lost,
+// either.
 func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
 	for _, c := range []struct{ op, at, writes string }{
 		{"move aside", "gone", "gone"},
@@ -475,8 +476,7 @@ func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
 	}
 }
 
-// What the kernel writes to a layer and a command cannot, if it could: nothing of it
-// leads anywhere.
+// If a command could write to a layer what only the kernel can, it would gain nothing.
 func TestForgedLayers(t *testing.T) {
 	attribute := func(o *overlay, name, key, value string) {
 		o.must(unix.Setxattr(o.at(name), "user.overlay."+key, []byte(value), 0))
@@ -484,7 +484,7 @@ func TestForgedLayers(t *testing.T) {
 	const large = 10 << 30
 	for name, c := range map[string]struct {
 		forge func(*overlay)
-		want  map[string]string // a part of how a file is described, "" where nothing is
+		want  map[string]string // a part of the description of a file; "" if there is none
 	}{
 		"redirects": {func(o *overlay) {
 			for _, dir := range []string{"od", "nd"} {
@@ -522,7 +522,7 @@ func TestForgedLayers(t *testing.T) {
 		"an ACL for what is made later": {func(o *overlay) {
 			o.write("nd/e/x", "new")
 			o.write("od/nd/x", "new")
-			var acl []byte // of the owner, the group and others
+			var acl []byte // with entries for the owner, the group and others
 			for _, entry := range [][2]uint16{{1, 7}, {4, 7}, {0x20, 7}} {
 				acl = binary.LittleEndian.AppendUint16(acl, entry[0])
 				acl = binary.LittleEndian.AppendUint16(acl, entry[1])
@@ -588,7 +588,7 @@ func TestForgedLayers(t *testing.T) {
 				blocks += info.Sys().(*syscall.Stat_t).Blocks
 				if info.Size() == large {
 					sized++
-					return os.Truncate(at, 0) // nobody has to read it
+					return os.Truncate(at, 0) // nobody may need to read it
 				}
 				return nil
 			})

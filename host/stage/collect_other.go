@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// NoteWrite has nobody to tell here.
+// NoteWrite does nothing: only Linux has overlays.
 func NoteWrite() {}
 
 func canRenameBetween(string, string) bool { return false }

@@ -10,17 +10,17 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// ErrDropped is the error of a commit after [Set.Drop].
+// ErrDropped is returned by [Set.Commit] after [Set.Drop].
 var ErrDropped = errors.New("the stage was dropped")
 
-// CommitError is the error of a commit that was begun. Unless it lists
-// something, everything is as it was before.
+// CommitError is the error of a commit that has begun to change the host. If Left is
+// empty, everything is as it was before.
 type CommitError struct {
-	Op   string // what was being done
-	Path string // to what, on the host
+	Op   string // the operation that failed
+	Path string // its file or directory on the host
 	Err  error
-	// Left names what could not be put back, and why. If Done is set, the
-	// changes are all made, and this is what could not be tidied up.
+	// Left describes each step that could not be put back, and why. If Done is set, all
+	// changes are made, and Left lists what could not be tidied up.
 	Left []string
 	Done bool
 }
@@ -35,15 +35,15 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// Commit makes the changes on the host, all or none. It is refused, with an
-// error that wraps [policy.ErrChanged], if anything that was changed, replaced or
-// removed, or the place of something new, is no longer what was seen, or if it
-// would do anything else than [Set.Changes] has listed last. An error later on
-// puts everything back; see [CommitError].
+// Commit makes the changes on the host, all or none. It is refused if anything that
+// was changed, replaced or removed, or the place of something new, differs from what
+// the call has seen, or if the changes are not those that [Set.Changes] has listed
+// last. The error then wraps [policy.ErrChanged]. A later error puts everything back;
+// see [CommitError].
 //
-// A commit that succeeded ends the set, and further calls return nil. After
-// an error the set is as before: Drop it, or try again. ctx can end a commit
-// until names are exchanged.
+// A commit that succeeded ends the set, and further calls return nil. After an error
+// the set is as before: Drop it, or try again. ctx can cancel a commit until names
+// are exchanged.
 func (s *Set) Commit(ctx context.Context) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, sources: map[*Node]location{}, movedTo: map[*Node]location{}, cursors: map[*Tree]*Cursor{}, journal: journal{set: s}}
 	defer c.close()
 	err = c.run()
-	_ = c.journal.end() // not where it panics
+	_ = c.journal.end() // not deferred: after a panic the journal is needed
 	if err != nil {
 		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
@@ -71,20 +71,20 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	return nil
 }
 
-// commit is one attempt.
+// commit is one attempt of [Set.Commit].
 type commit struct {
 	ctx     context.Context
 	s       *Set
 	all     []change
-	dirs    map[*Node]*handle  // directories, of the host and prepared
-	sources map[*Node]location // what was prepared or moved aside
+	dirs    map[*Node]*handle  // open directories: of the host, and prepared ones
+	sources map[*Node]location // present places of nodes that were prepared or moved aside
 
-	op, path      string             // what is being done, for the error
-	doneSteps     []*step            // what was done, in order
-	preparedSteps []*step            // what was prepared
-	removals      []removal          // what is to be removed in the end
-	movedTo       map[*Node]location // where directories are that are not where they were
-	finalModes    []finalMode        // the deepest first
+	op, path      string             // the current operation and its file, for the error
+	doneSteps     []*step            // steps that were done, in order
+	preparedSteps []*step            // steps that made files, and steps of unlock
+	removals      []removal          // files to be removed at the end
+	movedTo       map[*Node]location // places of nodes that the commit has moved
+	finalModes    []finalMode        // the deepest directory first
 	journal       journal
 	cursors       map[*Tree]*Cursor
 }
@@ -98,7 +98,7 @@ func (c *commit) close() {
 	}
 }
 
-// begin says what is done next. It is where tests let things go wrong.
+// begin notes the operation that comes next, for errors. Tests make it fail.
 func (c *commit) begin(op, path string) error {
 	c.op, c.path = op, path
 	if c.s.stepHook != nil {
@@ -107,7 +107,7 @@ func (c *commit) begin(op, path string) error {
 	return nil
 }
 
-// beginAt is begin with a node, and says where that is.
+// beginAt calls begin for a node, and returns the location of the node on the host.
 func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
 		return location{}, err
@@ -116,6 +116,7 @@ func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	return location{h, n.name}, err
 }
 
+// run does all phases, and puts them back if one fails.
 func (c *commit) run() error {
 	if c.s.failure != nil {
 		return c.s.failure
@@ -125,7 +126,7 @@ func (c *commit) run() error {
 		return fmt.Errorf("commit: %w", err)
 	}
 	if c.s.lastListed != nil && !maps.Equal(c.s.lastListed, changeSet(c.all)) {
-		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
+		return fmt.Errorf("commit: %w: the changes are not those that were listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {
 		return err
@@ -141,6 +142,8 @@ func (c *commit) run() error {
 	return c.tidy()
 }
 
+// changedError returns an error that wraps [policy.ErrChanged]. how describes the
+// difference.
 func (c *commit) changedError(path, how string) error {
 	return fmt.Errorf("commit: %s: %w: %s", path, policy.ErrChanged, how)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A disk that is full in the middle of a commit is as it was before.
+// A commit that fails on a full disk leaves everything as it was before.
 func TestTheDiskIsFull(t *testing.T) {
 	w := newWorld(t)
 	full := error(unix.ENOSPC)

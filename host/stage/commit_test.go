@@ -15,8 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Whatever the host has done to what a call has changed, a commit does
-// nothing then.
+// A commit does nothing if the host has done anything to the files that a call has changed.
 func TestACommitIsRefused(t *testing.T) {
 	read := func(g *editor, p string) { g.try(p, os.O_RDONLY) }
 	for _, tc := range []struct {
@@ -112,7 +111,7 @@ func TestACommitIsRefused(t *testing.T) {
 	}
 }
 
-// What is committed is what was listed, and nothing more or less.
+// A commit makes exactly the changes that were listed.
 func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)
@@ -153,7 +152,7 @@ func everything(g *editor) {
 	g.setTimes("ws/times", 1e9, 1e9)
 }
 
-// newFull is a world in which everything can be done.
+// newFull returns a world with the files that everything changes.
 func newFull(t *testing.T) *world {
 	w := newWorld(t)
 	for _, p := range []string{"r", "m", "gone", "gd/x", "a", "b", "p/deep", "p/q/z", "over", "under", "times"} {
@@ -179,7 +178,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 		n := 0
 		s.noExchange = inSteps
 		s.stepHook = func(op, path string) error {
-			if op == "tidy up" { // from there on there is no way back
+			if op == "tidy up" { // from here on nothing is put back
 				return nil
 			}
 			if n++; n == fail+1 {
@@ -219,8 +218,8 @@ func failEverywhere(t *testing.T, inSteps bool) {
 	}
 }
 
-// Whatever the host does in the middle, what is outside stays as it is, and so
-// does what the host has put there.
+// Whatever the host does during a commit, files outside of the tree stay as they are, and
+// so do the files that the host has put there.
 func TestTheHostInterferesWithACommit(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -264,8 +263,8 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 	}
 }
 
-// Until names are exchanged the commit goes no step on, and puts everything
-// back. From then on it goes to its end.
+// A canceled commit stops at once and puts everything back, until names are exchanged. From
+// then on it runs to its end.
 func TestACommitEndsWithItsContext(t *testing.T) {
 	for op, ends := range map[string]bool{"prepare": true, "move aside": false, "put in place": false} {
 		w := newFull(t)

@@ -5,20 +5,21 @@ import (
 	"os"
 )
 
-// content is a staged file: blocks that were changed, over an original.
+// content is the content of a staged file: the blocks that were written, over an original.
 type content struct {
 	a         *arena
 	size      int64
-	baseBytes int64           // so many bytes of the original still count; zero without one
-	blocks    map[int64]int64 // the number of a block in the file: its slot
+	baseBytes int64           // length of the part of the original that still counts; zero without an original
+	blocks    map[int64]int64 // slots in the arena, by the number of the block in the file
 }
 
+// newContent returns content that equals an original of size bytes.
 func newContent(a *arena, size int64) *content {
 	return &content{a: a, size: size, baseBytes: size, blocks: map[int64]int64{}}
 }
 
-// run is how many bytes from off on lie in one piece, n at most, and in which
-// slot they begin; no slot means that they are of the original, or zero.
+// run returns the number of bytes from off on that lie in one piece, at most n. slot is
+// their first slot. If staged is not set, the bytes are those of the original, or zero.
 func (c *content) run(off, n int64) (slot int64, staged bool, length int64) {
 	first := off / blockBytes
 	slot, staged = c.blocks[first]
@@ -33,7 +34,7 @@ func (c *content) run(off, n int64) (slot int64, staged bool, length int64) {
 	return slot, staged, min(length, n)
 }
 
-// readAt is [io.ReaderAt] over an original, which may be nil if none counts.
+// readAt is [io.ReaderAt] over an original, which may be nil if baseBytes is zero.
 func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	if off >= c.size {
 		return 0, io.EOF
@@ -59,7 +60,7 @@ func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, err
 }
 
-// readBase reads what was not changed.
+// readBase fills p with bytes of the original, and with zeros where it does not count.
 func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
 	have := int(min(max(c.baseBytes-off, 0), int64(len(p))))
 	clear(p[have:])
@@ -68,15 +69,16 @@ func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
 	}
 	n, err := readFull(base, p[:have], off)
 	if err == io.EOF {
-		// The original is shorter than it was: the host has truncated it, and
-		// the commit will refuse.
+		// Somebody has truncated the original on the host, and the commit will refuse
+		// the change.
 		clear(p[n:have])
 		return nil
 	}
 	return err
 }
 
-// readFull reads all of p, or says why not; io.EOF if there is not as much.
+// readFull reads all of p and returns no error then. The error is io.EOF if there are fewer
+// bytes.
 func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {
@@ -85,12 +87,14 @@ func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// writeAt writes p at off. base is the original, for the parts of blocks that p does not
+// cover.
 func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	done := 0
 	var full error
 	for done < len(p) {
-		// Blocks that are written for the first time get their slots here, so
-		// that what is written in one piece usually lies in one.
+		// All new blocks of p get their slots first, so that p usually lies in one
+		// piece.
 		end := off + int64(len(p)-done)
 		for b := off / blockBytes; b*blockBytes < end; b++ {
 			if err := c.stage(base, b, off, end); err != nil {
@@ -113,7 +117,7 @@ func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, full
 }
 
-// stage gives a block a slot, with what it holds outside [from, to).
+// stage gives block b a slot, and copies the bytes of the original outside of [from, to).
 func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	if _, ok := c.blocks[b]; ok {
 		return nil
@@ -137,7 +141,8 @@ func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	return nil
 }
 
-// truncate changes the size. What is cut off reads as zero if it comes back.
+// truncate changes the size. If the file grows again, the part that was cut off reads as
+// zeros.
 func (c *content) truncate(size int64) error {
 	if size < c.size {
 		whole := (size + blockBytes - 1) / blockBytes
@@ -163,7 +168,7 @@ func (c *content) truncate(size int64) error {
 	return nil
 }
 
-// free gives back every block.
+// free gives all blocks back to the arena.
 func (c *content) free() {
 	for _, slot := range c.blocks {
 		c.a.freeSlot(slot)
@@ -171,10 +176,10 @@ func (c *content) free() {
 	clear(c.blocks)
 }
 
-// contentReader is content together with the original that it lies over.
+// contentReader reads content over its original. If c is nil, it reads the original alone.
 type contentReader struct {
 	c    *content
-	base *os.File // nil without one
+	base *os.File // the original; nil if there is none
 }
 
 func (o contentReader) ReadAt(p []byte, off int64) (int, error) {

@@ -10,9 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// copy copies the content of a node. Where little of a large file was written,
-// most comes from the original without passing through here, on some file
-// systems by reference, and holes stay holes.
+// copy writes the content of a node to a file. The unchanged part of a large file is copied
+// by the kernel, on some file systems by reference, and holes stay holes.
 func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 	if n.upper != nil {
 		from, err := n.upper.open()
@@ -39,7 +38,7 @@ func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 	return n.data.copyBlocks(c.ctx, to)
 }
 
-// copyBlocks writes what was written, in the order of the file.
+// copyBlocks copies the blocks that were written, in the order of the file.
 func (c *content) copyBlocks(ctx context.Context, to io.WriterAt) error {
 	buf := make([]byte, min(c.size, 256<<10))
 	done := int64(0)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// blocks is what a file takes on the disk.
+// blocks returns the bytes that a file takes on the disk.
 func (w *world) blocks(p string) int64 {
 	w.T.Helper()
 	fi, err := os.Stat(w.Path(p))
@@ -17,7 +17,7 @@ func (w *world) blocks(p string) int64 {
 	return fi.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
-// A byte in a file that is nearly all hole makes no more of it than there was.
+// A byte that is written to a sparse file does not fill its holes.
 func TestACommitKeepsHoles(t *testing.T) {
 	const size, most = 256 << 20, 1 << 20
 	w := newWorld(t)
@@ -65,7 +65,7 @@ func TestACommitKeepsHoles(t *testing.T) {
 	}
 }
 
-// A commit has open what it touches, and not what it makes.
+// A commit keeps the directories open that it touches, and not those that it makes.
 func TestACommitHasFewFilesOpen(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)

@@ -9,22 +9,23 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Cursor looks up what is in a tree. It has a directory of the host open, so
-// that the next one need not be looked for from the top.
+// Cursor looks up nodes of a tree. It keeps a directory of the host open, so that the next
+// lookup there need not start at the top. One goroutine uses a cursor at a time.
 type Cursor struct {
 	tree *Tree
 	at   *Node
 	root rootedfs.Root
-	// strict follows no symbolic link even to where the node was found.
+	// strict refuses a symbolic link on the way, even one that leads to the same directory.
 	strict bool
 }
 
-// Cursor returns a cursor. The caller must Close it.
+// Cursor returns a cursor at the top of the tree. The caller must Close it.
 func (tree *Tree) Cursor() *Cursor { return &Cursor{tree: tree, at: tree.top, root: tree.root} }
 
-// Close closes what is open.
+// Close closes the open directory. The cursor is at the top then, and may be used again.
 func (c *Cursor) Close() { c.set(c.tree.top, c.tree.root) }
 
+// set makes r, which is open on n, the current directory, and closes the last one.
 func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	if c.root != c.tree.root && c.root != r {
 		_ = c.root.Close()
@@ -32,8 +33,8 @@ func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	c.at, c.root = n, r
 }
 
-// moveTo opens the directory of the host that a node was made from. Each one on the
-// way must be what it was.
+// moveTo opens the directory of the host that is the origin of a node. The error is EAGAIN
+// if it, or a directory on the way, is another one by now.
 func (c *Cursor) moveTo(dir *Node) error {
 	switch {
 	case c.at == dir:
@@ -62,8 +63,8 @@ func (c *Cursor) moveTo(dir *Node) error {
 	return nil
 }
 
-// Child returns what has a name in a directory, and what the host says about its
-// origin now. Nothing is [fs.ErrNotExist].
+// Child returns the node of a name in a directory, and the present state of its origin; nil
+// if it has none. The error wraps [fs.ErrNotExist] if the name is free.
 func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	n, known := dir.children[name]
 	if !known && (dir.origin == nil || dir.displaced[name] != nil) {
@@ -79,7 +80,7 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	switch err := c.moveTo(dir); {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, errReplaced // the directory is gone, and not the name in it
+		return nil, nil, errReplaced // the directory is gone, which is not the same as a free name
 	default:
 		return nil, nil, err
 	}
@@ -91,7 +92,7 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 		}
 		return n, fi, nil
 	case known && (n.dirty() || n.pinned && n.mode.IsDir() || n.opens > 0 && n.openedToWrite):
-		return n, n.origin.info, nil // the host has something else there, and the commit will tell
+		return n, n.origin.info, nil // the host has another file there, which the commit will find
 	case err != nil:
 		return nil, nil, err
 	}
@@ -102,7 +103,8 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	return n, fi, nil
 }
 
-// StatOrigin asks the host about the origin of a node.
+// StatOrigin returns the present state of the origin of a node; nil if it has none. If the
+// host has another file there, the result is the state that the node was made with.
 func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	switch {
 	case n.origin == nil:
@@ -120,8 +122,8 @@ func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	return fi, nil
 }
 
-// open opens what the host has for a node, without following a link, and says
-// what it is.
+// open opens the origin of a node, without following a symbolic link, and returns its state.
+// The error is EAGAIN if the host has another file there.
 func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 	dir, name := n.origin.dir, n.origin.name
 	if dir == nil {
@@ -148,7 +150,7 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 	return file, fi, nil
 }
 
-// Readlink reads a symbolic link, which is always the host's.
+// Readlink returns the target of a symbolic link of the host. n must have an origin.
 func (c *Cursor) Readlink(n *Node) (string, error) {
 	if err := c.moveTo(n.origin.dir); err != nil {
 		return "", err
@@ -163,7 +165,7 @@ func (c *Cursor) Readlink(n *Node) (string, error) {
 	return c.root.Readlink(n.origin.name)
 }
 
-// list opens a directory of the host to be listed.
+// list opens a directory of the host to list its entries, and returns its state.
 func (c *Cursor) list(n *Node) (*os.File, os.FileInfo, error) {
 	if err := c.moveTo(n); err != nil {
 		return nil, nil, err

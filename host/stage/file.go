@@ -7,20 +7,19 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// File is an open file of a tree. Only Close may be called from another
-// goroutine.
+// File is an open file of a tree. One goroutine at a time may use it; only Close may be
+// called from another one.
 type File struct {
 	tree *Tree
 	n    *Node
-	base *os.File // nil if the host does not have it
+	base *os.File // the file of the host; nil if there is none
 
 	closed atomic.Bool
 }
 
-// OpenFile opens a regular file with the flags of [os.OpenFile], and says what it
-// is. O_CREATE, O_EXCL and O_APPEND change nothing except that the file is one
-// that may be changed: it must not have several hard links. The caller must
-// Release and Close it.
+// OpenFile opens a regular file with the flags of [os.OpenFile], and returns its state. A
+// file with several hard links is refused if the flags allow a change. O_CREATE, O_EXCL
+// and O_APPEND have no other effect. The caller must Release and Close the file.
 func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 	access := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
 	change := access != os.O_RDONLY || flag&(os.O_CREATE|os.O_TRUNC|os.O_APPEND) != 0
@@ -51,8 +50,8 @@ func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 	return f, info, nil
 }
 
-// openOrigin opens what the host has of a file to be read, and asks whether it
-// could be changed.
+// openOrigin opens the origin of a file for reading. If change is set, it refuses a file
+// with several hard links. If write is set, it checks that the user may write the file.
 func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -73,8 +72,10 @@ func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo
 	return file, fi, nil
 }
 
+// ended reports whether the file was closed or its set has ended.
 func (f *File) ended() bool { return f.closed.Load() || f.tree.set.Ended() }
 
+// live returns the present state of the file of the host; nil if there is none.
 func (f *File) live() (os.FileInfo, error) {
 	if f.ended() {
 		return nil, os.ErrClosed
@@ -85,7 +86,7 @@ func (f *File) live() (os.FileInfo, error) {
 	return f.base.Stat()
 }
 
-// Stat returns an [Info].
+// Stat returns an [Info] of the file.
 func (f *File) Stat() (os.FileInfo, error) {
 	live, err := f.live()
 	return Info{f.n, live}, err
@@ -99,7 +100,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return contentReader{f.n.data, f.base}.ReadAt(p, off)
 }
 
-// beginChange is called before the content changes.
+// beginChange prepares the node for a change of its content, and updates its times.
 func (f *File) beginChange() error {
 	live, err := f.live()
 	if err != nil {
@@ -123,7 +124,7 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	return f.n.data.writeAt(f.base, p, off)
 }
 
-// Truncate changes the size.
+// Truncate changes the size, in bytes. A larger file ends with zeros.
 func (f *File) Truncate(size int64) error {
 	if err := f.beginChange(); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (f *File) Truncate(size int64) error {
 	return f.n.data.truncate(size)
 }
 
-// SetTimes sets the times, see [Tree.SetTimes]. info is what Stat has said.
+// SetTimes sets the times, see [Tree.SetTimes]. info is the result of Stat.
 func (f *File) SetTimes(info Info, atim, mtim int64) error {
 	if f.base != nil {
 		if err := rootedfs.RefuseHardLinks(f.base, info.Live); err != nil {
@@ -142,15 +143,15 @@ func (f *File) SetTimes(info Info, atim, mtim int64) error {
 	return nil
 }
 
-// Release says that nobody has a use for the file any more. It is called once,
-// by whoever uses it, and Close may have been called before.
+// Release gives up the file. Its user calls it exactly once, before or after Close. The
+// content of a removed file is freed with its last handle.
 func (f *File) Release() {
 	if f.n.opens--; f.n.opens == 0 && f.n.gone && f.n.data != nil {
 		f.n.data.free()
 	}
 }
 
-// Close closes the file, also one that is in use.
+// Close closes the file, also while it is in use. Later operations fail with [os.ErrClosed].
 func (f *File) Close() error {
 	f.closed.Store(true)
 	if f.base == nil {

@@ -9,29 +9,30 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// ownerRights are those without which the owner of a directory, unless that is root,
-// can neither look into it nor change what is in it.
+// ownerRights are the permissions that the owner of a directory needs to look into it and
+// to change its entries, unless the owner is root.
 const ownerRights fs.FileMode = 0o700
 
-// lacksOwnerRights reports whether a directory is ours, and does not let us do that.
+// lacksOwnerRights reports whether a directory is ours, and its mode lacks ownerRights.
 func lacksOwnerRights(fi os.FileInfo) bool {
 	return ownedByNonRoot(fi) && fi.Mode()&ownerRights != ownerRights
 }
 
-// finalMode is a directory of the host that gets its mode last, when nothing is to be
-// done in it any more: it may be one that takes our rights away.
+// finalMode is the mode of a directory of the host that the commit sets at the end, because
+// the mode may take the right away to change entries.
 type finalMode struct {
 	at     location
 	n      *Node
 	path   string // on the host
-	unlock bool
+	unlock bool   // ownerRights were added
 	mode   fs.FileMode
 }
 
-func (cl *finalMode) identity() identity { return identityOf(cl.n.origin.info, false) }
+// identity returns the identity of the directory.
+func (m *finalMode) identity() identity { return identityOf(m.n.origin.info, false) }
 
-// unlock finds the directories that get a mode, and takes the right to change those
-// where a command must have done the same, as it has changed something there.
+// unlock fills c.finalModes. To directories of overlays that lack ownerRights it adds them:
+// the command has changed entries there, so it must have done the same.
 func (c *commit) unlock() error {
 	trees, unlock := map[*Node]*Tree{}, map[*Node]bool{}
 	for n, h := range c.dirs {
@@ -53,41 +54,42 @@ func (c *commit) unlock() error {
 		}
 		c.finalModes = append(c.finalModes, finalMode{location{dir, n.origin.name}, n, path, unlock[n], n.mode})
 	}
-	// One that is closed may be one through which those below it are found.
+	// A directory may lose the rights by which the directories below it are found.
 	slices.SortFunc(c.finalModes, func(a, b finalMode) int {
 		const separator = string(os.PathSeparator)
 		return strings.Count(b.path, separator) - strings.Count(a.path, separator)
 	})
 	for i := range slices.Backward(c.finalModes) {
-		cl := &c.finalModes[i]
-		if !cl.unlock {
+		m := &c.finalModes[i]
+		if !m.unlock {
 			continue
 		}
-		if err := c.begin("unlock", cl.path); err != nil {
+		if err := c.begin("unlock", m.path); err != nil {
 			return err
 		}
-		if err := cl.identity().editAttributes(cl.at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
-			if !cl.n.modeSet {
-				cl.mode = fi.Mode()
+		if err := m.identity().editAttributes(m.at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
+			if !m.n.modeSet {
+				m.mode = fi.Mode()
 			}
-			return c.do(&step{op: opMode, to: cl.at, toIdentity: identityOf(fi, false), mode: fi.Mode()}, func() error {
+			return c.do(&step{op: opMode, to: m.at, toIdentity: identityOf(fi, false), mode: fi.Mode()}, func() error {
 				return rootedfs.Chmod(file, fi.Mode()|ownerRights)
 			})
 		}); err != nil {
 			return err
 		}
 	}
-	c.preparedSteps, c.doneSteps = c.doneSteps, nil // to be put back when what is made in them is removed
+	c.preparedSteps, c.doneSteps = c.doneSteps, nil // undone last, after the files in these directories
 	return nil
 }
 
-// noteModes writes down which modes are given last, so that who finds the journal does.
+// noteModes writes the final modes to the journal, so that a process that finds the journal
+// sets them.
 func (c *commit) noteModes() error {
-	for _, cl := range c.finalModes {
-		if err := c.begin("note the mode of", cl.path); err != nil {
+	for _, m := range c.finalModes {
+		if err := c.begin("note the mode of", m.path); err != nil {
 			return err
 		}
-		if err := c.journal.note(&step{op: opFinalMode, to: cl.at, toIdentity: cl.identity(), mode: cl.mode}); err != nil {
+		if err := c.journal.note(&step{op: opFinalMode, to: m.at, toIdentity: m.identity(), mode: m.mode}); err != nil {
 			return err
 		}
 	}

@@ -10,21 +10,20 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// handle is a directory of the host. It stays what it is when it is moved. It
-// has one descriptor, because a commit has one of each directory that it
-// touches until it is over.
+// handle is an open directory of the host. It follows the directory when it is moved. It
+// has only one descriptor, because a commit keeps all directories open that it touches.
 type handle struct {
 	c    *commit
-	node *Node // nil if it is not in a tree
+	node *Node // nil for a directory outside of all trees
 	tree *Tree
-	root rootedfs.Root // nil if it was closed
+	root rootedfs.Root // nil after close
 	path string
-	// Of one that was prepared: where, and what it is.
+	// The location and the state of a directory that was prepared.
 	up   location
 	info os.FileInfo
 }
 
-// location is a name in a directory.
+// location is a name in an open directory.
 type location struct {
 	dir  *handle
 	name string
@@ -32,12 +31,12 @@ type location struct {
 
 func (p location) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
 
-// lstat is what has the name now.
+// lstat returns the state of the file that has the name now.
 func (p location) lstat() (os.FileInfo, error) {
 	return p.dir.root.Lstat(p.name)
 }
 
-// currentPath is the name that a directory has now.
+// currentPath returns the present path of the directory.
 func (h *handle) currentPath() string {
 	if h.node == nil {
 		return h.path
@@ -45,6 +44,7 @@ func (h *handle) currentPath() string {
 	return h.c.currentPath(h.tree, h.node)
 }
 
+// currentPath returns the present path of the origin of a node.
 func (c *commit) currentPath(tree *Tree, n *Node) string {
 	if at, ok := c.movedTo[n]; ok {
 		return filepath.Join(at.dir.currentPath(), at.name)
@@ -62,8 +62,8 @@ func (h *handle) close() {
 	}
 }
 
-// reopen opens a directory that was prepared and closed, where it was prepared.
-// done closes it again.
+// reopen opens a prepared directory again after close, at the place where it was prepared.
+// done closes it.
 func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	if h.root != nil {
 		return h.root, func() {}, nil
@@ -74,7 +74,7 @@ func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	}
 	defer done()
 	if h.node.upper != nil || h.node.modeSet {
-		// It may have a mode with which nothing in it can be removed.
+		// Its mode may forbid to remove entries.
 		if err := identityOf(h.info, false).chmod(location{&handle{root: up}, h.up.name}, ownerRights); err != nil {
 			return nil, nil, err
 		}
@@ -89,19 +89,19 @@ func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	return r, func() { _ = r.Close() }, nil
 }
 
-// sync makes the names in a directory durable.
+// sync waits until the disk has the names in the directory.
 func (h *handle) sync() error {
 	if runtime.GOOS == "windows" {
-		return nil // there is no such thing
+		return nil // Windows cannot synchronize a directory
 	}
 	err := h.withFile((*os.File).Sync)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // there is no way to, in one that may not be listed
+		return nil // a directory that may not be listed cannot be opened for it
 	}
 	return err
 }
 
-// withFile calls do with the directory itself.
+// withFile calls do with the directory as an open file.
 func (h *handle) withFile(do func(*os.File) error) error {
 	file, err := h.root.Open(".")
 	if err != nil {
@@ -110,8 +110,8 @@ func (h *handle) withFile(do func(*os.File) error) error {
 	return errors.Join(do(file), file.Close())
 }
 
-// dir opens a directory that the host has, at the place where it was found and
-// nowhere else.
+// dir returns a handle of a directory of the host, which must be at the place where the call
+// has found it. Handles stay open until the commit ends.
 func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil

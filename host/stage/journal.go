@@ -15,23 +15,24 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// journalName is the file in the private directory of a set that says what a
-// commit is about to do, step by step. It is there only during the commit.
+// journalName is the name of the file in the private directory of a set that lists the
+// steps of a commit. The file exists only during the commit.
 const journalName = "journal"
 
-// journal is what a commit leaves to whoever finds it if the process is killed: a
-// line of JSON for each step, before it is done, and a last one, done, when all of
-// them are. It is not synchronized: a process that ends takes nothing along that it
-// has written. After a crash of the system it may lack the last steps.
+// journal is the file by which a later process can finish a commit that was killed. It has
+// a line of JSON for each step, written before the step is done, and a last line with done
+// when all steps are done. It is not synchronized: data that a process has written
+// outlives the process. After a crash of the system the last lines may be missing.
 type journal struct {
 	set  *Set
 	file *os.File
 }
 
-// journalLine is a step as it is written.
+// journalLine is a line of the journal: a step, the end of all steps (Done), or a step that
+// was undone (Back).
 type journalLine struct {
 	Done         bool        `json:"done,omitempty"`
-	Back         int         `json:"back,omitempty"` // which step was put back, counted from 1
+	Back         int         `json:"back,omitempty"` // number of the step that was undone, from 1 on
 	Op           operation   `json:"op,omitempty"`
 	FromDir      rawName     `json:"from_dir,omitempty"`
 	From         rawName     `json:"from,omitempty"`
@@ -45,8 +46,8 @@ type journalLine struct {
 	RemoveAtEnd  bool        `json:"lost,omitempty"`
 }
 
-// rawName is a name that need not be text. In a line it is written as in Go's
-// strings.
+// rawName is a name that need not be valid UTF-8. It is written like a string of Go, without
+// the quotes.
 type rawName string
 
 // MarshalText implements encoding.TextMarshaler.
@@ -62,7 +63,7 @@ func (n *rawName) UnmarshalText(text []byte) error {
 	return err
 }
 
-// note says what is about to be done.
+// note writes a step that is about to be done.
 func (j *journal) note(s *step) error {
 	l := journalLine{Op: s.op, ToIdentity: s.toIdentity, FromIdentity: s.fromIdentity, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, RemoveAtEnd: s.removeAtEnd, ToDir: rawName(s.to.dir.currentPath()), To: rawName(s.to.name)}
 	if s.from.dir != nil {
@@ -71,6 +72,8 @@ func (j *journal) note(s *step) error {
 	return j.write(l)
 }
 
+// write appends a line. The first one makes the file. A set without a private directory has
+// no journal.
 func (j *journal) write(l journalLine) error {
 	if j.set.root == nil {
 		return nil // in memory only
@@ -89,6 +92,7 @@ func (j *journal) write(l journalLine) error {
 	return err
 }
 
+// end removes the journal.
 func (j *journal) end() error {
 	if j.file == nil {
 		return nil
@@ -98,15 +102,16 @@ func (j *journal) end() error {
 	return err
 }
 
-// unfinished returns the names of journals of commits that ended with their
-// process. Sets had dir as Options.Dir.
+// unfinished returns the names of the journals of sets whose Options.Dir was dir and whose
+// processes have ended during a commit.
 func unfinished(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, ".stockade-stage-*", journalName))
 }
 
-// finish ends a commit whose process has ended: what it has done is put back or, if
-// that was all, tidied up. It says what it could not. What is put back is noted, for
-// the case that this process is killed, too. before is of a test, or nil.
+// finish finishes a commit whose process has ended. If all steps were done, it tidies up,
+// or else it undoes the steps. left describes the steps that it could not finish. It writes
+// each undone step to the journal, in case this process is killed, too. before is called
+// before each change; it is for tests, or nil.
 func finish(name string, before func() error) (left []string, err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -114,12 +119,12 @@ func finish(name string, before func() error) (left []string, err error) {
 	}
 	defer file.Close()
 	var all []journalLine
-	over := map[int]bool{} // what was put back before
+	undone := map[int]bool{} // indexes of steps
 	size := int64(0)
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			// The end of the last one may be missing: its step was not begun.
+			// The end of the last line may be missing: its step was not begun.
 			if err := file.Truncate(size); err != nil {
 				return nil, err
 			}
@@ -134,7 +139,7 @@ func finish(name string, before func() error) (left []string, err error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		if l.Back > 0 {
-			over[l.Back-1] = true
+			undone[l.Back-1] = true
 		} else {
 			all = append(all, l)
 		}
@@ -148,7 +153,7 @@ func finish(name string, before func() error) (left []string, err error) {
 		if !done {
 			i = len(all) - 1 - n
 		}
-		if over[i] {
+		if undone[i] {
 			continue
 		}
 		if err := before(); err != nil {
@@ -159,7 +164,7 @@ func finish(name string, before func() error) (left []string, err error) {
 			continue
 		}
 		if done {
-			continue // to remove something twice does no harm
+			continue // to remove a file twice does no harm
 		}
 		if err := before(); err != nil {
 			return left, err
@@ -171,8 +176,8 @@ func finish(name string, before func() error) (left []string, err error) {
 	return left, nil
 }
 
-// finish puts back a step, unless it was not done or was put back already. If the
-// commit is done it removes what was replaced.
+// finish undoes a step, unless it was not done or was undone already. If done is set, it
+// removes the file that the step has replaced, or sets the final mode.
 func (l journalLine) finish(done bool) error {
 	s := &step{op: l.Op, toIdentity: l.ToIdentity, fromIdentity: l.FromIdentity, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, removeAtEnd: l.RemoveAtEnd}
 	var err error
@@ -187,7 +192,7 @@ func (l journalLine) finish(done bool) error {
 	moves := s.op == opRename || s.op == opExchange
 	switch {
 	case err != nil && (done || s.op == opMake):
-		// With its directory it is gone.
+		// The file is gone with its directory.
 	case err != nil:
 		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(string(l.FromDir), string(l.From)), filepath.Join(string(l.ToDir), string(l.To)), err)
 	case done && s.removeAtEnd:
@@ -215,7 +220,8 @@ func (l journalLine) finish(done bool) error {
 	return nil
 }
 
-// openLocation opens a directory by a name in which there are no links.
+// openLocation opens a directory of the host. It returns an error if there are symbolic
+// links in the path.
 func openLocation(dir, name string) (location, error) {
 	at := location{&handle{path: dir}, name}
 	real, err := filepath.EvalSymlinks(dir)
@@ -225,7 +231,7 @@ func openLocation(dir, name string) (location, error) {
 	if err == nil {
 		at.dir.root, _, err = rootedfs.Open(dir)
 	}
-	if errors.Is(err, fs.ErrPermission) { // it may be one that cannot be listed
+	if errors.Is(err, fs.ErrPermission) { // a directory that may not be listed can still be opened otherwise
 		top, _, topErr := rootedfs.Open("/")
 		if topErr != nil {
 			return at, err

@@ -7,24 +7,23 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Layer is a directory of the host and what an overlay that is mounted on it needs
-// to keep changes apart: the kernel writes them to Upper, and to Work what it has
-// for itself. Each layer is mounted once. Whoever has one must Drop it, or give it
-// to [Set.Collect].
+// Layer holds two directories for an overlay that is mounted on a directory of the host.
+// The kernel writes changed files to Upper, and its own data to Work. A layer is mounted
+// only once. Its owner must Drop it, or give it to [Set.Collect].
 type Layer struct {
-	Host        string // absolute, without links
+	Host        string // absolute path without symbolic links
 	Upper, Work string
 
 	area      *Area
-	dir       string      // that has both
-	hostInfo  os.FileInfo // what Host was like when the layer was made
-	canRename bool        // what is in Upper can be renamed to Host
+	dir       string      // contains Upper, Work and the trash
+	hostInfo  os.FileInfo // the state of Host when the layer was made
+	canRename bool        // files can be renamed from Upper to Host
 
-	upper, trash *handle // of a commit
+	upper, trash *handle // open during a commit
 }
 
-// NewLayer makes a layer in the area for a directory of the host. Upper belongs to
-// whom that belongs.
+// NewLayer makes a layer for a directory of the host. Upper gets the mode of the directory
+// and, if we are root, its owner. The error is ENOSPC if the area cannot be made.
 func (a *Area) NewLayer(host string) (*Layer, error) {
 	st, err := os.Stat(host)
 	if err != nil {
@@ -54,46 +53,46 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	return l, nil
 }
 
-// Current reports whether the directory of the host belongs to whom it did when the
-// layer was made, with the mode that it had.
+// Current reports whether the owner and the mode of the host's directory are still the same
+// as when the layer was made.
 func (l *Layer) Current() bool {
 	st, err := os.Stat(l.Host)
 	return err == nil && st.Mode() == l.hostInfo.Mode() && sameOwner(st, l.hostInfo)
 }
 
-// The names in the directory of a layer.
+// Names in the directory of a layer.
 const (
 	upperName = "upper"
-	trashName = "trash" // what a commit has removed
+	trashName = "trash" // files that a commit has removed from the host
 )
 
-// Drop drops the changes. Their files are removed in the background.
+// Drop forgets the changes. Their files are removed in the background.
 func (l *Layer) Drop() {
 	l.close()
 	l.area.discard(l.dir)
 }
 
-// upper is what an overlay has of a node.
+// upper is the file of a node in the upper layer of an overlay.
 type upper struct {
 	layer    *Layer
-	rel      string // in Upper
+	rel      string // path in Upper
 	size     int64  // of a regular file
 	target   string // of a symbolic link
-	hardLink *Node  // of a file, another that it is, too
-	// tempMode says that we could not have looked into it, and that it has a mode
-	// with which we can. Its own is that of the node.
+	hardLink *Node  // another node that is the same file; nil: none
+	// tempMode is set if we could not read the file with its mode, and have added
+	// rights for us. Its real mode is that of the node.
 	tempMode bool
 	times    stamps
 }
 
-// path is where it is.
+// path returns the path of the file on the host.
 func (u *upper) path() string { return filepath.Join(u.layer.Upper, u.rel) }
 
 func (u *upper) open() (*os.File, error) {
 	return os.OpenFile(u.path(), os.O_RDONLY|rootedfs.Nonblock, 0)
 }
 
-// open opens what a commit needs of the layer.
+// open opens the directories that a commit needs.
 func (l *Layer) open() error {
 	if l.upper != nil {
 		return nil
@@ -119,8 +118,8 @@ func (l *Layer) close() {
 	}
 }
 
-// trash is where what is removed from a tree goes; nil if it stays beside until
-// the end of the commit.
+// trash returns the directory of a layer to which removed files are moved. It is nil if
+// they stay beside their places until the end of the commit.
 func (c *commit) trash(tree *Tree) *handle {
 	if l := tree.layer; l != nil && l.canRename && l.open() == nil {
 		return l.trash

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	const memory = "/dev/shm"
 	probe := filepath.Join(memory, fmt.Sprint("stage", os.Getpid()))
 	if os.Getenv("TMPDIR") == "" && os.Mkdir(probe, 0o700) == nil {
-		// An overlay has attributes, which memory keeps since Linux 6.6.
+		// An overlay needs extended attributes, which tmpfs has since Linux 6.6.
 		if unix.Setxattr(probe, "user.overlay.opaque", []byte("y"), 0) == nil {
 			os.Setenv("TMPDIR", memory)
 		}
@@ -58,7 +58,7 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
-// The tests that take long look up no names that the others do not.
+// TestWithoutOpenat2 leaves out slow tests whose lookups other tests do, too.
 func TestWithoutOpenat2(t *testing.T) {
 	if hosttest.NoOpenat2() {
 		return

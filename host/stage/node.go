@@ -11,58 +11,56 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Node is a file, directory or symbolic link of a tree, with what is staged of
-// it. Nodes are made when a name is looked up. Directories stay, and so does
-// every file that was opened or changed; for everything else the host is asked
-// again.
+// Node is a file, directory or symbolic link of a tree, with its staged changes. A lookup
+// of a name makes its node. The tree keeps the nodes of directories, and of files that
+// were opened or changed; about all other files it asks the host again.
 type Node struct {
-	parent *Node // nil for the top of the tree, and when gone
+	parent *Node // nil for the top of the tree, and if gone
 	name   string
 	mode   fs.FileMode
-	origin *origin // nil if it was made here
-	gone   bool    // removed, or replaced by another
-	pinned bool    // the host's changes make no other node of it
+	origin *origin // nil if the node was made in the tree
+	gone   bool    // removed, or replaced by another node
+	pinned bool    // the tree keeps the node, whatever the host does
 
-	// Of a directory: what is known to be in it, and what the host has in it
-	// and is not here any longer, by the name that the host has for it.
+	// Of a directory: children holds its known entries. displaced holds the nodes that
+	// the host has in it and that were moved or removed, by their names on the host.
 	children, displaced map[string]*Node
 
-	levelsBelow, bytesBelow int   // levels and bytes of names that are below it at most
-	cost                    int64 // what it takes of maxTreeBytes
+	levelsBelow, bytesBelow int   // upper bounds of the levels, and of the bytes of a path, below a directory
+	cost                    int64 // its share of Set.treeBytes
 
-	data  *content // of a file; nil is what the host has
-	upper *upper   // what an overlay has of it; nil if it was not changed there
-	opens int      // handles of a file
+	data  *content // the written content of a file; nil: that of the host
+	upper *upper   // its file in an overlay; nil: not changed there
+	opens int      // number of handles of a file that were not released
 
-	createMode    fs.FileMode // what it was made with, if it was made here
-	serial        uint64      // of what was made here
-	times         *stamps     // nil is what the host has
-	modeSet       bool        // mode was taken over from a file that this one replaced
-	ownerFrom     os.FileInfo // and the owner, unless nil
-	stale         bool        // another was read that the host had here before
-	openedToRead  bool        // it was opened to be read
-	openedToWrite bool        // it was opened to be written
-	oldDigest     *digest     // the content when it was first changed; nil if that was not looked at
+	createMode    fs.FileMode // the first mode of a node that was made in the tree
+	serial        uint64      // see Serial
+	times         *stamps     // nil: those of the host
+	modeSet       bool        // a commit sets mode, whatever the umask is
+	ownerFrom     os.FileInfo // a commit takes the owner from this file; nil: leaves it
+	stale         bool        // the call has read another file that the host had under this name
+	openedToRead  bool        // a handle could read the file
+	openedToWrite bool        // a handle could write the file
+	oldDigest     *digest     // of the origin before the first change; nil: unknown
 }
 
-// origin is where the host has something. It does not change when the node is
-// moved.
+// origin is the place where the host has a node. It stays the same when the node is moved.
 type origin struct {
-	dir  *Node // of the host too; nil for the top of the tree
+	dir  *Node // the directory above, also on the host; nil for the top of the tree
 	name string
-	info os.FileInfo // as it was when it was first opened or changed
+	info os.FileInfo // its state when it was first opened or changed
 
-	rolledBack bool // a commit has touched it, and put it back
+	rolledBack bool // a commit has changed the file and undone the change
 }
 
-// stamps are the times of a node, in nanoseconds.
+// stamps are the times of a node, in nanoseconds since 1970.
 type stamps struct {
 	atim, mtim, ctim int64
-	setAtim, setMtim bool // as such, and so on the host in the end
+	setAtim, setMtim bool // somebody has set the time on purpose, so a commit sets it
 }
 
-// Info makes an [os.FileInfo] of a node. Live is what the host says about its
-// origin now; nil if it has none.
+// Info implements [os.FileInfo] for a node. Live is the present state of its origin on the
+// host; nil if there is none.
 type Info struct {
 	Node *Node
 	Live os.FileInfo
@@ -74,7 +72,7 @@ func (i Info) IsDir() bool        { return i.Node.mode.IsDir() }
 func (i Info) Sys() any           { return i }
 func (i Info) ModTime() time.Time { return time.Unix(0, i.Stat().Mtim) }
 
-// stagedDirBytes is the size of a directory that the host does not have.
+// stagedDirBytes is the reported size of a directory that the host does not have.
 const stagedDirBytes = 4096
 
 func (i Info) Size() int64 {
@@ -91,8 +89,8 @@ func (i Info) Size() int64 {
 	return 0
 }
 
-// Stat is [rootedfs.StatOf] for a node. What the host does not have has no
-// numbers.
+// Stat is [rootedfs.StatOf] for a node. The device and inode numbers are zero for a node
+// that the host does not have.
 func (i Info) Stat() rootedfs.Stat {
 	st := rootedfs.Stat{Nlink: 1}
 	if i.Live != nil {
@@ -104,18 +102,18 @@ func (i Info) Stat() rootedfs.Stat {
 	return st
 }
 
-// Mode is the type and the mode.
+// Mode returns the type and the permissions.
 func (n *Node) Mode() fs.FileMode { return n.mode }
 
-// Parent is the directory above; nil for the top of the tree, and for what is
+// Parent returns the directory above; nil for the top of the tree and for a node that is
 // gone.
 func (n *Node) Parent() *Node { return n.parent }
 
-// Gone reports whether it was removed, or replaced by another.
+// Gone reports whether the node was removed, or replaced by another one.
 func (n *Node) Gone() bool { return n.gone }
 
-// Origin is what the host has, as it was when it was first opened or changed;
-// nil if it was made here.
+// Origin returns the state of the host's file when it was first opened or changed; nil if
+// the node was made in the tree.
 func (n *Node) Origin() os.FileInfo {
 	if n.origin == nil {
 		return nil
@@ -123,8 +121,8 @@ func (n *Node) Origin() os.FileInfo {
 	return n.origin.info
 }
 
-// OriginPath is the name that the host has for it, in the tree; empty if it was
-// made here.
+// OriginPath returns the path of the host's file, relative to the top of the tree; empty if
+// the node was made in the tree.
 func (n *Node) OriginPath() string {
 	if n.origin == nil {
 		return ""
@@ -132,17 +130,18 @@ func (n *Node) OriginPath() string {
 	return n.origin.path()
 }
 
-// Serial numbers what was made in the tree, from 1 on; zero if it was not.
+// Serial returns the number of a node that was made in the tree, from 1 on; zero for any
+// other node.
 func (n *Node) Serial() uint64 { return n.serial }
 
-// Same reports whether two nodes are one file or directory, maybe of the host
-// and under two names.
+// Same reports whether two nodes are the same file or directory, maybe of the host and under
+// two names.
 func (n *Node) Same(other *Node) bool {
 	return n == other || n.origin != nil && other.origin != nil && rootedfs.SameFile(n.origin.info, other.origin.info)
 }
 
-// Added ranges over what is in a directory and the host does not have there, by
-// name.
+// Added ranges over the entries of a directory that the host does not have there, by name
+// and in no particular order.
 func (n *Node) Added() iter.Seq2[string, *Node] {
 	return func(yield func(string, *Node) bool) {
 		for name, c := range n.children {
@@ -153,8 +152,8 @@ func (n *Node) Added() iter.Seq2[string, *Node] {
 	}
 }
 
-// Shows reports whether a name that the host has in a directory is still there.
-// If it is that of something else, it returns what.
+// Shows reports whether the tree still has a name that the host has in the directory. If the
+// name belongs to another node now, Shows returns the other node.
 func (n *Node) Shows(name string) (other *Node, _ bool) {
 	c := n.children[name]
 	switch {
@@ -166,25 +165,26 @@ func (n *Node) Shows(name string) (other *Node, _ bool) {
 	return c, true
 }
 
-// vanished reports whether the host has removed what was read under a name
-// where there is nothing now.
+// vanished reports whether the host has removed a file after the call has read it under this
+// name, which is free now.
 func (n *Node) vanished(name string) bool {
 	c := n.children[name]
 	return c != nil && c.wasRead()
 }
 
-// atOrigin reports whether the node is where the host has it.
+// atOrigin reports whether the node has the place that its file has on the host.
 func (n *Node) atOrigin() bool {
 	o := n.origin
 	return o != nil && !n.gone && n.parent == o.dir && n.name == o.name
 }
 
-// dirty reports whether the node itself differs from what the host has there.
+// dirty reports whether the node itself differs from the file that the host has at its
+// place.
 func (n *Node) dirty() bool {
 	return n.origin == nil || n.data != nil || n.times != nil || n.modeSet || !n.atOrigin()
 }
 
-// pin keeps the node and all above it.
+// pin makes the tree keep the node and all directories above.
 func (n *Node) pin() {
 	for ; n != nil && !n.pinned; n = n.parent {
 		n.pinned = true
@@ -194,11 +194,11 @@ func (n *Node) pin() {
 	}
 }
 
-// wasRead reports whether what was read from a node that is not there any more may
-// be written.
+// wasRead reports whether the call has read this file, or an earlier one of its name, so
+// that a write may depend on content that the host does not have any more.
 func (n *Node) wasRead() bool { return n.stale || n.pinned && n.openedToRead && n.mode.IsRegular() }
 
-// attach puts a node under a name.
+// attach makes child the entry of n under a name.
 func (n *Node) attach(name string, child *Node) {
 	if n.children == nil {
 		n.children = map[string]*Node{}
@@ -208,7 +208,7 @@ func (n *Node) attach(name string, child *Node) {
 	n.updateBelow(child)
 }
 
-// within reports whether n is dir or below it.
+// within reports whether n is dir or is below dir.
 func (n *Node) within(dir *Node) bool {
 	for ; n != nil; n = n.parent {
 		if n == dir {
@@ -218,7 +218,7 @@ func (n *Node) within(dir *Node) bool {
 	return false
 }
 
-// Path is the name in the tree, with slashes; "." for the top.
+// Path returns the path in the tree, with slashes; "." for the top.
 func (n *Node) Path() string {
 	var names []string
 	for ; n.parent != nil; n = n.parent {
@@ -227,7 +227,7 @@ func (n *Node) Path() string {
 	return joinNames(names)
 }
 
-// path is the name that the host has for it, in the tree.
+// path returns the path on the host, relative to the top of the tree.
 func (o *origin) path() string {
 	var names []string
 	for ; o.dir != nil; o = o.dir.origin {
@@ -236,7 +236,7 @@ func (o *origin) path() string {
 	return joinNames(names)
 }
 
-// joinNames makes a name of its parts, of which the last comes first.
+// joinNames returns a path. The last name of the slice is the first part of the path.
 func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "."
@@ -245,7 +245,7 @@ func joinNames(names []string) string {
 	return strings.Join(names, "/")
 }
 
-// stamp gives the node times of its own, beginning with those it has.
+// stamp returns the times of the node, for a change. The first call copies them from live.
 func (n *Node) stamp(live os.FileInfo) *stamps {
 	if n.times == nil {
 		st := Info{n, live}.Stat()
@@ -254,9 +254,9 @@ func (n *Node) stamp(live os.FileInfo) *stamps {
 	return n.times
 }
 
-// restoreMode gives a file the mode that it had before it took the place of
-// another. The mode belongs to that place: by way of it, a guest could make
-// anything a program, or take a secret to where everybody reads.
+// restoreMode gives a file the mode that it had before it took the place of another file.
+// The mode belongs to that place: if the file could take the mode along, a guest could make
+// any file a program, or move a secret to where everybody reads.
 func (n *Node) restoreMode() {
 	n.mode, n.ownerFrom, n.modeSet = n.createMode, nil, false
 	if n.origin != nil {
@@ -264,10 +264,11 @@ func (n *Node) restoreMode() {
 	}
 }
 
-// given reports whether a time was set.
+// given reports whether a time was set on purpose. t may be nil.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 
-// explicit is the times that were set; of the others, [rootedfs.OmitTime].
+// explicit returns the times that were set on purpose. A time that was not set is
+// [rootedfs.OmitTime].
 func (t *stamps) explicit() (atim, mtim int64) {
 	atim, mtim = rootedfs.OmitTime, rootedfs.OmitTime
 	if t.setAtim {
@@ -279,14 +280,15 @@ func (t *stamps) explicit() (atim, mtim int64) {
 	return atim, mtim
 }
 
-// touch is what a change of the content does to the times.
+// touch updates the times of a node for a change of its content.
 func (n *Node) touch(live os.FileInfo) {
 	now := time.Now().UnixNano()
 	t := n.stamp(live)
 	t.mtim, t.ctim, t.setMtim = now, now, false
 }
 
-// setTimes sets the times.
+// setTimes sets the times on purpose, in nanoseconds; [rootedfs.OmitTime] leaves a time as
+// it is.
 func (n *Node) setTimes(live os.FileInfo, atim, mtim int64) {
 	t := n.stamp(live)
 	t.ctim = time.Now().UnixNano()

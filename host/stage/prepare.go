@@ -9,21 +9,22 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// tempName is what something is called before it has its place and after it
-// has lost it. Names like it that nobody uses are what a crash leaves.
+// tempName returns a new temporary name. A file has one before it gets its place and
+// after it has lost its place. Unused files with such names were left by a crash.
 func tempName() string { return tempPrefix + rand.Text() + ".tmp" }
 
 const tempPrefix = ".stockade-"
 
-// fresh reports whether a node comes on the host as something new, and not by
-// moving what is there.
+// fresh reports whether a node comes to the host as a new file or directory, and not by a
+// move or change of an existing one.
 func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
-// prepare writes everything that is new beside the place where it belongs.
+// prepare makes everything new under a temporary name, in the directory where it belongs.
+// On a layer that shares the file system of the host it stays in the layer.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
 		if ch.n == nil || !ch.isNewOnHost() || ch.n.parent.origin == nil {
-			continue // what is in a new directory comes with that
+			continue // a new directory is built with its entries
 		}
 		h, err := c.dir(ch.tree, ch.n.parent)
 		if err != nil {
@@ -51,10 +52,12 @@ func (c *commit) prepare() error {
 	return nil
 }
 
-// maxFsync is how many files are synchronized one by one: more are as a whole.
+// maxFsync limits the number of files that are synchronized one at a time. For more, the
+// whole file system is synchronized.
 const maxFsync = 64
 
-// prepareInLayer takes a node where an overlay has it, with all that is in it.
+// prepareInLayer makes a node of a layer, with all its entries, ready to be renamed from
+// there to the host.
 func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 	if err := c.begin("prepare", tree.hostPath(n.Path())); err != nil {
 		return err
@@ -70,23 +73,23 @@ func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 	return n.upper.prepareForRename(len(c.all) <= maxFsync)
 }
 
-// setRealModes gives what is in a new directory the modes that were changed to look into it,
-// or changes them again.
-func setRealModes(dir *Node, yes bool) error {
+// setRealModes gives the nodes below a new directory of a layer their real modes, if
+// [collector.grantAccess] has added rights. Without real it adds the rights again.
+func setRealModes(dir *Node, real bool) error {
 	for _, n := range dir.children {
-		u, mode, open := n.upper, n.mode.Perm(), fs.FileMode(0o400)
+		u, mode, need := n.upper, n.mode.Perm(), fs.FileMode(0o400)
 		if n.mode.IsDir() {
-			open = ownerRights
+			need = ownerRights
 		}
-		if u != nil && u.tempMode && !yes {
-			if err := os.Chmod(u.path(), mode|open); err != nil {
+		if u != nil && u.tempMode && !real {
+			if err := os.Chmod(u.path(), mode|need); err != nil {
 				return err
 			}
 		}
-		if err := setRealModes(n, yes); err != nil {
+		if err := setRealModes(n, real); err != nil {
 			return err
 		}
-		if u != nil && u.tempMode && yes {
+		if u != nil && u.tempMode && real {
 			if err := os.Chmod(u.path(), mode); err != nil {
 				return err
 			}
@@ -95,7 +98,7 @@ func setRealModes(dir *Node, yes bool) error {
 	return nil
 }
 
-// build makes a file, or a directory with all that is new in it.
+// build makes a file at a location, or a directory with all new entries.
 func (c *commit) build(tree *Tree, n *Node, at location) error {
 	path := tree.hostPath(n.Path())
 	if err := c.begin("prepare", path); err != nil {
@@ -120,7 +123,7 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	}
 	mode := n.mode.Perm()
 	if n.upper != nil || n.modeSet {
-		mode = ownerRights // its own when it is full, whatever the umask is
+		mode = ownerRights // its own mode follows when it is full, whatever the umask is
 	}
 	if err := at.dir.root.Mkdir(at.name, mode); err != nil {
 		return err
@@ -132,14 +135,14 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	c.recordMade(at, fi)
 	c.sources[n], c.movedTo[n] = at, at
 	h := &handle{c: c, node: n, tree: tree, root: root, path: at.String(), up: at, info: fi}
-	later := n.times.given()
+	keepOpen := n.times.given()
 	for _, child := range n.children {
-		later = later || !child.fresh()
+		keepOpen = keepOpen || !child.fresh()
 	}
-	if later {
+	if keepOpen {
 		c.dirs[n] = h
 	} else {
-		defer h.close() // nothing more is done in it
+		defer h.close() // nothing more happens in it
 	}
 	for name, child := range n.children {
 		if !child.fresh() {
@@ -154,12 +157,12 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	}
 	mode = n.mode.Perm()
 	if n.upper != nil && n.upper.tempMode && n.parent.origin != nil {
-		mode |= ownerRights // until it is in its place
+		mode |= ownerRights // until it is in its place, see finishMode
 	}
 	return h.withFile(func(dir *os.File) error { return rootedfs.Chmod(dir, mode) })
 }
 
-// buildLink makes a symbolic link.
+// buildLink makes the symbolic link of a node at a location.
 func (c *commit) buildLink(n *Node, at location) error {
 	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
 		return err
@@ -174,8 +177,8 @@ func (c *commit) buildLink(n *Node, at location) error {
 	return err
 }
 
-// buildFile makes a file. Nobody else can read it before it has the mode of the
-// one that it replaces, so it begins with none.
+// buildFile makes the file of a node at a location. It begins with mode 0600: nobody else
+// may read the content before the file has the mode of the file that it replaces.
 func (c *commit) buildFile(tree *Tree, n *Node, at location) (err error) {
 	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

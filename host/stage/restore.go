@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Find looks up a name of a tree, part by part, and goes through no link. It returns
-// the directory that has it, and what has it; nil if nothing has. A directory on the
-// way that is not there, or is something else, is ENOENT or ENOTDIR.
+// Find looks up a path in the tree, and follows no symbolic links. It returns the node, or
+// nil if the name is free, and its directory. The error is ENOENT if there is no such
+// directory, and ENOTDIR if something on the way is no directory.
 func (tree *Tree) Find(rel string) (dir, n *Node, err error) {
 	cur := tree.Cursor()
 	cur.strict = true
@@ -36,11 +36,11 @@ func (tree *Tree) Find(rel string) (dir, n *Node, err error) {
 	return dir, n, err
 }
 
-// Put makes a regular file with a content, in the place of another one if there is
-// one, which gives it its owner.
-func (tree *Tree) Put(dir *Node, name string, over *Node, perm fs.FileMode, data []byte) error {
-	if over != nil {
-		if err := tree.Remove(over); err != nil {
+// Put makes a regular file with this content. replaced is the file that has the name so far,
+// whose owner the new file gets; nil if the name is free.
+func (tree *Tree) Put(dir *Node, name string, replaced *Node, perm fs.FileMode, data []byte) error {
+	if replaced != nil {
+		if err := tree.Remove(replaced); err != nil {
 			return err
 		}
 	}
@@ -48,8 +48,8 @@ func (tree *Tree) Put(dir *Node, name string, over *Node, perm fs.FileMode, data
 	if err != nil {
 		return err
 	}
-	if over != nil {
-		n.ownerFrom = over.Origin()
+	if replaced != nil {
+		n.ownerFrom = replaced.Origin()
 	}
 	f := &File{tree: tree, n: n}
 	if _, err := f.WriteAt(data, 0); err != nil {
@@ -58,7 +58,7 @@ func (tree *Tree) Put(dir *Node, name string, over *Node, perm fs.FileMode, data
 	return tree.SetMode(n, perm)
 }
 
-// Symlink makes a symbolic link where there is nothing.
+// Symlink makes a symbolic link under a free name.
 func (tree *Tree) Symlink(dir *Node, name, target string) error {
 	n, err := tree.Create(dir, name, fs.ModeSymlink|fs.ModePerm)
 	if err != nil {
@@ -69,7 +69,7 @@ func (tree *Tree) Symlink(dir *Node, name, target string) error {
 	return nil
 }
 
-// SetMode gives a file or directory these permissions, whatever the umask is.
+// SetMode sets the permissions of a file or directory, whatever the umask is.
 func (tree *Tree) SetMode(n *Node, perm fs.FileMode) error {
 	if n.stale {
 		return errReplaced

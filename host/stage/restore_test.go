@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is put into a tree has exactly the modes that it is given, and a commit that
-// fails at any step leaves everything as it was.
+// Nodes that are put into a tree get exactly the modes that they are given, and a commit
+// that fails at any step leaves everything as it was.
 func TestWhatIsPutInATree(t *testing.T) {
 	errTest := errors.New("disk full")
 	for step := 0; ; step++ {
@@ -84,7 +84,7 @@ func TestWhatIsPutInATree(t *testing.T) {
 	}
 }
 
-// A name is looked up through no link, wherever it leads.
+// Find follows no symbolic link, wherever it leads.
 func TestFindGoesThroughNoLink(t *testing.T) {
 	w := newWorld(t)
 	w.Link("ws/out", "../out")

@@ -14,61 +14,62 @@ import (
 	"sync/atomic"
 )
 
-// Options says where staged content is kept. The zero value of a field is
-// its default, a negative one is an error.
+// Options configures where the content of a set is kept. The zero value of a field is its
+// default; a negative value is an error.
 type Options struct {
-	// Dir is an existing directory, absolute and clean, in which the set makes a
-	// private one for what does not fit in memory, see [Set.Dir]. Empty: memory
-	// only, and what does not fit there is ENOSPC.
+	// Dir is the absolute, clean path of an existing directory. The set makes a private
+	// directory in it for content that does not fit in memory, see [Set.Dir]. Empty:
+	// content is kept in memory only, and more than MemoryBytes is ENOSPC.
 	Dir string
-	// MemoryBytes is how much content stays in memory. Default 1 MiB, or 64 MiB
-	// without Dir. In all there may be 4 GiB, counted in blocks of 4 KiB, and
+	// MemoryBytes limits the content in memory. Default 1 MiB, or 64 MiB without Dir.
+	// In memory and in files together there may be 4 GiB, counted in blocks of 4 KiB;
 	// more is ENOSPC.
 	MemoryBytes int64
-	// Budget is shared with other sets. What it has no room for is ENOSPC.
-	// Default: no limit beside those above.
+	// Budget is a limit that other sets share. Content beyond it is ENOSPC. Default:
+	// no limit beside those above.
 	Budget *Budget
 }
 
-// Set is what one call changes, in the directories that are its trees, and what
-// the host does not have yet. When the call has ended, [Set.Changes] says what
-// it is, and [Set.Commit] or [Set.Drop] ends the set. None of the three may be
-// called while somebody uses a tree.
+// Set holds the changes of one call, in the directories that are its trees, as long as
+// the host does not have them. When the call has ended, [Set.Changes] lists the changes,
+// and [Set.Commit] or [Set.Drop] ends the set. None of the three may be called while
+// somebody uses a tree.
 type Set struct {
 	// Fixed at creation.
-	dir    string   // the private directory; empty without one
+	dir    string   // the private directory; empty: none
 	root   *os.Root // of dir; no name in it comes from a call
 	umask  fs.FileMode
 	arena  *arena
 	budget *Budget
 
-	stepHook   func(op, path string) error // of a test, before each step of a commit
-	noExchange bool                        // of a test: as if exchange were not there
+	stepHook   func(op, path string) error // of tests: runs before each step of a commit
+	noExchange bool                        // of tests: the host cannot exchange names
 
 	trees             []*Tree
-	layers            []*Layer // of overlays
-	skipped           []string // that they have, and are not for the host
-	droppedAttributes []string // files whose attributes or ACLs a command has set, see Unkept
-	failure           error    // of what they have
-	treeBytes         int64    // of maxTreeBytes
+	layers            []*Layer // of the trees that have overlays
+	skipped           []string // see Skipped
+	droppedAttributes []string // see DroppedAttributes
+	failure           error    // see Fail
+	treeBytes         int64    // bytes of nodes that were made or moved; limit: maxTreeBytes
 
-	cacheCallbacks []func(keep bool) // the callbacks of Then
+	cacheCallbacks []func(keep bool) // see OnCacheDecision
 	sawUnapproved  bool
 
 	ended      atomic.Bool
-	mu         sync.Mutex      // one of Changes, Commit and Drop at a time
-	err        error           // of Commit
-	lastListed map[change]bool // what Changes has said last; nil if it was not called
-	done       bool            // by a commit that succeeded
+	mu         sync.Mutex      // held by Changes, Commit and Drop
+	err        error           // the result of a commit that was done
+	lastListed map[change]bool // the last result of Changes; nil before the first
+	done       bool            // a commit has made all changes
 }
 
+// Defaults of Options.MemoryBytes.
 const (
 	defaultMemory     int64 = 1 << 20
 	defaultMemoryOnly int64 = 64 << 20
 )
 
-// New makes an empty set. Nil options are the zero value. The caller must Commit
-// or Drop the result.
+// New returns an empty set. Nil options are the zero value. The caller must call Commit or
+// Drop in the end.
 func New(opts *Options) (*Set, error) {
 	var o Options
 	if opts != nil {
@@ -102,6 +103,7 @@ func New(opts *Options) (*Set, error) {
 	return s, nil
 }
 
+// open makes the private directory in parent.
 func (s *Set) open(parent string) error {
 	dir, err := os.MkdirTemp(parent, ".stockade-stage-*") // mode 0700
 	if err != nil {
@@ -116,7 +118,7 @@ func (s *Set) open(parent string) error {
 	return err
 }
 
-// probe finds the umask without a directory of its own.
+// probe finds the umask for a set without a private directory.
 func (s *Set) probe() error {
 	dir, err := os.MkdirTemp("", "stockade-umask-*")
 	if err != nil {
@@ -126,8 +128,8 @@ func (s *Set) probe() error {
 	return errors.Join(err, os.Remove(dir))
 }
 
-// umaskIn makes a file: the only way to learn the umask of the process without
-// changing it is to see what it leaves.
+// umaskIn returns the umask of the process. It makes a file in dir and looks at its mode,
+// because this is the only way to learn the umask without changing it.
 func umaskIn(dir string) (fs.FileMode, error) {
 	name := filepath.Join(dir, "umask")
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.ModePerm)
@@ -141,44 +143,46 @@ func umaskIn(dir string) (fs.FileMode, error) {
 	return fs.ModePerm &^ fi.Mode().Perm(), nil
 }
 
-// file makes the file for what does not fit in memory.
+// file makes the file for content that does not fit in memory.
 func (s *Set) file() (*os.File, error) {
 	name := "content-" + rand.Text()
 	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// Where an open file cannot be removed, Drop does it.
+	// If the host cannot remove an open file, Drop removes it.
 	_ = s.root.Remove(name)
 	return f, nil
 }
 
-// Dir is the private directory; empty without one. Nobody who uses a tree may
-// reach it.
+// Dir returns the path of the private directory; empty if there is none. Users of a tree
+// must not be able to reach it.
 func (s *Set) Dir() string { return s.dir }
 
-// Failure is what was given to Fail.
+// Failure returns the error that Fail was called with, or nil.
 func (s *Set) Failure() error { return s.failure }
 
-// Skipped are the sockets, FIFOs and devices that an overlay has, which no commit
-// makes.
+// Skipped returns the paths of the sockets, FIFOs and devices in overlays. No commit makes
+// such files.
 func (s *Set) Skipped() []string { return s.skipped }
 
-// DroppedAttributes lists the files and directories of an overlay whose extended attributes or ACLs were
-// set. No commit keeps these settings, because nothing would show them.
+// DroppedAttributes returns the paths of files and directories in overlays whose extended
+// attributes or ACLs a command has set. No commit keeps these settings, because no change
+// would show them.
 func (s *Set) DroppedAttributes() []string { return s.droppedAttributes }
 
-// Ended reports whether nothing can be done with the trees any more.
+// Ended reports whether Commit or Drop has ended the set. The trees cannot be used then.
 func (s *Set) Ended() bool { return s.ended.Load() }
 
-// Drop frees everything and leaves the host's files as they are. It may be
-// called at any time when the call has ended, more than once, and after Commit.
+// Drop frees everything, and leaves the files of the host as they are. It may be called
+// more than once and after Commit, but not before the call has ended.
 func (s *Set) Drop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drop()
 }
 
+// drop is Drop for callers that hold s.mu, or that are the only users.
 func (s *Set) drop() error {
 	if s.ended.Swap(true) {
 		return nil
@@ -194,16 +198,17 @@ func (s *Set) drop() error {
 	return errors.Join(errs...)
 }
 
-// Fail makes the set one of which nothing can be said or done but err: whoever was
-// to change it could not.
+// Fail marks a set whose changes are not known or not complete. From then on Changes and
+// Commit only return err.
 func (s *Set) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure = err
 }
 
-// OnCacheDecision calls end once it is known whether to keep what a process has written to caches: with
-// true by Keep, or else with false by Drop. unasked says that the process has seen what others
+// OnCacheDecision registers a function for a process that has written to caches. end is
+// called once: with true by KeepCaches, to keep the written files, or with false when the
+// set ends before. unasked reports whether the process has seen files that processes
 // without approval have built.
 func (s *Set) OnCacheDecision(end func(keep bool), unasked bool) {
 	s.mu.Lock()
@@ -211,13 +216,15 @@ func (s *Set) OnCacheDecision(end func(keep bool), unasked bool) {
 	s.cacheCallbacks, s.sawUnapproved = append(s.cacheCallbacks, end), s.sawUnapproved || unasked
 }
 
-// KeepCaches keeps what processes have written to caches, see [Set.OnCacheDecision].
+// KeepCaches keeps the files that processes have written to caches, see
+// [Set.OnCacheDecision].
 func (s *Set) KeepCaches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endCaches(true)
 }
 
+// endCaches calls the functions that OnCacheDecision has registered.
 func (s *Set) endCaches(keep bool) {
 	for _, end := range s.cacheCallbacks {
 		end(keep)
@@ -225,17 +232,18 @@ func (s *Set) endCaches(keep bool) {
 	s.cacheCallbacks = nil
 }
 
-// SawUnapproved reports whether a process has seen what others without approval have built.
+// SawUnapproved reports whether a process has seen files that processes without approval
+// have built, see [Set.OnCacheDecision].
 func (s *Set) SawUnapproved() bool { return s.sawUnapproved }
 
-// Forget makes the set empty.
+// Forget makes the set empty: it removes all trees and layers. The set stays usable.
 func (s *Set) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.releaseTrees()
 }
 
-// releaseTrees lets go of all trees.
+// releaseTrees drops all layers and closes all trees.
 func (s *Set) releaseTrees() (err error) {
 	s.budget.memory.reserve(-s.treeBytes)
 	for _, l := range s.layers {
@@ -249,14 +257,15 @@ func (s *Set) releaseTrees() (err error) {
 	return err
 }
 
-// digest is the SHA-256 of a file.
+// digest is the SHA-256 of the content of a file.
 type digest [sha256.Size]byte
 
-// maxDigest is the largest file whose content is looked at again by a commit;
-// larger ones are known by identity, size and time.
+// maxDigest limits the bytes of a file whose content a commit compares. Larger files are
+// recognized by identity, size and times.
 const maxDigest = 4 << 20
 
-// digest is that of the original, if that was read and is not too large.
+// digest returns the digest of file, the origin of n; nil if n was never opened to be read
+// or the file is too large.
 func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
 	if !n.openedToRead || fi.Size() > maxDigest {
 		return nil, nil
@@ -265,6 +274,7 @@ func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
 	return &sum, err
 }
 
+// digestOf returns the digest of the first maxDigest+1 bytes of a file.
 func digestOf(file *os.File) (digest, error) {
 	h := sha256.New()
 	_, err := io.Copy(h, io.NewSectionReader(file, 0, maxDigest+1))

@@ -139,7 +139,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 	}
 }
 
-// Nobody makes a program of something by way of the name of one.
+// A file does not become a program by taking the name of one.
 func TestAModeStaysWithItsName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   func(*editor)

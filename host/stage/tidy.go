@@ -7,14 +7,14 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// removal is what is to be removed: where it is, and what it was.
+// removal is a file or directory to be removed, and its node.
 type removal struct {
 	location
 	n *Node
 }
 
-// remove removes it, with what is in it, unless somebody who still has it open has
-// changed it.
+// remove removes the file, or the directory with its removed entries. It returns an error if
+// somebody who still had the file open has changed it.
 func (p removal) remove() error {
 	fi, err := p.lstat()
 	if err != nil {
@@ -47,8 +47,8 @@ func (p removal) remove() error {
 	return p.dir.root.Remove(p.name)
 }
 
-// tidy removes what has been replaced, when everything is in its place. There
-// is no way back from here.
+// tidy removes the replaced files, and sets the times and modes of directories, when
+// everything is in its place. From here on nothing is put back: the error reports Done.
 func (c *commit) tidy() error {
 	out := &CommitError{Op: "tidy up after", Path: "the commit", Done: true}
 	note := func(what string, err error) {
@@ -57,7 +57,7 @@ func (c *commit) tidy() error {
 			out.Left = append(out.Left, what)
 		}
 	}
-	// What was replaced goes when what replaced it is there to stay.
+	// A replaced file is removed only after the disk has the name of its successor.
 	for n, h := range c.dirs {
 		if !n.gone {
 			note("the synchronization of "+h.path, h.sync())
@@ -75,9 +75,9 @@ func (c *commit) tidy() error {
 			}))
 		}
 	}
-	for _, cl := range c.finalModes {
-		_ = c.begin("tidy up", cl.path)
-		note("the mode of "+cl.path, cl.identity().chmod(cl.at, cl.mode))
+	for _, m := range c.finalModes {
+		_ = c.begin("tidy up", m.path)
+		note("the mode of "+m.path, m.identity().chmod(m.at, m.mode))
 	}
 	if out.Err != nil {
 		return out

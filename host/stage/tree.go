@@ -13,27 +13,27 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Tree is a directory of the host with what is staged in it. It is used from
-// one goroutine at a time.
+// Tree is a directory of the host with its staged changes. One goroutine at a time may use
+// a tree and its nodes.
 type Tree struct {
 	set        *Set
 	host       string
-	root       rootedfs.Root // of its own: it outlives that of the caller
+	root       rootedfs.Root // a copy that outlives the root of the caller
 	top        *Node
-	layer      *Layer // of an overlay on it; nil if it is changed by way of the tree
-	lastSerial uint64
-	displaced  map[*Node]struct{} // what the host has and was moved or removed
+	layer      *Layer             // of the overlay through which the directory is changed; nil: none
+	lastSerial uint64             // the last Serial of a node
+	displaced  map[*Node]struct{} // nodes of the host that were moved or removed
 }
 
-// Add makes a directory of the host one whose changes are staged. root is open
-// on it and stays the caller's, host is its absolute name, and info is what it
-// is. Each is added once.
+// Add makes a directory of the host a tree of the set. root is open on the directory and
+// stays the caller's. host is the absolute path of the directory, and info its state. It is
+// an error to add a directory twice, or to add one after the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
 	}
 	for _, tree := range s.trees {
-		// Each would show the changes of the other too late.
+		// Each tree would show the changes of the other one too late.
 		if rootedfs.SameFile(tree.top.origin.info, info) {
 			return nil, fmt.Errorf("stage: %s and %s are one directory", host, tree.host)
 		}
@@ -53,16 +53,16 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 	return tree, nil
 }
 
-// Top is the directory itself.
+// Top returns the node of the directory itself.
 func (tree *Tree) Top() *Node { return tree.top }
 
-// hostPath is a name in the tree as the host has it.
+// hostPath returns the absolute path on the host of a path in the tree.
 func (tree *Tree) hostPath(rel string) string {
 	return filepath.Join(tree.host, filepath.FromSlash(rel))
 }
 
-// Create makes a file or, if the mode says so, a directory where there is
-// nothing. As from [os.OpenFile], the umask is taken from the mode.
+// Create makes a file under a free name or, if the mode has fs.ModeDir, a directory. As
+// [os.OpenFile] does, it clears the bits of the umask in mode.
 func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error) {
 	if dir.vanished(name) {
 		return nil, errReplaced
@@ -84,17 +84,17 @@ func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error
 	return n, nil
 }
 
-// Rename gives n another name, and replaces what has that, which is over; nil
-// if nothing has. A directory replaces an empty directory only, and a file no
-// directory. A regular file that replaces another has the mode and the owner of
-// that until it leaves the place.
-func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
-	if over != nil && over.mode.IsDir() {
-		if err := tree.checkEmpty(over); err != nil {
+// Rename moves n to a name in dir. replaced is the node that has the name so far; nil if the
+// name is free. A directory can only replace an empty directory, and a file cannot replace
+// a directory. A regular file that replaces another one has the mode and the owner of the
+// other file until it leaves the place.
+func (tree *Tree) Rename(n, dir *Node, name string, replaced *Node) error {
+	if replaced != nil && replaced.mode.IsDir() {
+		if err := tree.checkEmpty(replaced); err != nil {
 			return err
 		}
 	}
-	replaces := over != nil && over.mode.IsRegular() && n.mode.IsRegular()
+	replaces := replaced != nil && replaced.mode.IsRegular() && n.mode.IsRegular()
 	if replaces {
 		if err := tree.refuseHardLinks(n); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
 	switch {
 	case dir.within(n):
 		return syscall.EINVAL
-	case over != nil && over.stale || over == nil && dir.vanished(name):
+	case replaced != nil && replaced.stale || replaced == nil && dir.vanished(name):
 		return errReplaced
 	case n.parent.device() != dir.device():
 		return syscall.EXDEV
@@ -115,21 +115,21 @@ func (tree *Tree) Rename(n, dir *Node, name string, over *Node) error {
 		n.restoreMode()
 	}
 	if replaces {
-		if n.mode.Perm() != over.mode.Perm() {
+		if n.mode.Perm() != replaced.mode.Perm() {
 			n.modeSet = true
 		}
-		n.mode = over.mode.Perm()
-		n.ownerFrom = over.ownerFrom
-		if n.ownerFrom == nil && over.origin != nil {
-			n.ownerFrom = over.origin.info
+		n.mode = replaced.mode.Perm()
+		n.ownerFrom = replaced.ownerFrom
+		if n.ownerFrom == nil && replaced.origin != nil {
+			n.ownerFrom = replaced.origin.info
 		}
 		n.modeSet = n.modeSet || n.ownerFrom != nil
 	}
-	if over != nil {
-		if err := tree.rememberContent(over); err != nil {
+	if replaced != nil {
+		if err := tree.rememberContent(replaced); err != nil {
 			return err
 		}
-		tree.remove(over)
+		tree.remove(replaced)
 	}
 	tree.move(n, dir, name)
 	return nil
@@ -152,9 +152,8 @@ func (tree *Tree) Remove(n *Node) error {
 	return nil
 }
 
-// SetTimes sets the times of anything but a file that has several hard links;
-// [rootedfs.OmitTime] leaves one as it is. live is what the host says about the
-// origin now.
+// SetTimes sets the times of a node, in nanoseconds; [rootedfs.OmitTime] leaves a time as it
+// is. live is the present state of the origin. A file with several hard links is refused.
 func (tree *Tree) SetTimes(n *Node, live os.FileInfo, atim, mtim int64) error {
 	if err := tree.refuseHardLinks(n); err != nil {
 		return err
@@ -171,9 +170,9 @@ func (tree *Tree) Readlink(n *Node) (string, error) {
 	return cur.Readlink(n)
 }
 
-// OpenDir opens what the host has of a directory, to be listed, and says what it
-// is. Both are nil if the host does not have it. What is in the directory is
-// what is listed there as far as [Node.Shows] it, and [Node.Added].
+// OpenDir opens a directory of the host to list its entries, and returns its state. Both
+// are nil if the host does not have the directory. The directory in the tree has the listed
+// entries that [Node.Shows] confirms, and those of [Node.Added].
 func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 	if n.origin == nil {
 		n.pin()
@@ -188,7 +187,7 @@ func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 	return dir, fi, err
 }
 
-// OpenRoot opens what the host has of a directory, to look up names in it.
+// OpenRoot opens a directory of the host for lookups.
 func (tree *Tree) OpenRoot(n *Node) (rootedfs.Root, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -205,7 +204,7 @@ func (tree *Tree) open(n *Node) (*os.File, os.FileInfo, error) {
 	return cur.open(n)
 }
 
-// refuseHardLinks refuses a file that has several hard links.
+// refuseHardLinks returns EACCES for a file that has several hard links.
 func (tree *Tree) refuseHardLinks(n *Node) error {
 	if n.origin == nil || !n.mode.IsRegular() {
 		return nil
@@ -218,20 +217,20 @@ func (tree *Tree) refuseHardLinks(n *Node) error {
 	return rootedfs.RefuseHardLinks(file, fi)
 }
 
-// rememberContent remembers the content of a file that was read and is about to be lost.
+// rememberContent sets the oldDigest of a file that the call has read and will remove.
 func (tree *Tree) rememberContent(n *Node) error {
 	if !n.openedToRead || n.origin == nil || n.data != nil || n.oldDigest != nil {
 		return nil
 	}
 	file, fi, err := tree.open(n)
 	if err != nil {
-		return nil // the commit will find that it is not what it was
+		return nil // the commit will find that the file has changed
 	}
 	n.oldDigest, err = n.digest(file, fi)
 	return errors.Join(err, file.Close())
 }
 
-// checkEmpty is ENOTEMPTY if a directory has something in it.
+// checkEmpty returns ENOTEMPTY for a directory that has entries.
 func (tree *Tree) checkEmpty(n *Node) error {
 	for _, c := range n.children {
 		if !c.atOrigin() {
@@ -264,7 +263,8 @@ func (tree *Tree) checkEmpty(n *Node) error {
 	}
 }
 
-// device is the device that a directory is on, or would be.
+// device returns the number of the device that a directory is on; for a new directory, that
+// of the directory above.
 func (n *Node) device() uint64 {
 	for n.origin == nil {
 		n = n.parent
@@ -272,7 +272,7 @@ func (n *Node) device() uint64 {
 	return rootedfs.StatOf(n.origin.info).Dev
 }
 
-// move puts a node under another name, where there is nothing.
+// move gives a node another name, which is free.
 func (tree *Tree) move(n, dir *Node, name string) {
 	n.pin()
 	dir.pin()
@@ -283,14 +283,14 @@ func (tree *Tree) move(n, dir *Node, name string) {
 	tree.updateDisplaced(n)
 }
 
-// remove takes a node away for good.
+// remove removes a node from the tree for good.
 func (tree *Tree) remove(n *Node) {
 	n.pin()
 	tree.touch(n.parent)
 	tree.unlink(n)
 }
 
-// unlink takes a node that is held out of its directory for good.
+// unlink removes a pinned node from its directory for good. The times of the directory stay.
 func (tree *Tree) unlink(n *Node) {
 	delete(n.parent.children, n.name)
 	n.gone, n.parent = true, nil
@@ -304,7 +304,8 @@ func (tree *Tree) unlink(n *Node) {
 	}
 }
 
-// updateDisplaced notes whether a node is where the host has it.
+// updateDisplaced updates the displaced nodes of the tree and of the directory of the host,
+// after n was moved or removed.
 func (tree *Tree) updateDisplaced(n *Node) {
 	o := n.origin
 	switch {
@@ -321,7 +322,7 @@ func (tree *Tree) updateDisplaced(n *Node) {
 	}
 }
 
-// touch is what a change of its entries does to a directory.
+// touch updates the times of a directory for a change of its entries.
 func (tree *Tree) touch(dir *Node) {
 	var live os.FileInfo
 	if dir.times == nil {

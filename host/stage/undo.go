@@ -12,39 +12,38 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// operation is what a step has done.
+// operation is the kind of a step. The constants are stored in journals.
 type operation string
 
 const (
-	opRename    operation = "rename"   // from to to
-	opExchange  operation = "exchange" // from and to
-	opMake      operation = "make"     // to
-	opMode      operation = "mode"     // of to
-	opTimes     operation = "times"    // of to
-	opFinalMode operation = "close"    // to, in the end: nothing to be put back
+	opRename    operation = "rename"   // from is renamed to to
+	opExchange  operation = "exchange" // from and to are exchanged
+	opMake      operation = "make"     // to is made
+	opMode      operation = "mode"     // the mode of to is changed
+	opTimes     operation = "times"    // the times of to are changed
+	opFinalMode operation = "close"    // to gets its mode at the end; undo does nothing
 )
 
-// step is something that can be put back.
+// step is a change of the host that can be undone.
 type step struct {
 	op           operation
 	from, to     location
-	toIdentity   identity // what is at to afterwards
-	fromIdentity identity // what an exchange has put to from
-	mode         fs.FileMode
-	atim         int64
+	toIdentity   identity    // the file that is at to afterwards
+	fromIdentity identity    // the file that is at from after an exchange
+	mode         fs.FileMode // the mode before; for opFinalMode the mode at the end
+	atim         int64       // the times before, in nanoseconds
 	mtim         int64
-	// removeAtEnd says that what is at the temporary name afterwards is to be removed when
-	// the commit has succeeded.
+	// removeAtEnd is set if the step leaves a file under a temporary name that is removed
+	// when the commit has succeeded.
 	removeAtEnd bool
 }
 
-// errNameReused is of a name that somebody else has given to something else. It is
-// left as it is then, and so is what belongs there: whoever did that may have
-// put it there instead of what the commit put there, which is nothing to be
-// moved or removed.
+// errNameReused is returned when somebody else has given a name to another file. The
+// commit leaves the other file alone, and also the file that belongs there: somebody may
+// have exchanged the two on purpose, so neither is moved or removed.
 var errNameReused = errors.New("something else is there by now")
 
-// rollBack puts everything back.
+// rollBack undoes all steps, and returns a [CommitError] for err.
 func (c *commit) rollBack(err error) error {
 	out := &CommitError{Op: c.op, Path: c.path, Err: withoutTempName(err), Left: putBack(append(slices.Clone(c.preparedSteps), c.doneSteps...))}
 	for _, ch := range c.all {
@@ -59,7 +58,8 @@ func (c *commit) rollBack(err error) error {
 	return out
 }
 
-// withoutTempName takes the temporary name out of an error: the commit names what it was for.
+// withoutTempName removes a temporary name from an error, because the commit names the
+// file that the temporary one was for.
 func withoutTempName(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasPrefix(filepath.Base(at.Path), tempPrefix) {
 		return at.Err
@@ -67,7 +67,8 @@ func withoutTempName(err error) error {
 	return err
 }
 
-// putBack undoes steps, the last one first, and says what it could not.
+// putBack undoes steps, the last one first. left describes the steps that it could not
+// undo.
 func putBack(steps []*step) (left []string) {
 	for _, s := range slices.Backward(steps) {
 		if err := s.undo(); err != nil {
@@ -77,7 +78,7 @@ func putBack(steps []*step) (left []string) {
 	return left
 }
 
-// String says how a step is put back.
+// String describes how the step is undone.
 func (s *step) String() string {
 	switch s.op {
 	case opRename:
@@ -92,7 +93,7 @@ func (s *step) String() string {
 	return "set back the times of " + s.to.String()
 }
 
-// undo puts a step back, if what it has left is as it has left it.
+// undo undoes a step, if the files are still those that the step has left.
 func (s *step) undo() error {
 	switch s.op {
 	case opRename:
@@ -102,7 +103,7 @@ func (s *step) undo() error {
 		if err := renameNoReplace(s.to, s.from); err != nil {
 			return err
 		}
-		if err := s.toIdentity.checkAt(s.from); err != nil { // it was given the name just now
+		if err := s.toIdentity.checkAt(s.from); err != nil { // it got the name just now
 			return errors.Join(err, renameNoReplace(s.from, s.to))
 		}
 		return nil
@@ -118,7 +119,7 @@ func (s *step) undo() error {
 		}
 		return nil
 	case opMake:
-		if s.toIdentity.info == nil { // of a journal: nobody else has such a name
+		if s.toIdentity.info == nil { // from a journal: nobody else uses such a name
 			return removeTree(s.to)
 		}
 		dir, done, err := s.to.dir.reopen()
@@ -132,7 +133,7 @@ func (s *step) undo() error {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // what took it away has been told, or nothing is left
+			return nil // another step has reported its loss, or it is gone
 		}
 		return err
 	case opMode:
@@ -148,19 +149,19 @@ func (s *step) undo() error {
 	return s.toIdentity.setTimes(s.to, s.atim, s.mtim)
 }
 
-// identity is by what something is known again.
+// identity holds the facts by which a file is recognized. It is stored in journals.
 type identity struct {
 	info os.FileInfo // nil if it was read from a journal
-	// The same for a journal; numbers are zero where the host has none.
+	// The same facts for a journal; zero where the host has none.
 	Dev, Ino    uint64
 	Size, Mtime int64
 	Mode        fs.FileMode
-	// All says that nothing of it may differ, as it is something that the
-	// commit has made; otherwise it is only the same file.
+	// All is set for a file that the commit has made, of which no fact may differ.
+	// Otherwise it only has to be the same file.
 	All bool
 }
 
-// identityOf is that of what an lstat has told; of nil, nothing is like it.
+// identityOf returns the identity of a file. No file matches the identity of nil.
 func identityOf(fi os.FileInfo, all bool) identity {
 	if fi == nil {
 		return identity{}
@@ -169,6 +170,7 @@ func identityOf(fi os.FileInfo, all bool) identity {
 	return identity{info: fi, Dev: st.Dev, Ino: st.Ino, Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Mode: fi.Mode(), All: all}
 }
 
+// checkAt checks the file at a location, see check.
 func (m identity) checkAt(p location) error {
 	fi, err := p.lstat()
 	if err != nil {
@@ -177,6 +179,7 @@ func (m identity) checkAt(p location) error {
 	return m.check(fi)
 }
 
+// check returns errNameReused unless fi is the same file.
 func (m identity) check(fi os.FileInfo) error {
 	same := false
 	if m.info != nil {
@@ -190,15 +193,17 @@ func (m identity) check(fi os.FileInfo) error {
 	return nil
 }
 
+// renameNoReplace renames a file to a name that must be free.
 func renameNoReplace(from, to location) error {
 	return rootedfs.RenameNoReplace(from.dir.root, from.name, to.dir.root, to.name)
 }
 
+// exchange exchanges two names.
 func exchange(a, b location) error {
 	return rootedfs.Exchange(a.dir.root, a.name, b.dir.root, b.name)
 }
 
-// do notes a step, does it, and can put it back.
+// do writes a step to the journal, does it, and notes it for rollBack.
 func (c *commit) do(s *step, do func() error) error {
 	err := c.journal.note(s)
 	if err == nil && c.s.stepHook != nil {
@@ -217,18 +222,19 @@ func (c *commit) do(s *step, do func() error) error {
 	return nil
 }
 
-// rename gives something another name that nothing has, and can put it back.
-// The name that it has is one that others know, or that it has only here.
-func (c *commit) rename(from, to location, all, lost bool) error {
+// rename renames a file to a free name, as a step that can be undone. See identity.All
+// for all, and step.removeAtEnd for the last parameter.
+func (c *commit) rename(from, to location, all, removeAtEnd bool) error {
 	fi, err := from.lstat()
 	if err != nil {
 		return err
 	}
-	s := &step{op: opRename, from: from, to: to, toIdentity: identityOf(fi, all), removeAtEnd: lost}
+	s := &step{op: opRename, from: from, to: to, toIdentity: identityOf(fi, all), removeAtEnd: removeAtEnd}
 	return c.do(s, func() error { return renameNoReplace(from, to) })
 }
 
-// exchange exchanges something that has a name only here with what it replaces.
+// exchange exchanges a prepared file with the file that it replaces, as a step that can
+// be undone.
 func (c *commit) exchange(from, to location, all bool) error {
 	fi, err := from.lstat()
 	if err != nil {
@@ -242,12 +248,13 @@ func (c *commit) exchange(from, to location, all bool) error {
 	if err := c.do(s, func() error { return exchange(from, to) }); err != nil {
 		return err
 	}
-	now, err := from.lstat() // others may have put it there meanwhile
+	now, err := from.lstat() // others may have put another file there meanwhile
 	s.fromIdentity = identityOf(now, false)
 	return err
 }
 
-// removeTree removes what has a name, with what is in it.
+// removeTree removes a file, or a directory with all its entries. It is no error if the
+// name is free.
 func removeTree(at location) error {
 	fi, err := at.lstat()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -261,8 +268,8 @@ func removeTree(at location) error {
 	return err
 }
 
-// recordMade notes that something is made, to be removed if it is still that. What
-// is returned is set when it is finished.
+// recordMade notes that a file was made, so that rollBack removes it if it is still the
+// same. The caller updates the result when the file is finished.
 func (c *commit) recordMade(at location, fi os.FileInfo) *identity {
 	s := &step{op: opMake, to: at, toIdentity: identityOf(fi, false)}
 	c.preparedSteps = append(c.preparedSteps, s)

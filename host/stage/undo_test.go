@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What others do to a file after a commit has put it there, and before the
-// commit fails, is not undone, and the original is not removed.
+// If others change a file after a commit has put it in place, and the commit fails, their
+// change is not undone, and the original is not removed.
 func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 	errTest := errors.New("disk full")
 	for name, tc := range map[string]struct {
 		host func(*world)
-		keep []string // contents that must be there, whatever their names
+		keep []string // contents that must still exist, under any name
 	}{
 		"saved by rename": {func(w *world) {
 			w.File("ws/t", "the editor")
@@ -80,7 +80,7 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 	}
 }
 
-// What was replaced is kept if somebody writes to it before it is removed.
+// A replaced file is not removed if somebody has written to it meanwhile.
 func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)
@@ -106,8 +106,8 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	}
 }
 
-// A mode is given back to the file that had it, and to nothing that has taken
-// its name.
+// A mode is given back to the file that had it, and to no other file that has taken its
+// name.
 func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 	errTest := errors.New("disk full")
 	w := newWorld(t)
@@ -145,7 +145,7 @@ func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 	}
 }
 
-// spy is a context that looks when somebody asks whether it is over.
+// spy is a context that calls a function whenever its Err is called.
 type spy struct {
 	context.Context
 	look func()
@@ -176,7 +176,7 @@ func TestWhatIsPreparedIsPrivate(t *testing.T) {
 	}
 }
 
-// Who looks for a directory that is moved finds it under one of its names.
+// A directory that is being moved has one of its two names at every moment.
 func TestAMoveIsOneStep(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)
@@ -200,8 +200,8 @@ func TestAMoveIsOneStep(t *testing.T) {
 	}
 }
 
-// A process that is killed at any step of a commit leaves all or nothing, when the
-// next one has looked.
+// If a process is killed at any step of a commit, the next process makes all or nothing of
+// the commit.
 func TestAKilledCommitIsFinished(t *testing.T) {
 	for _, inSteps := range []bool{false, true} {
 		whole := newFull(t)
@@ -221,8 +221,8 @@ func TestAKilledCommitIsFinished(t *testing.T) {
 	}
 }
 
-// killEverywhere ends a commit before each of its steps as if the process had been
-// killed. whole is what the tree has after one that is not.
+// killEverywhere ends a commit before each of its steps as if the process had been killed.
+// whole is the state of the tree after a commit that was not killed.
 func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world, *Set)) {
 	t.Helper()
 	type killed struct{}
@@ -238,7 +238,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 		}
 		settled := func() map[string]string {
 			state := w.StateButDirTimes()
-			// What the process has kept for itself goes with it.
+			// The private files of the process may differ.
 			maps.DeleteFunc(state, func(p, _ string) bool { return strings.HasPrefix(p, "stages/") })
 			return state
 		}
@@ -257,7 +257,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 			t.Logf("%d steps", steps)
 			break
 		}
-		// Whoever finishes it is killed, too, again and again.
+		// The process that finishes it is killed, too, again and again.
 		if journals, _ := unfinished(filepath.Dir(dir)); len(journals) > 0 {
 			errKilled := errors.New("killed")
 			for most, err := 0, errKilled; err != nil; most = 2*most + 1 {

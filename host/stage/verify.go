@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// verify compares what a commit will change with what was seen. It
-// changes nothing.
+// verify compares the files that the commit will change with those that the call has seen.
+// It changes nothing.
 func (c *commit) verify() error {
 	for i := range c.all {
 		ch := &c.all[i]
@@ -25,7 +25,7 @@ func (c *commit) verify() error {
 			}
 		}
 		if n := ch.n; n != nil && n.origin != nil && n.mode.IsDir() && n.times.given() {
-			if _, err := c.dir(ch.tree, n); err != nil { // for when everything is in its place
+			if _, err := c.dir(ch.tree, n); err != nil { // tidy sets its times at the end
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (c *commit) verify() error {
 	return nil
 }
 
-// verifyOriginal looks at what the host has.
+// verifyOriginal compares the origin of n with its present state.
 func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	tree, o := ch.tree, n.origin
 	path := tree.hostPath(o.path())
@@ -64,8 +64,8 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	case !fi.Mode().IsRegular():
 		return nil
 	}
-	one := ch.n == n && n.upper == nil // so it must have one name, and is opened
-	if n.oldDigest == nil && (!one || ch.kind != tool.Modified && ch.kind != tool.TimesChanged) {
+	mustBeSingle := ch.n == n && n.upper == nil // it is changed itself, so it must not have other names
+	if n.oldDigest == nil && (!mustBeSingle || ch.kind != tool.Modified && ch.kind != tool.TimesChanged) {
 		return nil
 	}
 	file, now, err := tree.open(n)
@@ -73,7 +73,7 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 		return c.lookupError(path, err)
 	}
 	defer file.Close()
-	if one && rootedfs.RefuseHardLinks(file, now) != nil {
+	if mustBeSingle && rootedfs.RefuseHardLinks(file, now) != nil {
 		return c.changedError(path, "it has several hard links")
 	}
 	if n.oldDigest != nil {
@@ -88,8 +88,8 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	return nil
 }
 
-// lstat looks at what the host has of a node. What goes with its directory needs
-// no handle of that.
+// lstat returns the present state of the origin of a node. It opens no handle of the
+// directory of a node that was removed together with its directory.
 func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 	if !goesWithParent(n) {
 		h, err := c.dir(tree, n.origin.dir)
@@ -110,13 +110,14 @@ func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 	return cur.root.Lstat(n.origin.name)
 }
 
-// difference says how a file is not what it was.
+// difference describes how a file differs from its earlier state; empty: not at all. With
+// identityOnly it only looks whether it is the same file.
 func difference(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
 	case !rootedfs.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
 	case fi.Mode().Type() == fs.ModeSymlink && !fi.ModTime().Equal(was.ModTime()):
-		return "something else is there" // numbers are given again
+		return "something else is there" // inode numbers are used again
 	case identityOnly || !fi.Mode().IsRegular():
 		return ""
 	case fi.Size() != was.Size():
@@ -129,8 +130,8 @@ func difference(fi, was os.FileInfo, identityOnly bool) string {
 	return ""
 }
 
-// lookupError is the error of something that could not be looked at: somebody else has
-// taken it away, or it has another reason.
+// lookupError returns the error for a file that could not be examined. It wraps
+// [policy.ErrChanged] if somebody has removed or replaced the file.
 func (c *commit) lookupError(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) || errors.Is(err, errNameReused) {
 		return c.changedError(path, reason(err))
@@ -138,6 +139,7 @@ func (c *commit) lookupError(path string, err error) error {
 	return fmt.Errorf("commit: %s: %w", path, err)
 }
 
+// reason describes err, the error of a lookup, for a person.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -148,7 +150,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// verifyPlace looks at where something new is to be.
+// verifyPlace checks the new place of a node: it must be free, or have the original that the
+// call has moved or removed.
 func (c *commit) verifyPlace(ch *change) error {
 	h, err := c.dir(ch.tree, ch.n.parent)
 	if err != nil {
@@ -158,7 +161,7 @@ func (c *commit) verifyPlace(ch *change) error {
 	was := ch.n.parent.displaced[ch.n.name]
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // what was there is looked at for itself
+		return nil // a change of the file that was there is checked by itself
 	case err != nil:
 		return err
 	case was == nil || !rootedfs.SameFile(fi, was.origin.info):
@@ -167,7 +170,8 @@ func (c *commit) verifyPlace(ch *change) error {
 	return nil
 }
 
-// verifyGone looks whether a directory has only what was removed in the tree.
+// verifyGone checks that a removed directory has no entries but those that the call has
+// removed too.
 func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	h, err := c.dir(tree, n)
 	if err != nil {
@@ -188,7 +192,7 @@ func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	return nil
 }
 
-// isPrepared reports whether a name is one that this commit has made.
+// isPrepared reports whether this commit has made the file of that name.
 func (c *commit) isPrepared(h *handle, name string) bool {
 	for _, p := range c.sources {
 		if p == (location{h, name}) {
@@ -198,9 +202,9 @@ func (c *commit) isPrepared(h *handle, name string) bool {
 	return false
 }
 
-// recheck looks whether the directories that were changed are still where they
-// were found, or where the commit has put them, so that nothing was done
-// in one that the host has moved away meanwhile.
+// recheck checks the places of all open directories: each must be at the place where it was
+// found, or to which the commit has moved it. Otherwise somebody has moved it meanwhile, and
+// the changes were made in the wrong place.
 func (c *commit) recheck() error {
 	for n, h := range c.dirs {
 		if n.gone {
@@ -225,7 +229,8 @@ func (c *commit) recheck() error {
 	return nil
 }
 
-// lstatInside looks at a directory name by name, through no link.
+// lstatInside returns the state of a directory at its path in the tree, and follows no
+// symbolic link.
 func lstatInside(top rootedfs.Root, n *Node) (os.FileInfo, error) {
 	at, err := top.OpenRoot(".")
 	if err != nil {

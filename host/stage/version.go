@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// hostVersion is a node as the host has it.
+// hostVersion returns the version of a node that the host has.
 func (tree *Tree) hostVersion(n *Node) *tool.Version {
 	fi := n.origin.info
 	v := tree.version(n, nil, fi.Mode(), fi.Size())
@@ -26,7 +26,7 @@ func (tree *Tree) hostVersion(n *Node) *tool.Version {
 	return v
 }
 
-// stagedVersion is a node as it is in the tree.
+// stagedVersion returns the version of a node that the tree has.
 func (tree *Tree) stagedVersion(n *Node) *tool.Version {
 	if n.upper == nil {
 		return tree.version(n, n.data, n.mode, Info{n, n.Origin()}.Size())
@@ -47,6 +47,8 @@ func (tree *Tree) stagedVersion(n *Node) *tool.Version {
 	return v
 }
 
+// version returns a version of a node. Its content is data over the origin; nil data is the
+// origin alone.
 func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) *tool.Version {
 	if !mode.IsRegular() {
 		size = 0
@@ -71,10 +73,10 @@ func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) 
 	}}
 }
 
-// versionReader is what a version opens.
+// versionReader reads the content of a version.
 type versionReader struct {
 	*io.SectionReader
-	base *os.File // nil if the host does not have it
+	base *os.File // the file of the host; nil if there is none
 }
 
 func (r *versionReader) Close() error {
@@ -84,14 +86,15 @@ func (r *versionReader) Close() error {
 	return r.base.Close()
 }
 
-// sameContent reports whether two versions have the same content.
+// sameContent reports whether two versions have the same content. A version that nobody may
+// read differs from every other one.
 func sameContent(ctx context.Context, a, b *tool.Version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil
 	}
 	x, err := a.Open()
 	if errors.Is(err, fs.ErrPermission) {
-		return false, nil // a file of the host that its owner cannot read, as is
+		return false, nil // a file of the host whose mode keeps even its owner out
 	}
 	if err != nil {
 		return false, err
@@ -122,8 +125,8 @@ func sameContent(ctx context.Context, a, b *tool.Version) (bool, error) {
 	return true, nil
 }
 
-// sameBlocks is same for a file and its original, of which only the blocks
-// that were written can differ.
+// sameBlocks is sameContent for a node and its origin. It reads only the blocks that were
+// written, because no others can differ.
 func (tree *Tree) sameBlocks(ctx context.Context, n *Node) (bool, error) {
 	c := n.data
 	if c.size != n.origin.info.Size() {

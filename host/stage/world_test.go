@@ -18,7 +18,7 @@ import (
 
 const canary = hosttest.Canary
 
-// world is a directory of the host, of which some is staged.
+// world is a directory of the host with parts that are staged.
 type world struct{ *hosttest.World }
 
 func newWorld(t *testing.T) *world {
@@ -26,7 +26,7 @@ func newWorld(t *testing.T) *world {
 	return &world{hosttest.New(t)}
 }
 
-// temps are the names in a directory that a commit has made up.
+// temps returns the temporary names of commits in a directory.
 func (w *world) temps(dir string) []string {
 	w.T.Helper()
 	names, err := filepath.Glob(w.Path(dir + "/.stockade-*.tmp"))
@@ -36,7 +36,7 @@ func (w *world) temps(dir string) []string {
 	return names
 }
 
-// open stages the workspace.
+// open returns an editor of the staged workspace, and its set.
 func (w *world) open(opts *Options) (*editor, *Set) {
 	w.T.Helper()
 	return w.openDir(opts, "ws")
@@ -61,15 +61,15 @@ func (w *world) openDir(opts *Options, dir string) (*editor, *Set) {
 	return &editor{w, tree, dir}, s
 }
 
-// editor changes a tree. It has the names of the world, and follows no links.
+// editor changes a tree. It takes the same names as the world, and follows no links.
 type editor struct {
 	w    *world
 	tree *Tree
 	dir  string
 }
 
-// at finds a name: the directory, the last part of the name, what has it, and
-// what the host says about that.
+// at looks up a name. It returns the directory, the last part of the name, the node (nil if
+// the name is free), and the present state of the origin.
 func (e *editor) at(name string) (dir *Node, last string, n *Node, live os.FileInfo, _ error) {
 	cur := e.tree.Cursor()
 	defer cur.Close()
@@ -158,7 +158,7 @@ func (e *editor) file(name string, flag int) (*editedFile, error) {
 	return &editedFile{File: f}, nil
 }
 
-// editedFile writes one piece after the other.
+// editedFile writes at its own offset.
 type editedFile struct {
 	*File
 	at int64
@@ -175,7 +175,7 @@ func (f *editedFile) close() {
 	_ = f.Close()
 }
 
-// try opens a file, reads what it can and writes if it was opened for that.
+// try opens a file, reads from it, and writes to it if flag permits writing.
 func (e *editor) try(name string, flag int) error {
 	f, err := e.file(name, flag)
 	if err != nil {
@@ -202,14 +202,14 @@ func (e *editor) write(name, content string) {
 	wantErr(e.w.T, "write "+name, err, nil)
 }
 
-// replace writes a file as tools do: a temporary one beside it, and a rename.
+// replace writes a file as many programs do: a temporary file beside it, and a rename.
 func (e *editor) replace(name, content string) {
 	e.w.T.Helper()
 	e.write(name+".tmp", content)
 	wantErr(e.w.T, "rename", e.rename(name+".tmp", name), nil)
 }
 
-// chain makes directories in each other, with names of so many bytes.
+// chain makes directories in each other. long is the length of each name in bytes.
 func (e *editor) chain(top string, levels, long int) string {
 	e.w.T.Helper()
 	for i := range levels {

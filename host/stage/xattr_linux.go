@@ -22,11 +22,11 @@ const (
 // xattrs are the extended attributes of a file, by name.
 type xattrs map[string][]byte
 
-// maxXattr is the largest size in bytes of a value, and of a list of names, that Linux has.
+// maxXattr is the limit of Linux for the bytes of a value, and of a list of names.
 const maxXattr = 64 << 10
 
-// tracked reports whether a command can set an attribute that says more than the mode, and
-// that does not belong to the overlay.
+// tracked reports whether a command can set an attribute to grant more than the mode shows.
+// Attributes of the overlay do not count.
 func tracked(name string) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, overlayXattr) || name == accessACL || name == defaultACL || name == "security.capability"
 }
@@ -55,7 +55,8 @@ func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	return all, copied, nil
 }
 
-// readXattr calls read with a buffer that is large enough for data of unknown length.
+// readXattr calls read with a buffer that is large enough. It returns nil if there is no
+// such attribute, or the file system has none.
 func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 	buf := make([]byte, 256)
 	n, err := read(buf)
@@ -69,8 +70,8 @@ func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// valueBeyondMode returns the part of an attribute's value that no mode shows: of an access ACL, the
-// entries of named users and groups and of the owning group.
+// valueBeyondMode returns the part of an attribute's value that the mode does not show. Of
+// an access ACL these are the entries of named users and groups, and of the owning group.
 func valueBeyondMode(name string, value []byte) string {
 	if name != accessACL {
 		return string(value)
@@ -78,7 +79,7 @@ func valueBeyondMode(name string, value []byte) string {
 	return string(entriesOf(value, aclUser, aclGroupObj, aclGroup))
 }
 
-// The tags of entries of an ACL, see acl(5) and linux/posix_acl.h.
+// Tags of ACL entries, see acl(5) and linux/posix_acl.h.
 const (
 	aclUser     = 0x02
 	aclGroupObj = 0x04
@@ -100,10 +101,11 @@ func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	return out
 }
 
-// restoreAttributes undoes what a command has done to the extended attributes and ACLs of a file in
-// the upper layer: no change would show it, so no commit keeps it. A file that replaces
-// another one gets the attributes of that one. dir is its directory, fd that directory in the
-// upper layer, and need the mode bits that were added to look into it.
+// restoreAttributes undoes the changes that a command has made to the extended attributes
+// and ACLs of a file in the upper layer: no change would show them, so no commit keeps them.
+// A file that replaces another one gets the attributes of the other file. dir is the node
+// of its directory, fd that directory in the upper layer, and need the mode bits that
+// grantAccess has added.
 func (c *collector) restoreAttributes(dir *Node, fd int, rel string, e *upperEntry, need uint32) error {
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name)
 	now, copied, err := xattrsOf(at)
@@ -154,8 +156,8 @@ func (c *collector) restoreAttributes(dir *Node, fd int, rel string, e *upperEnt
 	return unix.Fchmodat(fd, e.name, mode|need, 0)
 }
 
-// inherited returns the attributes that a new file has inherited from its directory, whose own
-// ones were restored before.
+// inherited returns the attributes that a new file has inherited from its directory. The
+// attributes of the directory were restored before.
 func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	at := fmt.Sprintf("/proc/self/fd/%d/.", fd)
 	if dir.origin != nil {
@@ -175,7 +177,8 @@ func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	return want, nil
 }
 
-// withWriteBit calls op, and again with write permission for the owner if the mode forbids it.
+// withWriteBit calls op. If the mode of the file forbids it, withWriteBit gives the owner
+// write permission, calls op again, and restores the mode.
 func withWriteBit(path string, op func() error) error {
 	err := op()
 	if err != unix.EACCES {
@@ -188,8 +191,8 @@ func withWriteBit(path string, op func() error) error {
 	return errors.Join(unix.Chmod(path, st.Mode&0o777|0o200), op(), unix.Chmod(path, st.Mode&0o777))
 }
 
-// copyAttributes gives a new file the attributes of the one at a path, as far as
-// the host permits.
+// copyAttributes copies the tracked attributes of a file to a new file, as far as the host
+// permits.
 func copyAttributes(to *os.File, from string) {
 	of, _, _ := xattrsOf(from)
 	for name, value := range of {
@@ -197,12 +200,14 @@ func copyAttributes(to *os.File, from string) {
 	}
 }
 
+// hasXattr reports whether an attribute of the overlay has the value "y".
 func hasXattr(fd int, name string) bool {
 	var value [2]byte
 	n, err := unix.Fgetxattr(fd, name, value[:])
 	return err == nil && n == 1 && value[0] == 'y'
 }
 
+// Tags of ACL entries, see acl(5) and linux/posix_acl.h.
 const (
 	overlayXattr = "user.overlay."       // prefix of the overlay's own attributes
 	originXattr  = "user.overlay.origin" // set on files that were copied from the host

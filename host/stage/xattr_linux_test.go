@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// acl returns an ACL with permissions for a user beside the owner.
+// acl returns an ACL that grants permissions to a user beside the owner.
 func acl(user uint32, rights uint16) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, 2)
 	for _, e := range []struct {
@@ -26,8 +26,8 @@ func acl(user uint32, rights uint16) []byte {
 	return out
 }
 
-// A commit changes no extended attributes and no ACLs: a result reports a command that sets
-// one, and files keep those that they had.
+// A commit changes no extended attributes and no ACLs: the set lists the files whose
+// attributes a command has set, and the files keep the attributes that they had.
 func TestACommitChangesNoAttributes(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w := newFull(t)
@@ -69,7 +69,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		set(o.at("dir/x"), "user.new", []byte("x"))
 		o.must(os.Mkdir(o.at("team"), 0o755))
 		set(o.at("team"), defaultACL, acl(7, 6))
-		o.write("team/new", "after") // has those that its directory gives
+		o.write("team/new", "after") // gets those that its directory gives
 		o.must(os.Mkdir(o.at("team/sub"), 0o755))
 		o.write("team/sub/other", "after")
 		set(o.at("team/sub/other"), accessACL, acl(65534, 7))
@@ -84,7 +84,7 @@ func TestACommitChangesNoAttributes(t *testing.T) {
 		told := s.DroppedAttributes()
 		o.must(s.Commit(t.Context()))
 		other := xattrs(nil)
-		if far { // it is made anew, and has what its directory gives
+		if far { // it is made anew, and gets those that its directory gives
 			other = xattrs{accessACL: acl(7, 6)}
 		}
 		for name, want := range map[string]xattrs{

@@ -4,5 +4,5 @@ package stage
 
 import "os"
 
-// copyAttributes does nothing: here is no overlay, and no attribute beside the mode is known.
+// copyAttributes does nothing: only on Linux are attributes beside the mode known.
 func copyAttributes(*os.File, string) {}
