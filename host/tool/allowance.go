@@ -2,15 +2,15 @@ package tool
 
 import "slices"
 
-// Allowance is what a person lets a tool have that was added. The zero value is
-// nothing but computing. The layers of the policy narrow it further.
+// Allowance holds the permissions that a person gives to an added tool. The zero value
+// permits computing only. The layers of the policy narrow it further.
 type Allowance struct {
-	Read    []string `json:"read,omitempty"`  // directories, absolute and clean
-	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
-	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
-	Secrets []string `json:"secrets,omitempty"`
-	Exec    bool     `json:"exec,omitempty"`  // commands, each of which is asked about as always
-	Store   bool     `json:"store,omitempty"` // what it keeps, which the other tools of its module find
+	Read    []string `json:"read,omitempty"`    // directories, absolute and clean
+	Write   []string `json:"write,omitempty"`   // likewise; the tool can also read them
+	Hosts   []string `json:"hosts,omitempty"`   // in the form of network.ParseRule
+	Secrets []string `json:"secrets,omitempty"` // names
+	Exec    bool     `json:"exec,omitempty"`    // commands, each of which a person is asked about as usual
+	Store   bool     `json:"store,omitempty"`   // data beyond a call, shared with the other tools of its module
 }
 
 // Equal reports whether two allowances are the same.
@@ -18,10 +18,10 @@ func (a Allowance) Equal(b Allowance) bool {
 	return a.Exec == b.Exec && a.Store == b.Store && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
 }
 
-// IsZero reports whether it is nothing but computing.
+// IsZero reports whether the allowance permits computing only.
 func (a Allowance) IsZero() bool { return a.Equal(Allowance{}) }
 
-// With is what either of two allowances lets a tool have, each thing once, sorted.
+// With returns the union of two allowances, with sorted lists.
 func (a Allowance) With(b Allowance) Allowance {
 	both := func(a, b []string) []string {
 		out := slices.Concat(a, b)
@@ -34,7 +34,7 @@ func (a Allowance) With(b Allowance) Allowance {
 	}
 }
 
-// Without is what is left of an allowance when each thing of another is taken back.
+// Without returns the allowance minus everything that b permits.
 func (a Allowance) Without(b Allowance) Allowance {
 	left := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
@@ -45,7 +45,7 @@ func (a Allowance) Without(b Allowance) Allowance {
 	}
 }
 
-// Restrict is what is left of what a tool asks for under an allowance.
+// Restrict returns the part of the capabilities that an allowance permits.
 func (c Capabilities) Restrict(a Allowance) Capabilities {
 	switch {
 	case len(a.Write) > 0:

@@ -5,38 +5,40 @@ import (
 	"encoding/json"
 )
 
-// Caller says who asked for a call.
+// Caller is the kind of caller that has made a call.
 type Caller string
 
-// The callers.
+// The kinds of callers.
 const (
 	CallerAgent  Caller = "agent"  // the model, through the loop
 	CallerPerson Caller = "person" // `stockade call`
 	CallerMCP    Caller = "mcp"    // a client of the MCP server
 )
 
-// Call is one use of a tool: what its caller says, and no more.
+// Call is one use of a tool, as its caller has made it.
 type Call struct {
 	ID     string
 	Tool   string
-	Args   json.RawMessage // as the caller sent them until dispatch has checked them
+	Args   json.RawMessage // those of the caller, which dispatch replaces by checked arguments
 	Caller Caller
 	Cwd    string // absolute path on the host; relative paths in the arguments start here
 
-	// Turn and Step say where in the session the call stands; 0 outside a turn.
+	// Turn and Step are the numbers of the turn in the session and of the step in the
+	// turn; 0 outside a turn.
 	Turn, Step int
 }
 
-// ArgsDigest identifies the arguments: what was approved is what runs.
+// ArgsDigest returns the SHA-256 of the arguments. With it a grant is bound to the
+// arguments that were approved.
 func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 
-// Progress is what a tool says while it runs: how far it is, a message for the
-// operator, or what its process writes.
+// Progress is a report of a running tool: its progress, a message for the operator, or
+// output of its process.
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // of a message; empty for progress
 	Message string  `json:"message,omitempty"`
-	Hint    Hint    `json:"hint,omitempty"` // what the operator can do about it
+	Hint    Hint    `json:"hint,omitempty"` // an action that the operator can take
 	Done    uint64  `json:"done,omitempty"`
-	Total   *uint64 `json:"total,omitempty"`  // absent when unknown
-	Output  string  `json:"output,omitempty"` // goes on where that of the call's last one ended
+	Total   *uint64 `json:"total,omitempty"`  // nil: unknown
+	Output  string  `json:"output,omitempty"` // follows the Output of the call's last report
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Origin says where a module comes from.
+// Origin is the place where a module comes from.
 type Origin string
 
 // The origins.
@@ -21,34 +21,35 @@ const (
 	OriginAdded   Origin = "added"   // added by a person, from elsewhere
 )
 
-// Module is a WebAssembly file that holds tools. It is not read until it is needed.
+// Module is a WebAssembly file that contains tools. Its bytes are read when they are needed.
 type Module struct {
 	Name   string
 	Digest string // sha256 in hex of the bytes that Read returns
 	Bytes  int64
 	Origin Origin
-	Path   string // where a person finds it; empty for a built-in module
-	// Prefix stands before the module's own name of each tool, as it is offered: a
-	// stranger's tool never takes the name of another.
+	Path   string // path or reference of the file, for people; empty for a built-in module
+	// Prefix begins the name of each tool in the catalog, before the module's own name of
+	// the tool, so that an added tool never takes the name of another one.
 	Prefix  string
-	Version string // as its manifest says; can be empty
-	// Signer is whose signature over the bytes was verified, and Namespace the
-	// name under which that signer publishes. Empty: nobody's was.
+	Version string // from its manifest; may be empty
+	// Signer is the name of the publisher whose signature over the bytes was verified, and
+	// Namespace the entry of trust.toml that lets the publisher sign this module. Both are
+	// empty if no signature was verified.
 	Signer, Namespace string
-	// AdminKnowsSigner reports whether it is the administrator who knows the signer, and
-	// not only the user, who may call anybody by any name.
+	// AdminKnowsSigner is set if the administrator has named the signer. Otherwise only the
+	// user has, who may give any name to anybody.
 	AdminKnowsSigner bool
-	AllowLarge       bool // a person has asked for it to be compiled although it, or one of its functions, is large
-	// Config is what the manifest says that the module may ask for by name.
+	AllowLarge       bool // a person permits the module, or a function in it, to be large
+	// Config holds the configuration of the manifest: values by their names.
 	Config map[string]string
-	// Read returns the bytes. Whoever uses them checks them against Digest first.
+	// Read returns the bytes. The caller must check them against Digest.
 	Read func() ([]byte, error)
 }
 
-// UnprefixedName is the module's own name of a tool that is offered under this one.
+// UnprefixedName returns the module's own name of a tool, without Prefix.
 func (m *Module) UnprefixedName(offered string) string { return strings.TrimPrefix(offered, m.Prefix) }
 
-// NewModule is the module with these bytes, which must not change any more.
+// NewModule returns a module with these bytes, which must not change any more.
 func NewModule(name string, origin Origin, path string, code []byte) *Module {
 	return &Module{
 		Name: name, Digest: SHA256(code), Bytes: int64(len(code)), Origin: origin, Path: path,
@@ -56,23 +57,24 @@ func NewModule(name string, origin Origin, path string, code []byte) *Module {
 	}
 }
 
-// Entry is one tool that can be called.
+// Entry is a tool that can be called.
 type Entry struct {
-	// Spec is what its module says of it. Of a tool that was added, Name begins with
-	// the prefix of the module, and Capabilities are those that Allowed covers: what
-	// it asks for and was not given does not count.
+	// Spec is the description of the tool by its module, with two changes: Capabilities are
+	// limited to those that the configuration needs and Allowed permits, and the Name of
+	// an added tool begins with the prefix of the module.
 	Spec
 	Schema *Schema // of Spec.Parameters
 	Module *Module
-	ABI    string // the WIT package that the module says it was built for
-	// Allowed is what the person lets a tool have that was added. Nil: whatever
-	// tools are shown, as built-in ones are.
+	ABI    string // see Manifest.ABI
+	// Allowed holds the permissions that a person has given to an added tool. Nil: the
+	// tool is not restricted beyond the policy, like a built-in one.
 	Allowed *Allowance
-	// Requested is all that it asks for, of which Capabilities are a part.
+	// Requested are all capabilities that the tool asks for, given or not.
 	Requested Capabilities
 }
 
-// aliases are names that other systems gave to the same tools.
+// aliases maps names that other systems give to the same tools, with the same arguments, to
+// ours.
 var aliases = map[string]string{
 	"read_file":       "file_read",
 	"write_file":      "file_write",
@@ -80,26 +82,26 @@ var aliases = map[string]string{
 	"execute_command": "bash",
 }
 
-// Aliases lists the names that stand for tools of other names.
+// Aliases returns the sorted names that stand for tools of other names.
 func Aliases() []string { return slices.Sorted(maps.Keys(aliases)) }
 
-// Catalog is the set of tools that can be called, by name. It is built once
-// and then safe for concurrent use.
+// Catalog holds the tools that can be called, by name. It does not change, and is safe for
+// concurrent use.
 type Catalog struct {
 	entries map[string]*Entry
 	names   []string
 }
 
-// NewEntry is a tool of a module that has all that it asks for. Its schema, which
-// was checked with the manifest, is compiled when it is needed.
+// NewEntry returns the entry of a tool that is given everything it asks for. Its schema was
+// checked with the manifest, and is compiled again when it is needed.
 func NewEntry(spec Spec, mod *Module, abi string) *Entry {
 	e := &Entry{Spec: spec, Schema: lazySchema(spec.Parameters), Module: mod, ABI: abi, Requested: spec.Capabilities}
 	e.Capabilities = e.Requested.WithConfig(mod.Config)
 	return e
 }
 
-// NewCatalog lists the tools of the modules, whose manifests have been checked
-// (see [ParseManifest]). The modules get the Config of theirs. What is an error is that of [NewCatalogOf].
+// NewCatalog returns a catalog of all tools of the modules. Their manifests must have been
+// checked, see [ParseManifest]. It sets Module.Config. Errors are those of [NewCatalogOf].
 func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 	var entries []*Entry
 	for mod, manifest := range modules {
@@ -111,17 +113,17 @@ func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 	return NewCatalogOf(entries)
 }
 
-// NewCatalogOf lists tools, in any order. A name that appears twice is an error,
-// as is one that the host has taken: one tool must never silently take the place
+// NewCatalogOf returns a catalog of tools, in any order. It is an error if two tools have the
+// same name, or a tool has a name of the host: one tool must never silently take the place
 // of another.
 func NewCatalogOf(entries []*Entry) (*Catalog, error) {
 	c := &Catalog{entries: make(map[string]*Entry, len(entries))}
 	for _, e := range entries {
 		if e.Name == ListTools {
-			return nil, fmt.Errorf("module %q has a tool of the name %q, which is the host's own", e.Module.Name, ListTools)
+			return nil, fmt.Errorf("module %q has a tool named %q, which is reserved for the host", e.Module.Name, ListTools)
 		}
 		if e.Module.Name == ListModule && e.Module.Origin == OriginAdded {
-			return nil, fmt.Errorf("a module cannot be added under the name %q, which is the host's own", ListModule)
+			return nil, fmt.Errorf("a module cannot be added under the name %q, which is reserved for the host", ListModule)
 		}
 		if other, ok := c.entries[e.Name]; ok {
 			return nil, fmt.Errorf("tool %q is in module %q and in module %q", e.Name, other.Module.Name, e.Module.Name)
@@ -133,7 +135,7 @@ func NewCatalogOf(entries []*Entry) (*Catalog, error) {
 	return c, nil
 }
 
-// Find returns the tool of that name, or of the name that an alias stands for.
+// Find returns the tool with a name, or with the name that an alias stands for.
 func (c *Catalog) Find(name string) (*Entry, bool) {
 	if e, ok := c.entries[name]; ok {
 		return e, true
@@ -142,22 +144,25 @@ func (c *Catalog) Find(name string) (*Entry, bool) {
 	return e, ok
 }
 
+// decoratedName matches the name of a tool with the additions of models; its group is the
+// name.
 var decoratedName = sync.OnceValue(func() *regexp.Regexp {
 	const token, edge = `(?:<\|[a-z_]{1,32}\|>)`, "[ \t\r\n\"'`]{0,8}"
 	return regexp.MustCompile("^" + edge + token + `*(?:(?:functions?|tools?|default_api)[.:])?([A-Za-z0-9_-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` +
 		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
 })
 
-// BareName returns the name of a tool without what models add to it: blanks, quotes, brackets, a
-// namespace, the number of the call, and tokens of their formats. Empty: the rest is no name.
+// BareName returns the name of a tool without the additions of models: blanks, quotes,
+// brackets, a namespace, the number of the call, and tokens of their formats. It is empty if
+// the rest is not a name.
 func BareName(name string) string {
 	return decoratedName().ReplaceAllString(decoratedName().FindString(name), "$1")
 }
 
-// Names lists the tools in alphabetical order.
+// Names returns the names of the tools in alphabetical order.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
-// Nearest names the tool most like name, or nothing when none is.
+// Nearest returns the name of the tool that is most like name; empty if none is.
 func (c *Catalog) Nearest(name string) string { return nearest.Find(name, c.names) }
 
 // Entries returns the tools in alphabetical order.
@@ -169,8 +174,8 @@ func (c *Catalog) Entries() []*Entry {
 	return out
 }
 
-// Only is the catalog of those tools that are named, each by its own name or by
-// that of its module. A name of neither is an error that says what was meant.
+// Only returns a catalog of the named tools. A name is that of a tool or of a module with all
+// its tools. For an unknown name the error suggests a similar one.
 func (c *Catalog) Only(names []string) (*Catalog, error) {
 	known := c.Names()
 	ofModule := map[string][]*Entry{}
@@ -180,13 +185,13 @@ func (c *Catalog) Only(names []string) (*Catalog, error) {
 		}
 		ofModule[e.Module.Name] = append(ofModule[e.Module.Name], e)
 	}
-	kept := map[*Entry]bool{} // one may be named twice
+	kept := map[*Entry]bool{} // a tool may be named twice
 	for _, name := range names {
-		e, one := c.Find(name)
-		if !one && ofModule[name] == nil {
+		e, found := c.Find(name)
+		if !found && ofModule[name] == nil {
 			return nil, fmt.Errorf("there is no tool and no module %.80q%s", name, nearest.Hint(name, known))
 		}
-		if one {
+		if found {
 			kept[e] = true
 		}
 		for _, e := range ofModule[name] {

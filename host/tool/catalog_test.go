@@ -139,8 +139,8 @@ func TestGroupsAreThoseOfAddedModules(t *testing.T) {
 	}
 }
 
-// A schema is compiled when it is needed. One that should have been refused
-// with its manifest lets no call through.
+// A schema is compiled when it is needed. An invalid schema lets no call through, even if it
+// was not refused with its manifest.
 func TestASchemaThatIsNone(t *testing.T) {
 	m := named("broken")
 	m.Tools[0].Parameters = json.RawMessage(`{"type":"array","properties":{"a":{"type":"string"}}}`)
@@ -157,9 +157,8 @@ func TestASchemaThatIsNone(t *testing.T) {
 	}
 }
 
-// BenchmarkCatalog is what a process that calls none of its tools spends on them:
-// reading what their modules say of themselves, and listing them. Each has ten
-// arguments.
+// BenchmarkCatalog measures the work of a process that calls none of its tools: parsing the
+// manifests, and building the catalog. Each tool has ten arguments.
 func BenchmarkCatalog(b *testing.B) {
 	property := `"argument_%d":{"type":"string","description":"Which of the things in the account of the user is meant.","maxLength":200}`
 	var properties []string

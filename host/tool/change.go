@@ -8,56 +8,58 @@ import (
 	"time"
 )
 
-// ChangeKind is what a [Change] does.
+// ChangeKind is the kind of a [Change].
 type ChangeKind string
 
-// The kinds. A file is also a symbolic link, or whatever else can be moved and
-// removed but not opened. They are part of the documented contract of `--json`.
+// The kinds of changes. "File" includes symbolic links, and everything else that can be
+// moved and removed but not opened. The values are part of the documented contract of
+// `--json`.
 const (
 	Created          ChangeKind = "created"
-	Modified         ChangeKind = "modified" // also by another that took its place
+	Modified         ChangeKind = "modified" // or replaced by another file
 	Removed          ChangeKind = "removed"
-	Renamed          ChangeKind = "renamed" // a directory with everything in it; content may have changed too
+	Renamed          ChangeKind = "renamed" // a directory with all its entries; the content may have changed, too
 	DirectoryCreated ChangeKind = "directory created"
 	DirectoryRemoved ChangeKind = "directory removed"
 	ModeChanged      ChangeKind = "mode"  // and maybe the times
-	TimesChanged     ChangeKind = "times" // only those
+	TimesChanged     ChangeKind = "times" // only the times
 )
 
-// Change is what a call does to one file or directory.
+// Change is a change of one file or directory that a call makes.
 type Change struct {
-	Path   string // of the host, absolute; as it is afterwards, unless it is gone
-	From   string // of what was renamed
+	Path   string // absolute, on the host: the path after the change, or the removed path
+	From   string // the path before; only of Renamed
 	Kind   ChangeKind
-	Before *Version // nil if there was nothing
-	After  *Version // nil if there is nothing
-	// InRepository says that git runs what is there, or what it names, because of
-	// what is in a directory above, whatever that is called.
+	Before *Version // nil: it did not exist
+	After  *Version // nil: it does not exist any more
+	// InRepository is set if the file may belong to a git repository in a directory of any
+	// name. git may then run the file, or a program that the file names.
 	InRepository bool
 }
 
-// Version is a file or directory as it was or would be.
+// Version is a file or directory before or after a change.
 type Version struct {
-	Size int64       // of a file
-	Mode fs.FileMode // with the type
-	// ModTime is the time of modification if the call has set one; nil
-	// otherwise.
+	Size int64       // bytes of a file; 0 for anything else
+	Mode fs.FileMode // type and permissions
+	// ModTime is the time of modification that the call has set; nil: it has set none.
 	ModTime *time.Time
-	// Target is where a symbolic link leads.
+	// Target is the target of a symbolic link.
 	Target string
-	// LinkCount is how many names the file has on the host, if it has several; those that
-	// the change is not about keep what it was.
+	// LinkCount is the number of names of the file on the host; 0 if it has only one. The
+	// names that are not changed keep the old content.
 	LinkCount uint64
-	// HardLink is another name of the same file, if it has several; absolute.
+	// HardLink is the absolute path of another name of the same file; empty if there is
+	// none.
 	HardLink string
-	// Encoding is the one that the call has named for text that is no UTF-8; can be empty.
+	// Encoding is the name of the encoding that the call gives for text that is not UTF-8;
+	// empty: it gives none.
 	Encoding string
-	// Open returns the content of a regular file, while what it belongs to has
-	// not ended. It fails if the host's file is another one by now.
+	// Open opens the content of a regular file. It fails after the end of the change set,
+	// and if the host has another file there by now.
 	Open func() (io.ReadCloser, error)
 }
 
-// SHA256 is that of the content. It reads all of it.
+// SHA256 returns the digest of the content, which it reads completely.
 func (v *Version) SHA256() (sum [sha256.Size]byte, err error) {
 	r, err := v.Open()
 	if err != nil {

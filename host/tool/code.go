@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// hostCodes are the codes with which the host says what it has found itself. What is
-// decided by one of them is not for a tool to bring about by its words.
+// hostCodes are codes for what the host itself has found. A tool cannot give them, so its
+// text cannot provoke a decision that depends on them.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }
 
-// FromHost reports whether it is the host that says this code, and no tool. All codes
-// that begin with TOOL_ are the host's, but for [CodeFailed], which says that it was the
-// tool. Both say [CodeInvalidArgs], about arguments.
+// FromHost reports whether only the host gives this code, and no tool. All codes that begin
+// with TOOL_ are the host's except [CodeFailed], the failure of a tool. Host and tools both
+// give [CodeInvalidArgs].
 func (c Code) FromHost() bool {
 	return slices.Contains(hostCodes, c) || c != CodeFailed && strings.HasPrefix(string(c), "TOOL_")
 }
 
-// leadingCode is the code at the beginning of a text, without the colon and the blank
-// behind it, or empty.
+// leadingCode returns the code at the beginning of a text, without the colon and the blank
+// that follow; empty if there is none.
 func leadingCode(text string) string {
 	code, _, ok := strings.Cut(text[:min(len(text), 42)], ": ")
 	if !ok || len(code) < 3 || code[0] < 'A' || code[0] > 'Z' || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
@@ -28,10 +28,10 @@ func leadingCode(text string) string {
 	return code
 }
 
-// CutCode takes the code of a tool's own off the text of its error, at the beginning of
-// which it stands: 3 to 40 capitals, digits and '_', and a colon with a blank. Without
-// one the code is fallback. One of the host's is no tool's to give, and stays in the
-// text, unless the failure has it anyway.
+// CutCode separates the error text of a tool from the code at its beginning: 3 to 40
+// capitals, digits and '_', then a colon and a blank. Without a code it returns fallback
+// and the whole text. A code of the host is not accepted from a tool and stays in the text,
+// except fallback.
 func CutCode(text string, fallback Code) (Code, string) {
 	found := leadingCode(text)
 	if code := Code(found); found != "" && (code == fallback || !code.FromHost()) {

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// EffectiveConfig is what a module is configured with: the values, by the name of the module,
-// in the place of its own. Those are of built-in modules, and of names that they declare.
+// EffectiveConfig returns the configuration of a module. values are configured values by the
+// name of the module; they replace the module's defaults. Only built-in modules are
+// configured, and only names that they declare.
 func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string]string {
 	own := values[m.Name]
 	if m.Origin != OriginBuiltin || len(own) == 0 {
@@ -24,8 +25,8 @@ func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string
 	return config
 }
 
-// WithConfig is what of the capabilities is asked for where the module is configured
-// so: the secrets of which that is said, and the hosts of URLs that are configured.
+// WithConfig returns the capabilities that a tool asks for under a configuration. It leaves
+// out secrets with another value in When, and adds the hosts of the URLs in HostsOf.
 func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 	if len(c.HostsOf) > 0 {
 		c.Hosts = slices.Clone(c.Hosts)
@@ -51,8 +52,8 @@ func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 	return c
 }
 
-// hostOf is the host of a URL as a tool asks for it, of http with that before it; "" if
-// there is none.
+// hostOf returns the host of a URL in the form of Capabilities.Hosts, with "http://" before it
+// if the URL is not encrypted; empty if there is no host.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -68,14 +69,15 @@ func hostOf(text string) string {
 	return host
 }
 
-// checkConfigNames finds what depends on a name that the module does not declare.
+// checkConfigNames returns an error if a capability depends on a name that config does not
+// declare.
 func (c Capabilities) checkConfigNames(config map[string]string) error {
 	names := slices.Clone(c.HostsOf)
 	for _, s := range c.Secrets {
 		if s.When != "" {
 			name, _, ok := strings.Cut(s.When, "=")
 			if !ok {
-				return fmt.Errorf("capability secrets: %s: when is %.80q, and no NAME=VALUE", s.Name, s.When)
+				return fmt.Errorf("capability secrets: %s: when is %.80q, not NAME=VALUE", s.Name, s.When)
 			}
 			names = append(names, name)
 		}
@@ -88,8 +90,8 @@ func (c Capabilities) checkConfigNames(config map[string]string) error {
 	return nil
 }
 
-// WithConfig is the catalog in which built-in tools ask for what they do where their
-// modules are configured with these values, by the name of the module.
+// WithConfig returns a catalog whose built-in tools ask for the capabilities that they need
+// under a configuration. values are configured values by the name of the module.
 func (c *Catalog) WithConfig(values map[string]map[string]string) *Catalog {
 	out := &Catalog{entries: maps.Clone(c.entries), names: c.names}
 	for name, e := range c.entries {

@@ -38,7 +38,7 @@ func TestWhatIsAskedForDependsOnWhatIsConfigured(t *testing.T) {
 		"another module":                 {OriginBuiltin, map[string]map[string]string{"other": {"engine": "paid"}}, "network=http hosts=plain.example secret=ALWAYS"},
 	} {
 		before := parsed(c.origin)
-		after := before.WithConfig(c.values).WithConfig(c.values) // as often as somebody likes
+		after := before.WithConfig(c.values).WithConfig(c.values) // a second time changes nothing
 		e, _ := after.Find("find")
 		if got := e.Capabilities.String(); got != c.want {
 			t.Errorf("%s: it asks for %q, want %q", name, got, c.want)
@@ -52,8 +52,8 @@ func TestWhatIsAskedForDependsOnWhatIsConfigured(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"network":"http","hosts_of":["no"]}`:                                      `the name "no" is not in the module's config`,
-		`{"hosts_of":["a"]}`:                                                        "there are hosts, and no network",
-		`{"network":"http","secrets":[{"name":"K","when":"a"}]}`:                    "no NAME=VALUE",
+		`{"hosts_of":["a"]}`:                                                        "hosts are given without network",
+		`{"network":"http","secrets":[{"name":"K","when":"a"}]}`:                    "not NAME=VALUE",
 		`{"network":"http","secrets":[{"name":"K","when":"b=c"}]}`:                  `the name "b" is not in the module's config`,
 		`{"network":"http","hosts_of":["a"],"secrets":[{"name":"K","when":"a=c"}]}`: "",
 	} {

@@ -9,53 +9,55 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
-// Content ties a tool to the content of files, so that a model changes only what it
-// has seen. The result of such a tool tells, in its field "sha256", the SHA-256 in
-// hex of the file after the call; of a patch, an object with that of each file, by
-// the path as the patch has it, without those that are gone.
+// Content connects a tool with the content of files, so that a model changes only content
+// that it has seen. Such a tool returns, in the field "sha256" of its result, the SHA-256 in
+// hex of the file after the call. For a patch the field is an object with the SHA-256 of each
+// file that still exists, by its path in the patch.
 type Content struct {
-	// Path is the argument that names the file.
+	// Path is the name of the argument that holds the path of the file.
 	Path string `json:"path,omitempty"`
-	// Patch is, in place of Path, the argument that holds a patch in the form of
-	// package patch, which names the files. To rules their paths are the argument
+	// Patch is the name of the argument that holds a patch in the form of package patch;
+	// the tool has no Path then. Rules match the paths in the patch as the argument
 	// [PatchPath].
 	Patch string `json:"patch,omitempty"`
-	// Hash is the argument in which the tool wants the SHA-256 of the content
-	// as this conversation saw it last; empty for a tool that only reports. Of a patch
-	// it is an object: the SHA-256 of each file that is there, by its path.
+	// Hash is the name of the argument with the SHA-256 of the content that the
+	// conversation saw last; the host fills it in if the call does not give it. For a
+	// patch the argument is an object with the SHA-256 of each existing file, by its path.
+	// Empty: the tool only reads.
 	Hash string `json:"hash,omitempty"`
-	// Lines says that the arguments [LineStart] and, if there is one, [LineEnd] are
-	// numbers of lines. They mean the content that the model had been shown when it
-	// made the call, and not what another call of the same step has made of it: the
-	// host translates them by what the results of those calls say in their field
-	// "replaced", see [LineEdit], and refuses the call where that does not tell.
+	// Lines is set if the arguments [LineStart] and, if it has one, [LineEnd] are numbers
+	// of lines. The model counts lines in the content that it saw when it made the call.
+	// If an earlier call of the same step has changed the file since, the host adapts the
+	// numbers by the field "replaced" in the result of that call, see [LineEdit], or
+	// refuses the call if the field is missing.
 	Lines bool `json:"lines,omitempty"`
 }
 
-// The arguments that are numbers of lines, counted from 1. Without LineEnd, LineStart is
-// the line in front of which something is done.
+// Names of the arguments that are numbers of lines, counted from 1. Without LineEnd the
+// operation takes place in front of line LineStart.
 const (
 	LineStart = "line_start"
 	LineEnd   = "line_end"
 )
 
-// LineEdit says what an edit has done to the lines of a file: Old lines from First on,
-// counted from 1, are New lines now. As JSON it is [First, Old, New].
+// LineEdit is the effect of an edit on the lines of a file: from line First on, counted from
+// 1, it replaced Old lines by New lines. As JSON it is [First, Old, New].
 type LineEdit [3]int
 
-// Valid reports whether there is one, of numbers that a file can have.
+// Valid reports whether r is not nil, and its numbers are possible for a file.
 func (r *LineEdit) Valid() bool {
-	const most = 1 << 30
-	return r != nil && r[0] > 0 && r[1] >= 0 && r[2] >= 0 && max(r[0], r[1], r[2]) < most
+	const limit = 1 << 30
+	return r != nil && r[0] > 0 && r[1] >= 0 && r[2] >= 0 && max(r[0], r[1], r[2]) < limit
 }
 
-// ShiftLines makes numbers of lines from before the edit those of after it: lines from, up to
-// and with to, or without to the place in front of from. It reports whether they are
-// still there: not if the edit was about some of them, or between them.
+// ShiftLines converts line numbers from before the edit to those after the edit. from and to
+// are the first and the last line of a range. If to is nil, from is the line in front of
+// which something is inserted. It reports whether the lines are unchanged: false if the
+// edit replaced or divided them.
 func (r LineEdit) ShiftLines(from, to *int) bool {
-	first, behind := r[0], r[0]+r[1] // of what was there
+	first, end := r[0], r[0]+r[1] // the replaced lines, without end
 	switch {
-	case *from >= behind:
+	case *from >= end:
 		*from += r[2] - r[1]
 		if to != nil {
 			*to += r[2] - r[1]
@@ -67,13 +69,13 @@ func (r LineEdit) ShiftLines(from, to *int) bool {
 	return *to < first
 }
 
-// PatchPath is the argument as which decisions and rules know the files that a patch
-// names, each a value of it.
+// PatchPath is the name of the argument by which decisions and rules match the paths in a
+// patch. Each path is a value of the argument.
 const PatchPath = "path"
 
-// Unsent are the fields of a result that the host reads in the place of the model: what
-// it fills in itself with the next call. Of an edit by number and a patch it is also the
-// diff, since their outputs show the lines that there are now.
+// Unsent returns the names of the fields of a result that the model is not sent, because the
+// host itself puts their values into the next call. For an edit by line number and for a
+// patch this includes the diff, because their output shows the new lines.
 func (c *Content) Unsent() []string {
 	switch {
 	case c == nil || c.Hash == "":
@@ -84,7 +86,8 @@ func (c *Content) Unsent() []string {
 	return []string{"sha256"}
 }
 
-// Argument is the argument as which decisions know the files; of no content, empty.
+// Argument returns the name of the argument by which decisions match the files; empty if c is
+// nil.
 func (c *Content) Argument() string {
 	switch {
 	case c == nil:
@@ -95,10 +98,10 @@ func (c *Content) Argument() string {
 	return c.Path
 }
 
-// Files are the paths that the arguments of a call name: of files whose content the
-// tool looks at or changes, and of those that a patch makes. It fails where the
-// arguments do not tell, and the tool has something to say about them.
-func (c *Content) Files(args json.RawMessage) (there, made []string, err error) {
+// Files returns the paths in the arguments of a call: existing files whose content the tool
+// reads or changes, and files that a patch makes. If the arguments name no files, it returns
+// an error; the caller lets the tool report the fault.
+func (c *Content) Files(args json.RawMessage) (existing, made []string, err error) {
 	text, err := stringArgument(args, c.Path+c.Patch)
 	if err != nil {
 		return nil, nil, err
@@ -112,15 +115,15 @@ func (c *Content) Files(args json.RawMessage) (there, made []string, err error) 
 			made = append(made, f.Path)
 			continue
 		}
-		there = append(there, f.Path)
+		existing = append(existing, f.Path)
 		if f.MoveTo != "" {
 			made = append(made, f.MoveTo)
 		}
 	}
-	return there, made, err
+	return existing, made, err
 }
 
-// stringArgument returns the value of an argument that must be a text.
+// stringArgument returns the value of an argument that must be a string and not empty.
 func stringArgument(args json.RawMessage, name string) (text string, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(args, &all); err != nil {
@@ -132,8 +135,8 @@ func stringArgument(args json.RawMessage, name string) (text string, err error) 
 	return text, nil
 }
 
-// Encoding returns the name of the encoding that a call gives for files that are no UTF-8; empty:
-// it gives none. The question about the changes shows text in this encoding.
+// Encoding returns the name of the encoding that a call gives for files that are not UTF-8;
+// empty if it gives none. The question about the changes shows text in this encoding.
 func (c *Content) Encoding(args json.RawMessage) (name string) {
 	if c != nil {
 		name, _ = stringArgument(args, "encoding")
@@ -141,8 +144,9 @@ func (c *Content) Encoding(args json.RawMessage) (name string) {
 	return name
 }
 
-// Modes returns the paths to which a patch gives a mode, and whether each becomes executable. The
-// host sets the modes after the tool has ended, because WASI has none.
+// Modes returns, by the path after the patch, whether a file becomes executable. It has only
+// the files to which a patch gives a mode. The host sets the modes after the tool has ended,
+// because WASI has none.
 func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	if c == nil || c.Patch == "" {
 		return nil
@@ -158,6 +162,7 @@ func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	return modes
 }
 
+// check checks that the named arguments are parameters of the right type. c may be nil.
 func (c *Content) check(s *Schema) error {
 	switch {
 	case c == nil:
@@ -165,9 +170,9 @@ func (c *Content) check(s *Schema) error {
 	case (c.Path == "") == (c.Patch == ""):
 		return errors.New("content names either path or patch")
 	case !s.IsString(c.Path + c.Patch):
-		return fmt.Errorf("content names the argument %.80q, which must be a string of parameters", c.Path+c.Patch)
+		return fmt.Errorf("content names the argument %.80q, which must be a string in parameters", c.Path+c.Patch)
 	case c.Hash != "" && c.Path != "" && !s.IsString(c.Hash), c.Hash != "" && c.Patch != "" && !s.HasProperty(c.Hash):
-		return fmt.Errorf("content names the argument %.80q for the hash, which must be a string of parameters, and of a patch an object", c.Hash)
+		return fmt.Errorf("content names the argument %.80q for the hash; it must be in parameters, and with path a string", c.Hash)
 	case c.Lines && c.Hash == "":
 		return errors.New("content has lines without hash")
 	}

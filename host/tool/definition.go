@@ -12,28 +12,28 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Definition is what the model sees of a tool.
+// Definition is the part of a tool that the model sees.
 type Definition struct {
-	// Name is 1 to 64 letters, digits, '_' or '-': the set that every provider accepts.
+	// Name is 1 to 64 letters, digits, '_' or '-', which every provider accepts.
 	Name string `json:"name"`
-	// Description tells the model what the tool does; at most 8 KiB.
+	// Description describes the tool to the model, in 1 byte to 8 KiB.
 	Description string `json:"description"`
 	// Parameters is the JSON Schema of the arguments, whose type is "object".
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// Limits on what a manifest may hold. They bound what a hostile module can
-// put into the model's context and into the host's memory.
+// Limits on a manifest. They limit the data that a hostile module can put into the model's
+// context and into the host's memory.
 const (
 	MaxManifestBytes    = 256 << 10
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
 	maxHostsPerTool     = 32
-	maxConfig           = 64      // names
-	MaxConfigBytes      = 8 << 10 // of a value
+	maxConfig           = 64      // number of names
+	MaxConfigBytes      = 8 << 10 // of one value
 )
 
-// Files says how much of the mounted directories a tool asks for.
+// Files is the access to the mounted directories that a tool asks for.
 type Files string
 
 // The values of [Files]. The zero value asks for no files.
@@ -43,90 +43,91 @@ const (
 	FilesWrite Files = "write"
 )
 
-// Network says how much of the network a tool asks for.
+// Network is the access to the network that a tool asks for.
 type Network string
 
 // The values of [Network]. The zero value asks for nothing.
 const (
 	NetworkNone Network = ""
-	// NetworkHTTP: requests that the host makes for the tool, to the hosts that
+	// NetworkHTTP asks for requests that the host makes for the tool, to the hosts that
 	// are granted.
 	NetworkHTTP Network = "http"
 )
 
-// Capabilities is what a tool asks for beyond computing. The zero value asks
-// for nothing. Asking is not getting: only a policy.Grant gives.
+// Capabilities are the things that a tool asks for beyond computing. The zero value asks for
+// nothing. Asking is not getting: only a policy.Grant gives.
 type Capabilities struct {
 	Files Files `json:"files,omitempty"`
-	// Exec names the argument that holds the bash command which the tool wants
-	// to run, a string; empty means that it starts no process. The host approves and runs
-	// exactly that argument's text and nothing else.
+	// Exec is the name of the argument with the bash command that the tool wants to run, a
+	// string. The host approves and runs exactly the text of this argument. Empty: the
+	// tool starts no process.
 	Exec string `json:"exec,omitempty"`
-	// ExecTimeout names the argument that holds the command's time limit in
-	// whole seconds, if there is one.
+	// ExecTimeout is the name of the argument with the time limit of the command in whole
+	// seconds; empty: there is none.
 	ExecTimeout string `json:"exec_timeout,omitempty"`
-	// ExecNetwork names the argument that is true where the command needs the
-	// network, if there is one. Without it no command gets any.
+	// ExecNetwork is the name of the argument that is true if the command needs the
+	// network; empty: no command gets the network.
 	ExecNetwork string `json:"exec_network,omitempty"`
-	// Network is how it wants to reach other machines.
+	// Network is the access to other machines.
 	Network Network `json:"network,omitempty"`
-	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
-	// most 32. None, with a network: those that the person names.
+	// Hosts lists the hosts that the tool wants to reach, each NAME, *.NAME or NAME:PORT;
+	// at most 32. Empty, with Network: hosts that the person names.
 	Hosts []string `json:"hosts,omitempty"`
-	// HostsOf names what of Manifest.Config holds URLs: their hosts are among those that
-	// it wants to reach, see [Capabilities.WithConfig].
+	// HostsOf lists names of Manifest.Config whose values are URLs. The tool wants to reach
+	// the hosts of these URLs, too, see [Capabilities.WithConfig].
 	HostsOf []string `json:"hosts_of,omitempty"`
-	// Store: it wants to keep things beyond a call, for later calls of the tools of its
-	// module in the same session.
+	// Store is set if the tool wants to keep data beyond a call, for later calls of the
+	// tools of its module in the same session.
 	Store bool `json:"store,omitempty"`
-	// Secrets are those that the tool wants placeholders of, at most 16.
+	// Secrets lists the secrets that the tool wants placeholders for, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }
 
-// Spec is one tool of a module: its definition and what it asks for.
+// Spec is one tool of a module: its definition and its requests.
 type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
-	Content      *Content     `json:"content,omitempty"`
-	// PerMinute is how many calls of it a session may begin in a minute, each a second
-	// after the one before; 0 is any number. It is for tools that ask a service which does
-	// not bear more.
+	Content      *Content     `json:"content,omitempty"` // nil: results report no hashes
+	// PerMinute limits the calls that a session may begin in a minute, at least a second
+	// apart; 0: no limit. It is for tools that use a service with such a limit.
 	PerMinute int `json:"per_minute,omitempty"`
-	// Doc documents the tool for people. No model reads it, and nothing is decided by it.
+	// Doc documents the tool for people; may be nil. No model reads it, and no decision
+	// depends on it.
 	Doc *Doc `json:"doc,omitempty"`
-	// Run says how the tool is run if its module knows no tools: it is a command, or a
-	// plugin that was made for something else. Nil: the module knows its tools.
+	// Run describes the call of a module that does not list tools itself: a command, or a
+	// plugin for another host. Nil: the module lists its tools.
 	Run *Run `json:"run,omitempty"`
 }
 
-// Manifest is what a module says about itself, in its "stockade-tool" custom
-// section or in the answer of its describe function; both hold the same JSON.
+// Manifest is a module's description of itself. It comes from its "stockade-tool" custom
+// section or from its describe function, as the same JSON.
 type Manifest struct {
-	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0".
+	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0",
+	// or one of the constants for other hosts.
 	ABI     string `json:"abi"`
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
-	// Config is what the module may ask for by name: the names with their defaults, or
-	// of a plugin with what its description says.
+	// Config holds the default values that the module can read, by their names. For a
+	// plugin they come from its description.
 	Config map[string]string `json:"config,omitempty"`
-	// Inferred: the module does not say what its tools need; what they ask for is what
-	// it imports, which is the most that they could use.
+	// Inferred is set if the module does not list the capabilities of its tools. They ask
+	// for everything that the imports of the module could use.
 	Inferred bool `json:"inferred,omitempty"`
-	// Notes are what was found when the module was looked at: what was left out of
-	// what it says, and what it will not find here. Never its own words.
+	// Notes are remarks of the host on the module: parts of its description that were left
+	// out, and imports that do not exist here. They contain no text of the module.
 	Notes []string `json:"notes,omitempty"`
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// ValidName reports whether s may be the name of a tool.
+// ValidName reports whether s is allowed as the name of a tool.
 func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, letters+"0123456789_-") == ""
 }
 
-// NameOf makes a name of a text, such as that of a file: what a name cannot have
-// becomes '-'.
+// NameOf returns a valid name made from a text, such as the name of a file. Other characters
+// become '-'.
 func NameOf(text string) string {
 	valid := strings.Map(func(r rune) rune {
 		if ValidName(string(r)) {
@@ -137,14 +138,13 @@ func NameOf(text string) string {
 	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
 }
 
-// ParseManifest decodes and checks a manifest. Its errors name the tool and
-// the field at fault.
+// ParseManifest decodes and checks a manifest. Its errors name the tool and the field.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > MaxManifestBytes {
 		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
 	}
-	if err := CheckJSON(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
+	if err := CheckJSON(data); err != nil { // of two equal keys, another reader may take the other one
 		return m, fmt.Errorf("manifest: %w", err)
 	}
 	if err := checkKeys(data, reflect.TypeFor[Manifest]()); err != nil {
@@ -183,6 +183,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
+// checkConfig checks the limits of the configuration.
 func (m *Manifest) checkConfig() error {
 	if len(m.Config) > maxConfig {
 		return fmt.Errorf("%d names, more than the limit of %d", len(m.Config), maxConfig)
@@ -195,6 +196,8 @@ func (m *Manifest) checkConfig() error {
 	return nil
 }
 
+// check checks a tool, and normalizes its hosts. The patterns of all tools share the limits
+// of p.
 func (s *Spec) check(p *patterns) error {
 	if !ValidName(s.Name) {
 		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
@@ -249,11 +252,11 @@ func (s *Spec) check(p *patterns) error {
 	return nil
 }
 
-// checkHosts puts the hosts into their one form.
+// checkHosts checks the hosts, and normalizes them in place.
 func (c Capabilities) checkHosts() error {
 	switch {
 	case len(c.Hosts)+len(c.HostsOf) > 0 && c.Network == NetworkNone:
-		return errors.New("there are hosts, and no network")
+		return errors.New("hosts are given without network")
 	case len(c.Hosts)+len(c.HostsOf) > maxHostsPerTool:
 		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts)+len(c.HostsOf), maxHostsPerTool)
 	}
@@ -271,9 +274,9 @@ func (c Capabilities) checkHosts() error {
 	return nil
 }
 
-// checkKeys refuses a key that the type does not have, in another case too: a
-// capability under another name is not asked for, and nobody told; a key that
-// nobody reads may have been meant to narrow one.
+// checkKeys refuses keys that typ does not have, also in another case. A capability under a
+// wrong name would silently not be asked for, and a key that nobody reads may have been
+// meant to restrict one.
 func checkKeys(data json.RawMessage, typ reflect.Type) error {
 	switch typ.Kind() {
 	case reflect.Pointer:
@@ -281,7 +284,7 @@ func checkKeys(data json.RawMessage, typ reflect.Type) error {
 	case reflect.Slice:
 		var list []json.RawMessage
 		if typ.Elem().Kind() != reflect.Struct || json.Unmarshal(data, &list) != nil {
-			return nil // checked as a value
+			return nil // json.Unmarshal checks it
 		}
 		for i, e := range list {
 			if err := checkKeys(e, typ.Elem()); err != nil {

@@ -22,8 +22,8 @@ func documented(doc string) string {
 	return manifest(`{"name":"a","description":"d","parameters":{"type":"object"},"doc":{` + doc + `}}`)
 }
 
-// Documentation is for people: a person who has approved a tool is not asked again
-// for it, and a model is not told.
+// Documentation is for people: a change of it does not ask a person again who has approved a
+// tool, and models do not see it.
 func TestDocumentationIsNoPartOfWhatIsApproved(t *testing.T) {
 	plain, err := ParseManifest([]byte(documented(``)))
 	if err != nil {
@@ -140,8 +140,8 @@ func TestParseManifestRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseManifest: what is accepted keeps every promise that the rest of the
-// program builds on.
+// FuzzParseManifest checks that an accepted manifest has all properties that the rest of the
+// program relies on.
 func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte(manifest(bashTool)))
 	f.Add([]byte(manifest(`{"name":"a","description":"d","parameters":` + readSchema + `}`)))

@@ -1,8 +1,8 @@
-// Package tool holds the words that every other package uses to speak of a
-// tool: what the model sees of it ([Definition]), what its package asks for
-// ([Manifest], [Capabilities]), one use of it ([Call]) and what came of that
-// ([Result], with the envelope that wraps every result and every failure).
+// Package tool defines the types with which all other packages speak of tools: the part that
+// a model sees ([Definition]), the requests of a module ([Manifest], [Capabilities]), one use
+// of a tool ([Call]), and its outcome ([Result], with the envelope around every result and
+// every failure).
 //
-// It runs nothing, decides nothing and reads no file. Everything in it that
-// comes from a module or a model is hostile until it has been checked here.
+// The package runs nothing, decides nothing and reads no file. All data from a module or a
+// model is hostile until it has been checked here.
 package tool

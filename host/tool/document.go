@@ -8,26 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// Doc is what a tool says of itself to people who call it and who write scripts, in the
-// words of its author.
+// Doc is the documentation of a tool for people who call it and who write scripts, written
+// by its author.
 type Doc struct {
-	// Errors are those that the tool gives, each "CODE: when, and what to do".
+	// Errors lists the errors of the tool, each as "CODE: when, and what to do".
 	Errors []string `json:"errors,omitempty"`
-	// Limits are what it does only so far.
+	// Limits lists the limits of the tool, a text for each.
 	Limits []string `json:"limits,omitempty"`
-	// Examples are calls.
+	// Examples lists calls of the tool.
 	Examples []Example `json:"examples,omitempty"`
 }
 
-// Example is one call.
+// Example is an example of a call.
 type Example struct {
-	// Args are its arguments, a JSON object. Whether they fit the schema nobody has checked.
+	// Args are the arguments, a JSON object. They are not checked against the schema.
 	Args json.RawMessage `json:"args"`
-	// Text says what it does.
+	// Text describes the effect of the call.
 	Text string `json:"text"`
 }
 
-// Limits on the documentation of one tool; bytes of one text, and of the arguments of one example.
+// Limits on the documentation of one tool: numbers of entries, bytes of one text, and bytes
+// of the arguments of one example.
 const (
 	maxDocErrors   = 32
 	maxDocLimits   = 16
@@ -38,11 +39,11 @@ const (
 
 func (d *Doc) check() error {
 	for _, list := range []struct {
-		name    string
-		has, of int
+		name         string
+		count, limit int
 	}{{"errors", len(d.Errors), maxDocErrors}, {"limits", len(d.Limits), maxDocLimits}, {"examples", len(d.Examples), maxDocExamples}} {
-		if list.has > list.of {
-			return fmt.Errorf("%d %s, more than the limit of %d", list.has, list.name, list.of)
+		if list.count > list.limit {
+			return fmt.Errorf("%d %s, more than the limit of %d", list.count, list.name, list.limit)
 		}
 	}
 	for _, line := range d.Errors {
@@ -69,6 +70,7 @@ func (d *Doc) check() error {
 	return nil
 }
 
+// checkDocText refuses a text that is blank, too long or not UTF-8.
 func checkDocText(s string) error {
 	if strings.TrimSpace(s) == "" || len(s) > maxDocText || !utf8.ValidString(s) {
 		return fmt.Errorf("a text has %d bytes; it needs 1 to %d, of UTF-8", len(s), maxDocText)

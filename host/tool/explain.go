@@ -9,9 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// A fault says in one sentence which argument does not fit and what it wants:
-// words that a model can act on. It never repeats a long value.
-
+// String returns the fault as one sentence that a model can act on: the argument, its value,
+// and the values that it accepts. It never repeats a long value.
 func (f *fault) String() string {
 	text := f.words(f.at.describe())
 	for i, a := range f.alternatives {
@@ -37,8 +36,8 @@ func wrongChoice(c *choice, value any, at *argPath) *fault {
 		hint := ""
 		if text, ok := value.(string); ok {
 			if hint = nearest.Hint(text, texts); hint == "" {
-				if own := translateWord(text, texts); own != "" {
-					hint = fmt.Sprintf(" (did you mean %q?)", own)
+				if ours := translateWord(text, texts); ours != "" {
+					hint = fmt.Sprintf(" (did you mean %q?)", ours)
 				}
 			}
 		}
@@ -46,14 +45,14 @@ func wrongChoice(c *choice, value any, at *argPath) *fault {
 	}}
 }
 
-// String is what the choice has, the first of many.
+// String returns the values as words, of many only the first.
 func (c *choice) String() string {
-	const most = 32
+	const maxValues = 32
 	var words []string
-	for _, v := range c.values[:min(len(c.values), most)] {
+	for _, v := range c.values[:min(len(c.values), maxValues)] {
 		words = append(words, shortJSON(v))
 	}
-	if len(c.values) > most {
+	if len(c.values) > maxValues {
 		words = append(words, "...")
 	}
 	if len(words) == 1 {
@@ -68,6 +67,7 @@ func noMatch(p *pattern, text string, at *argPath) *fault {
 	}}
 }
 
+// boundWords holds the keywords about numbers as words.
 var boundWords = map[string]string{
 	"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than", "multipleOf": "a multiple of",
 }
@@ -78,6 +78,8 @@ func outOfBounds(b bound, value any, at *argPath) *fault {
 	}}
 }
 
+// countFault returns the fault of a number of things outside of an interval; nil if it is
+// within. what names the things in the plural.
 func countFault(i interval, n int, what string, at *argPath) *fault {
 	words, limit := "at least", i.least
 	switch {
@@ -93,7 +95,7 @@ func countFault(i interval, n int, what string, at *argPath) *fault {
 
 func duplicateItem(first, second int, at *argPath) *fault {
 	return &fault{at: at, words: func(where string) string {
-		return fmt.Sprintf("%s has the same item at %d and at %d; each may be there once", where, first, second)
+		return fmt.Sprintf("%s has the same item at %d and at %d; each item may occur only once", where, first, second)
 	}}
 }
 
@@ -109,6 +111,7 @@ func noAlternative(value any, at *argPath, faults []*fault) *fault {
 	}}
 }
 
+// missingName returns the fault of a property that is missing.
 func missingName(n *node, name string, at *argPath) *fault {
 	return &fault{at: at.property(name), wrongName: true, words: func(where string) string {
 		want := ""
@@ -123,41 +126,41 @@ func missingName(n *node, name string, at *argPath) *fault {
 	}}
 }
 
-// unknownNames is the fault of names that are none here, in their order. It tells the first
-// few of them: who has one wrong has others wrong.
+// unknownNames returns the fault of sorted names that the schema does not have. It lists the
+// first few names: a caller that has one name wrong often has others wrong.
 func unknownNames(n *node, wrong []string, at *argPath) *fault {
 	return &fault{at: at.property(wrong[0]), wrongName: true, words: func(where string) string {
 		if len(n.props) == 0 {
 			return "unknown " + where + "; there are no arguments here, send {}"
 		}
-		const most, mostWrong = 32, 4
+		const maxNames, maxWrong = 32, 4
 		names := sortedKeys(n.props)
-		list := strings.Join(names[:min(len(names), most)], ", ")
-		if len(names) > most {
+		list := strings.Join(names[:min(len(names), maxNames)], ", ")
+		if len(names) > maxNames {
 			list += ", ..."
 		}
-		said := where + didYouMean(wrong[0], names)
-		for _, name := range wrong[1:min(len(wrong), mostWrong)] {
-			said += ", " + at.property(name).describe() + didYouMean(name, names)
+		unknown := where + didYouMean(wrong[0], names)
+		for _, name := range wrong[1:min(len(wrong), maxWrong)] {
+			unknown += ", " + at.property(name).describe() + didYouMean(name, names)
 		}
-		if len(wrong) > mostWrong {
-			said += ", ..."
+		if len(wrong) > maxWrong {
+			unknown += ", ..."
 		}
-		return fmt.Sprintf("unknown %s; the arguments are: %.2000s", said, list)
+		return fmt.Sprintf("unknown %s; the arguments are: %.2000s", unknown, list)
 	}}
 }
 
-// didYouMean says in brackets which of the names a wrong one most likely means.
+// didYouMean returns a suggestion in brackets for a wrong name; empty if no name is similar.
 func didYouMean(wrong string, names []string) string {
-	if own := translateArg(wrong, names); own != "" {
-		return fmt.Sprintf(" (it is called %q here)", own)
+	if ours := translateArg(wrong, names); ours != "" {
+		return fmt.Sprintf(" (it is called %q here)", ours)
 	}
 	return nearest.Hint(wrong, names)
 }
 
-// describe names the spot: argument "a.b[1]".
+// describe returns the place as words, such as: argument "a.b[1]".
 func (s *argPath) describe() string {
-	const most = 200
+	const maxBytes = 200
 	var way []*argPath
 	for ; s.parent != nil; s = s.parent {
 		way = append(way, s)
@@ -168,7 +171,7 @@ func (s *argPath) describe() string {
 	path := ""
 	for i, s := range slices.Backward(way) {
 		switch {
-		case len(path) > 4*most:
+		case len(path) > 4*maxBytes:
 		case s.index >= 0:
 			path += fmt.Sprintf("[%d]", s.index)
 		case i == len(way)-1:
@@ -177,9 +180,10 @@ func (s *argPath) describe() string {
 			path += "." + s.name
 		}
 	}
-	return fmt.Sprintf("argument %.*q", most, path)
+	return fmt.Sprintf("argument %.*q", maxBytes, path)
 }
 
+// typeArticles holds the types of JSON as words.
 var typeArticles = map[string]string{
 	"string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false",
 	"array": "an array", "object": "an object", "null": "null",
@@ -193,6 +197,7 @@ func typeWords(types []string) string {
 	return strings.Join(words, " or ")
 }
 
+// jsonType returns the type of a value in the terms of JSON Schema.
 func jsonType(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -214,6 +219,7 @@ func jsonType(value any) string {
 	return "object"
 }
 
+// valueWords describes a value.
 func valueWords(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -228,16 +234,16 @@ func valueWords(value any) string {
 	return "the number " + shortJSON(value)
 }
 
-// shortJSON is the value as JSON, cut to what a sentence bears.
+// shortJSON returns a value as JSON, cut to a length that fits into a sentence.
 func shortJSON(value any) string {
-	const most = 60
+	const limit = 60
 	text, cut := "", ""
-	if s, ok := value.(string); ok && len(s) > most {
-		value, cut = strings.ToValidUTF8(s[:most], ""), "..."
+	if s, ok := value.(string); ok && len(s) > limit {
+		value, cut = strings.ToValidUTF8(s[:limit], ""), "..."
 	}
 	text = string(Marshal(value))
-	if len(text) > 6*most {
-		text, cut = strings.ToValidUTF8(text[:most], ""), "..."
+	if len(text) > 6*limit {
+		text, cut = strings.ToValidUTF8(text[:limit], ""), "..."
 	}
 	return text + cut
 }

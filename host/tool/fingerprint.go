@@ -9,38 +9,38 @@ import (
 	"strings"
 )
 
-// SpecTexts is what a tool says of itself, as a person is shown it. It is not to be
-// trusted.
+// SpecTexts holds a tool's untrusted description of itself, in the form that a person is
+// shown.
 type SpecTexts struct {
 	Description string `toml:"description" json:"description"`
-	Schema      string `toml:"schema" json:"schema"`     // JSON, its keys sorted; behind it how the tool is run, if that is said
-	AsksFor     string `toml:"asks_for" json:"asks_for"` // words that change when anything does
+	Schema      string `toml:"schema" json:"schema"`     // JSON with sorted keys; then the Run of the tool, if any
+	AsksFor     string `toml:"asks_for" json:"asks_for"` // Capabilities.String
 }
 
-// Texts is what a tool says of itself.
+// Texts returns the tool's description of itself.
 func (s Spec) Texts() SpecTexts {
 	schema := canonical(s.Parameters)
-	if s.Run != nil { // what becomes of the arguments
+	if s.Run != nil { // it decides how the arguments are used
 		schema += " run " + string(Marshal(s.Run))
 	}
 	return SpecTexts{s.Description, schema, s.Capabilities.String()}
 }
 
-// Fingerprint is the SHA-256, in hex, of each thing that a tool, or all tools of a
-// module, say of themselves.
+// Fingerprint holds the SHA-256, in hex, of each part of a tool's description of itself, or
+// of those of all tools of a module.
 type Fingerprint struct {
 	Description string `toml:"description" json:"description"`
 	Schema      string `toml:"schema" json:"schema"`
 	Needs       string `toml:"needs" json:"needs"`
 }
 
-// Fingerprint is that of one tool.
+// Fingerprint returns the fingerprint of one tool.
 func (s SpecTexts) Fingerprint() Fingerprint {
 	return Fingerprint{hashText(s.Description), hashText(s.Schema), hashText(s.AsksFor)}
 }
 
-// Fingerprint is that of all tools of a module, with their names. The order in
-// which the manifest has them means nothing.
+// Fingerprint returns the fingerprint of all tools of a module, with their names. The order
+// of tools in the manifest does not matter.
 func (m Manifest) Fingerprint() Fingerprint {
 	var lines [3][]string
 	for _, s := range m.Tools {
@@ -50,7 +50,7 @@ func (m Manifest) Fingerprint() Fingerprint {
 		}
 	}
 	if len(m.Config) > 0 {
-		lines[1] = append(lines[1], " config "+hashText(string(Marshal(m.Config)))+"\n") // no name of a tool begins so
+		lines[1] = append(lines[1], " config "+hashText(string(Marshal(m.Config)))+"\n") // no tool has a name that begins with a blank
 	}
 	for i := range lines {
 		slices.Sort(lines[i])
@@ -61,15 +61,15 @@ func (m Manifest) Fingerprint() Fingerprint {
 
 func hashText(text string) string { return SHA256([]byte(text)) }
 
-// SHA256 is the digest of bytes, in hex, as it stands for them wherever modules,
-// their manifests and their lockfiles are named.
+// SHA256 returns the digest of data, in hex. Modules, manifests and lockfiles name data by
+// this text.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// canonical writes JSON with its keys sorted: the order in a manifest means
-// nothing. What is no JSON stands for itself.
+// canonical returns JSON with sorted keys, because the order in a manifest does not matter.
+// Text that is not JSON is returned unchanged.
 func canonical(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
@@ -80,7 +80,8 @@ func canonical(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// String says what a tool asks for, in words that change when anything does.
+// String returns the capabilities in one line, which differs whenever they do; "nothing" if
+// there are none.
 func (c Capabilities) String() string {
 	var out []string
 	if c.Files != FilesNone {

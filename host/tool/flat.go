@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// FlatSchema makes the JSON Schema of a tool's arguments of a flat list of parameters,
-// each {"type", "description", "required": true, ...}: what is left of one without
-// "required" is its schema. A "required" that is a list is of the parameter's own
-// properties, and stays. There are no other arguments than these.
+// FlatSchema returns the JSON Schema of a tool's arguments, from a flat list of parameters by
+// name. Each parameter is {"type", "description", "required": true, ...}; without the boolean
+// "required" it is the schema of the argument. If "required" is a list, it names properties
+// of the argument itself, and stays. Other arguments are not allowed.
 func FlatSchema(parameters map[string]json.RawMessage) (json.RawMessage, error) {
 	if len(parameters) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil

@@ -44,8 +44,8 @@ func TestAFlatListThatIsNoneIsRefused(t *testing.T) {
 		"not JSON":              {`{"type":`, `is not one complete JSON value`},
 		"a flag that is a word": {`{"type":"string","required":"true"}`, `"required" is "true"; it can be true or false`},
 		"a flag twice":          {`{"required":true,"required":false}`, `holds the key "required" twice`},
-		"an unknown type":       {`{"type":"text"}`, `is not a JSON Schema that tools may have`},
-		"a list that is none":   {`{"type":"object","required":[1]}`, `is not a JSON Schema that tools may have`},
+		"an unknown type":       {`{"type":"text"}`, `is not a supported JSON Schema`},
+		"a list that is none":   {`{"type":"object","required":[1]}`, `is not a supported JSON Schema`},
 		"another document":      {`{"$ref":"https://example.org/schema"}`, `a reference is # or #/`},
 		"too deep":              {strings.Repeat(`{"not":`, 70) + `{}` + strings.Repeat(`}`, 70), `nests deeper than 64 levels`},
 		"too deep with the rest": {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// standIn is what stands here for a tool of another system.
+// standIn is the replacement that our tools offer for a tool of another system.
 type standIn struct {
-	tools string // built-in ones, with blanks between them; empty: there is none
-	how   string // how they are called for that
+	tools string // names of built-in tools, separated by blanks; empty: none
+	how   string // a hint for the model
 }
 
-// What is said of tools that many systems have.
+// The replacements for tools that many systems have.
 var (
 	standRead    = standIn{"file_read", "use file_read with path, and with offset and limit for a part of a file"}
 	standWrite   = standIn{"file_write", "use file_write with path and content, the whole of it"}
@@ -38,10 +38,10 @@ var (
 	standSystem  = standIn{"system_info", "use system_info"}
 )
 
-// foreignTools are names under which models know the tools of other systems: of Claude
-// Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline,
-// Cursor, Copilot, goose and SWE-agent. Unlike aliases their arguments are others,
-// so that they are answered with a hint. Each is in small letters, without dashes.
+// foreignTools holds names under which models know the tools of other systems: of Claude
+// Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline, Cursor,
+// Copilot, goose and SWE-agent. Unlike [Aliases] such a tool has other arguments, so a call
+// is answered with a hint. The names are in lower case, with '_' for '-'.
 var foreignTools = sync.OnceValue(func() map[string]standIn {
 	return foreignNames(map[string]standIn{
 		"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
@@ -72,9 +72,10 @@ var foreignTools = sync.OnceValue(func() map[string]standIn {
 	})
 })
 
-func foreignNames(of map[string]standIn) map[string]standIn {
+// foreignNames splits the keys, which are several names separated by blanks.
+func foreignNames(groups map[string]standIn) map[string]standIn {
 	out := map[string]standIn{}
-	for names, s := range of {
+	for names, s := range groups {
 		for name := range strings.FieldsSeq(names) {
 			out[name] = s
 		}
@@ -82,15 +83,14 @@ func foreignNames(of map[string]standIn) map[string]standIn {
 	return out
 }
 
-// EquivalentOf says what stands here for a tool that the name means in another system,
-// and how it is called; nothing where that is not known, or not in the catalog. The
-// tools are those that it names, of which some may not be offered.
+// EquivalentOf returns advice on which of our tools to use for a tool of another system. tools
+// are the tools that the advice names; some of them may not be offered to the model. The
+// advice is empty if the name is not known, or our tools are not in the catalog.
 func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
 		return "", nil
 	}
-	// Names come with that of a server or a namespace before them: functions.bash,
-	// developer__shell.
+	// The name of a server or a namespace may come first: functions.bash, developer__shell.
 	name = name[strings.LastIndexAny(name, ".:/")+1:]
 	if i := strings.LastIndex(name, "__"); i >= 0 {
 		name = name[i+2:]
@@ -103,9 +103,9 @@ func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 		}
 		return "", nil
 	}
-	for own := range strings.FieldsSeq(s.tools) {
-		e, ok := c.entries[own]
-		if !ok || e.Module.Origin != OriginBuiltin { // another's tool of the name is not the one that is meant
+	for ours := range strings.FieldsSeq(s.tools) {
+		e, ok := c.entries[ours]
+		if !ok || e.Module.Origin != OriginBuiltin { // an added tool may have the name
 			return "", nil
 		}
 		tools = append(tools, e)
@@ -113,8 +113,8 @@ func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	return s.how, tools
 }
 
-// foreignArgs are names that other systems gave to arguments, and ours for the
-// same, with blanks between them: of these a tool has one at most.
+// foreignArgs maps names that other systems give to arguments to ours, which are separated
+// by blanks. A tool has at most one of these.
 var foreignArgs = map[string]string{
 	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
 	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",
@@ -130,33 +130,33 @@ var foreignArgs = map[string]string{
 	"start_line": "offset line_start", "line_start": "offset", "line": "offset line_start", "insert_line": "line_start", "line_number": "line_start", "end_line": "line_end", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
 }
 
-// translateArg is the argument of a tool that a foreign name means, if it has that.
+// translateArg returns the argument in has that a foreign name means; empty if there is none.
 func translateArg(name string, has []string) string {
 	if len(name) > 64 {
 		return ""
 	}
-	for own := range strings.FieldsSeq(foreignArgs[strings.ToLower(strings.ReplaceAll(name, "-", "_"))]) {
-		if slices.Contains(has, own) {
-			return own
+	for ours := range strings.FieldsSeq(foreignArgs[strings.ToLower(strings.ReplaceAll(name, "-", "_"))]) {
+		if slices.Contains(has, ours) {
+			return ours
 		}
 	}
 	return ""
 }
 
-// foreignWords are words of a list as other systems have them, with ours.
+// foreignWords maps values that other systems use for the status of a task to ours.
 var foreignWords = map[string]string{
 	"complete": "completed", "done": "completed", "finished": "completed", "closed": "completed", "ok": "completed",
 	"active": "in_progress", "doing": "in_progress", "started": "in_progress", "working": "in_progress",
 	"new": "pending", "open": "pending", "todo": "pending", "to_do": "pending", "not_started": "pending", "waiting": "pending",
 }
 
-// translateWord is the word of a list that a foreign one means, if it is there.
+// translateWord returns the value in has that a foreign one means; empty if there is none.
 func translateWord(word string, has []string) string {
 	if len(word) > 64 {
 		return ""
 	}
-	if own := foreignWords[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))]; slices.Contains(has, own) {
-		return own
+	if ours := foreignWords[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))]; slices.Contains(has, ours) {
+		return ours
 	}
 	return ""
 }

@@ -5,26 +5,25 @@ import (
 	"slices"
 )
 
-// The names of the tool that lists a group of tools, and of what stands for its
-// module. The host answers its calls itself; no module takes either of them.
+// ListTools is the name of the tool that lists the tools of a group, and ListModule the name
+// of its module. The host answers its calls itself. No other module can have either name.
 const (
 	ListTools  = "list_tools"
 	ListModule = "catalog"
 )
 
-// UndoTool is the name under which the log has what a person undoes. No model can call
-// it: it is in no catalog.
+// UndoTool is the name of the tool in the log when a person undoes changes. No catalog has
+// it, so no model can call it.
 const UndoTool = "undo"
 
-// Group is the tools of a module that was added, or of several of one name, by
-// which it is called.
+// Group is the tools of one added module, or of several modules with the same name.
 type Group struct {
-	Name  string
-	Tools []*Entry // in the order in which they were given
+	Name  string   // of the module
+	Tools []*Entry // in the order of the arguments of Groups
 }
 
-// Groups tells the built-in tools from the others, which it groups by their
-// modules, in alphabetical order.
+// Groups separates built-in tools from the others. It groups the others by their modules, in
+// alphabetical order.
 func Groups(entries []*Entry) (builtin []*Entry, groups []Group) {
 	at := map[string]int{}
 	for _, e := range entries {

@@ -7,63 +7,64 @@ import (
 	"strings"
 )
 
-// Hint is what can be done about something: words, and among them, as data, what
-// only the person who runs the program can do with it. [Hint.String] puts it into
-// words for a model; who shows a hint to a person fills in, with [Hint.Render], the
-// commands and flags that this person has. Nobody else is told of those.
+// Hint is advice on a failure. It consists of words and, as data, of actions that only the
+// person who runs the program can take. [Hint.String] words them for a model. For a person,
+// [Hint.Render] fills in the commands and flags of the program at hand; a model is not told
+// of them.
 type Hint []HintPart
 
-// HintPart is words, or what a person can do.
+// HintPart is words, or an action of a person.
 type HintPart struct {
 	Words string   `json:"words,omitempty"`
 	Code  HintCode `json:"code,omitempty"`
-	Key   string   `json:"key,omitempty"` // see the code
+	Key   string   `json:"key,omitempty"` // parameter of the action, see HintCode
 }
 
-// HintCode names what a person can do.
+// HintCode names an action that a person can take.
 type HintCode string
 
-// The codes, and what the key of each is.
+// The actions, and their keys.
 const (
-	HintSettings  HintCode = "settings"     // what nobody has set yet is set there
-	HintAllow     HintCode = "allow"        // a rule that allows a call, for this run; the key is the rule, or empty
-	HintUndeny    HintCode = "undeny"       // a rule that denies for this run; the key is the rule
-	HintAllowHost HintCode = "allow_host"   // a rule of the network; the key is the rule, or empty
-	HintMount     HintCode = "mount"        // a directory that tools are shown
-	HintModule    HintCode = "module"       // to look at the module of a call
-	HintLarge     HintCode = "large_module" // to have a large module compiled
-	HintSetSecret HintCode = "set_secret"   // to set a secret; the key is its name
-	HintConfine   HintCode = "confine"      // to see what would confine processes further
-	HintGrant     HintCode = "grant"        // to give something to a tool that was added; the key is as of [GrantHint]
+	HintSettings  HintCode = "settings"     // change the user's own settings
+	HintAllow     HintCode = "allow"        // add a rule that allows a call, for this run; the key is the rule, or empty
+	HintUndeny    HintCode = "undeny"       // remove a rule that denies for this run; the key is the rule
+	HintAllowHost HintCode = "allow_host"   // add a rule of the network; the key is the rule, or empty
+	HintMount     HintCode = "mount"        // show tools another directory
+	HintModule    HintCode = "module"       // look at the module of a call
+	HintLarge     HintCode = "large_module" // compile a large module
+	HintSetSecret HintCode = "set_secret"   // set a secret; the key is its name
+	HintConfine   HintCode = "confine"      // list what is missing to confine processes further
+	HintGrant     HintCode = "grant"        // give something to an added tool; the key is that of GrantHint
 )
 
-// Advise makes a hint of words, in the form of fmt.Sprintf.
+// Advise returns a hint of words, formatted as by [fmt.Sprintf].
 func Advise(format string, args ...any) Hint {
 	return Hint{{Words: fmt.Sprintf(format, args...)}}
 }
 
-// ActionHint makes a hint of what a person can do.
+// ActionHint returns a hint of one action.
 func ActionHint(code HintCode, key string) Hint { return Hint{{Code: code, Key: key}} }
 
-// And returns the hint with others behind it.
+// And returns the hint followed by others.
 func (h Hint) And(more ...Hint) Hint { return slices.Concat(append([]Hint{h}, more...)...) }
 
-// Render puts the hint into words; own has them for what a person can do.
-func (h Hint) Render(own func(HintPart) string) string {
+// Render returns the hint as text. action returns the text of an action.
+func (h Hint) Render(action func(HintPart) string) string {
 	var b strings.Builder
 	for _, p := range h {
 		if p.Code == "" {
 			b.WriteString(p.Words)
 		} else {
-			b.WriteString(own(p))
+			b.WriteString(action(p))
 		}
 	}
 	return b.String()
 }
 
-// String is the hint as a model reads it, who has neither flags nor commands.
+// String returns the hint as text for a model, which has no flags and no commands.
 func (h Hint) String() string { return h.Render(HintPart.forModel) }
 
+// forModel returns an action as words within a sentence.
 func (p HintPart) forModel() string {
 	switch p.Code {
 	case HintSettings:

@@ -8,16 +8,17 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 )
 
-// Image is an image that a tool returns beside its output. The model sees it; of a
-// secret that its pixels show nobody knows.
+// Image is an image that a tool returns beside its output. The model sees it. Secrets that
+// its pixels show are not found.
 type Image struct {
 	Mime          string // image/png, image/jpeg, image/gif or image/webp
 	Data          []byte // at most picture.MaxBytes
 	Width, Height int    // pixels, at most picture.MaxSide
 }
 
-// NewImage checks that data is what mime says, and of a size that models take. The
-// error says what it is instead. The data is kept.
+// NewImage returns an image after a check that data has the type mime and a size that models
+// accept. The error names the type or the size that was found. The caller must not change
+// data any more.
 func NewImage(mime string, data []byte) (Image, error) {
 	info, err := picture.Look(data)
 	switch {
@@ -29,21 +30,21 @@ func NewImage(mime string, data []byte) (Image, error) {
 	return Image{info.Mime, data, info.Width, info.Height}, nil
 }
 
-// String is the image in short, such as "image/png, 640x480".
+// String describes the image in short, such as "image/png, 640x480".
 func (i Image) String() string {
 	return picture.Info{Mime: i.Mime, Width: i.Width, Height: i.Height}.String()
 }
 
-// ImageInfo is what the envelope tells of an image.
+// ImageInfo describes an image in the envelope.
 type ImageInfo struct {
 	Mime   string `json:"mime"`
-	Bytes  int    `json:"bytes"`
+	Bytes  int    `json:"bytes"` // size of the data
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256"` // of the data, in hex
 }
 
-// Info is the image without its data.
+// Info returns the description of the image, without its data.
 func (i Image) Info() ImageInfo {
 	sum := sha256.Sum256(i.Data)
 	return ImageInfo{i.Mime, len(i.Data), i.Width, i.Height, hex.EncodeToString(sum[:])}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAFingerprintCoversHowAToolIsRun: what a person has approved is not run in another
-// way, and what says nothing of that keeps the fingerprint that it had.
+// TestAFingerprintCoversHowAToolIsRun checks that an approved tool cannot be run in another
+// way, and that a tool without a Run keeps its earlier fingerprint.
 func TestAFingerprintCoversHowAToolIsRun(t *testing.T) {
 	m := func(run *Run, config map[string]string) Manifest {
 		return Manifest{Name: "m", Config: config, Tools: []Spec{{Definition: Definition{Name: "run", Description: "Runs.", Parameters: json.RawMessage(`{"type":"object"}`)}, Run: run}}}

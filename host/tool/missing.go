@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Missing lists what a tool that was added asks for and was not given: "read",
-// "write", "exec", "host" (or "host=HOST" for each that it names), "store" and "secret=NAME".
-// Of hosts it is all or nothing: which of them is covered by another is not known here.
+// Missing lists the capabilities that an added tool asks for and was not given: "read",
+// "write", "exec", "host" (or "host=HOST" for each host that it names), "store" and
+// "secret=NAME". Hosts are listed all or not at all, because a rule for one host may cover
+// another one, which this package cannot see.
 func (e *Entry) Missing() []string {
 	if e.Module.Origin != OriginAdded {
 		return nil
@@ -48,9 +49,8 @@ func (e *Entry) Missing() []string {
 	return out
 }
 
-// GrantHint is the hint that a person can give things to a tool that was added, each as
-// in [Entry.Missing]. Its key is the name of the module and the things, with blanks
-// between them.
+// GrantHint returns the hint that a person can give things to an added tool, each in the form
+// of [Entry.Missing]. Its key is the name of the module and the things, separated by blanks.
 func GrantHint(e *Entry, things ...string) Hint {
 	name := strings.TrimSuffix(e.Module.Prefix, "_")
 	if name == "" {
@@ -59,7 +59,8 @@ func GrantHint(e *Entry, things ...string) Hint {
 	return ActionHint(HintGrant, strings.Join(append([]string{name}, things...), " "))
 }
 
-// MissingHint says what the tool was not given, if anything, and how it is.
+// MissingHint returns a hint that lists what the tool was not given, with a [GrantHint]; nil
+// if it was given everything.
 func (e *Entry) MissingHint() Hint {
 	missing := e.Missing()
 	if len(missing) == 0 {

@@ -13,35 +13,36 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// What a schema may take: far more than schemas that are in use, see
-// RATIONALE, "Why do we check arguments ourselves?"
+// Limits on a schema, far beyond the needs of schemas in use, see RATIONALE, "Why do we check
+// arguments ourselves?"
 const (
-	maxNodes = 1 << 14
-	maxDepth = 1024 // of schemas below one another, through references too
+	maxNodes = 1 << 14 // number of schemas within a schema
+	maxDepth = 1024    // levels of schemas, also through references
 
 	maxPatternBytes = 16 << 10
-	maxProgram      = 10_000 // instructions of one pattern
+	maxProgram      = 10_000 // instructions of one compiled pattern
 )
 
-// patterns are those of one manifest, of which each is compiled once. What they
-// take is counted together, because a manifest has room for thousands.
+// patterns holds the compiled patterns of one manifest, by their source. They share limits,
+// because a manifest has room for thousands.
 type patterns struct {
 	compiled    map[string]*lines.Pattern
-	sourceLeft  int // what is left, in bytes
-	programLeft int // and in instructions: each takes some 200 bytes and as many nanoseconds
+	sourceLeft  int // bytes
+	programLeft int // instructions, each of which takes some 200 bytes and as many nanoseconds
 }
 
 func newPatterns() *patterns {
 	return &patterns{compiled: map[string]*lines.Pattern{}, sourceLeft: 64 << 10, programLeft: 100_000}
 }
 
-// A class of Unicode is 13 KB in three bytes, and a range that ignores case
-// takes milliseconds, so they count as so many bytes of source.
+// Costs of expensive parts of a pattern, in bytes of source: three bytes for a class of
+// Unicode become 13 KB, and a range that ignores case takes milliseconds.
 const (
 	classBytes = 200
 	foldBytes  = 4 << 10
 )
 
+// compile compiles a pattern, unless it was compiled before. At a limit it returns an error.
 func (p *patterns) compile(source string) (*lines.Pattern, error) {
 	if pattern := p.compiled[source]; pattern != nil {
 		return pattern, nil
@@ -65,106 +66,110 @@ func (p *patterns) compile(source string) (*lines.Pattern, error) {
 	return pattern, nil
 }
 
-// node is one schema: its keywords, read and bounded. What it does not say
-// holds for every value.
+// node is one compiled schema. A keyword that the schema does not have accepts every value.
 type node struct {
-	never bool // the schema false
-	ref   *node
-	types []string
+	never bool     // the schema false, which accepts no value
+	ref   *node    // $ref
+	types []string // nil: all
 
 	choices []*choice // enum and const
-	bounds  []bound   // of numbers
+	bounds  []bound   // minimum and the like
 
-	length, items, properties, contained interval
+	length, items, properties, contained interval // minLength and maxLength, and the like
 
 	pattern *pattern
 
-	all, any, one          []*node
-	not, when, then, other *node // other is "else"
+	all, any, one          []*node // allOf, anyOf, oneOf
+	not, when, then, other *node   // not, if, then, else
 
-	prefix                           []*node // of the first items, one each
-	rest, contains, unevaluatedItems *node   // leftover is "unevaluatedItems"
+	prefix                           []*node // for the first items, one each
+	rest, contains, unevaluatedItems *node   // rest is for the items after prefix
 	unique                           bool
 
 	props                                        map[string]*node
 	patternProps                                 []patternProp
-	additionalProps, propNames, unevaluatedProps *node // additionalProperties, propertyNames, unevaluatedProperties
+	additionalProps, propNames, unevaluatedProps *node
 	required                                     []string
 	dependent                                    []dependent
 }
 
-// interval bounds a number of things, both ends included.
+// interval limits a number of things, both ends included.
 type interval struct{ least, most int }
 
+// bounds reports whether the interval excludes any number.
 func (i interval) bounds() bool { return i != interval{0, math.MaxInt} }
 
+// newNode returns a schema that accepts every value.
 func newNode() *node {
 	all := interval{0, math.MaxInt}
 	return &node{length: all, items: all, properties: all, contained: interval{1, math.MaxInt}}
 }
 
-// bound is a keyword about numbers: an int64 or a float64.
+// bound is a keyword that limits a number. limit is an int64 or a float64.
 type bound struct {
 	keyword string
 	limit   any
 }
 
-// matchFold is the word of the node's list that a value is but for capitals; empty if it is
-// one already, or none, or could be several.
+// matchFold returns the string in the node's list that equals a value except for upper and
+// lower case. It is empty if the value itself is in the list, or none or several match.
 func (n *node) matchFold(value any) string {
 	text, ok := value.(string)
 	if n == nil || !ok || len(n.choices) != 1 || len(text) > n.choices[0].longest {
 		return ""
 	}
-	own := ""
+	match := ""
 	for _, v := range n.choices[0].values {
 		word, _ := v.(string)
 		switch {
-		case word == text, strings.EqualFold(word, text) && own != "":
+		case word == text, strings.EqualFold(word, text) && match != "":
 			return ""
 		case strings.EqualFold(word, text):
-			own = word
+			match = word
 		}
 	}
-	return own
+	return match
 }
 
-// choice is a list of values of which one has to be there.
+// choice is a list of values, one of which is required.
 type choice struct {
 	values  []any
 	keys    map[string]bool // the values as JSON in canonical form
-	longest int             // of the keys
+	longest int             // bytes of the longest key
 }
 
+// pattern is a compiled pattern and its source, for errors.
 type pattern struct {
 	source string
 	*lines.Pattern
 }
 
+// patternProp is the schema of the properties whose names match a pattern.
 type patternProp struct {
 	pattern
 	node *node
 }
 
-// dependent is what has to hold where a property is there.
+// dependent holds the requirements of an object that has the property name.
 type dependent struct {
 	name     string
-	required []string
-	node     *node // nil: nothing more
+	required []string // names of other properties
+	node     *node    // for the object; nil: no requirement
 }
 
-// compiler reads a schema. Its maps are found again by their address, so each
-// is read once however many references there are to it.
+// compiler compiles a schema. It finds a map that it has compiled by its address, so it
+// compiles each map once, however many references there are to it.
 type compiler struct {
 	root     any
 	nodes    map[uintptr]*node
 	patterns *patterns
 	depth    int
 
-	before2019      bool // before the draft of 2019
-	tracksEvaluated bool // some schema asks for what others have not looked at
+	before2019      bool // the draft is older than 2019-09
+	tracksEvaluated bool // some schema has unevaluatedItems or unevaluatedProperties
 }
 
+// node compiles a schema and the schemas within.
 func (c *compiler) node(schema any) (*node, error) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -190,11 +195,11 @@ func (c *compiler) node(schema any) (*node, error) {
 	n := newNode()
 	c.nodes[id] = n
 	ref, ok := s["$ref"]
-	if ok && c.before2019 { // before 2019 nothing counted beside it
+	if ok && c.before2019 { // $ref makes older drafts ignore all other keywords
 		return n, c.keyword(n, "$ref", ref)
 	}
 	_, tuple := s["items"].([]any)
-	for _, k := range sortedKeys(s) { // in order, so that the error is always the same one
+	for _, k := range sortedKeys(s) { // sorted, so that the same schema always gives the same error
 		if k == "additionalItems" && !tuple {
 			continue
 		}
@@ -205,8 +210,8 @@ func (c *compiler) node(schema any) (*node, error) {
 	return n, nil
 }
 
-// keyword reads one keyword. Those that say nothing about what is valid, and
-// unknown ones, are passed over, as the specification has it.
+// keyword compiles one keyword. It ignores unknown ones and those that do not restrict
+// values, as the specification requires.
 func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	switch k {
 	case "$id":
@@ -265,7 +270,7 @@ func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	case "prefixItems":
 		n.prefix, err = c.nodeList(v)
 	case "items":
-		if _, ok := v.([]any); ok { // one for each place, before 2020
+		if _, ok := v.([]any); ok { // a schema for each place, before the draft 2020-12
 			n.prefix, err = c.nodeList(v)
 		} else {
 			n.rest, err = c.node(v)
@@ -377,7 +382,7 @@ func (c *compiler) dependent(n *node, v any) error {
 	return nil
 }
 
-// reference finds the schema that "#" or "#/a/b" names.
+// reference compiles the schema that "#" or "#/a/b" refers to.
 func (c *compiler) reference(v any) (*node, error) {
 	ref, _ := v.(string)
 	bad := fmt.Errorf("is %.80q; a reference is # or #/... and names a schema in the same document", ref)
@@ -415,7 +420,7 @@ func (c *compiler) reference(v any) (*node, error) {
 	return nil, bad
 }
 
-// parseTypes reads the value of "type".
+// parseTypes returns the value of "type" as a list.
 func parseTypes(v any) ([]string, error) {
 	if name, ok := v.(string); ok {
 		v = []any{name}
@@ -429,7 +434,7 @@ func parseTypes(v any) ([]string, error) {
 	return names, err
 }
 
-// parseCount reads a number of things.
+// parseCount returns a value that must be a whole number from 0.
 func parseCount(v any) (int, error) {
 	n, ok := v.(int64)
 	if !ok || n < 0 {
@@ -438,6 +443,7 @@ func parseCount(v any) (int, error) {
 	return int(min(n, math.MaxInt)), nil
 }
 
+// parseStrings returns a value that must be a list of strings.
 func parseStrings(v any) ([]string, error) {
 	list, ok := v.([]any)
 	out := make([]string, len(list))
@@ -452,8 +458,8 @@ func parseStrings(v any) ([]string, error) {
 	return out, nil
 }
 
-// addChoice reads a list of values. What they are as JSON is kept, so that looking
-// for one does not take longer where there are many.
+// addChoice adds a list of values, which must be v. It stores the values as JSON, so that a
+// lookup takes the same time in a long list.
 func (n *node) addChoice(v any) error {
 	values, ok := v.([]any)
 	if !ok {
@@ -469,8 +475,9 @@ func (n *node) addChoice(v any) error {
 	return nil
 }
 
-// checkEnds says whether checking a value against the schema comes to an end: no
-// schema may lead back to itself without going down into the value.
+// checkEnds returns an error if checking a value would never end: no schema may refer to
+// itself for the same value. left reports whether the nodes that were entered were left,
+// too.
 func (n *node) checkEnds(left map[*node]bool) error {
 	if n == nil {
 		return nil

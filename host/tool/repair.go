@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Repair returns the arguments with values in the types of the schema, where a value can mean
-// one thing only. null for an optional property is left out. 5.0 and 1e1 become the integers 5
-// and 10. A string becomes the number, boolean, object or array that its text is. null and ""
-// for all arguments become {}. Arguments that fit the schema keep their meaning. All else stays,
-// for [Schema.Check] to refuse.
+// Repair converts arguments to the types of the schema if their values can mean only one
+// thing. It leaves out null for an optional property. 5.0 and 1e1 become the integers 5 and
+// 10. A string becomes the number, boolean, object or array that it spells. null and "" in
+// the place of all arguments become {}. Arguments that fit the schema keep their meaning.
+// Everything else stays, and [Schema.Check] refuses it.
 func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessage {
 	c, err := s.compiled()
 	if err != nil || len(args) > maxArgsBytes || CheckJSON(args) != nil {
@@ -29,13 +29,14 @@ func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessa
 	return args
 }
 
-// repair returns a value in the types of a schema. Numbers are json.Number.
+// repair converts a value to the types of a schema, see [Schema.Repair]. Numbers are
+// json.Number.
 func (w *walk) repair(n *node, value any, depth int) any {
 	if n == nil || depth > maxDepth || !w.spend(1+len(n.all)+len(n.any)+len(n.one)) {
 		return value
 	}
 	subs := append([]*node{n.ref}, n.all...)
-	for _, some := range [][]*node{n.any, n.one} { // one schema, or one beside that of null
+	for _, some := range [][]*node{n.any, n.one} { // only if there is one schema beside {"type": "null"}
 		some = slices.DeleteFunc(slices.Clone(some), func(sub *node) bool { return slices.Equal(sub.types, []string{"null"}) })
 		if len(some) == 1 {
 			subs = append(subs, some[0])
@@ -71,7 +72,8 @@ func (w *walk) repair(n *node, value any, depth int) any {
 	return value
 }
 
-// convert returns a value in a type, or unchanged if that could change its meaning.
+// convert converts a value to a type. It returns the value unchanged if the conversion could
+// change its meaning.
 func (w *walk) convert(typ string, value any) any {
 	text, _ := value.(string)
 	if number, ok := value.(json.Number); ok {
@@ -89,7 +91,7 @@ func (w *walk) convert(typ string, value any) any {
 		return value
 	}
 	if i, fits := plain.(int64); typ == "integer" {
-		// In a float, digits beyond 2^53 and very small fractions are lost.
+		// A float loses digits beyond 2^53 and very small fractions.
 		inFloat := len(text) > 16 || i <= -1<<53 || i >= 1<<53 || i == 0 && strings.ContainsAny(text, "eE")
 		if !fits || inFloat && strings.Trim(text, "-0123456789") != "" {
 			return value

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// repairSchema has arguments of which a value can mean one thing, and others.
+// repairSchema has arguments whose values can mean only one thing, and others.
 const repairSchema = `{"type":"object","$defs":{"count":{"type":"integer"}},"properties":{
 	"path":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"b":{"type":"boolean"},
 	"null":{"type":["integer","null"]},"few":{"enum":["a",null]},"fewer":{"enum":["a"]},"free":{},
@@ -22,7 +22,7 @@ const repairSchema = `{"type":"object","$defs":{"count":{"type":"integer"}},"pro
 
 func TestArgumentsAreRepairedWhereTheyMeanOneThing(t *testing.T) {
 	s := compile(t, repairSchema)
-	for name, c := range map[string]struct{ in, want string }{ // without the path; no want: it stays
+	for name, c := range map[string]struct{ in, want string }{ // without the path; no want: unchanged
 		"null for what can be left out":       {`"n":null,"b":null,"fewer":null,"deep":null`, ``},
 		"null that is allowed":                {`"null":null,"few":null,"free":null,"any":null`, "-"},
 		"null of an object within":            {`"deep":{"path":"a","n":null}`, `"deep":{"path":"a"}`},
@@ -119,7 +119,7 @@ func TestArgumentsAreRepairedWhereTheyMeanOneThing(t *testing.T) {
 	}
 }
 
-// numbersOf reads arguments with each digit of their numbers.
+// numbersOf decodes arguments, and keeps all digits of numbers.
 func numbersOf(t testing.TB, args string) any {
 	all, _, err := decode([]byte(args))
 	if err != nil {
@@ -128,7 +128,7 @@ func numbersOf(t testing.TB, args string) any {
 	return all
 }
 
-// A schema can be made so that repairing takes longer than anybody waits, as checking can.
+// A schema can be made so that a repair takes longer than anybody waits, like a check.
 func TestRepairingIsBounded(t *testing.T) {
 	doubling := `{"type":"object","properties":{"a":{"$ref":"#/$defs/0"}},"$defs":{`
 	for i := range 40 {

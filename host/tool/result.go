@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrorType sorts failures for the model.
+// ErrorType is the class of a failure, for the model.
 type ErrorType string
 
 // The error types of the envelope.
@@ -23,8 +23,8 @@ const (
 	InternalError    ErrorType = "internal_error"
 )
 
-// Code names one failure exactly. Codes are part of the documented contract. A tool can
-// have codes of its own, see [CutCode].
+// Code names one failure exactly. Codes are part of the documented contract. Tools can have
+// their own codes, see [CutCode].
 type Code string
 
 // The codes.
@@ -34,48 +34,48 @@ const (
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
 	CodeLinesMoved   Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
-	CodeFilesChanged Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
-	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
-	CodeNoSpace      Code = "NO_SPACE"         // there was no room for what the call changed; also a tool's, of what it writes itself
-	CodeFailed       Code = "TOOL_FAILED"      // the tool itself says that it failed
+	CodeFilesChanged Code = "FILES_CHANGED"    // somebody else has changed the files that the call would change
+	CodeNotKept      Code = "CHANGES_NOT_KEPT" // the changes of the call could not be written
+	CodeNoSpace      Code = "NO_SPACE"         // no room for the changes of the call; also given by tools
+	CodeFailed       Code = "TOOL_FAILED"      // the tool itself reports a failure
 	CodeTrap         Code = "TOOL_TRAP"        // the guest trapped or exited
 	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED"
-	CodeTimeout      Code = "TOOL_TIMEOUT"   // wall-clock deadline
+	CodeTimeout      Code = "TOOL_TIMEOUT"   // deadline in wall-clock time
 	CodeMemory       Code = "TOOL_MEMORY"    // memory limit
 	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
 	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
 	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports
-	CodeRateLimited  Code = "RATE_LIMITED"   // it would be called more often than its tool bears
+	CodeRateLimited  Code = "RATE_LIMITED"   // the tool may not be called so often
 	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
-	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
-	CodeHost         Code = "HOST_FAULT"     // our own fault
+	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped at a limit
+	CodeHost         Code = "HOST_FAULT"     // a fault of the host
 
-	// A tool says so that has no code of its own for it.
+	// Codes that tools give if they have no code of their own.
 	CodeNotFound    Code = "NOT_FOUND"
 	CodeIO          Code = "IO_ERROR"
 	CodeParse       Code = "PARSE_ERROR"
 	CodeUnavailable Code = "UNAVAILABLE"
 )
 
-// Error is a failure that the model can read. The zero Type is InternalError.
+// Error is a failure that a model can read.
 type Error struct {
 	Message  string
 	Code     Code
-	Type     ErrorType
-	Hint     Hint // what to do next
-	ExitCode *int // of a process, if one ran
+	Type     ErrorType // empty: InternalError
+	Hint     Hint      // advice on the next step; may be nil
+	ExitCode *int      // of a process; nil: none ran
 	Stdout   string
 	Stderr   string
-	// A denial says which rule decided, which one would allow the call, and what
-	// else would.
+	// Of a denial: Rule is the rule that decided. Allow is a rule that would allow the
+	// call, and AllowHint lists all ways to allow the call. Each may be empty.
 	Rule      string
 	Allow     string
 	AllowHint Hint
-	// Denial is the same as data, with the layer: see policy.Explanation.
+	// Denial is the denial as JSON, see policy.Explanation; nil for any other failure.
 	Denial json.RawMessage
 }
 
-// Error is the message, and behind it what would allow a call that was denied.
+// Error returns the message, followed by the AllowHint of a denial.
 func (e *Error) Error() string {
 	if e.AllowHint == nil {
 		return e.Message
@@ -83,54 +83,52 @@ func (e *Error) Error() string {
 	return e.Message + "; " + e.AllowHint.String()
 }
 
-// Usage is what a call cost.
+// Usage is the cost of a call.
 type Usage struct {
 	Duration        time.Duration
-	OutputBytes     int    // size of the result as the model gets it
+	OutputBytes     int    // size of the result that the model gets
 	FuelUsed        uint64 // units of fuel; 0 when no guest ran
 	PeakMemoryBytes uint64 // linear memory; 0 when no guest ran
 	Start           time.Time
-	Network         []Traffic // by host; nil when none was asked for
+	Network         []Traffic // by host; nil when the call asked for none
 }
 
-// Traffic is what a call has exchanged with one host.
+// Traffic is the exchange of a call with one host.
 type Traffic struct {
 	Host          string `json:"host"` // PROTOCOL://HOST:PORT
 	Requests      int    `json:"requests"`
 	SentBytes     int64  `json:"sent_bytes"`
-	ReceivedBytes int64  `json:"received_bytes"` // of bodies, as they came
-	Refused       int    `json:"refused,omitempty"`
+	ReceivedBytes int64  `json:"received_bytes"`    // of bodies, before decompression
+	Refused       int    `json:"refused,omitempty"` // number of refused requests
 }
 
-// Result is what came of a call: Output, or Err.
+// Result is the outcome of a call: Output, or Err if it failed.
 type Result struct {
-	// Output is the tool's own result: one JSON object.
+	// Output is the result of the tool: one JSON object.
 	Output json.RawMessage
 	Err    *Error
-	// Unsent are fields of Output that the model is not sent, see [Content.Unsent].
+	// Unsent lists the fields of Output that the model is not sent, see [Content.Unsent].
 	Unsent []string
-	// Images are what the model sees beside the output, if it takes images; nil of a
-	// failure.
+	// Images are sent to a model that accepts images, beside the output; nil for a failure.
 	Images []Image
-	// Note is what the host adds: what a success leaves out, such as files that
-	// were not read, or that the model goes round in a circle. Empty where there
-	// is nothing to add.
+	// Note is a remark of the host, for example on files that were not read, or on a model
+	// that repeats itself; may be empty.
 	Note string
-	// RawOutput is what a command wrote, where the result has what a terminal shows of it. It is
-	// for the log.
+	// RawOutput is the output of a command as it was written, for the log. Empty: the
+	// result has the same text.
 	RawOutput string
-	// Repeats is how often the model has made this very call in this turn and come
-	// to this very result, this time counted; 0 where nobody counts.
+	// Repeats is the number of times that the model has made the same call with the same
+	// result in this turn, this one included; 0: not counted.
 	Repeats int
 	Usage   Usage
-	// LimitMessage tells the model that the loop stops here. Empty: it does not.
+	// LimitMessage tells the model that the loop stops at a limit; empty: it goes on.
 	LimitMessage string
 }
 
 // Ran reports whether the code of a tool has run.
 func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
-// AddNote adds to what the host says of it, on a line of its own; nothing if that is empty.
+// AddNote adds a line to the note, unless it is empty.
 func (r *Result) AddNote(note string) {
 	if note != "" && r.Note != "" {
 		r.Note += "\n"
@@ -138,12 +136,12 @@ func (r *Result) AddNote(note string) {
 	r.Note += note
 }
 
-// Failed makes the result of a failure.
+// Failed returns the result of a failure. The message is formatted as by [fmt.Sprintf].
 func Failed(code Code, typ ErrorType, format string, args ...any) Result {
 	return Result{Err: &Error{Message: fmt.Sprintf(format, args...), Code: code, Type: typ}}
 }
 
-// Text makes an output of plain text: {"output": text}.
+// Text returns an output of plain text: {"output": text}.
 func Text(text string) json.RawMessage {
 	return Marshal(struct {
 		Output string `json:"output"`
@@ -187,13 +185,12 @@ type failureEnvelope struct {
 	Metadata     metadata        `json:"metadata"`
 }
 
-// Envelope wraps the result, once, for every tool and every failure: it is
-// what the log keeps and what `stockade call --json` prints, and what the model reads
-// but for what it cannot use, see [ForModel].
-// It says which images there are, and has not their data.
+// Envelope returns the JSON envelope that is the same for all tools and failures. The log
+// stores it and `stockade call --json` prints it. A model reads the part that [ForModel]
+// returns. It describes images without their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
-		ExecutionMS: int64(math.Ceil(r.Usage.Duration.Seconds() * 1000)), // 0 is a call that has not run
+		ExecutionMS: int64(math.Ceil(r.Usage.Duration.Seconds() * 1000)), // rounded up: 0 is a call that has not run
 		DataBytes:   r.Usage.OutputBytes,
 		Fuel:        r.Usage.FuelUsed,
 		PeakMemory:  r.Usage.PeakMemoryBytes,
@@ -224,10 +221,10 @@ func (r Result) Envelope() json.RawMessage {
 	})
 }
 
-// ForModel is an envelope as it is sent to a model: without what a model can do nothing
-// with, which are most metadata, what a process has not written, and the fields of a
-// result that are unsent. The same envelope is always sent in the same form. What is no
-// envelope is sent as it is.
+// ForModel returns the part of an envelope that a model is sent. It leaves out most metadata,
+// empty output of processes, and the fields of the result that are in unsent. It depends on
+// nothing else, so that the same envelope is always sent in the same form. Text that is not
+// an envelope is returned unchanged.
 func ForModel(envelope string, unsent []string) string {
 	if !strings.HasPrefix(envelope, `{"tool_success":`) {
 		return envelope
@@ -256,11 +253,12 @@ func ForModel(envelope string, unsent []string) string {
 	return string(sent)
 }
 
-// filterFields is an object with those of its fields for which keep returns a value, in their
-// order; what is no object stays as it is.
+// filterFields returns an object with the values that keep returns, in the same order, and
+// without the fields for which keep returns nil. JSON that is not an object is returned
+// unchanged.
 func filterFields(object json.RawMessage, keep func(key string, value json.RawMessage) json.RawMessage) json.RawMessage {
 	out := []byte("{")
-	whole := eachField(object, func(key string, value json.RawMessage) bool {
+	complete := eachField(object, func(key string, value json.RawMessage) bool {
 		if value = keep(key, value); value == nil {
 			return true
 		}
@@ -270,14 +268,14 @@ func filterFields(object json.RawMessage, keep func(key string, value json.RawMe
 		out = append(append(append(out, Marshal(key)...), ':'), value...)
 		return true
 	})
-	if !whole {
+	if !complete {
 		return object
 	}
 	return append(out, '}')
 }
 
-// eachField calls f with the fields of an object, in their order, until it says no. It
-// reports whether that was all that there is.
+// eachField calls f with each field of an object, in their order, until f returns false. It
+// reports whether f was called with all fields; false also if object is not an object.
 func eachField(object json.RawMessage, f func(key string, value json.RawMessage) bool) bool {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -294,12 +292,12 @@ func eachField(object json.RawMessage, f func(key string, value json.RawMessage)
 			return false
 		}
 	}
-	_, err := dec.Token() // of its end
+	_, err := dec.Token() // the closing brace
 	return err == nil && !dec.More()
 }
 
-// Marshal encodes a value that always can be, such as one that was JSON before. It
-// escapes no <, > and &, which would only cost tokens.
+// Marshal returns the JSON of a value that can always be encoded, for example because it was
+// JSON before. It does not escape <, > and &, which would only cost tokens.
 func Marshal(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -310,7 +308,7 @@ func Marshal(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// Summary is the result in one line, for people.
+// Summary returns the result in one line, for people.
 func (r Result) Summary() string {
 	if r.Err != nil {
 		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
@@ -322,12 +320,11 @@ func (r Result) Summary() string {
 	return fmt.Sprintf("ok, %d bytes in %d ms%s", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds(), images)
 }
 
-// Shorten returns the output, which is UTF-8, cut to about limit bytes if it is
-// longer: a text field "output" keeps its head and its tail around a line that
-// says what was cut, and so does a text field "stderr", in a quarter of the room; an
-// output without the first becomes text and is cut as a whole.
-// The result is at most an eighth longer than limit, or [minShortened] bytes if
-// that is more.
+// Shorten returns an output, which is UTF-8, cut to about limit bytes if it is longer. A
+// string field "output" keeps its beginning and its end, with a line between them that
+// counts the bytes left out. So does a string field "stderr", in a quarter of the room. An
+// output without a field "output" becomes text and is cut as a whole. The result has at most
+// limit*9/8 bytes, or [minShortened] bytes if that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output
@@ -351,34 +348,34 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	return Marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
 }
 
-// fieldsOf returns the fields of an object, nil if there is more than limit
-// beside the outputs. A tool may return millions of them, which together take
-// thirty times the memory of their text.
+// fieldsOf returns the fields of an object; nil if the fields other than "output" and
+// "stderr" have more than limit bytes. A tool may return millions of fields, which together
+// take thirty times the memory of their text.
 func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 	fields, others := map[string]json.RawMessage{}, 0
-	whole := eachField(output, func(key string, value json.RawMessage) bool {
+	complete := eachField(output, func(key string, value json.RawMessage) bool {
 		if key != "output" && key != "stderr" {
 			others += len(key) + len(value)
 		}
 		fields[key] = value
 		return others <= limit
 	})
-	if !whole {
+	if !complete {
 		return nil
 	}
 	return fields
 }
 
-// minShortened is what [Shorten] may need whatever the limit: the fewest bytes
-// that are kept at both ends, each written as \u0000 at worst, and the line
-// between them.
+// minShortened is the number of bytes that [Shorten] may need whatever the limit is: minKeep
+// bytes at both ends, each written as \u0000 at worst, and the line between them.
 const minShortened = 2*minKeep*6 + 128
 
+// minKeep is the number of bytes that headTail keeps at each end at least.
 const minKeep = 32
 
-// headTail keeps the beginning and the end of text and says between them how
-// much is missing. limit bounds the bytes of the text as JSON, which may need
-// several for one; at least minKeep bytes stay at each end.
+// headTail returns the beginning and the end of a text, with a line between them that counts
+// the bytes left out. limit is the size of the result in bytes as JSON, which may need
+// several bytes for one byte of text. At least minKeep bytes stay at each end.
 func headTail(text string, limit int) string {
 	if len(text) <= 2*minKeep || len(text) <= limit && len(Marshal(text)) <= limit {
 		return text

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// The files in testdata/envelope are the contract of the envelope: fields may
-// be added, those that are there stay.
+// The files in testdata/envelope are the contract of the envelope: fields may be added, but
+// existing ones stay.
 func TestEnvelopeIsAsDocumented(t *testing.T) {
 	code := 2
 	usage := Usage{Duration: 3 * time.Millisecond, OutputBytes: 23, FuelUsed: 81234, PeakMemoryBytes: 3407872, Start: time.UnixMilli(1705680000000)}
@@ -210,7 +210,7 @@ func FuzzShorten(f *testing.F) {
 	f.Add(`{"output":"","`+strings.Repeat("k", 35)+`":"`+strings.Repeat("a", 236)+"\xa3"+`"}`, 290)
 	f.Fuzz(func(t *testing.T, out string, limit int) {
 		if limit < 1<<30 {
-			// What comes out of a guest has been made UTF-8.
+			// The host has made the output of guests UTF-8.
 			checkShort(t, json.RawMessage(strings.ToValidUTF8(out, "\uFFFD")), limit)
 		}
 	})

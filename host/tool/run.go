@@ -11,41 +11,45 @@ import (
 	"sync"
 )
 
-// Run says how a tool is run whose module knows no tools. In its texts, {NAME} stands
-// for the argument NAME of a call, {args} for all of them as JSON, {cwd} for the working
-// directory of the call, and {{ for a brace. A string stands there as it is, everything
-// else as JSON. One that the call does not have, or that is null, is nothing.
+// Run describes a call of a module that does not list tools itself. Its texts are templates:
+// {NAME} is replaced by the argument NAME of a call, {args} by all arguments as JSON, {cwd}
+// by the working directory of the call, and {{ by a brace. A string is inserted as it is,
+// any other value as JSON. An argument that the call does not have, or that is null, is
+// missing, and replaced by nothing.
 type Run struct {
-	// Args are the arguments of a command, behind its name. One in which an argument
-	// stands that the call does not have is left out, and with it the option right before
-	// it: a text that begins with '-', without '=' or {NAME}. One that is nothing but an
-	// argument which is an array becomes as many.
+	// Args are templates of the arguments of a command, without its name. A template with
+	// a missing argument is left out, together with an option right before: a text that
+	// begins with '-' and has no '=' and no {NAME}. If a template is only {NAME} and the
+	// argument is an array, each of its values becomes an argument.
 	//
-	// What a call puts at the beginning of one must not begin with '-', as that could be
-	// an option that the model has chosen, unless "--" stands somewhere before it.
+	// A value from the call at the beginning of a template must not begin with '-', unless
+	// "--" comes somewhere before: otherwise the model could choose an option.
 	Args []string `json:"args,omitempty"`
-	// Stdin is what a command reads, and Input what a plugin does. Without it that is the
-	// argument input if the call has no other and it is a string, or else {args}.
+	// Stdin is the template of the standard input of a command, and Input that of the
+	// input of a plugin. If Input is empty, it is the argument input if this is a string
+	// and the only argument, or else {args}.
 	Stdin string `json:"stdin,omitempty"`
 	Input string `json:"input,omitempty"`
-	// Env are the environment variables of a command. One in which an argument stands
-	// that the call does not have is left out. PWD is the working directory always.
+	// Env holds the templates of the environment variables of a command, by their names. A
+	// variable with a missing argument is left out. PWD is always the working directory.
 	Env map[string]string `json:"env,omitempty"`
-	// Function is the export of a plugin that is called.
+	// Function is the name of the export of a plugin that is called.
 	Function string `json:"function,omitempty"`
 }
 
-// What a run may hold, and what a call may make of it.
+// Limits on a Run and on its calls.
 const (
-	maxRunTexts = 128 // arguments, and as many variables
+	maxRunTexts = 128 // templates in Args, and as many in Env
 
-	maxArguments     = 4096
-	maxArgumentBytes = 1 << 20 // of arguments and environment together, as on other systems
+	maxArguments     = 4096    // of a command
+	maxArgumentBytes = 1 << 20 // of arguments and environment together, similar to other systems
 	maxInputBytes    = 2 * maxArgsBytes
 )
 
+// envRE matches the name of an environment variable.
 var envRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) })
 
+// check checks all templates against the schema of the arguments.
 func (r *Run) check(schema *Schema) error {
 	if len(r.Args) > maxRunTexts || len(r.Env) > maxRunTexts {
 		return fmt.Errorf("%d arguments and %d variables, more than the limit of %d", len(r.Args), len(r.Env), maxRunTexts)
@@ -60,7 +64,7 @@ func (r *Run) check(schema *Schema) error {
 		case !envRE().MatchString(name):
 			return fmt.Errorf("env: %.80q is not 1 to 64 letters, digits or '_'", name)
 		case name == "PWD":
-			return errors.New("env: PWD is the working directory of the call, and nothing else")
+			return errors.New("env: PWD is the working directory of the call and cannot be set")
 		}
 		if err := checkTemplate(r.Env[name], schema); err != nil {
 			return fmt.Errorf("env: %s: %w", name, err)
@@ -75,7 +79,7 @@ func (r *Run) check(schema *Schema) error {
 	return nil
 }
 
-// checkTemplate holds a text against the parameters.
+// checkTemplate checks that a template names only parameters of the schema.
 func checkTemplate(text string, schema *Schema) error {
 	pieces, err := parseTemplate(text)
 	if err != nil {
@@ -85,7 +89,7 @@ func checkTemplate(text string, schema *Schema) error {
 		switch known := schema.HasProperty(p.name); {
 		case p.name == "":
 		case known && (p.name == "args" || p.name == "cwd"):
-			return fmt.Errorf("{%s} can be the argument or not; give the parameter another name", p.name)
+			return fmt.Errorf("{%s} has a meaning of its own; give the parameter of that name another name", p.name)
 		case !known && p.name != "args" && p.name != "cwd":
 			return fmt.Errorf("{%.80s} is not a parameter of the tool; for a brace, say {{", p.name)
 		}
@@ -93,7 +97,8 @@ func checkTemplate(text string, schema *Schema) error {
 	return nil
 }
 
-// UsesArgument reports whether the argument of that name, or all of them, stand in a text.
+// UsesArgument reports whether a template contains the argument of that name, or all
+// arguments.
 func (r *Run) UsesArgument(name string) bool {
 	texts := append([]string{r.Stdin, r.Input}, r.Args...)
 	for _, text := range r.Env {
@@ -105,9 +110,10 @@ func (r *Run) UsesArgument(name string) bool {
 	})
 }
 
-// piece is a part of a text: the name of what stands there, or what it says itself.
+// piece is a part of a template: the name of an argument, or literal text.
 type piece struct{ name, text string }
 
+// parseTemplate splits a template into its pieces.
 func parseTemplate(text string) (pieces []piece, _ error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errors.New("it holds a NUL byte")
@@ -132,8 +138,8 @@ func parseTemplate(text string) (pieces []piece, _ error) {
 	return pieces, nil
 }
 
-// Expand puts the arguments of a call, which fit the schema, into the texts. Its errors
-// tell the model what to change.
+// Expand replaces the templates by the arguments of a call, which fit the schema. Its errors
+// tell the model how to correct the call.
 func (r *Run) Expand(args json.RawMessage, cwd string) (Run, error) {
 	e := expansion{all: args, cwd: cwd}
 	dec := json.NewDecoder(bytes.NewReader(args))
@@ -181,13 +187,13 @@ func (r *Run) Expand(args json.RawMessage, cwd string) (Run, error) {
 	return out, nil
 }
 
-// expansion is one call as texts see it.
+// expansion holds the arguments of one call for [Run.Expand].
 type expansion struct {
 	all    json.RawMessage
 	cwd    string
 	values map[string]any
 
-	size int // of arguments and environment so far
+	size int // bytes of arguments and environment so far
 }
 
 var (
@@ -195,7 +201,8 @@ var (
 	errLarge = fmt.Errorf("arguments and environment have more than %d KiB; pass less, or large texts as a file", maxArgumentBytes>>10)
 )
 
-// count counts an argument, or a variable, as a program gets it.
+// count adds an argument, or the name and value of a variable, to the size. It returns
+// errLarge at the limit.
 func (e *expansion) count(parts ...string) error {
 	for _, p := range parts {
 		e.size += len(p) + 1
@@ -206,7 +213,7 @@ func (e *expansion) count(parts ...string) error {
 	return nil
 }
 
-// value is what stands for a name, and whether there is something.
+// value returns the text for a name in braces, and false if the argument is missing.
 func (e *expansion) value(name string) (string, bool) {
 	switch name {
 	case "args":
@@ -217,6 +224,7 @@ func (e *expansion) value(name string) (string, bool) {
 	return valueText(e.values[name])
 }
 
+// valueText returns a value as text, and false for null.
 func valueText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -227,9 +235,9 @@ func valueText(v any) (string, bool) {
 	return string(Marshal(v)), true
 }
 
-// text is a text with what stands in it, and whether all of that is there.
-func (e *expansion) text(text string, most int) (string, bool, error) {
-	pieces, err := parseTemplate(text)
+// text expands a template to at most limit bytes. It returns false if an argument is missing.
+func (e *expansion) text(template string, limit int) (string, bool, error) {
+	pieces, err := parseTemplate(template)
 	if err != nil {
 		return "", false, err
 	}
@@ -242,26 +250,26 @@ func (e *expansion) text(text string, most int) (string, bool, error) {
 			s, there = e.value(p.name)
 			all = all && there
 		}
-		if out.Len()+len(s) > most {
-			return "", false, fmt.Errorf("it has more than %d KiB", most>>10)
+		if out.Len()+len(s) > limit {
+			return "", false, fmt.Errorf("it has more than %d KiB", limit>>10)
 		}
 		out.WriteString(s)
 	}
 	return out.String(), all, nil
 }
 
-// arguments makes the arguments of a command.
+// arguments expands the templates of a command's arguments.
 func (e *expansion) arguments(texts []string) ([]string, error) {
 	var out []string
-	option := false // the last argument is an option, and goes where its value is not there
-	ended := false  // "--" is there: what follows may begin with '-'
+	option := false // the last argument is an option, which goes if its value is missing
+	ended := false  // "--" came before: the values that follow may begin with '-'
 	add := func(s string, names ...string) error {
 		if strings.ContainsRune(s, 0) {
 			return fmt.Errorf("the argument %.80q: %w", strings.Join(names, ", "), errNUL)
 		}
 		if len(names) > 0 && strings.HasPrefix(s, "-") && !ended {
 			return fmt.Errorf("the argument %.80q begins with '-' here (%.40q), where the program could take it for an option, which only "+
-				"whoever has described the tool may choose; write it another way, such as ./NAME for a file", strings.Join(names, ", "), s)
+				"the description of the tool may choose; write it another way, such as ./NAME for a file", strings.Join(names, ", "), s)
 		}
 		if len(out) == maxArguments {
 			return fmt.Errorf("the program would get more than %d arguments; pass fewer", maxArguments)
@@ -289,7 +297,7 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 						}
 					}
 				}
-				leave() // the list was empty, if the option is still the last
+				leave() // removes the option of an empty list
 				continue
 			}
 		}
@@ -312,8 +320,8 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// Warnings say where an argument of a call could be taken for an option, a sentence for
-// each place.
+// Warnings returns a sentence for each place in Args at which a value from a call could be
+// taken for an option.
 func (r *Run) Warnings() (out []string) {
 	for _, text := range r.Args {
 		pieces, err := parseTemplate(text)
@@ -329,7 +337,8 @@ func (r *Run) Warnings() (out []string) {
 	return out
 }
 
-// leadingNames names what stands at the beginning of a text before it says something itself.
+// leadingNames returns the names in braces at the beginning of a template, before the first
+// literal text.
 func leadingNames(pieces []piece) (names []string) {
 	for _, p := range pieces {
 		if p.name == "" {
@@ -340,7 +349,7 @@ func leadingNames(pieces []piece) (names []string) {
 	return names
 }
 
-// isLiteral reports whether nothing stands in a text that comes from a call.
+// isLiteral reports whether a template contains no values from a call.
 func isLiteral(pieces []piece) bool {
 	for _, p := range pieces {
 		if p.name != "" {

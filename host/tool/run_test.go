@@ -13,7 +13,7 @@ func TestARunTakesTheArgumentsOfACall(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  Run
 		args string
-		want Run // Input is "{args}" where nothing else is said
+		want Run // Input is "{args}" unless it is given
 	}{
 		"strings stand as they are, the rest as JSON": {
 			Run{Args: []string{"{s}", "{n}", "{b}", "{o}"}}, `{"s":"a \"b\"\n","n":12345678901234567890,"b":false,"o":{"k":[1,"<"]}}`,
@@ -151,7 +151,7 @@ func TestRunsInAManifestAreChecked(t *testing.T) {
 		"in stdin":            {Run{Stdin: "{code}"}, `stdin: {code}`},
 		"in input":            {Run{Input: "{code}"}, `input: {code}`},
 		"in a variable":       {Run{Env: map[string]string{"A": "{code}"}}, `env: A: {code}`},
-		"one with two senses": {Run{Args: []string{"{cwd}"}}, `{cwd} can be the argument or not`},
+		"one with two senses": {Run{Args: []string{"{cwd}"}}, `{cwd} has a meaning of its own`},
 		"an open brace":       {Run{Args: []string{"a{s"}}, `has a brace without {NAME}`},
 		"an empty one":        {Run{Args: []string{"{}"}}, `has a brace without {NAME}`},
 		"a NUL byte":          {Run{Args: []string{"\x00"}}, `holds a NUL byte`},
@@ -171,7 +171,7 @@ func TestRunsInAManifestAreChecked(t *testing.T) {
 	}
 }
 
-// FuzzRunExpand finds a value of a call that became an option.
+// FuzzRunExpand looks for a value of a call that became an option.
 func FuzzRunExpand(f *testing.F) {
 	f.Add("-c {s} -- {l}", "-x", "-y", "a")
 	f.Add("{s}{t} {l}", "", "-x", "--")
@@ -185,7 +185,7 @@ func FuzzRunExpand(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// Whoever reads the result knows which arguments are the description's own.
+		// fixed holds the arguments that contain no value of the call.
 		fixed := map[string]bool{}
 		for _, text := range r.Args {
 			if p, err := parseTemplate(text); err == nil && !slices.ContainsFunc(p, func(p piece) bool { return p.name != "" }) {

@@ -14,43 +14,43 @@ import (
 	"sync"
 )
 
-// maxArgsBytes bounds the arguments of one call.
+// maxArgsBytes limits the arguments of one call.
 const maxArgsBytes = 8 << 20
 
-// maxArgsDepth bounds how deep arguments may nest, well under the depth at
-// which a recursive validator would need an unusual stack.
+// maxArgsDepth limits the levels of arguments, well under the depth at which a recursive
+// validator would need an unusual stack.
 const maxArgsDepth = 64
 
-// maxArgsValues bounds how many values arguments hold, each of which takes a
-// hundred bytes however short it is.
+// maxArgsValues limits the number of values in arguments, each of which takes a hundred bytes
+// however short it is.
 const maxArgsValues = 1 << 18
 
-// Schema checks the arguments of one tool. It is safe for concurrent use.
+// Schema is the JSON Schema of the arguments of one tool. It is safe for concurrent use.
 type Schema struct {
 	compiled func() (*compiledSchema, error)
 }
 
+// compiledSchema is a schema that arguments can be checked against.
 type compiledSchema struct {
 	root            *node
 	tracksEvaluated bool
 }
 
-// CompileSchema prepares the JSON Schema of a tool's arguments, as drafts 7 and
-// 2020-12 have it. References to other documents are refused: a schema must not
-// make the host read anything.
+// CompileSchema compiles the JSON Schema of a tool's arguments, of draft 7 or 2020-12.
+// References to other documents are an error: a schema must not make the host read anything.
 func CompileSchema(schema json.RawMessage) (*Schema, error) {
 	return newPatterns().schema(schema)
 }
 
-// schema compiles one of several schemas whose patterns count together.
+// schema compiles one of several schemas whose patterns share the limits of p.
 func (p *patterns) schema(schema json.RawMessage) (*Schema, error) {
 	c, err := compileSchema(schema, p)
 	return &Schema{func() (*compiledSchema, error) { return c, err }}, err
 }
 
-// lazySchema is a schema that has been compiled before, and is again when it
-// is needed: most processes call few of their tools. If it is none after all no
-// arguments fit it.
+// lazySchema returns a schema that was compiled before, and that is compiled again at its
+// first use: most processes call few of their tools. If it turns out to be invalid, Check
+// refuses all arguments.
 func lazySchema(schema json.RawMessage) *Schema {
 	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema, newPatterns()) })}
 }
@@ -75,10 +75,10 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	n, err := c.node(root)
 	if err != nil {
 		text := err.Error()
-		if most := 1000; len(text) > most { // the end says what is wrong, and where
-			text = "... " + strings.ToValidUTF8(text[len(text)-most:], "")
+		if limit := 1000; len(text) > limit { // the end names the fault and its place
+			text = "... " + strings.ToValidUTF8(text[len(text)-limit:], "")
 		}
-		return nil, fmt.Errorf("is not a JSON Schema that tools may have: %s", text)
+		return nil, fmt.Errorf("is not a supported JSON Schema: %s", text)
 	}
 	left := map[*node]bool{}
 	for _, n := range c.nodes {
@@ -89,13 +89,13 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	return &compiledSchema{n, c.tracksEvaluated}, nil
 }
 
-// HasProperty reports whether the schema names the argument.
+// HasProperty reports whether the schema lists the argument.
 func (s *Schema) HasProperty(name string) bool {
 	c, err := s.compiled()
 	return err == nil && c.root.props[name] != nil
 }
 
-// Properties names the arguments that the schema lists.
+// Properties returns the sorted names of the arguments that the schema lists.
 func (s *Schema) Properties() []string {
 	c, err := s.compiled()
 	if err != nil {
@@ -104,14 +104,13 @@ func (s *Schema) Properties() []string {
 	return sortedKeys(c.root.props)
 }
 
-// AllowsUnlisted reports whether the schema leaves it open which arguments there are beside those
-// that it lists.
+// AllowsUnlisted reports whether the schema may accept arguments that it does not list.
 func (s *Schema) AllowsUnlisted() bool {
 	c, err := s.compiled()
 	return err != nil || c.root.additionalProps == nil || !c.root.additionalProps.never
 }
 
-// IsString reports whether the argument holds a string and nothing else.
+// IsString reports whether the argument can only be a string.
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()
 	if err != nil || c.root.props[name] == nil {
@@ -120,8 +119,9 @@ func (s *Schema) IsString(name string) bool {
 	return slices.Equal(c.root.props[name].types, []string{"string"})
 }
 
-// Check returns the arguments in canonical form (an object, compact, no
-// duplicate keys; a word of a list as that has it, however it was in capitals) or an error that tells the model what to change.
+// Check returns the arguments in canonical form, or an error that tells the model how to
+// correct them. The canonical form is a compact object without duplicate keys. A value of a
+// list has the upper and lower case of the list. Missing arguments are {}.
 func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	c, err := s.compiled()
 	if err != nil {
@@ -145,8 +145,8 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 		return nil, fmt.Errorf("arguments are %s; send a JSON object%w", valueWords(plain), ErrWrongNames)
 	}
 	for name, value := range obj {
-		if own := c.root.props[name].matchFold(value); own != "" {
-			obj[name], plain.(map[string]any)[name] = own, own
+		if match := c.root.props[name].matchFold(value); match != "" {
+			obj[name], plain.(map[string]any)[name] = match, match
 		}
 	}
 	w := &walk{ctx: ctx, effortLeft: maxEffort, tracksEvaluated: c.tracksEvaluated}
@@ -162,13 +162,13 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	return Marshal(obj), nil
 }
 
-// ErrWrongNames is wrapped by the error of [Schema.Check] where the caller does not know the
-// arguments: one is missing, or none of the tool's. It has no words of its own.
+// ErrWrongNames is wrapped by an error of [Schema.Check] if the caller seems not to know the
+// arguments: one is missing, unknown, or fits no alternative. It has no text of its own.
 var ErrWrongNames = errors.New("")
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// decode reads a JSON value that has been checked, as it is and with numbers
+// decode parses valid JSON. all has the numbers as json.Number; plain is a copy with numbers
 // that can be compared.
 func decode(data []byte) (all, plain any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -180,10 +180,9 @@ func decode(data []byte) (all, plain any, err error) {
 	return all, plain, err
 }
 
-// plainNumbers turns each json.Number into the number that it stands for: an
-// int64, or a float64 for what is no whole number or too large. Integers keep
-// their digits in what the guest gets: only the copy that is checked is rounded.
-// A number beyond every float is refused.
+// plainNumbers replaces each json.Number by an int64, or by a float64 if it is not a whole
+// number or too large. The guest gets integers with all their digits: only this copy, which
+// is checked, is rounded. A number beyond every float is an error.
 func plainNumbers(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -222,11 +221,12 @@ func plainNumbers(v any) (any, error) {
 	return v, nil
 }
 
-// CheckJSON refuses text that is not one JSON value, repeats a key of one
-// object, nests deeper than maxArgsDepth or holds more than maxArgsValues,
-// without recursing itself.
-// Duplicate keys are refused because two parsers may pick different ones: the
-// policy would decide on the first and the guest act on the second.
+// CheckJSON returns an error unless data is exactly one JSON value that repeats no key within
+// an object, has at most maxArgsDepth levels and at most maxArgsValues values. It does not
+// recurse.
+//
+// Duplicate keys are refused because two parsers may pick different ones: the policy would
+// decide on the first and the guest act on the second.
 func CheckJSON(data []byte) error {
 	type level struct {
 		keys  map[string]bool // nil in an array
@@ -238,7 +238,7 @@ func CheckJSON(data []byte) error {
 	values, tokens := 0, 0
 	for {
 		tok, err := dec.Token()
-		if tokens++; tokens > 2*maxArgsValues { // of an object, each value has a key or an end
+		if tokens++; tokens > 2*maxArgsValues { // in an object a value takes two tokens, for the key or for its end
 			return fmt.Errorf("holds more than %d values", maxArgsValues)
 		}
 		if err == io.EOF {

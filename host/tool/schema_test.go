@@ -81,7 +81,7 @@ func TestAToolWithoutArgumentsTakesNothingAtAll(t *testing.T) {
 	}
 }
 
-// A word of a list is taken as it is meant if it differs in capitals only.
+// A word of a list is accepted if it differs only in upper and lower case.
 func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{
 		"method":{"type":"string","enum":["GET","POST"]},"status":{"type":"string","enum":["pending","completed"]},
@@ -116,8 +116,8 @@ func TestAWordOfAListIsTakenAsItIsMeant(t *testing.T) {
 	}
 }
 
-// The texts are what a model gets to correct itself with: they name the
-// argument, what it is and what it must be.
+// With these texts a model corrects itself: they name the argument, its value, and the values
+// that it may have.
 func TestCheckSaysWhatToChange(t *testing.T) {
 	s := compile(t, readSchema)
 	long := strings.Repeat("x", 1<<20)
@@ -217,7 +217,7 @@ func TestASchemaThatIsOpenTakesMore(t *testing.T) {
 
 func TestArgumentsNestUpToTheLimit(t *testing.T) {
 	s := compile(t, `{"type":"object"}`)
-	nested := func(n int) json.RawMessage { // n levels, the object among them
+	nested := func(n int) json.RawMessage { // n levels, including the object
 		return json.RawMessage(`{"a":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `}`)
 	}
 	if _, err := s.Check(t.Context(), nested(maxArgsDepth)); err != nil {
@@ -317,7 +317,7 @@ func TestARecursiveSchemaIsFollowedDown(t *testing.T) {
 	}
 }
 
-// Each of these would keep the validator busy for longer than anybody waits,
+// Without limits each of these would keep the validator busy for longer than anybody waits,
 // or overflow its stack, which ends the process.
 func TestSchemasCannotKeepTheHostBusy(t *testing.T) {
 	doubling := `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{`
@@ -362,7 +362,7 @@ func TestSchemasCannotKeepTheHostBusy(t *testing.T) {
 	}
 }
 
-// fours is n schemas of which each has the next four times.
+// fours returns n schemas, each of which contains the next one four times.
 func fours(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -372,8 +372,7 @@ func fours(n int) string {
 	return b.String()
 }
 
-// Why something does not fit is told of the outermost alternatives, and not of
-// all that are within them.
+// An error explains the outermost alternatives, and not those within them.
 func TestReasonsDoNotMultiply(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"a":{"$ref":"#/$defs/n0"}},"$defs":{`+fours(8)+`"n8":{"type":"string"}}}`)
 	var before, after runtime.MemStats
@@ -404,8 +403,8 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-// What is compiled is known before it is paid for: bytes are counted here that
-// are allocated on the way to the answer.
+// The size of a pattern is known before it is compiled: the test counts the bytes that are
+// allocated on the way to the answer.
 func TestCompilingIsBounded(t *testing.T) {
 	property := func(format string, n int) string {
 		var b strings.Builder
@@ -460,7 +459,7 @@ func chainOf(n int) string {
 	return b.String()
 }
 
-// The patterns of a manifest count together, equal ones once.
+// The patterns of a manifest share limits, and equal ones count once.
 func TestThePatternsOfAManifestCountTogether(t *testing.T) {
 	manifest := func(pattern func(i int) string) error {
 		m := Manifest{ABI: "stockade:tool@0.1.0", Name: "m"}
@@ -479,8 +478,8 @@ func TestThePatternsOfAManifestCountTogether(t *testing.T) {
 	}
 }
 
-// The schemas of tools that people use are far from the limits: here are the
-// largest patterns that generators write, and more of them than one tool has.
+// Schemas of real tools are far from the limits: here are the largest patterns that
+// generators write, and more of them than one tool has.
 func TestRealSchemasAreFarFromTheLimits(t *testing.T) {
 	v6 := `(([0-9a-fA-F]{1,4}:){7,7}[0-9a-fA-F]{1,4}|([0-9a-fA-F]{1,4}:){1,7}:|([0-9a-fA-F]{1,4}:){1,6}:[0-9a-fA-F]{1,4}|` +
 		`([0-9a-fA-F]{1,4}:){1,5}(:[0-9a-fA-F]{1,4}){1,2}|([0-9a-fA-F]{1,4}:){1,4}(:[0-9a-fA-F]{1,4}){1,3}|([0-9a-fA-F]{1,4}:){1,3}(:[0-9a-fA-F]{1,4}){1,4}|` +
@@ -489,7 +488,7 @@ func TestRealSchemasAreFarFromTheLimits(t *testing.T) {
 		`T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z)`
 	uuid := `^([0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[1-8][0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}|00000000-0000-0000-0000-000000000000)$`
 	p := newPatterns()
-	for i := range 20 { // as if each were another
+	for i := range 20 { // each a different one
 		for _, source := range []string{v6, date, uuid, `^[\w.-]{1,1000}$`, `^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`} {
 			if _, err := p.compile(fmt.Sprintf("%s|%d", source, i)); err != nil {
 				t.Fatalf("%d times: %v", i, err)
@@ -530,8 +529,8 @@ func TestSchemaNamesItsArguments(t *testing.T) {
 	}
 }
 
-// FuzzCheck: what is accepted is an object in canonical form that is accepted
-// again unchanged, and that every JSON reader reads alike.
+// FuzzCheck checks that accepted arguments are an object in canonical form, that they are
+// accepted again unchanged, and that all JSON readers read them alike.
 func FuzzCheck(f *testing.F) {
 	for _, args := range []string{`{}`, `{"path":"a","limit":3}`, `{"path":"5","limit":5.0,"maybe":null,"level":null}`, `{"edits":"[{\"old\":\"x\",\"line\":\"1\"}]"}`, `{"path":"\ud800","edits":[{"old":"x"}]}`, `{"a":1e400}`, `{"a":{"b":[1,{"c":null}]}}`, `[[`, `{"a":1,"\u0061":2}`} {
 		f.Add(readSchema, args)
@@ -560,7 +559,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil || string(again) != string(got) {
 			t.Errorf("%q became %q, %v", got, again, err)
 		}
-		// What fits means the same when it is repaired.
+		// A repair keeps the meaning of arguments that fit.
 		repaired := s.Repair(t.Context(), json.RawMessage(args))
 		_, was, err := decode([]byte(args))
 		_, is, errNow := decode(repaired)

@@ -11,32 +11,32 @@ import (
 	"sync"
 )
 
-// Limits on what a tool may say about secrets.
+// Limits on the secrets of a tool.
 const (
 	maxSecretsPerTool = 16
 	MaxHostsPerSecret = 16
-	maxHostBytes      = 253
+	maxHostBytes      = 253 // without the port
 )
 
-// Secret is a named secret that a tool asks for. The tool never gets its value:
-// it gets a placeholder, which the host replaces in one header of a request to
-// one of the hosts.
+// Secret is a named secret that a tool asks for. The tool never gets its value. It gets a
+// placeholder, which the host replaces by the value in one header of requests to certain
+// hosts.
 type Secret struct {
 	// Name is 1 to 64 letters, digits, '_' or '-', the first a letter; see
 	// [ValidSecretName].
 	Name string `json:"name"`
-	// Hosts are those that the secret is meant for, in the form of
-	// [NormalHost]. None: those that the person bound it to.
+	// Hosts lists the hosts that may receive the secret, in the form of [NormalHost].
+	// Empty: the hosts that the person bound it to.
 	Hosts []string `json:"hosts,omitempty"`
-	// Header is the one header that may carry it. Empty: the one that the
+	// Header is the only header that may carry the secret. Empty: the header that the
 	// person named, or else Authorization.
 	Header string `json:"header,omitempty"`
-	// When is NAME=VALUE of Manifest.Config: the secret is asked for only where the
-	// module is configured so, see [Capabilities.WithConfig]. Empty: always.
+	// When, as NAME=VALUE, limits the request to configurations in which NAME of
+	// Manifest.Config is VALUE, see [Capabilities.WithConfig]. Empty: always.
 	When string `json:"when,omitempty"`
 }
 
-// String says what is asked for, in one line.
+// String returns the request for the secret, in one line.
 func (s Secret) String() string {
 	text := s.Name
 	if s.Header != "" {
@@ -51,7 +51,7 @@ func (s Secret) String() string {
 	return text
 }
 
-// SecretNames lists the names, sorted.
+// SecretNames returns the sorted names.
 func SecretNames(secrets []Secret) []string {
 	names := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -63,12 +63,11 @@ func SecretNames(secrets []Secret) []string {
 
 var headerRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}$") })
 
-// ValidSecretName reports whether s may be the name of a secret.
+// ValidSecretName reports whether s is allowed as the name of a secret.
 func ValidSecretName(s string) bool { return ValidName(s) && strings.IndexByte(letters, s[0]) >= 0 }
 
-// ValidHeaderName reports whether s may be the header that carries a secret: a
-// token of RFC 9110, at most 64 bytes, and none that says where a message goes
-// or how long it is.
+// ValidHeaderName reports whether the header s may carry a secret: it must be a token of RFC
+// 9110 with at most 64 bytes, and must not affect the destination or the length of a message.
 func ValidHeaderName(s string) bool {
 	switch strings.ToLower(s) {
 	case "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive":
@@ -79,10 +78,9 @@ func ValidHeaderName(s string) bool {
 
 var errNoHost = errors.New("want NAME or NAME:PORT, for example api.github.com; no patterns, no https://")
 
-// NormalHost checks the name of a host and returns the one form in which hosts
-// are compared: NAME or NAME:PORT, in lower case, without the dot at the end and
-// without the port 443. It takes no pattern, no path and no characters beyond
-// ASCII (a name of others is written in its xn-- form).
+// NormalHost checks the name of a host and returns it in the form in which hosts are
+// compared: NAME or NAME:PORT, in lower case, without a final dot and without the port 443.
+// It accepts no pattern, no path and only ASCII; other names are written in their xn-- form.
 func NormalHost(s string) (string, error) {
 	if strings.ContainsAny(s, "/*@") {
 		return "", fmt.Errorf("host %.80q: %w", s, errNoHost)
@@ -104,7 +102,8 @@ func NormalHost(s string) (string, error) {
 	return host + ":" + port, nil
 }
 
-// normalName is the name without a port. An address of IPv6 is in brackets.
+// normalName returns the normal form of a name without a port. An IPv6 address must be in
+// brackets.
 func normalName(name string) (string, error) {
 	inner, bracketed := strings.CutPrefix(name, "[")
 	if bracketed {
@@ -127,7 +126,7 @@ func normalName(name string) (string, error) {
 	return host, nil
 }
 
-// check holds a tool to the limits, and puts the hosts into their one form.
+// check checks a secret against the limits, and normalizes its hosts.
 func (s *Secret) check() error {
 	if !ValidSecretName(s.Name) {
 		return fmt.Errorf("the secret's name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s.Name)
@@ -148,6 +147,7 @@ func (s *Secret) check() error {
 	return nil
 }
 
+// checkSecrets checks all secrets of a tool.
 func checkSecrets(secrets []Secret) error {
 	if len(secrets) > maxSecretsPerTool {
 		return fmt.Errorf("%d secrets, more than the limit of %d", len(secrets), maxSecretsPerTool)
@@ -157,7 +157,7 @@ func checkSecrets(secrets []Secret) error {
 		if err := secrets[i].check(); err != nil {
 			return err
 		}
-		// Some keyrings do not tell case apart.
+		// Some keyrings ignore case.
 		if name := strings.ToLower(secrets[i].Name); seen[name] {
 			return fmt.Errorf("the secret %s is asked for twice", secrets[i].Name)
 		} else {

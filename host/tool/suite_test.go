@@ -12,12 +12,11 @@ import (
 	_ "github.com/google/jsonschema-go/jsonschema" // brings the suite
 )
 
-// refused are schemas of the suite that no tool may have: with references
-// to other documents, and with names in place of pointers.
+// refused lists schemas of the suite that no tool may have: with references to other
+// documents, and with names in place of pointers.
 var refused = regexp.MustCompile(`a reference is # or #/|"\$dynamicRef": is not supported|"\$id": stands below the top`)
 
-// TestTheSuiteOfJSONSchema runs the official suite, which a library carries
-// along.
+// TestTheSuiteOfJSONSchema runs the official suite, which a library contains.
 func TestTheSuiteOfJSONSchema(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/google/jsonschema-go").Output()
 	if err != nil {

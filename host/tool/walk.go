@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// A schema comes from a module, and can be made so that checking arguments
-// takes longer than anybody waits: references that double at each level, a
-// large pattern for each of many values. So each step is paid for before it is
-// taken, and an end of the context is seen. A unit is about 100 ns, so a check
-// takes a second at most.
+// maxEffort limits the work of one check, in units of about 100 ns, so a check takes at most
+// a second. A schema comes from a module, and can be made so that a check takes longer than
+// anybody waits: with references that double at each level, or with a large pattern for
+// each of many values. So the walk pays for each step before it, and looks at the context
+// now and then.
 const maxEffort = 1 << 23
 
 var errEffort = errors.New("arguments are too large to check against this schema")
@@ -21,14 +21,14 @@ var errEffort = errors.New("arguments are too large to check against this schema
 // walk is one check of arguments.
 type walk struct {
 	ctx             context.Context
-	effortLeft      int
-	err             error // the walk is over without an answer
-	tracksEvaluated bool
+	effortLeft      int   // units
+	err             error // set when the walk has ended without an answer
+	tracksEvaluated bool  // see compiler.tracksEvaluated
 }
 
-// spend pays for n units, and reports whether the walk goes on.
+// spend pays for n units, and reports whether the walk may go on.
 func (w *walk) spend(n int) bool {
-	const interval = 1 << 12 // between two looks at the context
+	const interval = 1 << 12 // units between two looks at the context
 	before := w.effortLeft
 	w.effortLeft -= n
 	switch {
@@ -41,33 +41,33 @@ func (w *walk) spend(n int) bool {
 	return w.err == nil
 }
 
-// fault is what does not fit, and why in words. Nothing is put into words
-// before it is known that somebody reads them.
+// fault is a part of the arguments that does not fit the schema. The explanation is only
+// built when somebody reads it.
 type fault struct {
 	at           *argPath
 	words        func(where string) string
-	alternatives []*fault // the first of those that did not fit either
-	wrongName    bool     // a name is missing, or nobody knows it
+	alternatives []*fault // the faults of the first alternatives, none of which fits
+	wrongName    bool     // a name is missing or unknown
 }
 
 // argPath is a place in the arguments.
 type argPath struct {
 	parent *argPath // nil at the top
 	name   string
-	index  int // of an item, or below 0
+	index  int // of an item; negative: a property
 }
 
 func (s *argPath) item(i int) *argPath           { return &argPath{s, "", i} }
 func (s *argPath) property(name string) *argPath { return &argPath{s, name, -1} }
 
-// evaluated is what of an array or object has been looked at by some schema that
-// held, for those who ask about the rest. It is nil where nobody does.
+// evaluated holds the properties and items of a value that some schema has accepted, for the
+// keywords unevaluatedProperties and unevaluatedItems. It is nil if no schema has them.
 type evaluated struct {
 	names map[string]bool
 	items map[int]bool
 }
 
-// evaluatedCost is what one entry takes.
+// evaluatedCost is the units for one entry of evaluated.
 const evaluatedCost = 4
 
 func (l *evaluated) name(name string) {
@@ -82,10 +82,11 @@ func (l *evaluated) item(i int) {
 	}
 }
 
-// overFault ends a walk that may not go on; nobody reads the fault.
+// overFault is returned when the walk has ended without an answer; nobody reads its text.
 var overFault = &fault{words: func(string) string { return "" }}
 
-// check returns nil if the value fits the schema.
+// check returns nil if the value fits the schema. It adds the properties and items that the
+// schema has evaluated to outer, which may be nil.
 func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluated) *fault {
 	if depth > maxDepth {
 		w.effortLeft = 0
@@ -96,9 +97,9 @@ func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluate
 	if n.never {
 		return &fault{at: at, words: func(where string) string { return where + " is not allowed here" }}
 	}
-	var own *evaluated
+	var seen *evaluated
 	if w.tracksEvaluated {
-		own = &evaluated{map[string]bool{}, map[int]bool{}}
+		seen = &evaluated{map[string]bool{}, map[int]bool{}}
 		switch value := value.(type) {
 		case []any:
 			w.spend(evaluatedCost * len(value))
@@ -107,7 +108,7 @@ func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluate
 		}
 	}
 	if n.ref != nil {
-		if f := w.check(n.ref, value, at, depth+1, own); f != nil {
+		if f := w.check(n.ref, value, at, depth+1, seen); f != nil {
 			return f
 		}
 	}
@@ -126,50 +127,50 @@ func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluate
 	case int64, float64:
 		f = number(n, value, at)
 	case []any:
-		f = w.array(n, value, at, depth, own)
+		f = w.array(n, value, at, depth, seen)
 	case map[string]any:
-		f = w.object(n, value, at, depth, own)
+		f = w.object(n, value, at, depth, seen)
 	}
 	if f == nil {
-		f = w.inPlace(n, value, at, depth, own)
+		f = w.inPlace(n, value, at, depth, seen)
 	}
 	if f == nil && w.tracksEvaluated {
-		f = w.checkUnevaluated(n, value, at, depth, own)
+		f = w.checkUnevaluated(n, value, at, depth, seen)
 	}
 	if f == nil && outer != nil {
-		if !w.spend(evaluatedCost * (len(own.names) + len(own.items))) {
+		if !w.spend(evaluatedCost * (len(seen.names) + len(seen.items))) {
 			return overFault
 		}
-		for name := range own.names {
+		for name := range seen.names {
 			outer.name(name)
 		}
-		for i := range own.items {
+		for i := range seen.items {
 			outer.item(i)
 		}
 	}
 	return f
 }
 
-// inPlace checks against the schemas that are about the same value.
-func (w *walk) inPlace(n *node, value any, at *argPath, depth int, own *evaluated) *fault {
+// inPlace checks the value against the schemas that apply to the same value, such as allOf.
+func (w *walk) inPlace(n *node, value any, at *argPath, depth int, seen *evaluated) *fault {
 	for _, sub := range n.all {
-		if f := w.check(sub, value, at, depth+1, own); f != nil {
+		if f := w.check(sub, value, at, depth+1, seen); f != nil {
 			return f
 		}
 	}
 	if n.any != nil {
-		if fits, faults := w.alternatives(n.any, value, at, depth, own); fits == 0 {
+		if fits, faults := w.alternatives(n.any, value, at, depth, seen); fits == 0 {
 			return noAlternative(value, at, faults)
 		}
 	}
 	if n.one != nil {
-		switch fits, faults := w.alternatives(n.one, value, at, depth, own); fits {
+		switch fits, faults := w.alternatives(n.one, value, at, depth, seen); fits {
 		case 0:
 			return noAlternative(value, at, faults)
 		case 1:
 		default:
 			return &fault{at: at, words: func(where string) string {
-				return where + " fits several of the alternatives that the schema has for it; it must fit one only"
+				return where + " fits several alternatives of its schema; it must fit exactly one"
 			}}
 		}
 	}
@@ -178,34 +179,34 @@ func (w *walk) inPlace(n *node, value any, at *argPath, depth int, own *evaluate
 	}
 	if n.when != nil {
 		then := n.then
-		if w.check(n.when, value, at, depth+1, own) != nil {
+		if w.check(n.when, value, at, depth+1, seen) != nil {
 			then = n.other
 		}
 		if then != nil {
-			return w.check(then, value, at, depth+1, own)
+			return w.check(then, value, at, depth+1, seen)
 		}
 	}
 	return nil
 }
 
-// alternatives counts those that fit; each is tried, for what it looks at. Of
-// those that do not, the first few say why.
-func (w *walk) alternatives(nodes []*node, value any, at *argPath, depth int, own *evaluated) (fits int, faults []*fault) {
-	const most = 4
+// alternatives returns the number of schemas that the value fits, and the faults of the first
+// few others. It tries all schemas, because each one may evaluate other properties.
+func (w *walk) alternatives(nodes []*node, value any, at *argPath, depth int, seen *evaluated) (fits int, faults []*fault) {
+	const maxFaults = 4
 	for _, sub := range nodes {
-		f := w.check(sub, value, at, depth+1, own)
+		f := w.check(sub, value, at, depth+1, seen)
 		switch {
 		case f == nil:
 			fits++
-		case len(faults) < most:
-			faults = append(faults, &fault{at: f.at, words: f.words}) // not why those within did not fit: they would multiply
+		case len(faults) < maxFaults:
+			faults = append(faults, &fault{at: f.at, words: f.words}) // without the alternatives within f, which would multiply
 		}
 	}
 	return fits, faults
 }
 
-// chosen reports whether the value is in the list. A text that is longer than
-// all that is there is not made into JSON.
+// chosen reports whether the value is in the list. It does not convert a text to JSON that is
+// longer than all values of the list.
 func (w *walk) chosen(c *choice, value any) bool {
 	if s, ok := value.(string); ok && len(s) > c.longest || !w.weigh(value) {
 		return false
@@ -213,7 +214,7 @@ func (w *walk) chosen(c *choice, value any) bool {
 	return c.keys[string(Marshal(value))]
 }
 
-// weigh pays for a walk over the whole value.
+// weigh pays for a walk over the whole value, and reports whether the walk may go on.
 func (w *walk) weigh(value any) bool {
 	if !w.spend(1) {
 		return false
@@ -237,11 +238,12 @@ func (w *walk) weigh(value any) bool {
 	return true
 }
 
-// matches reports whether a pattern is found in the text.
+// matches reports whether a part of the text matches the pattern.
 func (w *walk) matches(p *pattern, text string) bool {
 	return w.spend(1+(1+len(text))*int(p.Steps())/16) && p.MatchString(text)
 }
 
+// text checks the length and the pattern of a string.
 func (w *walk) text(n *node, text string, at *argPath) *fault {
 	if n.length.bounds() {
 		if !w.spend(len(text) / 64) {
@@ -257,6 +259,7 @@ func (w *walk) text(n *node, text string, at *argPath) *fault {
 	return nil
 }
 
+// number checks the bounds of a number.
 func number(n *node, value any, at *argPath) *fault {
 	for _, b := range n.bounds {
 		if !b.holds(value) {
@@ -266,7 +269,8 @@ func number(n *node, value any, at *argPath) *fault {
 	return nil
 }
 
-// holds compares whole numbers with all their digits, and others as floats.
+// holds reports whether a number is within the bound. It compares whole numbers with all
+// their digits, and other numbers as floats.
 func (b bound) holds(value any) bool {
 	i, whole := value.(int64)
 	limit, wholeLimit := b.limit.(int64)
@@ -296,7 +300,8 @@ func (b bound) compares(order int) bool {
 	return order < 0
 }
 
-func (w *walk) array(n *node, values []any, at *argPath, depth int, own *evaluated) *fault {
+// array checks the items of an array.
+func (w *walk) array(n *node, values []any, at *argPath, depth int, seen *evaluated) *fault {
 	if f := countFault(n.items, len(values), "items", at); f != nil {
 		return f
 	}
@@ -316,11 +321,11 @@ func (w *walk) array(n *node, values []any, at *argPath, depth int, own *evaluat
 			if f := w.check(sub, v, here, depth+1, nil); f != nil {
 				return f
 			}
-			own.item(i)
+			seen.item(i)
 		}
 		if n.contains != nil && w.check(n.contains, v, here, depth+1, nil) == nil {
 			found++
-			own.item(i)
+			seen.item(i)
 		}
 	}
 	if n.contains != nil {
@@ -349,11 +354,12 @@ func (w *walk) unique(values []any, at *argPath) *fault {
 	return nil
 }
 
-func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, own *evaluated) *fault {
+// object checks the properties of an object.
+func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, seen *evaluated) *fault {
 	if !w.spend(2*len(values) + len(n.required) + len(n.dependent)) {
 		return overFault
 	}
-	if n.additionalProps != nil && n.additionalProps.never && n.patternProps == nil { // before what is missing: a mistyped name is both
+	if n.additionalProps != nil && n.additionalProps.never && n.patternProps == nil { // before missing names: a mistyped name is both
 		var names []string
 		for name := range values {
 			if n.props[name] == nil {
@@ -373,11 +379,11 @@ func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, ow
 	if f := countFault(n.properties, len(values), "properties", at); f != nil {
 		return f
 	}
-	if !w.spend(8 * len(values)) { // for the order, which makes the same error of the same arguments
+	if !w.spend(8 * len(values)) { // for sorting, so that the same arguments always give the same error
 		return overFault
 	}
 	for _, name := range sortedKeys(values) {
-		if f := w.property(n, name, values[name], at.property(name), depth, own); f != nil {
+		if f := w.property(n, name, values[name], at.property(name), depth, seen); f != nil {
 			return f
 		}
 	}
@@ -394,7 +400,7 @@ func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, ow
 			}
 		}
 		if d.node != nil {
-			if f := w.check(d.node, values, at, depth+1, own); f != nil {
+			if f := w.check(d.node, values, at, depth+1, seen); f != nil {
 				return f
 			}
 		}
@@ -402,7 +408,8 @@ func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, ow
 	return nil
 }
 
-func (w *walk) property(n *node, name string, value any, here *argPath, depth int, own *evaluated) *fault {
+// property checks one property of an object.
+func (w *walk) property(n *node, name string, value any, here *argPath, depth int, seen *evaluated) *fault {
 	sub, known := n.props[name]
 	if known {
 		if f := w.check(sub, value, here, depth+1, nil); f != nil {
@@ -426,7 +433,7 @@ func (w *walk) property(n *node, name string, value any, here *argPath, depth in
 		}
 	}
 	if known {
-		own.name(name)
+		seen.name(name)
 	}
 	if n.propNames != nil {
 		return w.check(n.propNames, name, here, depth+1, nil)
@@ -434,34 +441,34 @@ func (w *walk) property(n *node, name string, value any, here *argPath, depth in
 	return nil
 }
 
-// checkUnevaluated checks what no other schema has looked at.
-func (w *walk) checkUnevaluated(n *node, value any, at *argPath, depth int, own *evaluated) *fault {
+// checkUnevaluated checks the items or properties that no other schema has evaluated.
+func (w *walk) checkUnevaluated(n *node, value any, at *argPath, depth int, seen *evaluated) *fault {
 	switch values := value.(type) {
 	case []any:
 		if n.unevaluatedItems == nil || !w.spend(len(values)) {
 			return nil
 		}
 		for i, v := range values {
-			if own.items[i] {
+			if seen.items[i] {
 				continue
 			}
 			if f := w.check(n.unevaluatedItems, v, at.item(i), depth+1, nil); f != nil {
 				return f
 			}
-			own.item(i)
+			seen.item(i)
 		}
 	case map[string]any:
 		if n.unevaluatedProps == nil || !w.spend(10*len(values)) {
 			return nil
 		}
 		for _, name := range sortedKeys(values) {
-			if own.names[name] {
+			if seen.names[name] {
 				continue
 			}
 			if f := w.check(n.unevaluatedProps, values[name], at.property(name), depth+1, nil); f != nil {
 				return f
 			}
-			own.name(name)
+			seen.name(name)
 		}
 	}
 	return nil
