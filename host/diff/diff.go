@@ -1,5 +1,5 @@
-// Package diff says what people are told of what a call changes. A [Set] is the value;
-// words.go and facts.go put it into words, and nobody reads these again.
+// Package diff describes the changes of a call to people. A [Set] holds the changes as data.
+// words.go and facts.go put them into words, which no code reads.
 package diff
 
 import (
@@ -13,20 +13,20 @@ import (
 )
 
 // maxText is the size in bytes above which a file is not compared line by line for the log,
-// or to find a move.
+// or to find a rename.
 const maxText = 128 << 10
 
-// contextLines is how many lines stand around each difference.
+// contextLines is the number of unchanged lines before and after each difference.
 const contextLines = 3
 
-// Limits of the search for moves.
+// Limits of the search for renames.
 const (
 	maxMoved  = 16 << 20 // bytes of one file
-	maxMovers = 500      // removed files, and as many new ones
+	maxMovers = 500      // number of removed files, and of new ones
 	maxHashed = 64 << 20 // bytes of all files together
 )
 
-// spend reports whether n is left, and takes it.
+// spend takes n from left, and reports whether there was enough. Otherwise it takes nothing.
 func spend(left *int64, n int64) bool {
 	if n > *left {
 		return false
@@ -35,9 +35,9 @@ func spend(left *int64, n int64) bool {
 	return true
 }
 
-// DetectRenames joins the removal of a file and the creation of another one into one rename if both
-// have the same content, or share more than half of their lines. Large files, and files beyond
-// a limit, are not compared: they stay two changes.
+// DetectRenames replaces the removal of a file and the creation of another one by one rename
+// if both have the same content, or share more than half of their lines. It does not compare
+// large files, nor files beyond a limit: they stay two changes.
 func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -85,7 +85,7 @@ func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 // maxSimilar limits the removed files, and the new ones, that are compared with each other.
 const maxSimilar = 10
 
-// joinSimilar does what [DetectRenames] does for texts that are similar, but not equal.
+// joinSimilar does the same as [DetectRenames] for texts that are similar, but not equal.
 func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {
@@ -124,6 +124,7 @@ func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	return removeAt(out, took)
 }
 
+// isSmall reports whether a regular file is not empty and has at most maxText bytes.
 func isSmall(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxText }
 
 // bytesInLines counts the bytes of a text without its line ends.
@@ -160,6 +161,7 @@ func removeAt(changes []tool.Change, places map[int]bool) []tool.Change {
 	return kept
 }
 
+// isRegular reports whether v is not nil, and a regular file.
 func isRegular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 
 // bitsForOthers returns the bits of a mode that let anybody write, or that make a file run as
@@ -168,4 +170,5 @@ func bitsForOthers(mode fs.FileMode) fs.FileMode {
 	return mode & (0o002 | fs.ModeSetuid | fs.ModeSetgid)
 }
 
+// opensToOthers reports whether the mode of a version has any of bitsForOthers.
 func opensToOthers(v *tool.Version) bool { return bitsForOthers(v.Mode) != 0 }

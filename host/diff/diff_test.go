@@ -93,7 +93,7 @@ func TestUnified(t *testing.T) {
 			"b: it is no text (1 byte)\nrenamed b from a\n"},
 		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
 			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
-		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, LinkCount: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
+		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, LinkCount: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the other names keep the old content)\n"},
 		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.TimesChanged, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
 		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
@@ -123,7 +123,7 @@ func TestUnifiedIsBounded(t *testing.T) {
 	}
 }
 
-// What comes last is named, however long is what comes before it.
+// The last change is listed, however long the changes before are.
 func TestUnifiedNamesAll(t *testing.T) {
 	var changes []tool.Change
 	for i := range 6 {
@@ -135,7 +135,7 @@ func TestUnifiedNamesAll(t *testing.T) {
 	}
 }
 
-// A thousand changes are some lines: what is gone is named, and comes first.
+// A thousand changes are described in some lines: removed files are named, and come first.
 func TestASummaryOfMany(t *testing.T) {
 	var changes []tool.Change
 	add := func(kind tool.ChangeKind, name string, mode fs.FileMode) {
@@ -178,7 +178,7 @@ func TestASummaryOfMany(t *testing.T) {
 	}
 }
 
-// A file that is gone, and is there again by another name, was moved.
+// A file that is removed and created again under another name was moved.
 func TestWhatWasMoved(t *testing.T) {
 	one, times := file("package one\n"), file("")
 	changes := []tool.Change{
@@ -198,8 +198,8 @@ func TestWhatWasMoved(t *testing.T) {
 	}
 }
 
-// One that is there again by another name, and with another line, was moved, too; of two
-// the one that is more like it.
+// A file that is created under another name with some other lines was moved, too; of two
+// candidates the more similar one counts.
 func TestWhatWasMovedAndChanged(t *testing.T) {
 	changes := []tool.Change{
 		{Path: "/ws/a", Kind: tool.Removed, Before: file("one\ntwo\nthree\nfour\n")},
@@ -217,7 +217,7 @@ func TestWhatWasMovedAndChanged(t *testing.T) {
 	}
 }
 
-// counted is a file whose reading is counted.
+// counted is a file that counts its reads.
 func counted(size int64, content string, read *int64) *tool.Version {
 	v := file(content)
 	v.Size = size
@@ -229,7 +229,7 @@ func counted(size int64, content string, read *int64) *tool.Version {
 	return v
 }
 
-// However many files are of one size, few are read, and each once.
+// However many files have the same size, few are read, and each once.
 func TestWhatWasMovedIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -259,7 +259,7 @@ func TestWhatWasMovedIsBounded(t *testing.T) {
 	}
 }
 
-// What is large is not read without end to say whether it stays.
+// There is a limit on reading large files to find out whether their content stays.
 func TestContentsThatStay(t *testing.T) {
 	read := int64(0)
 	var changes []tool.Change
@@ -267,12 +267,12 @@ func TestContentsThatStay(t *testing.T) {
 		v := counted(maxEqual/4, "x", &read)
 		changes = append(changes, tool.Change{Path: fmt.Sprint("/ws/", i), Kind: tool.Modified, Before: v, After: v})
 	}
-	if text := New(t.Context(), changes, "/ws", nil).String(); read > 256<<20 || !strings.Contains(text, "the content of 2 files is not shown, for there is too much of them: in . (134.2 MB), and nothing comes with it") || !strings.Contains(text, "the content of 98 files is not shown, for there is too much of them: in . (6.6 GB)") {
+	if text := New(t.Context(), changes, "/ws", nil).String(); read > 256<<20 || !strings.Contains(text, "the content of 2 files is not shown, for there is too much of them: in . (134.2 MB), and nothing in it is new") || !strings.Contains(text, "the content of 98 files is not shown, for there is too much of them: in . (6.6 GB)") {
 		t.Errorf("%d bytes were read", read)
 	}
 }
 
-// What anybody may write to is not one of many.
+// A file to which anybody may write has an entry of its own.
 func TestModesInASummary(t *testing.T) {
 	open := file("x")
 	open.Mode = 0o666

@@ -11,14 +11,14 @@ import (
 
 const windows1252 = "Windows-1252"
 
-// encodingNames has the names of the encodings for people; plain UTF-8 is not named.
+// encodingNames holds the names of the encodings for people; plain UTF-8 has no name.
 var encodingNames = map[charset.Form]string{
 	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows1252,
 }
 
-// decodeText returns a file as UTF-8 without its byte order mark, and the name of its encoding,
-// which is empty for plain UTF-8. told names the encoding if the file does not tell it. ok is
-// false if the file is not text, or cannot be decoded.
+// decodeText returns the content of a file as UTF-8 without its byte order mark, and the name
+// of its encoding; empty for plain UTF-8. told is the encoding to assume if the bytes do not
+// determine one. ok is false if the file is not text, or cannot be decoded.
 func decodeText(data []byte, told string) (text, encoding string, ok bool) {
 	named, _ := charset.Named(told)
 	e := charset.Of(data).Told(named, data)
@@ -37,8 +37,8 @@ func decodeText(data []byte, told string) (text, encoding string, ok bool) {
 	return string(raw), encoding, true
 }
 
-// hiddenShellChars returns the characters of ASCII that a shell sees in a file and its text does not have:
-// some encodings use them for parts of other characters.
+// hiddenShellChars returns characters of ASCII that a shell would see in the bytes of a file,
+// but that are not in its text: some encodings use them for parts of other characters.
 func hiddenShellChars(data []byte, text string) (out string) {
 	for _, c := range []string{"`", "|", `\`} {
 		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {
@@ -48,15 +48,17 @@ func hiddenShellChars(data []byte, text string) (out string) {
 	return out
 }
 
-// Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine bytes is
-// ASCII, or leastRun bytes in a row are characters common in programs. Asian texts rarely match.
+// Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine
+// bytes is ASCII, or leastRun bytes in a row are characters common in programs. Asian texts
+// rarely match.
 const (
 	leastLine = 4
 	leastRun  = 8
 )
 
-// holdsASCII reports whether bytes with a UTF-16 mark hold ASCII, or no zero byte, which every line
-// end has in UTF-16. A program that does not know UTF-16 could run such bytes as its input.
+// holdsASCII reports whether bytes with a UTF-16 mark contain ASCII, or no zero byte, which
+// every line end has in UTF-16. A program that does not know UTF-16 could run such bytes as
+// its input.
 func holdsASCII(data []byte) bool {
 	other := func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }
 	for line := range bytes.Lines(data) {

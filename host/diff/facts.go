@@ -9,46 +9,48 @@ import (
 	"github.com/stockade-dev/stockade/host/git"
 )
 
-// fact is one thing that git has done. Its parts are our own words, as plain strings, and texts
-// that others have written, in one of the types below, which are formatted when they are shown.
+// fact is one statement about a repository. Its parts are our own words, as plain strings,
+// and texts that others have written, in one of the types below, which are formatted when
+// they are shown.
 type fact struct {
 	loss  loss
 	parts []any
 }
 
 type (
-	hash string // of an object, or the text that a reference has in place of one
-	ref  string // the name of a reference, in full
+	hash string // the hash of an object, or the text of a reference that has no hash
+	ref  string // the full name of a reference
 
-	// textList is some texts; where space is short, at most as many as most are shown.
+	// textList is a list of texts. If space is short, at most limit of them are shown.
 	textList struct {
 		texts  []string
-		most   int
+		limit  int
 		quoted bool
 	}
-	// moreFacts is some facts that are only counted where space is short.
+	// moreFacts is a list of facts that are only counted if space is short.
 	moreFacts []fact
 )
 
-// maxFiles limits the texts of most lists where space is short.
+// maxFiles limits the texts of most lists if space is short.
 const maxFiles = 12
 
+// nameList returns a list of names, and quoteList of quoted texts.
 func nameList(texts ...string) textList { return textList{texts, maxFiles, false} }
 
 func quoteList(texts ...string) textList { return textList{texts, maxFiles, true} }
 
-// loss says what a fact takes away from a repository. Lower values are shown first.
+// loss is the kind of loss that a fact reports. Lower values are shown first.
 type loss int
 
 const (
-	lossUnknown   loss = iota - 1 // something was not looked at: an answer holds for this call only
-	lossObjects                   // or stashes
-	lossCommits                   // some that no reference leads to any more
-	lossReference                 // a reference that is gone
-	lossNone
+	lossUnknown   loss = iota - 1 // something was not examined: an answer holds for this call only
+	lossObjects                   // objects or stashes are lost
+	lossCommits                   // no reference leads to some commits any more
+	lossReference                 // a reference is removed
+	lossNone                      // nothing is lost
 )
 
-// fact returns a fact in words. all says that nothing may be left out; otherwise cut reports
+// fact returns a fact in words. If all is set, everything is shown; otherwise cut reports
 // whether something is only counted.
 func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	short := func(text string) string {
@@ -67,22 +69,22 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 		case ref:
 			out.WriteString(refName(s.redact(string(p))))
 		case textList:
-			most := len(p.texts)
+			limit := len(p.texts)
 			if !all {
-				most = min(most, p.most)
+				limit = min(limit, p.limit)
 			}
-			var told []string
-			for _, text := range p.texts[:most] {
+			var shown []string
+			for _, text := range p.texts[:limit] {
 				if p.quoted {
-					told = append(told, strconv.Quote(short(text)))
+					shown = append(shown, strconv.Quote(short(text)))
 				} else {
-					told = append(told, word(short(text)))
+					shown = append(shown, word(short(text)))
 				}
 			}
-			if beside := len(p.texts) - most; beside > 0 {
-				told, cut = append(told, fmt.Sprintf("%d more", beside)), true
+			if more := len(p.texts) - limit; more > 0 {
+				shown, cut = append(shown, fmt.Sprintf("%d more", more)), true
 			}
-			out.WriteString(strings.Join(told, ", "))
+			out.WriteString(strings.Join(shown, ", "))
 		case moreFacts:
 			if cut = !all; cut {
 				out.WriteString(count(len(p), "more reference") + " moved or removed")
@@ -175,14 +177,14 @@ func factOf(r git.Ref) fact {
 	return f
 }
 
-// ordered sorts references for display: first those that lose commits, then replacements of
-// objects, removals, moves that are not forward, and the rest.
+// ordered returns references in the order of display: first those that lose commits, then
+// replacements of objects, removals, moves that are not forward, and the rest.
 func ordered(refs []git.Ref) []git.Ref {
 	order := func(r git.Ref) int {
 		switch {
 		case len(r.LostCommits) > 0 || r.MayHaveLostMore:
 			return 0
-		case strings.HasPrefix(r.Name, "refs/replace/"): // git shows other objects by it
+		case strings.HasPrefix(r.Name, "refs/replace/"): // it makes git show other objects
 			return 1
 		case r.After == "":
 			return 2

@@ -18,43 +18,44 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// gitDir is where git keeps a repository.
+// gitDir is the name of the directory with a repository of git.
 const gitDir = ".git"
 
-// cutRepository splits a path at its first .git into the directory that holds it, and the name
-// below .git.
+// cutRepository splits a path at its first .git. root is the directory above .git, and rel
+// the path below.
 func cutRepository(path string) (root, rel string, inside bool) {
 	root, rel, inside = strings.Cut(path+"/", "/"+gitDir+"/")
 	return root, strings.TrimSuffix(rel, "/"), inside
 }
 
-// repository collects the changes in one repository, and the facts that describe them.
+// repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
 	root        string
-	changes     []repoChange // by name; two may have the same name if one file replaced another
+	changes     []repoChange // by name; two have the same name if one file replaced another
 	dirs        []*git.Dir
 	isNew       bool            // the repository is new
-	removedDirs map[string]bool // directories that were removed
+	removedDirs map[string]bool // paths in .git of removed directories
 
 	facts     []fact
 	held      []tool.Change // from the version in the worktree to the one in a commit or the index
 	heldIn    []string      // the commit of each change in held; empty: the index
-	described []tool.Change // changes that the facts describe fully; all others become entries
+	described []tool.Change // changes that the facts describe completely; all others become entries
 
-	created, removed int      // counts of object files
+	created, removed int      // numbers of object files
 	lostDerived      []string // git directories that lost derived files, such as a commit-graph
 }
 
-// repoChange is a change in a repository.
+// repoChange is a change within a repository.
 type repoChange struct {
-	rel    string // the name in .git, or in the git directory of a worktree or submodule
-	gitDir string // the name in .git of that git directory; empty: .git itself
-	// checked says that git.Check has looked at this git directory, and the facts say what changed.
+	rel    string // the path in .git, or in the git directory of a worktree or submodule
+	gitDir string // the path in .git of this git directory; empty: .git itself
+	// checked is set if git.Check has examined this git directory, so that the facts
+	// describe its changes.
 	checked bool
 	tool.Change
 }
 
-// repositories groups changes by repository, and returns the others in their order.
+// repositories groups changes by repository. It returns all other changes in their order.
 func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
@@ -94,7 +95,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 	return found, others
 }
 
-// say adds a fact. in is the name in .git of the git directory of a worktree or submodule;
+// say adds a fact. in is the path in .git of the git directory of a worktree or submodule;
 // empty: .git itself.
 func (r *repository) say(in string, loss loss, parts ...any) {
 	if kind, name, ok := strings.Cut(in, "/"); ok {
@@ -106,8 +107,8 @@ func (r *repository) say(in string, loss loss, parts ...any) {
 // maxFacts limits the facts about one repository. Beyond it, changes become entries.
 const maxFacts = 200
 
-// collectFacts collects the facts of a repository, and returns the changes that the facts do not fully
-// describe. Changes of an unknown kind are among them.
+// collectFacts collects the facts of a repository. It returns the changes that the facts do
+// not describe completely, among them all changes of an unknown kind.
 func (r *repository) collectFacts(ctx context.Context) (rest []tool.Change) {
 	for _, c := range r.changes {
 		if ctx.Err() != nil || len(r.facts) >= maxFacts || !r.addFacts(c) {
@@ -145,7 +146,7 @@ func (r *repository) addDirFacts(d *git.Dir) {
 	}
 	switch {
 	case len(d.Unseen) > 0:
-		say(lossUnknown, "not all could be looked at: ", textList{texts: d.Unseen, most: len(d.Unseen)})
+		say(lossUnknown, "not all could be looked at: ", textList{texts: d.Unseen, limit: len(d.Unseen)})
 	case d.Incomplete:
 		say(lossUnknown, "not all of what commits and the index hold could be looked at")
 	}
@@ -154,7 +155,7 @@ func (r *repository) addDirFacts(d *git.Dir) {
 	}
 	var refs []fact
 	for _, ref := range ordered(d.Refs) {
-		// The file of HEAD is told to be gone, and what is stashed is told below.
+		// A removed HEAD file has an entry of its own, and facts about stashes follow below.
 		if !(ref.Name == "HEAD" && ref.After == "") && (ref.Name != theStash || len(d.Stashed)+len(d.Dropped) == 0) {
 			refs = append(refs, factOf(ref))
 		}
@@ -187,14 +188,15 @@ func (r *repository) addDirFacts(d *git.Dir) {
 	if d.LineEndDiffs > 0 {
 		say(lossNone, fmt.Sprintf("%d of these with LF where the worktree has CRLF", d.LineEndDiffs))
 	}
-	files("", nameList(d.RemovedFiles...), " taken out that the worktree does not have")
-	files("", nameList(d.UntrackedFiles...), " taken out, but not of the worktree")
+	files("", nameList(d.RemovedFiles...), " removed from git, and not in the worktree")
+	files("", nameList(d.UntrackedFiles...), " removed from git, but not from the worktree")
 	files("git is told whether to look at ", nameList(d.Flagged...), "")
 }
 
-// fileRules say for the files of a repository what a new or changed one means. say adds facts, and
-// reports whether they describe the change fully; if it is nil, there is nothing to add. A
-// pattern with a slash at its end matches all below. Files without a rule are shown as entries.
+// fileRules describe new and changed files of a repository by their paths in the git
+// directory. say adds facts, and reports whether they describe the change completely; if it
+// is nil, no fact is needed. A pattern that ends in a slash matches all paths below. Files
+// without a rule are shown as entries.
 var fileRules = []struct {
 	pattern string
 	say     func(r *repository, c repoChange) bool
@@ -218,11 +220,11 @@ var fileRules = []struct {
 	{pattern: "description"}, {pattern: samples},
 }
 
-// samples are the only files that git itself makes executable.
+// samples matches the only files that git itself makes executable.
 const samples = "hooks/*.sample"
 
-// onlyIDs reports whether each line of a file begins with a hash, as in ORIG_HEAD and FETCH_HEAD.
-// It is true for a removed file.
+// onlyIDs reports whether each line of a file begins with a hash, as in ORIG_HEAD and
+// FETCH_HEAD. It is true for a removed file.
 func (r *repository) onlyIDs(c repoChange) bool {
 	if c.After == nil {
 		return true
@@ -237,10 +239,12 @@ func (r *repository) onlyIDs(c repoChange) bool {
 	return err == nil
 }
 
+// isChecked reports whether git.Check has examined the file.
 func (r *repository) isChecked(c repoChange) bool { return c.checked }
 
-// noteDerived adds one fact for each git directory that has lost files which git derives from others,
-// such as a commit-graph. The stage leaves out derived files that a command writes.
+// noteDerived adds a fact for each git directory that has lost derived files, which git makes
+// from others, such as a commit-graph. The stage leaves out derived files that a command
+// writes. It reports whether the file was removed.
 func (r *repository) noteDerived(c repoChange) bool {
 	if c.After == nil && !slices.Contains(r.lostDerived, c.gitDir) {
 		r.lostDerived = append(r.lostDerived, c.gitDir)
@@ -249,8 +253,8 @@ func (r *repository) noteDerived(c repoChange) bool {
 	return c.After == nil
 }
 
-// noteReflog adds a fact if a reflog has lost entries. The reflog of the stash is left to the facts about
-// the stash.
+// noteReflog adds a fact if a reflog has lost lines. The reflog of the stash has none: the
+// facts about stashes describe it.
 func (r *repository) noteReflog(c repoChange) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
 	lost, ok := lostLines(c.Before, c.After)
@@ -266,7 +270,7 @@ func (r *repository) noteReflog(c repoChange) bool {
 	return true
 }
 
-// logLine matches a line of a reflog as git writes it.
+// logLine matches a line of a reflog that git has written.
 var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) [0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?\n$`)
 })
@@ -274,9 +278,9 @@ var logLine = sync.OnceValue(func() *regexp.Regexp {
 // maxLog is the size in bytes above which a reflog is not read.
 const maxLog = 16 << 20
 
-// lostLines counts the lines that a reflog has lost. ok is false if it has lines that git does not
-// write, or if new lines are not all behind the old ones. Lines are compared without their first
-// id, which changes when the line before is removed.
+// lostLines counts the lines that a reflog has lost. ok is false if it has lines that git
+// does not write, or if new lines are not all after the old ones. Lines are compared without
+// their first id, which changes when the line before is removed.
 func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
@@ -310,7 +314,7 @@ func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	return lost, err == nil
 }
 
-// addFacts adds the facts about a change, and reports whether they describe it fully.
+// addFacts adds the facts about a change, and reports whether they describe it completely.
 func (r *repository) addFacts(c repoChange) bool {
 	kind, name, _ := strings.Cut(c.rel, "/")
 	if op, ok := operations[kind]; ok {
@@ -318,7 +322,7 @@ func (r *repository) addFacts(c repoChange) bool {
 		case c.rel == kind && c.Kind == tool.DirectoryRemoved:
 			r.say("", lossNone, op.name+" has ended")
 			return true
-		case c.After == nil: // with the directory, or one by one
+		case c.After == nil: // removed with its directory, or by itself
 			return r.removedDirs[kind]
 		case name == op.steps:
 			r.say("", lossNone, append([]any{op.name}, nextSteps(c.After)...)...)
@@ -357,8 +361,8 @@ func (r *repository) addFacts(c repoChange) bool {
 	return false
 }
 
-// quietDirectory reports whether a change of a directory needs no entry beside the facts about
-// its files.
+// quietDirectory reports whether a change of a directory needs no entry, because the facts
+// about its files suffice.
 func quietDirectory(c repoChange) bool {
 	switch c.Kind {
 	case tool.DirectoryCreated, tool.ModeChanged:
@@ -369,8 +373,8 @@ func quietDirectory(c repoChange) bool {
 	return c.Kind == tool.TimesChanged
 }
 
-// object counts a file of objects, loose or packed, that is created or removed. It reports whether
-// the change is one that git makes.
+// object counts the creation or removal of an object file, loose or packed. It reports
+// whether git makes such a change.
 func (r *repository) object(c repoChange) bool {
 	pack, packed := strings.CutPrefix(c.rel, "objects/pack/pack-")
 	end := path.Ext(pack)
@@ -386,8 +390,8 @@ func (r *repository) object(c repoChange) bool {
 	return true
 }
 
-// operations are the operations that git can continue later, by the directory that keeps their
-// state, with the file in it that lists the next steps.
+// operations holds the operations of git that can be continued later, by the name of the
+// directory with their state. steps is the file in this directory that lists the next steps.
 var operations = map[string]struct{ name, steps string }{
 	"rebase-merge": {"a rebase", "git-rebase-todo"},
 	"rebase-apply": {"a rebase or a series of patches", "next"},
@@ -397,11 +401,11 @@ var operations = map[string]struct{ name, steps string }{
 // maxSteps limits the steps of an operation that are listed.
 const maxSteps = 50
 
-// plainSteps are the commands of a rebase that only take over commits.
+// plainSteps are the commands of a rebase that do no more than take over commits.
 var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d"}
 
-// nextSteps says what git does next. Steps that do more than take over commits come first, so that none
-// of them is only counted.
+// nextSteps lists the remaining steps of an operation. Steps that do more than take over
+// commits come first, so that they are shown and not only counted.
 func nextSteps(v *tool.Version) (parts []any) {
 	var others, plain []string
 	data, err := load(v, maxText)
@@ -436,8 +440,8 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// load reads a regular file. It fails if the file has more than most bytes.
-func load(v *tool.Version, most int64) ([]byte, error) {
+// load reads a regular file. It returns an error if the file has more than limit bytes.
+func load(v *tool.Version, limit int64) ([]byte, error) {
 	if !isRegular(v) {
 		return nil, errors.New("it is no file")
 	}
@@ -446,8 +450,8 @@ func load(v *tool.Version, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(data)) > most {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
 		err = errTooLong
 	}
 	return data, err

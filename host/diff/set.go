@@ -16,99 +16,102 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Set is what a call changes, grouped for people: each change is a part of one entry, or is
-// described by the facts of a repository. [New] makes it, and it does not change. It is safe for
-// concurrent use.
+// Set holds the changes of a call, grouped for people. Each change belongs to one entry, or
+// is described by the facts of a repository. [New] makes a set, which does not change. It is
+// safe for concurrent use.
 type Set struct {
-	Dir      string        // names below it are shown relative to it
-	Changes  []tool.Change // first those that belong to entries
+	Dir      string        // paths below are shown relative to Dir
+	Changes  []tool.Change // first those of entries
 	Entries  []Entry       // the highest care first
 	Unshown  []Unshown     // contents that [Set.Text] does not show
-	TimedOut bool          // the context ended before everything was looked at
+	TimedOut bool          // the context ended before everything was examined
 
-	all          []tool.Change // Changes, and after them the files that commits or the index hold
-	heldIn       []string      // the commits of those files; empty: the index
+	all          []tool.Change // Changes, followed by files that differ in commits or in the index
+	heldIn       []string      // the commit of each of these files; empty: the index
 	repositories []*repository
 	digest       [sha256.Size]byte
 	source       *source
 	hide         func(string) string // takes secrets out of a text; nil: there are none
 }
 
-// source is shared by all copies of a set, and guards the reading of contents.
+// source guards the reading of contents. All copies of a set share it.
 type source struct {
 	mu     sync.Mutex // held while a content is read
 	closed bool
 }
 
-// Care says why a person must not overlook a change. Higher values are shown first.
+// Care is the reason for which a person must not overlook a change. Higher values are shown
+// first.
 type Care uint8
 
-// The cares. The callback of [New] returns Special, Runs or Plain; the others are found here.
+// The cares. The callback of [New] returns CareSpecial, CareRunByGit or CarePlain; this
+// package finds the others.
 const (
 	CarePlain      Care = iota
-	CareMoved           // it was moved here from another directory
-	CareExposed         // anybody may write to it now, or it runs as another user or group now
-	CareExecutable      // it is executable now
+	CareMoved           // comes from another directory
+	CareExposed         // becomes writable by anybody, or runs as another user or group
+	CareExecutable      // becomes executable
 	CareSpecial         // it is on the list of paths that need care
 	CareRemoved         // it is removed
-	CareRunByGit        // git runs it, or obeys it
-	CareHeldByGit       // a commit or the index holds it, and the worktree does not have it so
+	CareRunByGit        // git runs or obeys the file
+	CareHeldByGit       // a commit or the index has another version than the worktree
 )
 
-// Form says which changes an entry stands for.
+// Form is the way in which an entry groups changes.
 type Form uint8
 
 // The forms.
 const (
 	FormSingle  Form = iota // one change, or a file that git holds
-	FormTree                // a directory that is new or gone, with all in it
+	FormTree                // a new or removed directory with all its entries
 	FormSameDir             // files of one kind in one directory
 	FormSeveral             // changes of one care in the directories of Places
 )
 
-// Entry stands for one or more changes that are shown together.
+// Entry is one change, or several that are shown together.
 type Entry struct {
 	Form    Form
 	Care    Care
-	Change  tool.Change // the only one, the one of the directory, or the first
-	Commit  string      // for Held: the hash of the commit; empty: the index
-	Files   int         // how many files are new, changed or gone
-	Dirs    int         // how many directories
-	Bytes   int64       // the size of these files, now or before
+	Change  tool.Change // the only change, the change of the directory, or the first change
+	Commit  string      // for CareHeldByGit: the hash of the commit; empty: the index
+	Files   int         // number of new, changed or removed files
+	Dirs    int         // number of directories
+	Bytes   int64       // size of these files after the change; of removed ones before
 	Members []int       // indexes of the changes, for [Set.At]
-	Places  []Place     // for Several: where the changes are
-	From    []Place     // for Several: the directories that files were moved out of
+	Places  []Place     // for FormSeveral: the directories of the changes
+	From    []Place     // for FormSeveral: the directories from which files were moved
 }
 
-// Place is a directory, and how many of some changes are below it.
+// Place is a directory, and the number of changes below.
 type Place struct {
 	Dir     string
 	Changes int
-	Others  bool // Changes has only those below Dir that no other place counts
+	Others  bool // Changes excludes those that other places count
 }
 
-// reason is the reason why a content is not shown, in words for one file and for several.
+// reason is the reason for which a content is not shown, in words for one file and for
+// several.
 type reason [2]string
 
 var (
 	noText     = reason{"it is no text", "they are no text"}
 	tooLong    = reason{"there is too much of it", "there is too much of them"}
-	tooMany    = reason{"nobody has looked whether it is text", "nobody has looked whether they are text"}
+	tooMany    = reason{"it was not read", "they were not read"}
 	unreadable = reason{"it cannot be read", "they cannot be read"}
 )
 
 // Unshown is a content that [Set.Text] does not show.
 type Unshown struct {
-	Change int // its index, for [Set.At]
+	Change int // its index, for Set.At
 
 	reason     reason
-	bytes      int64 // its size, now or before
-	nothingNew bool  // it brings nothing new: the file is removed, or its content stays
-	err        error // set if the content is unreadable
+	bytes      int64 // size after the change; of a removed file before
+	nothingNew bool  // the file is removed, or its content stays
+	err        error // the error of reading, if reason is unreadable
 }
 
-// ShowsAll reports whether a person can see all that is new, so that no line is red. If it is false,
-// an answer holds for this call only.
+// ShowsAll reports whether a person can see everything that is new, so that no line is red.
+// If it is false, an answer holds for this call only.
 func (s *Set) ShowsAll() bool {
 	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }
@@ -116,7 +119,8 @@ func (s *Set) ShowsAll() bool {
 // Empty reports whether nothing is changed.
 func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 
-// At returns a change by its index. Behind the changes are the files that git holds.
+// At returns the change with an index. The indexes after those of Changes are files that git
+// holds.
 func (s *Set) At(i int) tool.Change { return s.all[i] }
 
 // Digest returns a hash of everything that a person can be shown.
@@ -137,8 +141,8 @@ func (s *Set) Redacted(hide func(string) string) *Set {
 	return &clean
 }
 
-// Close waits for running reads of contents and lets no new ones begin, so that the files behind
-// the set may be removed.
+// Close waits until no content is being read, and prevents further reads. After Close the
+// files of the set may be removed.
 func (s *Set) Close() {
 	if s != nil {
 		s.source.mu.Lock()
@@ -147,9 +151,10 @@ func (s *Set) Close() {
 	}
 }
 
-// New groups changes for people. Names below dir are shown relative to it. dirs are the results of
-// [git.Check] for the changes. care returns [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may
-// be nil. Nothing is read after the end of ctx, but contents can be read until [Set.Close].
+// New groups changes for people. Paths below dir are shown relative to dir. care returns
+// [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may be nil. dirs are the
+// results of [git.Check] for the changes. Nothing is read after the end of ctx, except by
+// methods, which can read contents until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.readContents(ctx)
@@ -157,21 +162,21 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 	return s
 }
 
-// group makes a set. It reads no contents but those of files of git and of files that may be moved.
+// group returns a set. It reads no contents except for facts and to find renames.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
 	s.repositories = found
-	var told, held []tool.Change
+	var described, held []tool.Change
 	for _, r := range found {
 		others = append(others, r.collectFacts(ctx)...)
-		told, held, s.heldIn = append(told, r.described...), append(held, r.held...), append(s.heldIn, r.heldIn...)
+		described, held, s.heldIn = append(described, r.described...), append(held, r.held...), append(s.heldIn, r.heldIn...)
 	}
 	others = DetectRenames(ctx, others)
-	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // sorts what is in a directory right behind it
+	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") } // sorts the entries of a directory right after the directory
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
-	s.all = slices.Concat(others, told, held)
-	s.Changes = s.all[:len(others)+len(told)]
+	s.all = slices.Concat(others, described, held)
+	s.Changes = s.all[:len(others)+len(described)]
 	s.Entries = grouped(others, care)
 	for i := range held {
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
@@ -183,7 +188,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	return s
 }
 
-// single returns the entry of one change.
+// single returns an entry for one change.
 func (s *Set) single(i int) Entry {
 	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
 	if held := i - len(s.Changes); held >= 0 {
@@ -192,8 +197,9 @@ func (s *Set) single(i int) Entry {
 	return e
 }
 
-// rank returns the rank of an entry among others of its care where space is short: 0 for changes of
-// what was there before, 1 for new files and directories, 2 for changes of a time, always last.
+// rank returns the rank of an entry among others of its care, for when space is short: 0 for
+// changes of existing files, 1 for new files and directories, 2 for changes of times. Times
+// always come last.
 func (e Entry) rank() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
@@ -204,6 +210,7 @@ func (e Entry) rank() int {
 	return 0
 }
 
+// careOf returns the care of a change.
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	known := CarePlain
 	if care != nil {
@@ -229,7 +236,8 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	return CarePlain
 }
 
-// movedFrom returns the directory that a rename takes a file out of; empty if it takes none.
+// movedFrom returns the old directory of a file that a rename moves to another directory;
+// otherwise empty.
 func movedFrom(c tool.Change) string {
 	if dir := filepath.Dir(c.From); c.Kind == tool.Renamed && dir != filepath.Dir(c.Path) {
 		return dir
@@ -237,14 +245,15 @@ func movedFrom(c tool.Change) string {
 	return ""
 }
 
-// minGroup is the number of changes from which on some may be shown as one.
+// minGroup is the lowest number of changes that may be shown as one entry.
 const minGroup = 12
 
-// minTimes is minGroup for files of which only the time changes.
+// minTimes is minGroup for files whose times alone change.
 const minTimes = 3
 
-// grouped makes one entry for all changes below a new or removed directory, and one for files of
-// one kind in one directory, if there are many. The changes must be sorted as a tree.
+// grouped returns the entries of changes. It makes one entry for all changes below a new or
+// removed directory, and for files of one kind in one directory, if there are many. The
+// changes must be sorted as a tree.
 func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	var all []Entry
 	tree := -1 // the index of the last new or removed directory
@@ -335,13 +344,13 @@ func (e *Entry) covers(c tool.Change, care Care) bool {
 	return false
 }
 
-// maxListed is the number of entries of a care that are listed one by one even where space is short.
+// maxListed limits the entries of a care that are listed separately if space is short.
 const maxListed = 2
 
-// short returns about so many entries at most. Too many of one care are joined into one; plain ones
-// without room are joined into one at the end.
-func (s *Set) short(most int) (out []Entry) {
-	if len(s.Entries) <= most {
+// short returns at most about limit entries. If a care has too many, they are joined into
+// one. Plain entries without room are joined into one at the end.
+func (s *Set) short(limit int) (out []Entry) {
+	if len(s.Entries) <= limit {
 		return s.Entries
 	}
 	byCare := map[Care][]Entry{}
@@ -353,7 +362,7 @@ func (s *Set) short(most int) (out []Entry) {
 		}
 	}
 	for care := CareHeldByGit; care > CarePlain; care-- {
-		if es := byCare[care]; careful <= most/2 || len(es) <= maxListed {
+		if es := byCare[care]; careful <= limit/2 || len(es) <= maxListed {
 			out = append(out, es...)
 		} else {
 			out = append(out, s.several(es))
@@ -363,19 +372,19 @@ func (s *Set) short(most int) (out []Entry) {
 	slices.SortStableFunc(plain, func(a, b Entry) int { // largest groups first
 		return cmp.Or(a.rank()-b.rank(), len(b.Members)-len(a.Members))
 	})
-	if room := max(most-len(out), 1); len(plain) > room {
+	if room := max(limit-len(out), 1); len(plain) > room {
 		out = append(out, plain[:room-1]...)
 		plain = []Entry{s.several(plain[room-1:])}
 	}
 	return append(out, plain...)
 }
 
-// several joins entries into one.
+// several returns one entry for several.
 func (s *Set) several(entries []Entry) Entry {
 	out := Entry{Form: FormSeveral, Care: entries[0].Care, Change: entries[0].Change}
 	dirs, from := map[string]int{}, map[string]int{}
 	for _, e := range entries {
-		if dir := movedFrom(e.Change); dir != "" { // moved files are never in a group
+		if dir := movedFrom(e.Change); dir != "" { // a moved file is always an entry of its own
 			from[dir]++
 		}
 		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
@@ -393,10 +402,11 @@ func (s *Set) several(entries []Entry) Entry {
 // maxPlaces limits the directories that are named for several changes.
 const maxPlaces = 4
 
-// places returns the directories with most changes, or directories above them where there are too
-// many, and one place for the rest. Every change is counted once.
+// places returns the directories with the most changes, and one place for the rest. If there
+// are too many directories, it returns directories above them. dirs holds numbers of changes.
+// Every change is counted once.
 func places(dirs map[string]int) []Place {
-	const maxLevels = 16 // below the deepest directory that has all changes
+	const maxLevels = 16 // below the deepest common directory
 	all, top := 0, ""
 	for dir, n := range dirs {
 		if all += n; top == "" {
@@ -436,7 +446,7 @@ func places(dirs map[string]int) []Place {
 	return best
 }
 
-// upTo cuts a path behind a number of names, counted from a position in it.
+// upTo cuts a path after a number of names, counted from a position in it.
 func upTo(path string, from, names int) string {
 	for i := from + 1; i < len(path); i++ {
 		if path[i] == '/' {
@@ -448,11 +458,12 @@ func upTo(path string, from, names int) string {
 	return path
 }
 
-// largeBytes is the size in bytes, before and after together, from which on a change counts as large.
+// largeBytes is the size, before and after together, up to which [Set.Order] treats contents
+// as equally small.
 const largeBytes = 8 << 10
 
-// Order returns the indexes of the changes in the order in which they are shown one by one: the
-// highest care first, and within one care large contents last.
+// Order returns the indexes of all changes in the order of display: the highest care first,
+// and within one care large contents last.
 func (s *Set) Order() (order []int) {
 	type key struct {
 		care Care
@@ -471,7 +482,7 @@ func (s *Set) Order() (order []int) {
 	return order
 }
 
-// SizeOf returns how many bytes [Set.Text] has to compare for a change.
+// SizeOf returns the number of bytes that [Set.Text] compares for a change.
 func SizeOf(c tool.Change) (n int64) {
 	if c.Kind == tool.TimesChanged || c.Kind == tool.ModeChanged {
 		return 0
@@ -490,7 +501,7 @@ const (
 	maxRead  = 10_000   // contents
 )
 
-// readContents reads all contents that can be shown, and notes those that cannot.
+// readContents reads all contents that can be shown. It sets Unshown and the digest.
 func (s *Set) readContents(ctx context.Context) {
 	sums := sha256.New()
 	for _, c := range s.all {
@@ -543,8 +554,8 @@ func (s *Set) readContents(ctx context.Context) {
 	sums.Sum(s.digest[:0])
 }
 
-// maxEqual limits the bytes, before and after together, of contents that are not shown but compared,
-// to see whether they stay the same.
+// maxEqual limits the bytes, before and after together, of contents that are not shown, but
+// compared with each other, to find out whether they stay the same.
 const maxEqual = 256 << 20
 
 // sameContent reports whether a content that is not shown is the same as before.
@@ -562,7 +573,8 @@ func sameContent(c tool.Change, left *int64) bool {
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 
-// Text returns the difference of a change by its index, see [Set.At]. It is computed at each call.
+// Text returns the difference of the change with an index, see [Set.At]. Each call computes
+// it anew.
 func (s *Set) Text(i int) *Text {
 	c := s.At(i)
 	if SizeOf(c) == 0 {
@@ -583,7 +595,8 @@ func (s *Set) Text(i int) *Text {
 	return compare(c, before, after, s.hide)
 }
 
-// HidesSecrets reports whether an added line holds a secret, and so is not shown as it is.
+// HidesSecrets reports whether an added line contains a secret, so that it is not shown as it
+// is.
 func (s *Set) HidesSecrets() bool {
 	if s == nil || s.hide == nil {
 		return false
@@ -597,11 +610,10 @@ func (s *Set) HidesSecrets() bool {
 	})
 }
 
-// Unified returns the change of one text file in unified format, at most 64 KiB of it, and counts the
-// added and removed lines, including those cut off. Names are as in [New]. The text is empty if the
-// file is not text, has more than 128 KiB before or after, or if secret reports true for either
-// version: a diff may show some lines of a secret of several lines, which nobody could detect
-// there.
+// Unified returns at most 64 KiB of the change of one text file in unified format, and the
+// numbers of all added and removed lines. dir is as in [New]. The text is empty if the file
+// is not text, or has more than 128 KiB before or after, or if secret reports true for either
+// version: a diff may show some lines of a longer secret, which nobody could detect there.
 func Unified(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, err := readBoth(c, maxText)
 	if err != nil {

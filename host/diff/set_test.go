@@ -15,13 +15,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// hostile are names that could be taken for our words, or do something to a terminal.
+// hostile are names that could be taken for our words, or that control a terminal.
 var hostile = []string{
 	"removed", "directory", "branch", "1", "index", "a", "created", "git:", "from", "renamed", "other changes", "files in .", "and 30 more", "(symbolic link)",
 	"new\nline", "\x1b[2J", `quo"te`, `back\slash`, "\xff\xfe", "\u202egpj", "...", " ", "@@ -1 +1 @@", "--- a", "\r", strings.Repeat("long", 60), "\x00",
 }
 
-// anyChanges returns random changes with hostile names, each of another path.
+// anyChanges returns random changes with hostile names, all of different paths.
 func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 	dirs := []string{"/ws"}
 	kinds := []tool.ChangeKind{tool.Created, tool.Created, tool.Modified, tool.Modified, tool.Removed, tool.Renamed, tool.DirectoryCreated, tool.DirectoryRemoved, tool.ModeChanged, tool.TimesChanged}
@@ -40,7 +40,7 @@ func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 			dir += "/.git/" + []string{"refs/heads", "refs/tags", "objects/aa", "logs", "hooks"}[r.IntN(5)]
 		}
 		c := tool.Change{Path: fmt.Sprintf("%s/%s %d", dir, hostile[r.IntN(len(hostile))], i), Kind: kinds[r.IntN(len(kinds))]}
-		if r.IntN(3) == 0 { // the whole name is a word of ours
+		if r.IntN(3) == 0 { // the whole name could be ours
 			c.Path = fmt.Sprintf("%s/%d/%s", dir, i, hostile[r.IntN(len(hostile))])
 		}
 		switch c.Kind {
@@ -67,7 +67,7 @@ func anyChanges(r *rand.Rand, n int) (changes []tool.Change) {
 	return changes
 }
 
-// caring returns a care for some changes.
+// caring returns a care other than CarePlain for some changes.
 func caring(c tool.Change) Care {
 	switch {
 	case strings.Contains(c.Path, "hooks"):
@@ -78,8 +78,8 @@ func caring(c tool.Change) Care {
 	return CarePlain
 }
 
-// Whatever the changes are, and in however many lines they are told, each is a part of one
-// line, the sums agree, and each count names a directory.
+// Whatever the changes and the number of lines are, each change belongs to one line, the sums
+// agree, and each number comes with a directory.
 func TestEachChangeIsToldOnce(t *testing.T) {
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -197,7 +197,7 @@ func TestWhatNeedsCareComesFirst(t *testing.T) {
 		add(tool.Created, fmt.Sprintf("index/%d/f", i), 0o644)
 	}
 	want := []string{
-		"300 files that git runs or goes by: in hooks (600 bytes)",
+		"300 files that git runs or obeys: in hooks (600 bytes)",
 		"removed 300 files: in old (600 bytes)",
 		"300 paths that need care: in index (600 bytes)",
 		"created 300 executables in bin (600 bytes)",
@@ -221,7 +221,7 @@ func TestWhatNeedsCareComesFirst(t *testing.T) {
 	}
 }
 
-// A large difference hides no small one, and up to 64 MiB all are shown.
+// A large difference does not displace a small one, and up to 64 MiB all are shown.
 func TestSmallDifferencesComeFirst(t *testing.T) {
 	var changes []tool.Change
 	large := strings.Repeat("a line of text\n", 1<<20/15)
@@ -245,7 +245,7 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 			t.Errorf("%s: %d bytes are shown", s.At(i).Path, len(text))
 		}
 	}
-	// Contents that are too large, or not text, are named, and make the set not whole.
+	// Contents that are too large, or not text, are listed, and ShowsAll is false.
 	for name, c := range map[string]struct {
 		extra *tool.Version
 		kind  tool.ChangeKind
@@ -295,7 +295,7 @@ func TestADigestCoversWhatIsShown(t *testing.T) {
 	}
 }
 
-// A secret is taken out of each text, and the lines with one are counted.
+// Secrets are removed from each text, and the lines with secrets are counted.
 func TestASecretInADifference(t *testing.T) {
 	hide := func(s string) string {
 		return strings.ReplaceAll(strings.ReplaceAll(s, "hunter2", "[redacted]"), "two\nlines", "[redacted]")
@@ -328,7 +328,7 @@ func TestASecretInADifference(t *testing.T) {
 	}
 }
 
-// No secret stands in the error about a content that cannot be read.
+// The error about a content that cannot be read contains no secret.
 func TestASecretInAnError(t *testing.T) {
 	open := func() (io.ReadCloser, error) { return nil, errors.New("hunter2") }
 	c := tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Size: 1, Mode: 0o644, Open: open}}
@@ -338,7 +338,7 @@ func TestASecretInAnError(t *testing.T) {
 	}
 }
 
-// A difference in the log is read back as it was.
+// A difference in the log is parsed as it was written.
 func TestAStoredDifferenceIsReadAsItWas(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -391,7 +391,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Files that are moved out of a directory are told, with the directory, however many other
+// Files that are moved out of a directory are listed with the directory, however many other
 // changes there are; and changed files come before new ones.
 func TestWhatIsMovedAwayIsTold(t *testing.T) {
 	var changes []tool.Change

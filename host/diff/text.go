@@ -19,47 +19,49 @@ type Text struct {
 	Change         tool.Change
 	Notes          []string // remarks on the whole file, in our own words
 	Hunks          []Hunk   // nil: no line differs
-	Added, Removed int      // lines
-	Hidden         int      // lines in which a secret is hidden
-	Err            error    // why nothing of it is shown
+	Added, Removed int      // numbers of lines
+	Hidden         int      // number of lines in which a secret is hidden
+	Err            error    // the reason for showing nothing; nil: it is shown
 
-	hiddenAdded int // how many of Hidden are added lines
+	hiddenAdded int // number of added lines in Hidden
 }
 
-// Hunk is a hunk of a diff: lines that differ, with lines around them.
+// Hunk is a hunk of a diff: lines that differ, with unchanged lines around them.
 type Hunk struct {
-	OldStart, NewStart int // the numbers of the first lines, before and after
-	OldEnd, NewEnd     int // the numbers behind the last lines
+	OldStart, NewStart int // numbers of the first lines before and after, from 1 on
+	OldEnd, NewEnd     int // numbers of the last lines, plus 1
 	Runs               []Run
 }
 
-// Run is consecutive lines. Op is '-' for removed lines, '+' for added ones, ' ' for others.
+// Run is consecutive lines of one kind. Op is '-' for removed lines, '+' for added ones, and
+// ' ' for unchanged ones.
 type Run struct {
 	Op   byte
 	Text string
 }
 
-// Line is one line of a hunk, and how many times it stands there in a row.
+// Line is one or several equal lines in a row.
 type Line struct {
 	Op     byte
-	Number int // of a removed line in the old file, of any other in the new one
+	Number int // the number of the first line: of a removed line in the old file, of others in the new one
 	Text   string
-	NoEnd  bool // it is the last of its file, and does not end in a newline
-	Count  int
+	NoEnd  bool // the last line of a file without a newline at its end
+	Count  int  // number of equal lines
 }
 
-// content is a text as UTF-8, with the name of its encoding as of [decodeText], and the characters
-// of [hiddenShellChars].
+// content is a text as UTF-8, with the results of [decodeText] and [hiddenShellChars].
 type content struct{ text, encoding, shellChars string }
 
-// fitsEncodingOf reports whether a content could as well be in the encoding of another one.
+// fitsEncodingOf reports whether c could also be in the encoding of another content, because
+// it has only ASCII.
 func (c content) fitsEncodingOf(other content) bool {
 	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	return c == content{} || c.encoding == "" && ascii && other.encoding == windows1252
 }
 
-// compare returns the difference between two contents of a file. CRLF counts as LF unless a version
-// has both line endings; a change of line endings is noted.
+// compare returns the difference between two contents of a file. CRLF equals LF unless a
+// version has both line endings; a change of line endings is noted. hide replaces secrets;
+// nil: there are none.
 func compare(c tool.Change, before, after content, hide func(string) string) *Text {
 	t := &Text{Change: c}
 	if before == after {
@@ -102,8 +104,8 @@ func compare(c tool.Change, before, after content, hide func(string) string) *Te
 // mixed is the line ending of a text that has both LF and CRLF.
 const mixed = "a mix of both"
 
-// normalizeLineEnds returns a text with LF for CRLF, and its line ending; empty if it has no line end. A text
-// with mixed line endings is returned as it is.
+// normalizeLineEnds returns a text with LF for CRLF, and its line ending; empty if the text
+// has none. A text with mixed line endings is returned unchanged.
 func normalizeLineEnds(text string) (without, end string) {
 	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
 	switch {
@@ -117,11 +119,11 @@ func normalizeLineEnds(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared limits the lines of two texts together that are compared. Of larger texts, all lines are
+// maxCompared limits the lines of two texts together. Of larger texts all lines count as
 // removed and added.
 const maxCompared = 1 << 20
 
-// findHunks finds the hunks, and counts added and removed lines.
+// findHunks sets the hunks and the numbers of added and removed lines.
 func (t *Text) findHunks(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
@@ -173,7 +175,7 @@ func (t *Text) Bytes() (n int) {
 	return n
 }
 
-// lineCount counts the lines of a text; the last one needs no newline.
+// lineCount returns the number of lines of a text. The last one needs no newline.
 func lineCount(text string) int {
 	n := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -182,6 +184,7 @@ func lineCount(text string) int {
 	return n
 }
 
+// firstLines returns the first n lines of a text.
 func firstLines(text string, n int) string {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {
@@ -194,7 +197,7 @@ func firstLines(text string, n int) string {
 	return text[:at]
 }
 
-// Lines returns the lines of a hunk. Equal lines in a row are one Line with a count.
+// Lines returns the lines of a hunk. Equal lines in a row are one [Line].
 func (h Hunk) Lines() iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		was, is := h.OldStart, h.NewStart
@@ -222,11 +225,11 @@ func (h Hunk) Lines() iter.Seq[Line] {
 	}
 }
 
-// redactedLine replaces a line in which the place of a secret is not known.
+// redactedLine replaces a line if the place of the secret within the line is not known.
 const redactedLine = "[redacted]"
 
-// hideSecrets takes secrets out of the lines. It looks for them in the whole texts, since a hunk may
-// have only some lines of a secret.
+// hideSecrets replaces secrets in the lines. It looks for them in the whole texts, because a
+// hunk may have only some lines of a secret.
 func (t *Text) hideSecrets(was, is string, hide func(string) string) {
 	before, after := redactLines(was, hide), redactLines(is, hide)
 	if before == nil && after == nil {
@@ -265,9 +268,8 @@ func (t *Text) hideSecrets(was, is string, hide func(string) string) {
 	}
 }
 
-// redactLines returns the lines of a text with the secrets hidden; nil if hide finds none. If hiding
-// changes the number of lines, each line that is not also in the hidden text is replaced as a
-// whole.
+// redactLines returns the lines of a text with hidden secrets; nil if hide finds none. If
+// hiding changes the number of lines, all lines that differ are replaced as a whole.
 func redactLines(text string, hide func(string) string) []string {
 	hidden := hide(text)
 	if hidden == text {
@@ -294,10 +296,11 @@ func redactLines(text string, hide func(string) string) []string {
 	return raw
 }
 
-// readBoth reads both contents of a change. It fails if one has more than most bytes.
-func readBoth(c tool.Change, most int64) (before, after content, err error) {
-	if before, _, err = read(c.Before, most); err == nil {
-		after, _, err = read(c.After, most)
+// readBoth reads both contents of a change. It returns an error if one has more than limit
+// bytes.
+func readBoth(c tool.Change, limit int64) (before, after content, err error) {
+	if before, _, err = read(c.Before, limit); err == nil {
+		after, _, err = read(c.After, limit)
 	}
 	return before, after, err
 }
@@ -307,16 +310,17 @@ var (
 	errTooLong = errors.New("it is too long to compare")
 )
 
-// read returns the content of a version and the SHA-256 of its bytes, which it also returns for a
-// file that is not text. Both are empty if v is nil or no regular file.
-func read(v *tool.Version, most int64) (c content, sum [sha256.Size]byte, err error) {
+// read returns the content of a version, and the SHA-256 of its bytes. Both are empty if v is
+// nil or not a regular file. For a file that is not text it returns the SHA-256 and
+// errNoText.
+func read(v *tool.Version, limit int64) (c content, sum [sha256.Size]byte, err error) {
 	if !isRegular(v) {
 		return c, sum, nil
 	}
-	if v.Size > most {
+	if v.Size > limit {
 		return c, sum, errTooLong
 	}
-	data, err := load(v, most)
+	data, err := load(v, limit)
 	if err != nil {
 		return c, sum, err
 	}

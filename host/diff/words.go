@@ -19,16 +19,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits of [Set.String], [Unified] and of words in a line. What is beyond is counted.
+// Limits of [Set.String], of [Unified] and of words in a line. The rest is counted.
 const (
 	maxNamed  = 1000      // changes
 	maxChange = 64 << 10  // bytes of the diff of one file
 	maxTotal  = 256 << 10 // bytes of all diffs
-	maxWord   = 100       // bytes of one text from a file that is shown within a line
+	maxWord   = 100       // bytes of a text within a line
 )
 
-// String describes the set as text: first the lines of [Set.SummaryLines], then the differences in unified
-// format.
+// String returns the set as text: first the lines of [Set.SummaryLines], then the differences
+// in unified format.
 func (s *Set) String() string {
 	if s == nil {
 		return ""
@@ -50,36 +50,38 @@ func (s *Set) String() string {
 	return out.String()
 }
 
-// Summary describes changes in about so many lines at most. The last line may say how many
-// changes are left out.
-func Summary(ctx context.Context, changes []tool.Change, dir string, most int, dirs ...*git.Dir) (lines []string) {
-	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(most) {
+// Summary describes changes in at most about limit lines. The last line may count changes
+// that are left out.
+func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, dirs ...*git.Dir) (lines []string) {
+	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(limit) {
 		lines = append(lines, t.Words)
 	}
 	return lines
 }
 
-// SummaryLine is a line of words, and the entry that it is about.
+// SummaryLine is a line of words, and its entry.
 type SummaryLine struct {
 	Words     string
-	NotShown  bool // it says that something is not shown
+	NotShown  bool // the line reports something that is not shown
 	Shortened bool // [Set.AllLines] names more than this line does
-	Entry          // has no members if the line is about no entry
+	Entry          // without members if the line is about no entry
 }
 
 // IsSingle reports whether the line is about exactly one change.
 func (t SummaryLine) IsSingle() bool { return len(t.Members) > 0 && t.Form == FormSingle }
 
-// SummaryLines returns the lines that describe all changes, about so many entries at most: first entries
-// with a care, then what git has done and what is not shown, then plain entries.
-func (s *Set) SummaryLines(most int) []SummaryLine { return s.summaryLines(most, false) }
+// SummaryLines returns lines that describe all changes, for at most about limit entries.
+// Entries with a care come first. Facts of git and contents that are not shown follow, and
+// plain entries come last.
+func (s *Set) SummaryLines(limit int) []SummaryLine { return s.summaryLines(limit, false) }
 
-// AllLines returns the lines of all entries, with all names that [Set.SummaryLines] only counts.
+// AllLines returns the lines of all entries, with all names that [Set.SummaryLines] only
+// counts.
 func (s *Set) AllLines() []SummaryLine { return s.summaryLines(len(s.Entries), true) }
 
-func (s *Set) summaryLines(most int, all bool) []SummaryLine {
+func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
 	var careful, other, plain []SummaryLine
-	for _, e := range s.short(most) {
+	for _, e := range s.short(limit) {
 		t := SummaryLine{Words: s.words(e), Entry: e}
 		if e.Care == CarePlain {
 			plain = append(plain, t)
@@ -96,11 +98,11 @@ func (s *Set) summaryLines(most int, all bool) []SummaryLine {
 	return slices.Concat(careful, other, s.unshownLines(), plain)
 }
 
-// maxLosses limits the facts about a loss that have a line of their own.
+// maxLosses limits the facts about losses that have a line of their own.
 const maxLosses = 8
 
-// repositoryLines returns the lines about one repository: first what was not looked at, then what is
-// lost, then the rest.
+// repositoryLines returns the lines about one repository: first unknown losses, then known
+// ones, then the rest. If all is set, nothing is shortened.
 func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	begin := "git: "
 	if name := s.name(r.root); name != "." {
@@ -129,7 +131,7 @@ func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	return slices.DeleteFunc(out, func(t SummaryLine) bool { return t.Words == "" })
 }
 
-// maxUnshown is the number of contents up to which each one that is not shown has its own line.
+// maxUnshown limits the contents that have a line each if they are not shown.
 const maxUnshown = 3
 
 // unshownLines returns the lines about contents that are not shown.
@@ -162,7 +164,7 @@ func (s *Set) unshownLines() (out []SummaryLine) {
 			}
 			words := fmt.Sprintf("the content of %s is not shown, for %s: %s (%s)", count(files, "file"), why[min(files, 2)-1], s.placeWords(places(dirs)), size(bytes))
 			if known {
-				words += ", and nothing comes with it"
+				words += ", and nothing in it is new"
 			}
 			out = append(out, SummaryLine{Words: words, NotShown: !known})
 		}
@@ -198,7 +200,7 @@ func (s *Set) words(e Entry) string {
 		if c.Before == nil {
 			return in + " holds " + s.describeFile(c) + ", which the worktree does not have"
 		}
-		return in + " holds another " + s.describeFile(c)
+		return in + " holds another version of " + s.describeFile(c)
 	}
 	return string(c.Kind) + " " + s.describeFile(c)
 }
@@ -206,18 +208,18 @@ func (s *Set) words(e Entry) string {
 // Headline describes one change in one line.
 func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
-// cares are the words for one and for several changes of a care.
+// cares holds the words for one and for several changes of a care.
 var cares = map[Care][2]string{
 	CarePlain:      {"other change", "other changes"},
 	CareMoved:      {"file moved to another directory", "files moved to another directory"},
 	CareExposed:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
 	CareExecutable: {"executable", "executables"},
 	CareSpecial:    {"path that needs care", "paths that need care"},
-	CareRunByGit:   {"file that git runs or goes by", "files that git runs or goes by"},
-	CareHeldByGit:  {"file that git holds otherwise than the worktree", "files that git holds otherwise than the worktree"},
+	CareRunByGit:   {"file that git runs or obeys", "files that git runs or obeys"},
+	CareHeldByGit:  {"file that differs between git and the worktree", "files that differ between git and the worktree"},
 }
 
-// severalWords describes an entry of form Several.
+// severalWords describes an entry of FormSeveral.
 func (s *Set) severalWords(e Entry) string {
 	n := e.Files + e.Dirs
 	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
@@ -236,7 +238,7 @@ func (s *Set) severalWords(e Entry) string {
 	return fmt.Sprintf("%s: %s (%s)%s", what, s.placeWords(e.Places), size(e.Bytes), moved)
 }
 
-// placeWords says how many changes are in which directories.
+// placeWords lists directories, and the number of changes in each if there are several.
 func (s *Set) placeWords(places []Place) string {
 	var in []string
 	for _, p := range places {
@@ -252,7 +254,8 @@ func (s *Set) placeWords(places []Place) string {
 	return strings.Join(in, ", ")
 }
 
-// describeFile names the file of a change, with its link target, other names, size, mode and time.
+// describeFile returns the name of the file of a change, followed by its link target, other
+// names, size, mode and time.
 func (s *Set) describeFile(c tool.Change) string {
 	words := s.name(c.Path)
 	if c.Kind == tool.Renamed {
@@ -270,7 +273,7 @@ func (s *Set) describeFile(c tool.Change) string {
 		words += " (the same file as " + s.name(c.After.HardLink) + ")"
 	}
 	if c.Kind == tool.Modified && c.Before != nil && c.Before.LinkCount > 1 {
-		words += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.LinkCount)
+		words += fmt.Sprintf(" (one of %d names of a file: the other names keep the old content)", c.Before.LinkCount)
 	}
 	words += sizeAndMode(c)
 	if c.After != nil && c.After.ModTime != nil {
@@ -282,8 +285,8 @@ func (s *Set) describeFile(c tool.Change) string {
 // NoEnd marks a line that does not end in a newline.
 const NoEnd = `\ No newline at end of file`
 
-// unified returns a difference in unified format. Notes about the whole file stand behind the file
-// names, each in a line that begins with a backslash, as NoEnd does.
+// unified returns a difference in unified format. Notes about the whole file follow the file
+// names. Each is a line that begins with a backslash, like NoEnd.
 func (s *Set) unified(t *Text) string {
 	name := s.name(t.Change.Path)
 	if len(t.Hunks) == 0 {
@@ -313,6 +316,7 @@ func (s *Set) unified(t *Text) string {
 	return out.String()
 }
 
+// unified writes a hunk in unified format.
 func (h Hunk) unified(out *strings.Builder) {
 	place := func(first, n int) string {
 		switch n {
@@ -335,8 +339,8 @@ func (h Hunk) unified(out *strings.Builder) {
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// ParseUnified splits a diff that [Unified] has written into lines. Op is 0 for lines that are no part of a
-// hunk, and for lines that begin with a backslash.
+// ParseUnified splits a text of [Unified] into lines. Op is 0 for lines outside of hunks, and
+// for lines that begin with a backslash.
 func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
@@ -357,7 +361,7 @@ func ParseUnified(unified string) (lines []Line) {
 			l.Op, l.Number, is = '+', is, is+1
 		case strings.HasPrefix(text, " ") || text == "":
 			l.Op, l.Number, was, is = ' ', is, was+1, is+1
-		} // else it says that the last line has no end
+		} // else it is NoEnd
 		if l.Op != 0 && text != "" {
 			l.Text = text[1:]
 		}
@@ -417,8 +421,8 @@ func clip(s string) string {
 	return s[:n] + "..."
 }
 
-// sizeAndMode returns the sizes of a file, and its mode if that changes, lets a new file be executed or
-// anybody write to it, or is not 0755 in a new directory.
+// sizeAndMode returns the sizes of a file, and its mode in these cases: the mode changes, a
+// new file is executable, anybody may write to a new file, or a new directory is not 0755.
 func sizeAndMode(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {
