@@ -1,12 +1,12 @@
-// Package toolstore holds what tools keep beyond a call: a store for each module, within
-// one session.
+// Package toolstore holds the data that tools keep beyond a call: a store for each module,
+// within one session.
 //
-// A call has a [View] of the store of its module, and no other call has one
-// meanwhile. What it changes there is an overlay: if the call succeeds, that is
-// recorded with its result, as one event call.kept, and only then part of the store.
-// So what a session keeps is what its log says, and [Stores.Fold] makes it again of
-// the log when the session is resumed. See RATIONALE, "Why is what a tool keeps an
-// event of the session?"
+// A call has a [View] of the store of its module, and no other call has a view of that
+// store meanwhile. The view collects the changes of the call. If the call succeeds, they
+// are recorded with its result, as one event call.kept, and become part of the store only
+// then. So the log of a session has everything that its stores contain, and [Stores.Fold]
+// builds them again from the log when the session is resumed. See RATIONALE, "Why is what
+// a tool keeps an event of the session?"
 package toolstore
 
 import (
@@ -27,26 +27,27 @@ import (
 )
 
 const (
-	entryOverhead = 64 // that an entry counts beside its key and its value
+	entryOverhead = 64 // bytes that an entry counts in addition to its key and its value
 
-	// maxRewrites is how often the whole store of a session can be written anew
-	// before its log takes no more: a tool that sets the same key in a loop fills no
-	// quota, and the disk.
+	// maxRewrites limits the events of a session, as a multiple of the size limit of its
+	// stores: a tool that sets the same key in a loop stays within the size limit, but
+	// would fill the disk.
 	maxRewrites = 16
 )
 
-// Entry is a key with its value.
+// Entry is a key and its value.
 type Entry struct {
 	Key     string
 	Value   []byte
 	Expires int64 // milliseconds since 1970; 0: never
 }
 
+// bytes returns the size of the entry as it counts for the limits.
 func (e Entry) bytes() int { return len(e.Key) + len(e.Value) + entryOverhead }
 
-// ownerOf names whose store that of a module is: of a built-in module its name, of one
-// that somebody has signed the signer and the name, of any other its very bytes. A
-// module that takes the name of another finds nothing of that one's.
+// ownerOf returns the owner of the store of a module. For a built-in module the owner is its
+// name, for a signed module the signer and the name, and for any other module the digest of
+// its bytes. So a module that takes the name of another one cannot find the other's data.
 func ownerOf(m *tool.Module) string {
 	switch {
 	case m.Origin == tool.OriginBuiltin:
@@ -57,20 +58,20 @@ func ownerOf(m *tool.Module) string {
 	return "sha256:" + m.Digest
 }
 
-// Stores are those of one session. It is safe for concurrent use.
+// Stores are the stores of one session. They are safe for concurrent use.
 type Stores struct {
 	limits policy.Limits
 	now    func() time.Time
 
 	mu            sync.Mutex
 	stores        map[string]*store // by owner
-	bytes         int               // of all stores, and what calls have added that are under way
-	recordedBytes int               // bytes of all events
+	bytes         int               // of all stores, and of additions by running calls
+	recordedBytes int               // of all events
 }
 
-// store is that of one owner. Its entries change while the lock of all is held.
+// store is the store of one owner. Stores.mu guards its fields, except viewOpen.
 type store struct {
-	viewOpen chan struct{} // holds one while a call has a view
+	viewOpen chan struct{} // holds a value while a call has a view
 	module   string
 	entries  map[string]Entry
 	bytes    int
@@ -83,7 +84,7 @@ func New(limits policy.Limits, now func() time.Time) *Stores {
 
 func (s *Stores) millis() int64 { return s.now().UnixMilli() }
 
-// storeOf returns the store of an owner. The lock is held.
+// storeOf returns the store of an owner. The caller holds mu.
 func (s *Stores) storeOf(owner string) *store {
 	st := s.stores[owner]
 	if st == nil {
@@ -93,8 +94,8 @@ func (s *Stores) storeOf(owner string) *store {
 	return st
 }
 
-// Fold makes what an event says part of the stores, if it is one of call.kept. What
-// cannot be read of it, because it was redacted or deleted, is not kept.
+// Fold applies an event of type call.kept to the stores, and ignores any other event. It skips
+// entries that cannot be read because they were redacted or deleted.
 func (s *Stores) Fold(e session.Event) {
 	var body session.ToolStoreChanges
 	if e.Type != session.TypeToolStoreChanges || json.Unmarshal(e.Body, &body) != nil || body.Owner == "" {
@@ -131,14 +132,14 @@ func (st *store) remove(key string) {
 	}
 }
 
-// Listing is what a module keeps.
+// Listing is the store of one module.
 type Listing struct {
 	Owner, Module string
 	Bytes         int
-	Entries       []Entry // by key
+	Entries       []Entry // sorted by key
 }
 
-// List lists what is kept, by module and owner. Stores without entries are left out.
+// List returns all stores that have entries, sorted by module and owner.
 func (s *Stores) List() []Listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +161,7 @@ func (s *Stores) List() []Listing {
 	return out
 }
 
-// purge removes what has expired. The lock is held.
+// purge removes expired entries. The caller holds mu.
 func (s *Stores) purge(st *store) {
 	before, now := st.bytes, s.millis()
 	for key, e := range st.entries {
@@ -173,8 +174,8 @@ func (s *Stores) purge(st *store) {
 
 func (e Entry) expired(now int64) bool { return e.Expires != 0 && e.Expires <= now }
 
-// Open returns the view that a call has of the store of its module, when no other call
-// has one any more. It fails when ctx ends before that. The view has to be closed.
+// Open returns a view of the store of a module, for one call. It waits until no other call has
+// a view. The error is the cause of ctx if ctx ends before. The caller must Close the view.
 func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
 	owner := ownerOf(module)
 	s.mu.Lock()
@@ -191,8 +192,8 @@ func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
 	return &View{s: s, st: st, owner: owner, module: module.Name, entries: maps.Clone(st.entries), bytes: st.bytes, changed: map[string]int{}}, nil
 }
 
-// View is the store of a module as one call sees it, which is used by one goroutine at
-// a time. It implements policy.Store.
+// View is the store of a module within one call. One goroutine at a time may use a View. It
+// implements policy.Store.
 type View struct {
 	s             *Stores
 	st            *store
@@ -200,10 +201,10 @@ type View struct {
 
 	entries  map[string]Entry
 	bytes    int
-	keys     []string       // of entries, sorted; nil: not asked for yet
-	changed  map[string]int // the keys that were set or deleted, and how much of them is to be recorded
+	keys     []string       // sorted keys of entries; nil before the first Keys
+	changed  map[string]int // bytes to be recorded, by the keys that were set or deleted
 	writes   int            // the sum of changed
-	reserved int            // of Stores.bytes
+	reserved int            // bytes of this call in Stores.bytes
 }
 
 // Get implements policy.Store.
@@ -219,8 +220,8 @@ func (v *View) Get(key string) ([]byte, bool) {
 func (v *View) Set(key string, value []byte, life *uint64) error {
 	entry := Entry{Key: key, Value: value}
 	if life != nil {
-		const most = 1 << 52 // milliseconds, so that it is a number in JSON
-		entry.Expires = v.s.millis() + int64(min(*life, most))
+		const limit = 1 << 52 // milliseconds; larger numbers are not exact in JSON
+		entry.Expires = v.s.millis() + int64(min(*life, limit))
 	}
 	old, was := v.entries[key]
 	grows := entry.bytes()
@@ -245,8 +246,9 @@ func (v *View) Set(key string, value []byte, life *uint64) error {
 	return nil
 }
 
-// reserve takes what the store would grow by out of what the session may have, and sees
-// that the log takes what the call would have recorded.
+// reserve checks the limits of the session, and reserves the bytes by which the store grows.
+// bytes is the new size of the store, and writes the size of the event that the call would
+// record.
 func (v *View) reserve(bytes, writes int) error {
 	s := v.s
 	s.mu.Lock()
@@ -263,6 +265,7 @@ func (v *View) reserve(bytes, writes int) error {
 	return nil
 }
 
+// recordChange notes that a key was changed, and the bytes of the change in the event.
 func (v *View) recordChange(key string, bytes int) {
 	v.writes += bytes - v.changed[key]
 	v.changed[key] = bytes
@@ -298,7 +301,8 @@ func (v *View) Keys(prefix string, limit int) []string {
 	return out
 }
 
-// Changes is what the call has changed, for the log; false if that is nothing.
+// Changes returns the changes of the call for the log, under the name of its tool; false if
+// there are none.
 func (v *View) Changes(name string) (session.ToolStoreChanges, bool) {
 	body := session.ToolStoreChanges{Tool: name, Module: v.module, Owner: v.owner}
 	now := v.s.millis()
@@ -323,14 +327,14 @@ func (v *View) Changes(name string) (session.ToolStoreChanges, bool) {
 	return body, len(body.Set)+len(body.Deleted) > 0
 }
 
-// isText reports whether a value is a text. Control characters are none: each would
-// take six bytes.
+// isText reports whether a value can be recorded as text. A value with control characters
+// cannot: each would take six bytes.
 func isText(value []byte) bool {
 	return utf8.Valid(value) && !slices.ContainsFunc(value, func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' })
 }
 
-// Close lets the next call have the store. What the view has changed counts if its
-// event was folded before.
+// Close ends the view, so that the next call can open the store. Changes of the view are lost
+// unless their event was folded before.
 func (v *View) Close() {
 	v.s.mu.Lock()
 	v.s.bytes -= v.reserved

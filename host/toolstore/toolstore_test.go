@@ -19,7 +19,7 @@ import (
 
 var tasksModule = &tool.Module{Name: "tasks", Origin: tool.OriginBuiltin}
 
-// log keeps events, and makes stores of them.
+// log holds events, and builds stores from them.
 type log struct {
 	t      *testing.T
 	now    time.Time
@@ -34,7 +34,7 @@ func newLog(t *testing.T, limits policy.Limits) *log {
 	return l
 }
 
-// resume makes the stores again of the log.
+// resume builds the stores again from the log.
 func (l *log) resume() {
 	l.stores = New(l.limits, func() time.Time { return l.now })
 	for _, e := range l.events {
@@ -42,7 +42,7 @@ func (l *log) resume() {
 	}
 }
 
-// call does something with the store of a module, and records it unless it fails.
+// call does something with the store of a module, and records the changes unless it fails.
 func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.ToolStoreChanges, err error) {
 	l.t.Helper()
 	v, err := l.stores.Open(l.t.Context(), mod)
@@ -62,7 +62,7 @@ func (l *log) call(mod *tool.Module, do func(v *View) error) (recorded session.T
 	return recorded, nil
 }
 
-// holds compares what is kept with lines of MODULE KEY VALUE.
+// holds compares all stores with lines of the form MODULE KEY VALUE.
 func (l *log) holds(want ...string) {
 	l.t.Helper()
 	var got []string
@@ -140,7 +140,7 @@ func TestWhatIsRecordedIsWhatIsKept(t *testing.T) {
 		if diff := cmp.Diff(s.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", s.name, diff)
 		}
-		for range 2 { // now, and in a process that reads the log
+		for range 2 { // now, and after reading the log
 			if s.then != nil {
 				l.holds(s.then...)
 			}
@@ -164,7 +164,7 @@ func TestACallThatFailsKeepsNothing(t *testing.T) {
 	}
 }
 
-// A module finds what modules keep that are the same, and nothing of any other.
+// A module finds the data of the same module, and of no other.
 func TestStoresAreOfTheirModule(t *testing.T) {
 	mods := map[string]*tool.Module{
 		"builtin":              tasksModule,
@@ -188,7 +188,7 @@ func TestStoresAreOfTheirModule(t *testing.T) {
 	}
 	newer := *mods["signed"]
 	newer.Digest = "7"
-	mods["signed"] = &newer // by the same, as an update
+	mods["signed"] = &newer // an update by the same signer
 	for name, mod := range mods {
 		if _, err := l.call(mod, func(v *View) error {
 			if value, _ := v.Get("key"); string(value) != name {
@@ -214,10 +214,10 @@ func TestQuotas(t *testing.T) {
 	other := &tool.Module{Name: "other", Origin: tool.OriginBuiltin}
 	for name, c := range map[string]struct {
 		limits policy.Limits
-		before func(*View) error // by a call of the module
-		others func(*View) error // by one of another
+		before func(*View) error // an earlier call of the module
+		others func(*View) error // a call of another module
 		do     func(*View) error
-		fails  func(error) bool // nil: it does not
+		fails  func(error) bool // nil: no error
 	}{
 		"a store that is just full": {limits: policy.Limits{StoreBytes: 165, SessionStoreBytes: 200}, do: set("k", x(100))},
 		"a byte more":               {limits: policy.Limits{StoreBytes: 165, SessionStoreBytes: 200}, do: set("k", x(101)), fails: full(165)},
@@ -265,7 +265,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// The room that a call takes is no other call's, and is free again if it fails.
+// The bytes that a call has reserved are not available to others, and are free again if the
+// call fails.
 func TestCallsShareTheRoomOfTheSession(t *testing.T) {
 	l := newLog(t, policy.Limits{StoreBytes: 200, SessionStoreBytes: 200})
 	other := &tool.Module{Name: "other", Origin: tool.OriginBuiltin}
@@ -287,7 +288,7 @@ func TestCallsShareTheRoomOfTheSession(t *testing.T) {
 	}
 }
 
-// A loop that sets one key again and again fills no store, and not the disk either.
+// A loop that sets one key again and again fills neither the store nor the disk.
 func TestTheLogTakesOnlySoMuch(t *testing.T) {
 	l := newLog(t, policy.Limits{StoreBytes: 10_000, SessionStoreBytes: 10_000})
 	calls, bytes := 0, 0
