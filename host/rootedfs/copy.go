@@ -7,12 +7,11 @@ import (
 	"os"
 )
 
-// copyBytes is how much is copied before the context is asked again.
+// copyBytes is the number of bytes that are copied between two looks at the context.
 const copyBytes = 64 << 20
 
-// CopyPrefix copies the first bytes of a file to an empty one, on some file systems
-// by reference, and holes stay holes. It copies less from a file that is shorter
-// by now.
+// CopyPrefix copies the first size bytes of a file to an empty file, on some file systems by
+// reference. Holes stay holes. If the file is shorter by now, it copies less.
 func CopyPrefix(ctx context.Context, to, from *os.File, size int64) error {
 	if clone(to, from) {
 		return to.Truncate(size)
@@ -30,16 +29,16 @@ func CopyPrefix(ctx context.Context, to, from *os.File, size int64) error {
 			if err != nil {
 				return err
 			}
-			// Package os sees that both are files, and lets the kernel do it.
+			// Package os lets the kernel copy between two files.
 			n, err := io.CopyN(to, from, min(end-off, copyBytes))
 			off += n
 			if errors.Is(err, io.EOF) {
-				return nil // somebody has truncated it
+				return nil // somebody has truncated the file
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return to.Truncate(size) // it may end with a hole
+	return to.Truncate(size) // the file may end with a hole
 }

@@ -15,13 +15,14 @@ import (
 // discardPrefix begins the names of trees that wait for their removal.
 const discardPrefix = "stockade-gone-"
 
-// Discard removes a directory tree in the background, see [RemoveAll]. Before it returns, it
-// moves the tree into bin, a directory on the same file system, where [Sweep] of a later
-// process finds what this process does not get to remove. A missing tree is no error.
+// Discard removes a directory tree in the background, see [RemoveAll]. Before it returns,
+// it moves the tree into bin, a directory on the same file system. If this process does not
+// get to remove the tree, [Sweep] of a later process finds it there. A missing tree is no
+// error.
 func Discard(dir, bin string) error {
 	away := filepath.Join(bin, discardPrefix+rand.Text())
 	err := os.Rename(dir, away)
-	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // a move writes its ".."
+	if errors.Is(err, fs.ErrPermission) && os.Chmod(dir, 0o700) == nil { // a move writes the ".." of the directory
 		err = os.Rename(dir, away)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,21 +34,21 @@ func Discard(dir, bin string) error {
 	return err
 }
 
-// Sweep removes in the background the trees in bin that other processes of this user have
-// discarded, and not removed.
+// Sweep removes, in the background, the trees in bin that earlier processes of this user have
+// discarded and not removed.
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)
 	for _, e := range entries {
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), discardPrefix) {
 			continue
 		}
-		if fi, err := e.Info(); err == nil && ownedByUser(fi) { // bin may be one in which others make directories, too
+		if fi, err := e.Info(); err == nil && ownedByUser(fi) { // other users may make directories in bin, too
 			queueRemoval(filepath.Join(bin, e.Name()))
 		}
 	}
 }
 
-// AwaitRemovals waits until the removals of this process are done, at most for the limit.
+// AwaitRemovals waits until all removals of this process are done, but not longer than limit.
 func AwaitRemovals(limit time.Duration) {
 	removals.mu.Lock()
 	idle := removals.idle
@@ -64,10 +65,11 @@ func AwaitRemovals(limit time.Duration) {
 // removals is the queue of trees that this process removes, one at a time.
 var removals struct {
 	mu      sync.Mutex
-	waiting []string      // the first is being removed
-	idle    chan struct{} // closed when nothing waits any more; nil: nothing did
+	waiting []string      // the first one is being removed
+	idle    chan struct{} // closed when the queue is empty; nil before the first removal
 }
 
+// queueRemoval adds a tree to the queue, and starts to work on the queue if it was empty.
 func queueRemoval(dir string) {
 	r := &removals
 	r.mu.Lock()

@@ -10,24 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DirReader reads a directory as the kernel has it: the os package would ask for
-// the status of every entry, although type and inode number are here already.
-// A cookie is the kernel's own offset, so that going on anywhere costs the
-// same, and the entries seen before need not be remembered.
+// DirReader reads the entries of a directory from the kernel. Package os would ask for the
+// state of every entry, although the listing itself has type and inode number. A cookie is
+// the kernel's own offset, so that Seek to any entry costs the same, and no earlier entries
+// need to be remembered. The zero value is ready to use.
 type DirReader struct {
-	buf  []byte
-	rest []byte
-	dev  uint64
+	buf  []byte // nil before the first read
+	rest []byte // the unread part of buf
+	dev  uint64 // of the directory
 }
 
 const (
-	direntHeader = 19 // inode, offset, length, type
+	direntHeader = 19 // bytes of inode, offset, length and type
 	direntBuffer = 8 << 10
 )
 
-// Seek makes the entry of a cookie the next one, and says how many it passed.
-// Zero is the first. What a cookie that was never given leads to is the
-// kernel's affair: some entry of this directory, the end, or an error.
+// Seek makes the entry of a cookie the next entry; zero is the first one. passed is the number
+// of entries that it had to read. A cookie that no entry has had leads to some entry of this
+// directory, to the end, or to an error, as the kernel decides.
 func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if e.rest = nil; cookie == 0 && e.buf == nil {
 		return 0, nil // nothing was read yet
@@ -36,7 +36,7 @@ func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	return 0, err
 }
 
-// Read returns the next entry, or false at the end.
+// Read returns the next entry. more is false at the end.
 func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 	if len(e.rest) == 0 {
 		if e.buf == nil {
@@ -76,9 +76,9 @@ func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 		Ino:  binary.NativeEndian.Uint64(d),
 		Name: string(name),
 	}
-	// What is told is the type of the mode, shifted. Some file systems do not tell.
+	// The kernel shifts the type bits of the mode. Some file systems have no type here.
 	if out.Type = typeOf(uint32(d[18]) << 12); out.Type == fs.ModeIrregular {
-		var fi hostInfo // stays irregular if it cannot be looked at
+		var fi hostInfo // stays irregular after an error
 		_ = onFd(f, func(fd int) error { return fi.fstatat(fd, out.Name, unix.AT_SYMLINK_NOFOLLOW) })
 		out.Type = fi.Mode().Type()
 	}

@@ -9,15 +9,16 @@ import (
 	"os"
 )
 
-// DirReader reads a directory in batches. A cookie is the number of entries
-// before it, so going back means to begin again.
+// DirReader reads the entries of a directory in batches. A cookie is the number of entries
+// before, so Seek to an earlier entry starts from the beginning. The zero value is ready to
+// use.
 type DirReader struct {
-	batch []fs.DirEntry
-	at    uint64
+	batch []fs.DirEntry // unread entries
+	at    uint64        // cookie of the next entry
 }
 
-// Seek makes the entry of a cookie the next one, and says how many it passed.
-// Zero is the first.
+// Seek makes the entry of a cookie the next entry; zero is the first one. passed is the number
+// of entries that it had to read.
 func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if cookie < e.at {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -50,7 +51,7 @@ func (e *DirReader) next(f *os.File) (_ fs.DirEntry, more bool, _ error) {
 	return entry, true, nil
 }
 
-// Read returns the next entry, or false at the end.
+// Read returns the next entry. more is false at the end.
 func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 	for {
 		entry, more, err := e.next(f)
@@ -59,7 +60,7 @@ func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 		}
 		fi, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone meanwhile
+			continue // removed meanwhile
 		}
 		if err != nil {
 			return Entry{}, false, err

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// Stat is what the host says about a file beside its [os.FileInfo], see
-// [StatOf]. Times are nanoseconds since 1970.
+// Stat holds the facts about a file that [os.FileInfo] lacks, see [StatOf]. Times are in
+// nanoseconds since 1970.
 type Stat struct {
-	Dev, Ino         uint64 // zero where the host has no such numbers
-	Nlink            uint64
+	Dev, Ino         uint64 // zero if the host has no such numbers
+	Nlink            uint64 // number of hard links
 	Atim, Mtim, Ctim int64
 }
 
@@ -21,15 +21,14 @@ type Entry struct {
 	Name     string
 	Type     fs.FileMode // the bits of [fs.ModeType]
 	Dev, Ino uint64
-	Next     uint64 // the cookie of the entry that follows
+	Next     uint64 // the cookie of the next entry
 }
 
-// OmitTime is a time that is not to be changed.
+// OmitTime, in the place of a time, leaves the time of a file unchanged.
 const OmitTime int64 = math.MinInt64
 
-// RefuseHardLinks refuses a regular file that has several hard links, with EACCES: a
-// change would be visible under its other names, and there may be some outside
-// the directory.
+// RefuseHardLinks returns EACCES for a regular file that has several hard links: a change
+// would be visible under its other names, and some may be outside of the directory.
 func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
 	if fi.Mode().IsRegular() && linkCount(f, fi) > 1 {
 		return syscall.EACCES
@@ -37,7 +36,7 @@ func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
 	return nil
 }
 
-// renameChecked is RenameNew in two steps.
+// renameChecked is RenameNoReplace in two steps.
 func renameChecked(from Root, oldName string, to Root, newName string) error {
 	if _, err := to.Lstat(newName); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fs.ErrExist, err)

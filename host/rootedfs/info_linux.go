@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostInfo is the [fs.FileInfo] of something that was not opened by package
-// os, which would need an [os.File] for it. Sys gives what it gives there, so
-// that [SameFile] and [StatOf] take both.
+// hostInfo is an [fs.FileInfo] that does not need an [os.File], as one of package os would.
+// Sys returns the same type, so that [SameFile] and [StatOf] accept both.
 type hostInfo struct {
 	name string
 	sys  syscall.Stat_t
 }
 
-// Both packages have the kernel's struct; only syscall lacks the call.
+// syscall and unix both define the struct of the kernel, but only unix has the call.
 var _ [unsafe.Sizeof(syscall.Stat_t{})]byte = [unsafe.Sizeof(unix.Stat_t{})]byte{}
 
+// fstatat fills i for a name in a directory.
 func (i *hostInfo) fstatat(dir int, name string, flags int) error {
 	_, err := retryEINTR(func() (int, error) {
 		return 0, unix.Fstatat(dir, name, (*unix.Stat_t)(unsafe.Pointer(&i.sys)), flags)
@@ -27,8 +27,8 @@ func (i *hostInfo) fstatat(dir int, name string, flags int) error {
 	return err
 }
 
-// statPath finds a name below a directory. O_PATH needs no right to the file and
-// has no effect on it.
+// statPath fills i for a name below a directory. It uses O_PATH, which needs no permission for
+// the file and has no effect on the file.
 func (i *hostInfo) statPath(dir int, name string, flags int) error {
 	fd, err := openat2(dir, name, unix.OpenHow{Flags: uint64(unix.O_PATH | flags)})
 	if err != nil {
@@ -59,7 +59,7 @@ func (i *hostInfo) Mode() fs.FileMode {
 	return m
 }
 
-// typeOf is the type that is in a mode of the kernel.
+// typeOf returns the type bits in a mode of the kernel.
 func typeOf(mode uint32) fs.FileMode {
 	switch mode & syscall.S_IFMT {
 	case syscall.S_IFREG:

@@ -6,15 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Some file systems hold no files: they show the kernel and every process. In
-// that of /proc a tool would find the memory and the environment of the host.
-// The file system of each handle is asked for, unless it is on the device of the
-// open directory that it was looked up in, which was asked about before. The
-// number of a device means one file system as long as something on it is open.
-
-// device is that of an open directory that was admitted; zero is none.
+// device is the number of the device of an open directory that was checked; zero: none was.
+//
+// Some file systems hold no files, but show the kernel and all processes. In /proc a tool
+// would find the memory and the environment of the host. So the file system of each handle
+// is checked, unless the handle is on the device of the directory in which it was looked
+// up, which was checked before. The number of a device stands for the same file system as
+// long as something on it is open.
 type device uint64
 
+// holds reports whether a file is on the device.
 func (d device) holds(fi os.FileInfo) bool { return device(hostSys(fi).Dev) == d }
 
 func (d device) RefuseKernelFile(f *os.File, fi os.FileInfo) error {
@@ -50,8 +51,8 @@ func (r *osRoot) refuseKernelDir(fi os.FileInfo) error {
 	return nil
 }
 
-// RefuseKernelFd is [Root.RefuseKernelFile] for a descriptor: an error if the file system of
-// what is open is one of the kernel.
+// RefuseKernelFd is [Root.RefuseKernelFile] for a descriptor: it returns an error if the file
+// system is one of the kernel.
 func RefuseKernelFd(fd int) error {
 	kind, err := fileSystem(fd)
 	if err == nil && kernelTypes[kind] {
@@ -60,15 +61,15 @@ func RefuseKernelFd(fd int) error {
 	return err
 }
 
-// fileSystem is what fstatfs calls the file system of what is open.
+// fileSystem returns the type of the file system of a descriptor, as fstatfs reports it.
 func fileSystem(fd int) (uint32, error) {
 	var st unix.Statfs_t
 	_, err := retryEINTR(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
 	return uint32(st.Type), err
 }
 
-// kernelTypes are the file systems of the kernel, by what fstatfs calls them.
-// Those without a name in package unix have it in the source of the kernel.
+// kernelTypes holds the file systems that show the kernel, by their types in fstatfs. Types
+// without a constant in package unix come from the source of the kernel.
 var kernelTypes = map[uint32]bool{
 	unix.PROC_SUPER_MAGIC:      true,
 	unix.SYSFS_MAGIC:           true,

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
-// The kernel is not asked about what is on the device of the directory. Of a
-// file that is closed it would be an error.
+// No system call is made for a file on the device of the directory. For a closed file it would
+// be an error.
 func TestOneDeviceIsAskedAboutOnce(t *testing.T) {
 	w := hosttest.New(t)
 	ws, _, err := Open(w.Path("ws"))

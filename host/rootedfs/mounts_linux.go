@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// HoldsMountPoint reports whether a file system is mounted somewhere below
-// dir. If that cannot be found out, one is.
+// HoldsMountPoint reports whether a file system is mounted somewhere below dir. It is true
+// if it cannot find that out.
 func HoldsMountPoint(dir string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -19,7 +19,7 @@ func HoldsMountPoint(dir string) bool {
 		return true
 	}
 	for line := range strings.Lines(string(table)) {
-		// id, parent, device, root, mount point, …
+		// fields: id, parent, device, root, mount point, …
 		fields := strings.Fields(line)
 		if len(fields) < 5 {
 			continue
@@ -31,7 +31,7 @@ func HoldsMountPoint(dir string) bool {
 	return false
 }
 
-// unescape undoes the octal escapes of white space in the mount table.
+// unescape decodes the octal escapes of white space in the mount table.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

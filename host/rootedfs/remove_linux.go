@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll is [os.RemoveAll] that also removes directories without permission to write or
-// search them, such as those of Go's module cache. It follows no link. Its time grows with the
-// number of names, and not with their depth.
+// RemoveAll is [os.RemoveAll] that also removes directories without write or search
+// permission, such as those of Go's module cache. It follows no link. Its time grows with
+// the number of names, and not with their depth.
 func RemoveAll(dir string) error {
 	up, name := filepath.Split(filepath.Clean(dir))
 	parent, err := unix.Open(cmp.Or(up, "."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -31,22 +31,23 @@ func RemoveAll(dir string) error {
 	return nil
 }
 
-// remover removes a tree. It moves each directory that is not empty into the pile, and then
+// remover removes a tree. It moves each directory that is not empty to the pile, and then
 // empties the directories there one after the other.
 type remover struct {
-	top      int
-	pile     int    // a directory in top; -1: there is none
-	pileName string // in top
-	lifted   uint64 // how many directories were moved there; their names are 0, 1, ...
+	top      int    // descriptor of the tree
+	pile     int    // descriptor of a directory in top; -1: there is none
+	pileName string // name of the pile in top
+	lifted   uint64 // number of directories that were moved to the pile; their names are 0, 1, ...
 	buf      []byte
 	err      error // the first
 }
 
 const (
-	maxPasses   = 100 // over a directory in which others keep making files
+	maxPasses   = 100 // limit for a directory in which others keep making files
 	removeBytes = 32 << 10
 )
 
+// removeAt removes a name in a directory, with everything below.
 func removeAt(parent int, name string) error {
 	if err := unlink(parent, name); err != unix.ENOTEMPTY {
 		return err
@@ -74,7 +75,7 @@ func removeAt(parent int, name string) error {
 	return nil
 }
 
-// clear removes a directory of the pile.
+// clear removes a directory from the pile.
 func (r *remover) clear(name string) error {
 	dir, err := openDirAt(r.pile, name)
 	if err == nil {
@@ -84,7 +85,7 @@ func (r *remover) clear(name string) error {
 	return unlink(r.pile, name)
 }
 
-// empty removes all that a directory holds. It lists the directory again as long as that
+// empty removes all entries of a directory. It lists the directory again as long as that
 // helps: some file systems skip names when others are removed during the listing.
 func (r *remover) empty(dir int) {
 	for pass, some := 0, true; some && pass < maxPasses; pass++ {
@@ -115,7 +116,7 @@ func (r *remover) empty(dir int) {
 	}
 }
 
-// lift moves a directory into the pile.
+// lift moves a directory to the pile.
 func (r *remover) lift(dir int, name string) error {
 	if r.pile < 0 {
 		r.pileName = ".stockade-" + rand.Text()
@@ -127,7 +128,7 @@ func (r *remover) lift(dir int, name string) error {
 			return err
 		}
 	}
-	// A move writes its "..", for which the owner needs write permission.
+	// A move writes the ".." of the directory, so the owner needs write permission.
 	err := addOwnerRights(dir, name)
 	if err == nil {
 		err = unix.Renameat(dir, name, r.pile, strconv.FormatUint(r.lifted, 10))
@@ -138,14 +139,15 @@ func (r *remover) lift(dir int, name string) error {
 	return err
 }
 
+// recordError keeps the first error. A missing file is no error.
 func (r *remover) recordError(err error) {
 	if err != nil && err != unix.ENOENT && r.err == nil {
 		r.err = err
 	}
 }
 
-// unlink removes a file, a link or an empty directory. For a directory that is not empty it
-// returns ENOTEMPTY.
+// unlink removes a file, a link or an empty directory. For a directory with entries it returns
+// ENOTEMPTY.
 func unlink(dir int, name string) error {
 	try := func(flags int) error {
 		_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
@@ -165,14 +167,14 @@ func unlink(dir int, name string) error {
 	}
 }
 
-// openDirAt opens a directory to list it.
+// openDirAt opens a directory for listing.
 func openDirAt(dir int, name string) (int, error) {
 	return retryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	})
 }
 
-// addOwnerRights gives the owner all permissions for a directory.
+// addOwnerRights gives the owner of a directory all permissions.
 func addOwnerRights(dir int, name string) error {
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -194,7 +196,7 @@ func ownedByUser(fi os.FileInfo) bool {
 // removeDiscarded calls [RemoveAll], unless another process is removing the tree.
 func removeDiscarded(dir string) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err == nil { // otherwise it may be one that cannot be listed yet
+	if err == nil { // after an error the directory may lack read permission, which RemoveAll adds
 		defer f.Close()
 		if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
 			return

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nest makes directories in each other, and returns the lowest.
+// nest makes directories in each other, with a mode.
 func nest(t *testing.T, dir string, levels int, mode uint32) {
 	t.Helper()
 	at, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -37,7 +37,7 @@ func nest(t *testing.T, dir string, levels int, mode uint32) {
 	unix.Close(at)
 }
 
-// fewFiles limits how many more files this process can open.
+// fewFiles limits the number of files that this process can still open.
 func fewFiles(t *testing.T) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -109,7 +109,7 @@ func TestAnyTreeIsRemovedAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhoExchangesDirectoriesLeadsNoRemovalOut exchanges directories for links that lead out,
+// TestWhoExchangesDirectoriesLeadsNoRemovalOut exchanges directories with links that lead out,
 // and back, while the tree is removed.
 func TestWhoExchangesDirectoriesLeadsNoRemovalOut(t *testing.T) {
 	base := t.TempDir()

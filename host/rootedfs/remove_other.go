@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// RemoveAll is [os.RemoveAll] that also removes directories without permission to write or
-// search them, such as those of Go's module cache. It follows no link.
+// RemoveAll is [os.RemoveAll] that also removes directories without write or search
+// permission, such as those of Go's module cache. It follows no link.
 func RemoveAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil

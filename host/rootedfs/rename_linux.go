@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameNoReplace gives something a name that nothing has. Neither name is followed.
+// RenameNoReplace gives a file a name that must be free. Neither name is followed.
 func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	err := renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -15,8 +15,8 @@ func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	return err
 }
 
-// Exchange exchanges what has two names, in one step. Where that cannot be done
-// it is [errors.ErrUnsupported].
+// Exchange exchanges two names in one step. If the host cannot do that, the error is
+// [errors.ErrUnsupported].
 func Exchange(a Root, aName string, b Root, bName string) error {
 	return renameat2(a, aName, b, bName, unix.RENAME_EXCHANGE)
 }
@@ -25,7 +25,7 @@ func renameat2(from Root, oldName string, to Root, newName string, flags uint) e
 	err := onBoth(from, to, func(oldFd, newFd int) error {
 		return unix.Renameat2(oldFd, oldName, newFd, newName, flags)
 	})
-	// What the file system says that has no such flag.
+	// These are the errors of file systems and kernels without the flag.
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return errors.ErrUnsupported
 	}

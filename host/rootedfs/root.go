@@ -7,77 +7,77 @@ import (
 	"os"
 )
 
-// Root is an open directory of the host, and the only way to what is below. A
-// name that leads out of it, by way of a symbolic link or of what is renamed
-// meanwhile, is an error that has no error number. An absolute link leads out
-// wherever it points to. Otherwise the methods are those of [os.Root]; names
-// are clean, slashes separate them, and only the links of the host have "..".
+// Root is an open directory of the host, and the only way to the files below. A name that
+// leads out of the directory, through a symbolic link or because something is renamed
+// meanwhile, is an error without an error number. An absolute link always leads out.
+// Otherwise the methods are those of [os.Root]. Names must be clean and separated by
+// slashes; only links of the host contain "..".
 //
-// Close may be called at any time. What is under way ends as it would have.
+// Close may be called at any time. Running operations end normally.
 type Root interface {
-	// OpenRoot opens a directory to look up names in it. To list it, or to
-	// synchronize it, Open(".").
+	// OpenRoot opens a directory to look up names below. To list or synchronize the
+	// directory itself, use Open(".").
 	OpenRoot(name string) (Root, error)
 	Open(name string) (*os.File, error)
-	// OpenFile waits for nobody if Nonblock is among the flags, and says
-	// nothing about what it opens: that is for the caller to look at.
+	// OpenFile does not wait for another process if Nonblock is among the flags. It opens
+	// files of any type: the caller must check the type.
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
-	// OpenNoSymlinks is OpenFile for what exists. A name that has symbolic links,
-	// or of which that cannot be told, is ELOOP.
+	// OpenNoSymlinks is OpenFile for existing files. It returns ELOOP if the name contains
+	// symbolic links, and also if it cannot find that out.
 	OpenNoSymlinks(name string, flag int) (*os.File, error)
 	Stat(name string) (os.FileInfo, error)
-	// The others do not follow a link that is the last of the name.
+	// The methods below do not follow a symbolic link at the end of a name.
 	Lstat(name string) (os.FileInfo, error)
 	Readlink(name string) (string, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Symlink(target, name string) error
 	Remove(name string) error
 	Rename(oldName, newName string) error
-	// RenameReplacesEmptyDir says that Rename replaces a directory that is empty, and does
-	// not refuse to.
+	// RenameReplacesEmptyDir reports whether Rename can replace an empty directory.
 	RenameReplacesEmptyDir() bool
-	// ListsInodes says that the file system lists the inode number that each file
-	// has. One that lies over others may have another number there.
+	// ListsInodes reports whether a listing has the same inode number that Stat has. On a
+	// file system that lies over others the two may differ.
 	ListsInodes() bool
-	// RefuseKernelFile refuses what was opened in the directory if it is on a file
-	// system of the kernel. fi is what it is.
+	// RefuseKernelFile returns an error if a file that was opened below the directory is
+	// on a file system that shows the kernel. fi is the state of the file.
 	RefuseKernelFile(f *os.File, fi os.FileInfo) error
-	// MaxSymlinks is how many symbolic links a name may have.
+	// MaxSymlinks returns the limit of symbolic links in a name.
 	MaxSymlinks() int
 	Close() error
 
-	// refuseKernelDir is AdmitFile for the directory itself. It is asked before anything
-	// else, unless the directory is one that was admitted, opened again.
+	// refuseKernelDir is RefuseKernelFile for the directory itself. It must be called
+	// before any other method, unless the directory was checked when it was opened before.
 	refuseKernelDir(fi os.FileInfo) error
 }
 
-// ContentRoot is a root that opens a regular file at less than what an
-// [os.File] costs. It follows no link, which is ELOOP, and waits for nobody.
+// ContentRoot is a root that opens regular files at a lower cost than an [os.File].
+// OpenContent does not wait for another process. It follows no symbolic link: a name with one
+// is ELOOP.
 type ContentRoot interface {
 	OpenContent(name string) (Content, os.FileInfo, error)
 }
 
-// Content is a regular file that is open to be read.
+// Content is a regular file that is open for reading.
 type Content interface {
 	io.ReaderAt
 	io.Closer
 }
 
-// Open opens a directory of the host and says what it is. Links in its name
-// are followed, once.
+// Open opens a directory of the host and returns its state. It follows symbolic links in its
+// name once.
 func Open(name string) (Root, os.FileInfo, error) { return checkedRoot(openRoot(name)) }
 
-// OpenOSRoot is Open without openat2, which is what Open is where that cannot be
-// used.
+// OpenOSRoot is Open without openat2. Open does the same if openat2 cannot be used.
 func OpenOSRoot(name string) (Root, os.FileInfo, error) { return checkedRoot(openOSRoot(name)) }
 
-// OpenDir opens a directory in dir and says what it is.
+// OpenDir opens a directory in dir and returns its state.
 func OpenDir(dir Root, name string) (Root, os.FileInfo, error) {
-	// The dot makes every other name one that must be a directory. A FIFO
-	// that has just taken the place of one would block otherwise.
+	// With the dot at the end the name must be a directory. Otherwise a FIFO that has
+	// just taken its place would block.
 	return checkedRoot(dir.OpenRoot(name + "/."))
 }
 
+// checkedRoot checks a root that was just opened, and returns the state of its directory.
 func checkedRoot(r Root, err error) (Root, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRoot opens a directory; links in its name are followed, once. See
-// RATIONALE, "Why openat2, and os.Root only where it is missing?"
+// openRoot opens a directory. It follows symbolic links in its name once. See RATIONALE, "Why
+// openat2, and os.Root only where it is missing?"
 func openRoot(name string) (Root, error) {
 	if hasOpenat2() {
 		return openKernelRoot(name)
@@ -21,10 +21,10 @@ func openRoot(name string) (Root, error) {
 	return openOSRoot(name)
 }
 
-// hasOpenat2 is false before Linux 5.6, where a filter of system calls does
-// not know openat2, as those of containers may, and where it is there and does
-// not do what it says. It is asked once, before any name of a guest is looked
-// up, so that an error of a lookup is never taken for the lack of the call.
+// hasOpenat2 reports whether openat2 exists and works. It does not before Linux 5.6, and a
+// filter of system calls, such as that of a container, may not know it. The test is made once,
+// before any name of a guest is looked up, so that an error of a lookup is never taken for the
+// lack of the call.
 var hasOpenat2 = sync.OnceValue(func() bool {
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if err == nil {
@@ -34,40 +34,37 @@ var hasOpenat2 = sync.OnceValue(func() bool {
 })
 
 const (
-	// resolve makes the kernel refuse every step that leads out of the
-	// directory where a lookup starts, be it by "..", by an absolute link or,
-	// in a mount of proc, by a link that is none.
+	// resolve makes the kernel refuse every step out of the directory in which a lookup
+	// starts: through "..", an absolute link or, in a mount of proc, a magic link.
 	resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
-	// noWaitFlags is because what a name stands for can be seen only when it is
-	// open. Until then a FIFO must not make the host wait, nor a terminal become
-	// its own.
+	// noWaitFlags are added to every open, because the type of a file is only known once
+	// it is open. Until then a FIFO must not make the host wait, nor a terminal become its
+	// controlling terminal.
 	noWaitFlags = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
 
-	// maxTries is how often a lookup is made that the kernel gave up. It does
-	// so after a ".." if anything was renamed anywhere on the system, because
-	// it cannot be sure then that the parent is inside. An attacker who renames
-	// all the time delays a guest by less than a millisecond, after which it
-	// is told to try again.
+	// maxTries limits the attempts at a lookup that ends with EAGAIN. The kernel gives up
+	// after a ".." if anything was renamed anywhere on the system, because it cannot be
+	// sure then that the parent is inside. An attacker who renames all the time delays a
+	// guest by less than a millisecond; then the guest gets EAGAIN.
 	maxTries = 128
 )
 
-// kernelRoot is a root for which the kernel looks up names. It works on the
-// descriptor and not through an [os.File], which would cost more than a lookup
-// for each directory of a guarded mount.
+// kernelRoot is a root for which the kernel looks up names. It uses the descriptor without an
+// [os.File], which would cost more than a lookup for each directory of a guarded mount.
 type kernelRoot struct {
 	name string // for errors
 	device
 
 	mu     sync.Mutex
 	fd     int
-	users  int // calls that use fd
+	users  int // number of calls that use fd
 	closed bool
 }
 
-// openKernelRoot opens a mount. It is not O_PATH, so that a directory which
-// cannot be listed is refused here, as by os.Root, and not in the middle of a
-// guest's work.
+// openKernelRoot opens the directory of a mount. It does not use O_PATH, so that a directory
+// which cannot be listed is refused here, as by os.Root, and not in the middle of a guest's
+// work.
 func openKernelRoot(name string) (Root, error) {
 	fd, err := retryEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -78,7 +75,7 @@ func openKernelRoot(name string) (Root, error) {
 	return &kernelRoot{name: name, fd: fd}, nil
 }
 
-// acquire takes the descriptor, which stays open until done is called.
+// acquire keeps the descriptor open until release is called.
 func (r *kernelRoot) acquire() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,6 +110,7 @@ func (r *kernelRoot) Close() error {
 	return nil
 }
 
+// closeUnused closes the descriptor of a closed root that no call uses. The caller holds mu.
 func (r *kernelRoot) closeUnused() {
 	if r.closed && r.users == 0 && r.fd >= 0 {
 		_ = unix.Close(r.fd)
@@ -122,7 +120,7 @@ func (r *kernelRoot) closeUnused() {
 
 func (r *kernelRoot) MaxSymlinks() int { return 40 } // MAXSYMLINKS of the kernel
 
-// openName opens a name below the directory. how.Resolve is added to resolve.
+// openName opens a name below the directory, with the flags of how and those of resolve.
 func (r *kernelRoot) openName(name string, how unix.OpenHow) (int, error) {
 	if err := r.acquire(); err != nil {
 		return -1, err
@@ -131,6 +129,7 @@ func (r *kernelRoot) openName(name string, how unix.OpenHow) (int, error) {
 	return openat2(r.fd, name, how)
 }
 
+// openat2 opens a name below a directory, and tries again if the kernel has given up.
 func openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	how.Flags |= unix.O_CLOEXEC
 	how.Resolve |= resolve
@@ -149,8 +148,7 @@ func openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	}
 }
 
-// openNoSymlinks opens what exists, without following any link, not even on the
-// way.
+// openNoSymlinks opens an existing file, and refuses symbolic links anywhere in its name.
 func (r *kernelRoot) openNoSymlinks(name string, flag int) (int, error) {
 	return r.openName(name, unix.OpenHow{Flags: uint64(flag | noWaitFlags), Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
@@ -169,7 +167,7 @@ func (r *kernelRoot) Open(name string) (*os.File, error) { return r.OpenFile(nam
 
 func (r *kernelRoot) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if flag&os.O_CREATE == 0 {
-		perm = 0 // anything else is an error
+		perm = 0 // the kernel refuses any other mode
 	}
 	fd, err := r.openName(name, unix.OpenHow{Flags: uint64(flag | noWaitFlags), Mode: uint64(perm)})
 	return r.file(name, flag, fd, err)
@@ -180,13 +178,13 @@ func (r *kernelRoot) OpenNoSymlinks(name string, flag int) (*os.File, error) {
 	return r.file(name, flag, fd, err)
 }
 
-// file makes a file of what was opened.
+// file returns a descriptor that was just opened as a file.
 func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	// Package os would try to wait for it by epoll, which takes four calls to
-	// find out that files cannot be waited for.
+	// With O_NONBLOCK package os would try epoll, and take four calls to find out that
+	// it does not work for files.
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag&os.O_APPEND); err != nil {
 		_ = unix.Close(fd)
 		return nil, &fs.PathError{Op: "fcntl", Path: name, Err: err}
@@ -194,8 +192,8 @@ func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error
 	return os.NewFile(uintptr(fd), r.path(name)), nil
 }
 
-// OpenContent has no [os.File]: nobody waits for a file, and whoever opens it
-// this way closes it when nobody reads it any more.
+// OpenContent uses no [os.File]: nobody waits for a file, and the caller closes it only when
+// nobody reads it any more.
 func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	fd, err := r.openNoSymlinks(name, unix.O_RDONLY)
 	if err != nil {
@@ -219,7 +217,7 @@ func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	return descriptor(fd), fi, nil
 }
 
-// descriptor is an open file.
+// descriptor is the descriptor of an open file.
 type descriptor int
 
 func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
@@ -238,8 +236,8 @@ func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
-// isSingleName reports whether a name is one that the kernel looks up in the
-// directory itself, so that nothing can lead out if it is not followed.
+// isSingleName reports whether the kernel looks up a name in the directory itself, so that it
+// cannot lead out unless a symbolic link is followed.
 func isSingleName(name string) bool { return name != ".." && strings.IndexByte(name, '/') < 0 }
 
 func (r *kernelRoot) Lstat(name string) (os.FileInfo, error) { return r.stat(name, unix.O_NOFOLLOW) }
@@ -271,8 +269,8 @@ func (r *kernelRoot) stat(name string, flags int) (os.FileInfo, error) {
 	return fi, nil
 }
 
-// inParentDir calls op with the directory that has the last part of a name, and with
-// that part, which op must not follow.
+// inParentDir looks up the parent directory of a name. It calls do with this directory and the
+// last part of the name, which do must not follow.
 func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) error) error {
 	err := r.acquire()
 	if err == nil {
@@ -285,10 +283,11 @@ func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) 
 	return nil
 }
 
+// inParentDir is the method for the descriptor of a directory.
 func inParentDir(dir int, name string, do func(dir int, last string) error) error {
 	up, last := path.Split(name)
 	if last == "" || last == ".." {
-		return unix.EINVAL // never of a clean name
+		return unix.EINVAL // not a clean name
 	}
 	if up == "" {
 		return do(dir, last)
@@ -329,7 +328,8 @@ func (r *kernelRoot) Symlink(target, name string) error {
 	return r.inParentDir("symlinkat", name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
 }
 
-// Remove tries both ways, as the caller has only seen what was there before.
+// Remove tries to remove a file and then a directory, because the type that the caller has
+// seen may have changed.
 func (r *kernelRoot) Remove(name string) error {
 	return r.inParentDir("unlinkat", name, func(dir int, last string) error {
 		unlink := func(flags int) error {
@@ -343,7 +343,7 @@ func (r *kernelRoot) Remove(name string) error {
 		if dirErr := unlink(unix.AT_REMOVEDIR); dirErr != unix.ENOTDIR {
 			return dirErr
 		}
-		return err // of something that is no directory
+		return err // it is not a directory
 	})
 }
 
@@ -365,7 +365,7 @@ func (r *kernelRoot) ListsInodes() bool {
 
 func (r *kernelRoot) RenameReplacesEmptyDir() bool { return true }
 
-// retryEINTR calls op until no signal interrupts it.
+// retryEINTR calls op again as long as a signal interrupts the call.
 func retryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()

@@ -40,8 +40,8 @@ func TestOpenTellsTheTwoApart(t *testing.T) {
 	}
 }
 
-// numberOf is the name of an error number. Both kinds of root have their own
-// words, and say that a name leads out without a number.
+// numberOf returns the name of an error number. The two kinds of root have different messages,
+// and a name that leads out has no number.
 func numberOf(err error) string {
 	if errno, ok := errors.AsType[unix.Errno](err); ok {
 		return unix.ErrnoName(errno)
@@ -49,8 +49,8 @@ func numberOf(err error) string {
 	return "leads out"
 }
 
-// Each operation is done with each name through each root, in a new world after
-// every change, and must have the same result and leave the same behind.
+// Each operation is done with each name through each kind of root, in a new world after every
+// change. The results, and the files afterwards, must be the same.
 func TestRootsAgree(t *testing.T) {
 	if !hasOpenat2() {
 		t.Log("there is only one root here")

@@ -5,9 +5,8 @@ import (
 	"syscall"
 )
 
-// osRoot is a root where the kernel cannot be told to stay below a directory.
-// It opens one directory after the other, so it is slower the deeper a name
-// is, needs the right to read each of them, and follows fewer links.
+// osRoot is a root for hosts without openat2. It opens one directory after the other. So it is
+// slower for deeper names, needs read permission for each directory, and follows fewer links.
 type osRoot struct {
 	*os.Root
 	device
@@ -29,12 +28,12 @@ func (r *osRoot) OpenRoot(name string) (Root, error) {
 	return &osRoot{sub, r.device}, nil
 }
 
-// MaxSymlinks is the limit in package os, which has no name there.
+// MaxSymlinks returns the limit of package os, which has no name there.
 func (*osRoot) MaxSymlinks() int { return 8 }
 
 func (*osRoot) RenameReplacesEmptyDir() bool { return false }
 
 func (*osRoot) ListsInodes() bool { return false }
 
-// OpenNoSymlinks cannot tell which names have links.
+// OpenNoSymlinks always fails, because it cannot find out which names contain links.
 func (*osRoot) OpenNoSymlinks(string, int) (*os.File, error) { return nil, syscall.ELOOP }

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetTimes changes the times of an open file, in nanoseconds since 1970;
-// [OmitTime] leaves one as it is. It is futimens, which has no name in Go:
-// utimensat without a path.
+// SetTimes sets the times of an open file, in nanoseconds since 1970; [OmitTime] leaves a time
+// unchanged. It calls utimensat without a path, which is futimens and has no name in Go.
 func SetTimes(f *os.File, atim, mtim int64) error {
 	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
 	err := onFd(f, func(fd int) error {
@@ -26,8 +25,8 @@ func SetTimes(f *os.File, atim, mtim int64) error {
 	})
 }
 
-// OpenForAttrs opens what has a name in a directory to change its mode, owner and times,
-// which its owner may also where its mode lets nobody open it. It follows no link.
+// OpenForAttrs opens a file in a directory to change its mode, owner and times, although its
+// mode may forbid to open it: the owner may change them anyway. It follows no link.
 func OpenForAttrs(dir Root, name string) (f *os.File, err error) {
 	err = onDir(dir, func(dirFd int) error {
 		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -39,9 +38,9 @@ func OpenForAttrs(dir Root, name string) (f *os.File, err error) {
 	return f, err
 }
 
-// retryByName calls op with a name of an open file where err is that of a call that
-// the kernel refuses for what [OpenForAttrs] has opened. Not all kernels have calls that
-// take a descriptor instead.
+// retryByName calls op with a name of an open file if err shows that the kernel refuses the
+// call for a descriptor of [OpenForAttrs]. Not all kernels have calls that accept such a
+// descriptor.
 func retryByName(f *os.File, err error, op func(name string) error) error {
 	if !errors.Is(err, unix.EBADF) {
 		return err
@@ -57,9 +56,8 @@ func timespec(nanos int64) unix.Timespec {
 	return ts
 }
 
-// SetLinkTimes changes the times of the symbolic link that has a name in a
-// directory, see [SetTimes]. A handle is taken first, so that nothing which takes
-// the link's place is changed.
+// SetLinkTimes sets the times of a symbolic link in a directory, see [SetTimes]. It opens the
+// link first, so that it never changes a file that takes the place of the link.
 func SetLinkTimes(dir Root, name string, atim, mtim int64) error {
 	return onDir(dir, func(dirFd int) error {
 		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

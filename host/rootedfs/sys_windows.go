@@ -10,16 +10,15 @@ import (
 
 const (
 	Nonblock = 0 // nothing in a directory blocks here
-	// AttrAccess is what a handle needs to change times. Those of a directory
-	// cannot be changed.
+	// AttrAccess is the open flag that a handle needs to change times. The times of a
+	// directory cannot be changed.
 	AttrAccess = os.O_RDWR
-	// HasAppend is false because SetAppend does nothing: the file is
-	// appended to at the size it had a moment ago.
+	// HasAppend is false because SetAppend does nothing: a write appends at the size that
+	// the file had a moment ago.
 	HasAppend = false
 )
 
-// StatOf is what the host says of a file. It has no numbers for
-// files here.
+// StatOf returns the facts about a file. Files have no numbers here.
 func StatOf(fi os.FileInfo) Stat {
 	out := Stat{Nlink: 1, Mtim: fi.ModTime().UnixNano()}
 	if d, ok := fi.Sys().(*syscall.Win32FileAttributeData); ok {
@@ -31,13 +30,13 @@ func StatOf(fi os.FileInfo) Stat {
 
 func SameFile(a, b os.FileInfo) bool { return os.SameFile(a, b) }
 
-// CopyOwner has nothing to do: a new file gets its owner from the directory.
+// CopyOwner does nothing: a new file gets its owner from the directory.
 func CopyOwner(*os.File, os.FileInfo) {}
 
-// Chmod changes the permissions of an open file.
+// Chmod sets the permissions of an open file.
 func Chmod(f *os.File, mode fs.FileMode) error { return f.Chmod(mode.Perm()) }
 
-// linkCount is the number of hard links of an open file; many if it is not known.
+// linkCount returns the number of hard links of an open file; a large number if it is unknown.
 func linkCount(f *os.File, _ os.FileInfo) uint64 {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(windows.Handle(f.Fd()), &info); err != nil {
@@ -46,7 +45,7 @@ func linkCount(f *os.File, _ os.FileInfo) uint64 {
 	return uint64(info.NumberOfLinks)
 }
 
-// CheckWritable tries whether a file can be opened to be written.
+// CheckWritable returns an error unless the file can be opened for writing.
 func CheckWritable(dir Root, name string) error {
 	file, err := dir.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -70,7 +69,7 @@ func SetTimes(f *os.File, atim, mtim int64) error {
 	return windows.SetFileTime(windows.Handle(f.Fd()), nil, a, m)
 }
 
-// RenameBetween renames from one directory to another, if they are the same.
+// RenameBetween renames a file within one directory. Two different directories are an error.
 func RenameBetween(from Root, oldName string, to Root, newName string) error {
 	a, err := from.Stat(".")
 	if err != nil {
