@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// maxLinks is how many symbolic links may lead to a directory.
+// maxLinks limits the symbolic links in a path.
 const maxLinks = 40
 
-// CheckPath refuses a path that another user could make lead elsewhere: each directory
-// on the way, and each link, has to belong to the user or to root, and nobody else may
-// write to the directory, but in one with the sticky bit. A group that the user
-// has alone, with the user's number, is the user. What is not there yet is not looked at.
+// CheckPath returns an error if another user could make a path lead elsewhere. Each directory
+// and each link on the way must belong to the user or to root. Nobody else may write to the
+// directories, unless they have the sticky bit. A group with the number of the user counts as
+// the user. Parts of the path that do not exist yet are not checked.
 func CheckPath(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -34,7 +34,7 @@ func CheckPath(path string) error {
 		}
 		owner, mine := Owner(st)
 		if !mine && owner != 0 {
-			return fmt.Errorf("%s, which leads to %s, belongs to another user (%d), who could put something else there: move what is yours to a directory of your own", at, path, owner)
+			return fmt.Errorf("%s, which leads to %s, belongs to another user (%d), who could put something else there: move your files to a directory of your own", at, path, owner)
 		}
 		if st.Mode().Type() == fs.ModeSymlink {
 			if links++; links > maxLinks {
@@ -61,8 +61,8 @@ func CheckPath(path string) error {
 	}
 }
 
-// writableByOthers reports whether others than its owner can put something else into the place of
-// what is in a directory.
+// writableByOthers reports whether anybody but the owner of a directory can replace its
+// entries.
 func writableByOthers(st fs.FileInfo) bool {
 	mode := st.Mode()
 	sys, ok := st.Sys().(*syscall.Stat_t)

@@ -15,8 +15,8 @@ func TestWhoCouldPutSomethingElseAtAPath(t *testing.T) {
 	isRoot := os.Getuid() == 0
 	for name, c := range map[string]struct {
 		change func(base string) error
-		want   string // empty: nobody
-		root   bool   // it takes root to make that
+		want   string // a part of the error; empty: none
+		root   bool   // only root can make the change
 	}{
 		"nobody":                          {func(string) error { return nil }, "", false},
 		"what is not there yet":           {func(b string) error { return os.RemoveAll(b + "/a/b") }, "", false},

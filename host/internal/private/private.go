@@ -1,5 +1,5 @@
-// Package private has what the files that belong to the user alone share: secrets,
-// the log, remembered answers.
+// Package private writes and checks files that belong to the user alone: secrets, the log,
+// remembered answers.
 package private
 
 import (
@@ -10,13 +10,12 @@ import (
 	"path/filepath"
 )
 
-// Write puts a file of mode 0600 in the place of the old one. After a crash at any
-// moment there is the old one or the new one, whole, and after a return without an
-// error it is the new one.
+// Write replaces a file by a new one of mode 0600. After a crash at any moment the old or the
+// new file is there, complete. If Write returns no error, the new file is.
 func Write(path string, data []byte) error { return write(path, data, 0o600) }
 
-// WriteShared is Write for a file that others may read, of mode 0644. It has that before
-// it has its name, which somebody could make a link of otherwise.
+// WriteShared is Write for a file of mode 0644, which others may read. The file has this mode
+// before it has its name: another user could replace the name by a link in between.
 func WriteShared(path string, data []byte) error { return write(path, data, 0o644) }
 
 func write(path string, data []byte, mode fs.FileMode) (err error) {

@@ -4,15 +4,15 @@ package private
 
 import "io/fs"
 
-// HasModes is false: the folder's access control list, which the file inherits,
-// decides who may read it, and that of the user's own folders is the user's own.
+// HasModes is false: the access control list that a file inherits from its folder decides who
+// may read the file, and the folders of a user grant access to this user only.
 const HasModes = false
 
-// Owner takes every file for the user's.
+// Owner reports every file as the user's.
 func Owner(fs.FileInfo) (owner uint32, mine bool) { return 0, true }
 
-// SyncFolder does nothing: a folder cannot be opened for that.
+// SyncFolder does nothing, because a folder cannot be opened here.
 func SyncFolder(string) error { return nil }
 
-// CheckPath lets every path pass.
+// CheckPath accepts every path.
 func CheckPath(string) error { return nil }

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// HasModes tells that permission bits mean something here.
+// HasModes reports whether permission bits have a meaning here.
 const HasModes = true
 
-// Owner returns the owner of a file and whether this is the user that the process
-// acts as.
+// Owner returns the user ID of the owner of a file, and reports whether this is the user of
+// the process.
 func Owner(info fs.FileInfo) (owner uint32, mine bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -21,7 +21,7 @@ func Owner(info fs.FileInfo) (owner uint32, mine bool) {
 	return stat.Uid, int(stat.Uid) == os.Geteuid()
 }
 
-// SyncFolder makes a new file's name durable.
+// SyncFolder waits until the disk has the names in a folder.
 func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
