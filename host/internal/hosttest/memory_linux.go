@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UseMemoryTemp has the temporary files of this process in memory, where the system has a
-// place for that with room: a disk takes twice as long for many small files. It is for
-// tests that end processes at most, and not the machine.
+// UseMemoryTemp puts the temporary files of this process into memory, if the system has a
+// place with enough room there: a disk takes twice as long for many small files. It is for
+// tests that may end processes, but not the machine.
 func UseMemoryTemp() {
 	const memory, room = "/dev/shm", 256 << 20 // a container may have 64 MiB
 	var fs unix.Statfs_t

@@ -12,18 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noOpenat2 in the environment says which error the tests are to get from
-// openat2, so that all of them, or those that one names, can be run as on a
-// host that does not have it.
+// noOpenat2 is an environment variable with the name of the error that openat2 returns to
+// tests. With it tests run as on a host without openat2.
 const noOpenat2 = "STOCKADE_TEST_NO_OPENAT2"
 
+// openat2Errors holds the possible errors by their names.
 var openat2Errors = map[string]unix.Errno{"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM}
 
-// NoOpenat2 reports whether that is so.
+// NoOpenat2 reports whether the tests run without openat2.
 func NoOpenat2() bool { return os.Getenv(noOpenat2) != "" }
 
-// Main runs the tests of a package, as on a host without openat2 if the
-// environment says so.
+// Main runs the tests of a package, without openat2 if the environment demands that.
 func Main(m *testing.M) {
 	if name := os.Getenv(noOpenat2); name != "" {
 		if err := forbidOpenat2(openat2Errors[name]); err != nil {
@@ -34,8 +33,8 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// forbidOpenat2 makes openat2 fail in this process and those it starts, as the
-// filter of a container does.
+// forbidOpenat2 makes openat2 fail in this process and in all processes that it starts, like
+// the filter of a container.
 func forbidOpenat2(errno unix.Errno) error {
 	if errno == 0 {
 		return fmt.Errorf("use one of %v", openat2Errors)
@@ -59,9 +58,9 @@ func forbidOpenat2(errno unix.Errno) error {
 	return nil
 }
 
-// WithoutOpenat2 runs the named tests of a package again without openat2, the first of
-// them with every error there is. With -whole it runs all tests but for those that skip
-// matches and fuzz targets.
+// WithoutOpenat2 runs the named tests of a package again without openat2, the first of them
+// with each possible error. With -whole it runs all tests except fuzz targets and those whose
+// names match skip.
 func WithoutOpenat2(t *testing.T, skip string, named ...string) {
 	t.Helper()
 	self, err := os.Executable()

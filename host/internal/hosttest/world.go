@@ -1,5 +1,5 @@
-// Package hosttest has a directory of the host for tests: a workspace, and
-// beside it what nobody may reach from there.
+// Package hosttest has a directory of the host for tests: a workspace, and files beside it
+// that nobody may reach from there.
 package hosttest
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Canary is in files that nobody may read.
+// Canary is the content of files that nobody may read.
 const Canary = "canary: not for guests"
 
-// World is a directory of the host. Names are relative to it, with slashes.
-// What goes wrong ends the test.
+// World is a directory of the host for one test. Its methods take paths relative to Base,
+// with slashes, and end the test on an error.
 type World struct {
 	T    *testing.T
 	Base string
 
-	newFile, newDir fs.FileMode // what the umask leaves
+	newFile, newDir fs.FileMode // modes of new files and directories under the umask
 }
 
-// New makes
+// New returns a world with
 //
 //	ws/            the workspace
 //	   f.txt       "inside"
@@ -70,10 +70,10 @@ func New(t *testing.T) *World {
 	return w
 }
 
-// Path is the name that the host has for p.
+// Path returns the path of p on the host.
 func (w *World) Path(p string) string { return filepath.Join(w.Base, filepath.FromSlash(p)) }
 
-// Dir makes a directory and those above it.
+// Dir makes a directory, and missing directories above.
 func (w *World) Dir(p string) {
 	w.T.Helper()
 	if err := os.MkdirAll(w.Path(p), 0o777); err != nil {
@@ -81,7 +81,7 @@ func (w *World) Dir(p string) {
 	}
 }
 
-// File writes a file, in place.
+// File writes a file in place, and makes missing directories above.
 func (w *World) File(p, content string) {
 	w.T.Helper()
 	w.Dir(filepath.Dir(p))
@@ -90,8 +90,7 @@ func (w *World) File(p, content string) {
 	}
 }
 
-// Link plants a symbolic link. A target that starts with "out" is made
-// absolute.
+// Link makes a symbolic link. A target that starts with "out" becomes absolute.
 func (w *World) Link(p, target string) {
 	w.T.Helper()
 	if strings.HasPrefix(target, "out") {
@@ -110,7 +109,7 @@ func (w *World) HardLink(p, existing string) {
 	}
 }
 
-// Rename renames.
+// Rename renames a file.
 func (w *World) Rename(from, to string) {
 	w.T.Helper()
 	if err := os.Rename(w.Path(from), w.Path(to)); err != nil {
@@ -118,7 +117,7 @@ func (w *World) Rename(from, to string) {
 	}
 }
 
-// Content is the content of a file.
+// Content returns the content of a file.
 func (w *World) Content(p string) string {
 	w.T.Helper()
 	b, err := os.ReadFile(w.Path(p))
@@ -128,7 +127,7 @@ func (w *World) Content(p string) string {
 	return string(b)
 }
 
-// Contents are the contents of the files in a directory, whatever their names.
+// Contents returns the contents of all files in a directory.
 func (w *World) Contents(dir string) (out []string) {
 	w.T.Helper()
 	entries, err := os.ReadDir(w.Path(dir))
@@ -143,7 +142,7 @@ func (w *World) Contents(dir string) (out []string) {
 	return out
 }
 
-// State is everything about the world that might be changed, by name.
+// State returns a description of each file, by its path, with everything that might change.
 func (w *World) State() map[string]string {
 	w.T.Helper()
 	state := map[string]string{}
@@ -170,8 +169,8 @@ func (w *World) State() map[string]string {
 	return state
 }
 
-// walk visits all that is below a directory, also where modes keep its owner from
-// looking: they are changed meanwhile.
+// walk visits everything below a directory. Where the mode of a directory forbids us to look,
+// it changes the mode meanwhile.
 func (w *World) walk(top string, visit func(p string, fi os.FileInfo) error) {
 	w.T.Helper()
 	var modes []func() error
@@ -197,7 +196,7 @@ func (w *World) walk(top string, visit func(p string, fi os.FileInfo) error) {
 	}
 }
 
-// readFile is [os.ReadFile], and a word for what its mode keeps from its owner.
+// readFile is [os.ReadFile] that returns "unreadable" for a file without read permission.
 func readFile(p string) ([]byte, error) {
 	content, err := os.ReadFile(p)
 	if errors.Is(err, fs.ErrPermission) {
@@ -206,8 +205,8 @@ func readFile(p string) ([]byte, error) {
 	return content, err
 }
 
-// StateButDirTimes is State without the times of directories, which a commit that was
-// undone cannot help to change.
+// StateButDirTimes is State without the times of directories, which a commit changes even if
+// it is undone.
 func (w *World) StateButDirTimes() map[string]string {
 	w.T.Helper()
 	state := w.State()
@@ -219,7 +218,7 @@ func (w *World) StateButDirTimes() map[string]string {
 	return state
 }
 
-// Outside is what nobody may change, as Settled has it.
+// Outside returns the part of StateButDirTimes that nobody may change.
 func (w *World) Outside() map[string]string {
 	w.T.Helper()
 	state := w.StateButDirTimes()
@@ -227,7 +226,7 @@ func (w *World) Outside() map[string]string {
 	return state
 }
 
-// CheckUnchanged fails the test if the world is not as it was before.
+// CheckUnchanged fails the test if State differs from before.
 func (w *World) CheckUnchanged(before map[string]string) {
 	w.T.Helper()
 	if diff := cmp.Diff(before, w.State()); diff != "" {
@@ -235,7 +234,7 @@ func (w *World) CheckUnchanged(before map[string]string) {
 	}
 }
 
-// ModeText is empty for the mode of new files.
+// ModeText returns the permissions as text; empty for those of new files.
 func (w *World) ModeText(mode fs.FileMode) string {
 	if mode.Perm() == w.newFile {
 		return ""
@@ -243,8 +242,8 @@ func (w *World) ModeText(mode fs.FileMode) string {
 	return mode.Perm().String()
 }
 
-// Tree is what is in the workspace. A mode is left out if it is that of new
-// files or directories.
+// Tree returns a description of each file of the workspace, by its path. It leaves out the
+// modes of new files and directories.
 func (w *World) Tree() map[string]string {
 	w.T.Helper()
 	out := map[string]string{}
@@ -274,7 +273,7 @@ func (w *World) Tree() map[string]string {
 	return out
 }
 
-// Within fails the test if op takes longer.
+// Within fails the test if op takes longer than limit.
 func Within(t *testing.T, limit time.Duration, op func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -297,7 +296,8 @@ func Promptly(t *testing.T, op func()) {
 	Within(t, 10*time.Second, op)
 }
 
-// FormatChanges is the changes of a stage below ws as text, one a line.
+// FormatChanges returns the changes of a stage as text, one line each, with paths relative to
+// ws.
 func (w *World) FormatChanges(changes []tool.Change, err error) []string {
 	w.T.Helper()
 	if err != nil {
