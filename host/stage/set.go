@@ -62,7 +62,7 @@ type Set struct {
 	done       bool            // a commit has made all changes
 }
 
-// Defaults of Options.MemoryBytes.
+// Defaults of Options.MemoryBytes, with Dir and without.
 const (
 	defaultMemory     int64 = 1 << 20
 	defaultMemoryOnly int64 = 64 << 20

@@ -25,7 +25,7 @@ type xattrs map[string][]byte
 // maxXattr is the limit of Linux for the bytes of a value, and of a list of names.
 const maxXattr = 64 << 10
 
-// tracked reports whether a command can set an attribute to grant more than the mode shows.
+// tracked reports whether an attribute is an ACL or another attribute that a command can set.
 // Attributes of the overlay do not count.
 func tracked(name string) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, overlayXattr) || name == accessACL || name == defaultACL || name == "security.capability"
@@ -207,7 +207,7 @@ func hasXattr(fd int, name string) bool {
 	return err == nil && n == 1 && value[0] == 'y'
 }
 
-// Tags of ACL entries, see acl(5) and linux/posix_acl.h.
+// Names of the extended attributes of an overlay.
 const (
 	overlayXattr = "user.overlay."       // prefix of the overlay's own attributes
 	originXattr  = "user.overlay.origin" // set on files that were copied from the host

@@ -37,8 +37,8 @@ func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // of a message; empty for progress
 	Message string  `json:"message,omitempty"`
-	Hint    Hint    `json:"hint,omitempty"` // an action that the operator can take
-	Done    uint64  `json:"done,omitempty"`
-	Total   *uint64 `json:"total,omitempty"`  // nil: unknown
+	Hint    Hint    `json:"hint,omitempty"`   // an action that the operator can take
+	Done    uint64  `json:"done,omitempty"`   // units of work so far
+	Total   *uint64 `json:"total,omitempty"`  // units of work in all; nil: unknown
 	Output  string  `json:"output,omitempty"` // follows the Output of the call's last report
 }

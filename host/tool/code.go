@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hostCodes are codes for what the host itself has found. A tool cannot give them, so its
-// text cannot provoke a decision that depends on them.
+// hostCodes are codes for facts that the host itself has found, beside those that begin with
+// TOOL_. A tool cannot give them, so its text cannot provoke a decision that depends on them.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }

@@ -25,8 +25,8 @@ type Content struct {
 	// patch the argument is an object with the SHA-256 of each existing file, by its path.
 	// Empty: the tool only reads.
 	Hash string `json:"hash,omitempty"`
-	// Lines is set if the arguments [LineStart] and, if it has one, [LineEnd] are numbers
-	// of lines. The model counts lines in the content that it saw when it made the call.
+	// Lines is set if the tool has the argument [LineStart], and maybe [LineEnd], with
+	// numbers of lines. The model counts lines in the content that it saw before the call.
 	// If an earlier call of the same step has changed the file since, the host adapts the
 	// numbers by the field "replaced" in the result of that call, see [LineEdit], or
 	// refuses the call if the field is missing.
@@ -40,8 +40,8 @@ const (
 	LineEnd   = "line_end"
 )
 
-// LineEdit is the effect of an edit on the lines of a file: from line First on, counted from
-// 1, it replaced Old lines by New lines. As JSON it is [First, Old, New].
+// LineEdit is the effect of an edit on the lines of a file: {First, Old, New}. From line First
+// on, counted from 1, Old lines were replaced by New lines.
 type LineEdit [3]int
 
 // Valid reports whether r is not nil, and its numbers are possible for a file.

@@ -63,10 +63,10 @@ type Capabilities struct {
 	// tool starts no process.
 	Exec string `json:"exec,omitempty"`
 	// ExecTimeout is the name of the argument with the time limit of the command in whole
-	// seconds; empty: there is none.
+	// seconds; empty: the tool has no such argument.
 	ExecTimeout string `json:"exec_timeout,omitempty"`
 	// ExecNetwork is the name of the argument that is true if the command needs the
-	// network; empty: no command gets the network.
+	// network; empty: the command never gets the network.
 	ExecNetwork string `json:"exec_network,omitempty"`
 	// Network is the access to other machines.
 	Network Network `json:"network,omitempty"`

@@ -6,7 +6,8 @@ import (
 )
 
 // ListTools is the name of the tool that lists the tools of a group, and ListModule the name
-// of its module. The host answers its calls itself. No other module can have either name.
+// of its module. The host answers calls of the tool itself. No other tool and no added module
+// can have these names.
 const (
 	ListTools  = "list_tools"
 	ListModule = "catalog"

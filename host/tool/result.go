@@ -370,7 +370,7 @@ func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 // bytes at both ends, each written as \u0000 at worst, and the line between them.
 const minShortened = 2*minKeep*6 + 128
 
-// minKeep is the number of bytes that headTail keeps at each end at least.
+// minKeep is the least number of bytes that headTail keeps at each end.
 const minKeep = 32
 
 // headTail returns the beginning and the end of a text, with a line between them that counts
