@@ -379,7 +379,7 @@ func (s *Set) short(limit int) (out []Entry) {
 	return append(out, plain...)
 }
 
-// several returns one entry for several.
+// several joins entries of one care into a single entry.
 func (s *Set) several(entries []Entry) Entry {
 	out := Entry{Form: FormSeveral, Care: entries[0].Care, Change: entries[0].Change}
 	dirs, from := map[string]int{}, map[string]int{}

@@ -15,8 +15,8 @@ func clone(to, from *os.File) bool {
 	}) == nil
 }
 
-// extent returns the next part of a file without holes, from off on. If there is none, both
-// results are size.
+// extent returns the start and the end of the next piece of data in a file, from off on and
+// between holes. If only a hole follows, both are size.
 func extent(f *os.File, off, size int64) (from, to int64) {
 	from, err := f.Seek(off, unix.SEEK_DATA)
 	switch {

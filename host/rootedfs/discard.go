@@ -34,7 +34,7 @@ func Discard(dir, bin string) error {
 	return err
 }
 
-// Sweep removes, in the background, the trees in bin that earlier processes of this user have
+// Sweep removes, in the background, the trees in bin that other processes of this user have
 // discarded and not removed.
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Open opens a regular file, and refuses any other: to open a named pipe could wait for ever.
-// It follows links.
+// Open opens a regular file for reading, and returns its state. It follows symbolic links. Any
+// other file is an error: to open a named pipe could wait forever.
 func Open(path string) (*os.File, fs.FileInfo, error) {
 	st, err := os.Stat(path)
 	if err != nil {
