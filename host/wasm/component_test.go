@@ -13,12 +13,12 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// component assembles one of sections.
+// component assembles a component from sections.
 func component(sections ...[]byte) []byte {
 	return append(wasmtest.ComponentHeader(), bytes.Join(sections, nil)...)
 }
 
-// nestedComponents is a component in a component, so many times.
+// nestedComponents returns a component nested in components, levels deep.
 func nestedComponents(levels int) []byte {
 	data := component()
 	for range levels {
@@ -97,7 +97,7 @@ func TestDecodeComponentReadsEveryFormOfANameAndAType(t *testing.T) {
 	}
 }
 
-// malformedComponents are those that DecodeComponent refuses, and what it says.
+// malformedComponents are refused by DecodeComponent with these errors.
 func malformedComponents() map[string]struct {
 	data []byte
 	says string
@@ -168,7 +168,7 @@ func FuzzComponent(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		c, err := wasm.DecodeComponent(data)
 		runtime.ReadMemStats(&after)
-		// As its documentation promises; the fuzzing engine allocates beside.
+		// As its documentation promises; the fuzzing engine allocates in addition.
 		if got := after.TotalAlloc - before.TotalAlloc; got > uint64(32*len(data)+5<<20) {
 			t.Errorf("%d bytes allocated for %d", got, len(data))
 		}

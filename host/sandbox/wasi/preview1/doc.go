@@ -69,7 +69,7 @@
 // fd_allocate makes a file longer without asking the host for room. wasi_unstable has
 // sock_accept and its right, too, as preview 1 got them late. path_open truncates a file
 // that it opens for writing also if the directory lacks the right to truncate, but
-// inherits rights with the same effect. proc_raise is ENOSYS. The clocks of processor
+// passes on rights with the same effect. proc_raise is ENOSYS. The clocks of processor
 // time are EINVAL.
 //
 // File times are those of the host's file system, which can be finer than the clocks

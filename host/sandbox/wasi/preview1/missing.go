@@ -18,7 +18,8 @@ type MissingFunction struct {
 	Results []api.ValueType // must be one error number
 }
 
-// Check refuses a function that could not return an error number.
+// Check refuses a function with arguments that are not numbers, or with results other
+// than one error number.
 func (m MissingFunction) Check() error {
 	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
 	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {
