@@ -167,7 +167,7 @@ func (*componentDecoder) nestedHeader(r *reader, version []byte, what string) {
 	from := r.pos
 	r.skip(uint64(headerBytes), "header of a nested "+what)
 	if r.ok() && (!bytes.HasPrefix(r.data[from:], magic) || !bytes.Equal(r.data[from+len(magic):r.pos], version)) {
-		r.failAt(from, "a nested %s does not begin as one", what)
+		r.failAt(from, "a nested %s has the wrong header", what)
 	}
 }
 
@@ -229,7 +229,7 @@ func externSort(r *reader) ExternKind {
 		r.failAt(start, "export with the unknown kind 0x%02x", byte(kind))
 		return 0
 	case kind == ExternModule && r.byte("kind of an export") != sortModule:
-		r.failAt(start, "export of something core that is no module")
+		r.failAt(start, "export of a core item that is no module")
 	}
 	return kind
 }

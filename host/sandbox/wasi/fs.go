@@ -212,7 +212,7 @@ func (f *FS) mask(masked []string) error {
 		for i, m := range f.mounts {
 			_, inside := relativeTo(guestName(p), m.guest)
 			if inside || end != nil && (rootedfs.SameFile(end, m.info) || passThrough(m.hostTrails, end)) {
-				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
+				return fmt.Errorf("mask %s: the mount %s is the same directory or inside it", p, m.host)
 			}
 			if crossed[i] || passThrough(trails, m.info) {
 				m.hide(trails, end)
