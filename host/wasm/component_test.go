@@ -127,7 +127,7 @@ func malformedComponents() map[string]struct {
 		"an import of an unknown bound":           {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{3, 2})), "unknown bound 0x02"},
 		"an import of something core":             {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{0, 0, 0})), "unknown core kind"},
 		"an export of an unknown kind":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{6, 0, 0})), "unknown kind 0x06"},
-		"an export of a core function":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{0, 0, 0, 0})), "core that is no module"},
+		"an export of a core function":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{0, 0, 0, 0})), "a core item that is no module"},
 		"bytes behind the imports":                {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{1, 0, 9})), "bytes too many"},
 	}
 }
