@@ -49,7 +49,7 @@ func poisonings(t *trial) error {
 	}
 	// The texts are constants in the code, which are in the instructions unchanged. With
 	// so many functions before it, the constant is beyond the hashed part.
-	says := func(text string, functions int) []byte {
+	newModule := func(text string, functions int) []byte {
 		o := w.ToolOptions{}
 		o.Call = code(w.I32Const(bufferLow), w.Call(o.CallFunc()+1+uint32(functions)), w.I32Store(0),
 			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 4, 0, 0, 0, 0, 0, 0))
@@ -61,7 +61,7 @@ func poisonings(t *trial) error {
 		}
 		return w.Tool(o)
 	}
-	small, large, evil := says("good", 0), says("good", 200), says("evil", 0)
+	small, large, evil := newModule("good", 0), newModule("good", 200), newModule("evil", 0)
 	n := 0
 	compiled := func(code []byte) (Guest, entry, error) {
 		n++

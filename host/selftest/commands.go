@@ -60,19 +60,19 @@ func printAttack(do func(*script)) func(*trial) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		says := o.Result.Envelope()
+		envelope := o.Result.Envelope()
 		var any any
 		switch {
-		case len(says) > 3*outputLimit:
-			return "", fmt.Errorf("%d bytes came through", len(says))
-		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(says), bytes.ContainsAny(says, "\x1b\x07"), !utf8.Valid(says):
+		case len(envelope) > 3*outputLimit:
+			return "", fmt.Errorf("%d bytes came through", len(envelope))
+		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(envelope), bytes.ContainsAny(envelope, "\x1b\x07"), !utf8.Valid(envelope):
 			return "", errors.New("the result is no text")
-		case json.Unmarshal(says, &any) == nil && depth(any) > 500:
+		case json.Unmarshal(envelope, &any) == nil && depth(any) > 500:
 			return "", fmt.Errorf("the result nests %d deep", depth(any))
 		case o.Result.Usage.FuelUsed == 0:
 			return "", newUntried("it did not run: %s", o.Result.Summary())
 		}
-		t.detail = fmt.Sprintf("%d bytes came through", len(says))
+		t.detail = fmt.Sprintf("%d bytes came through", len(envelope))
 		if e := o.Result.Err; e != nil {
 			return mechanism(e), nil
 		}

@@ -238,11 +238,11 @@ func importsOfOthers(t *trial) (string, error) {
 	for iface, name := range map[string]string{"config": "get", "exec": "run", "http": "fetch", "kv": "set", "log": "log", "search": "run", "secrets": "placeholder"} {
 		others = append(others, w.Import{Module: abi.ImportModule(iface), Name: name, Params: i32x1})
 	}
-	says := "imports from"
+	wantMessage := "imports from"
 	if t.kind == machine.Plugin {
-		says = "needs functions"
+		wantMessage = "needs functions"
 	}
-	return compileAttack{wantMessage: says, modules: func() (all [][]byte) {
+	return compileAttack{wantMessage: wantMessage, modules: func() (all [][]byte) {
 		for _, imp := range others {
 			all = append(all, tinyModule(t.kind, imp, func(b *w.Builder, name string, typ []w.ValType) {
 				b.Func(name, nil, typ, nil, bytes.Repeat(w.I32Const(0), len(typ)))
@@ -255,11 +255,11 @@ func importsOfOthers(t *trial) (string, error) {
 // hostFunctionAsTool exports an import as the tool's function. A command may import
 // unknown functions of WASI, with any type.
 func hostFunctionAsTool(t *trial) (string, error) {
-	imp, says := w.Import{Module: "wasi_snapshot_preview1", Name: "none"}, "imported function"
+	imp, wantMessage := w.Import{Module: "wasi_snapshot_preview1", Name: "none"}, "imported function"
 	if t.kind == machine.Plugin {
-		imp, says = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
+		imp, wantMessage = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
 	}
-	return compileAttack{wantMessage: says, modules: func() [][]byte {
+	return compileAttack{wantMessage: wantMessage, modules: func() [][]byte {
 		return [][]byte{tinyModule(t.kind, imp, func(b *w.Builder, name string, _ []w.ValType) { b.ExportFunc(name, 0) })}
 	}}.run(t)
 }

@@ -26,9 +26,9 @@ const (
 )
 
 // limitAttack is an attack of a guest that a limit must end, with a failure of this code
-// whose text contains says. If do is nil, the guest has code of its own.
-func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, says string) Attack {
-	return Attack{Name: name, Description: tries, run: func(t *trial) (string, error) {
+// whose text contains wantMessage. If do is nil, the guest has code of its own.
+func limitAttack(name, description string, g Guest, do func(*script), code tool.Code, wantMessage string) Attack {
+	return Attack{Name: name, Description: description, run: func(t *trial) (string, error) {
 		g := g
 		if do != nil {
 			s := &script{}
@@ -39,7 +39,7 @@ func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, 
 		if err != nil {
 			return "", err
 		}
-		by, err := stoppedBy(o, says, code)
+		by, err := stoppedBy(o, wantMessage, code)
 		if err == nil && code == tool.CodeTimeout {
 			over := o.Result.Usage.Duration - g.Limits.Timeout
 			if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > deadlineSlack {
@@ -155,16 +155,16 @@ func ignoredCancel(t *trial) (string, error) {
 	s := &script{}
 	s.log("running")
 	addBurn(s)
-	said := false
+	running := false
 	g := Guest{OnProgress: func(tool.Progress) {
-		said = true
+		running = true
 		cancel(errors.New("the person cancels"))
 	}}
 	o, err := t.runContext(ctx, g.withScript(s))
 	switch {
 	case err != nil:
 		return "", err
-	case !said:
+	case !running:
 		return "", newUntried("the guest did not say that it runs")
 	}
 	// A deadline would end the guest, too, much later.

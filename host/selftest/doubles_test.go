@@ -52,11 +52,11 @@ type keptInstance struct {
 }
 
 func (b *weakTarget) Run(ctx context.Context, g Guest) (o Outcome) {
-	var said sync.Mutex
+	var mu sync.Mutex
 	say := func(p tool.Progress) {
-		said.Lock()
+		mu.Lock()
 		o.Transcript.add(p)
-		said.Unlock()
+		mu.Unlock()
 		if g.OnProgress != nil {
 			g.OnProgress(p)
 		}

@@ -247,13 +247,13 @@ func execInitializing(t *trial) (string, error) {
 		return "", err
 	}
 	_, made := os.Lstat(t.hostPath("ws/made"))
-	switch says := r.resultOf(result) & 0xff; {
+	switch answer := r.resultOf(result) & 0xff; {
 	case made == nil:
 		return "", errors.New("it worked: the command ran")
-	case says == 0:
+	case answer == 0:
 		return "", errors.New("it worked: the command is said to have run")
-	case says != 1 || r.resultOf(which)&0xff != 0:
-		return "", newUntried("exec.run says %d, %d", says, r.resultOf(which)&0xff)
+	case answer != 1 || r.resultOf(which)&0xff != 0:
+		return "", newUntried("exec.run says %d, %d", answer, r.resultOf(which)&0xff)
 	}
 	return "exec: not available while a module initialises", nil
 }

@@ -147,23 +147,23 @@ func failureLong(t *trial) (string, error) {
 	s := &script{}
 	s.fail(s.filledBlock(1 << 20))
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
-	says := ""
+	text := ""
 	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
-		says, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
+		text, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
 	}
-	return t.checkCut(o.Result, says, err)
+	return t.checkCut(o.Result, text, err)
 }
 
 // checkCut checks how many bytes of a long text of x came through.
-func (t *trial) checkCut(r tool.Result, says string, err error) (string, error) {
-	switch n := len(says); {
+func (t *trial) checkCut(r tool.Result, text string, err error) (string, error) {
+	switch n := len(text); {
 	case err != nil:
 		return "", err
 	case r.Err != nil:
 		return "", newUntried("something else stopped it: %s", clip(r.Err.Message, 120))
 	case n > outputLimit*9/8:
 		return "", fmt.Errorf("%d bytes came through", n)
-	case !strings.Contains(says, "xxxx"):
+	case !strings.Contains(text, "xxxx"):
 		return "", newUntried("the text did not come back")
 	default:
 		t.detail = fmt.Sprintf("%d bytes came through", n)

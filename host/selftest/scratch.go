@@ -92,22 +92,22 @@ func (s *scratch) state(without ...string) (map[string]string, error) {
 				return filepath.SkipDir
 			}
 		}
-		says := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
+		description := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
 		switch {
 		case fi.Mode().IsRegular():
 			content, err := os.ReadFile(name)
 			if err != nil {
 				return err
 			}
-			says += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
+			description += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
 		case fi.Mode().Type() == fs.ModeSymlink:
 			target, err := os.Readlink(name)
 			if err != nil {
 				return err
 			}
-			says += " -> " + target
+			description += " -> " + target
 		}
-		state[rel] = says
+		state[rel] = description
 		return nil
 	})
 	return state, err

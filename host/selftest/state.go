@@ -236,8 +236,8 @@ func standardInput(t *trial) (string, error) {
 	return "instance: standard input is empty", nil
 }
 
-// exitAttack is a guest that ends badly, after which another one must run.
-func exitAttack(says string, do func(*script), own *machine.Options) func(*trial) (string, error) {
+// exitAttack is a guest that ends with a failure, after which another one must run.
+func exitAttack(wantMessage string, do func(*script), own *machine.Options) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
 		if do != nil {
@@ -247,7 +247,7 @@ func exitAttack(says string, do func(*script), own *machine.Options) func(*trial
 		if err != nil {
 			return "", err
 		}
-		by, err := stoppedBy(o, says, tool.CodeTrap, tool.CodeFailed)
+		by, err := stoppedBy(o, wantMessage, tool.CodeTrap, tool.CodeFailed)
 		if err != nil {
 			return "", err
 		}

@@ -197,15 +197,15 @@ func (t *trial) workspaceGuest(write bool) Guest {
 }
 
 // stoppedBy returns what ended a call. It fails unless that was an error with one of the
-// codes, whose text contains says.
-func stoppedBy(o Outcome, says string, codes ...tool.Code) (string, error) {
+// codes, whose text contains wantMessage.
+func stoppedBy(o Outcome, wantMessage string, codes ...tool.Code) (string, error) {
 	e := o.Result.Err
 	if e == nil {
 		return "", errors.New("it worked: the guest went on to the end")
 	}
 	for _, c := range codes {
 		if e.Code == c {
-			if !strings.Contains(e.Message+"; "+e.Hint.String(), says) {
+			if !strings.Contains(e.Message+"; "+e.Hint.String(), wantMessage) {
 				return "", newUntried("something else stopped it: %s: %s", e.Code, e.Message)
 			}
 			return mechanism(e), nil

@@ -16,7 +16,7 @@ const (
 // ExternKind is the kind of an import or an export of a component.
 type ExternKind byte
 
-// The kinds, by their byte in the binary format.
+// The kinds, with the values of their bytes in the binary format.
 const (
 	ExternModule    ExternKind = 0
 	ExternFunc      ExternKind = 1

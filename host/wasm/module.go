@@ -30,7 +30,7 @@ const (
 // PageBytes is the size of a page, the unit of memory limits.
 const PageBytes = 65536
 
-// ValType is a value type, by its byte in the binary format.
+// ValType is a value type, as its byte in the binary format.
 type ValType byte
 
 // The value types that Decode accepts.
@@ -84,7 +84,7 @@ type Global struct {
 // Kind is the kind of an import or an export.
 type Kind byte
 
-// The kinds, by their byte in the binary format.
+// The kinds, with the values of their bytes in the binary format.
 const (
 	KindFunc   Kind = 0
 	KindTable  Kind = 1

@@ -421,15 +421,15 @@ func uses(f *ast.File, names map[string][]string) (out []string) {
 // TestPackagesSayWhatTheyAreFor fails for a package without a package comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	for _, p := range list(t) {
-		said := len(p.GoFiles) == 0 // a package of tests
+		documented := len(p.GoFiles) == 0 // a package of tests
 		for _, file := range p.GoFiles {
 			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said = said || f.Doc.Text() != ""
+			documented = documented || f.Doc.Text() != ""
 		}
-		if !said {
+		if !documented {
 			t.Errorf("%s has no package comment", p.ImportPath)
 		}
 	}

@@ -26,9 +26,9 @@ func TestTheMapIsTrue(t *testing.T) {
 
 	var listed, there []string
 	for _, row := range rows(doc, "The packages") {
-		name, says, _ := strings.Cut(row, " ")
+		name, description, _ := strings.Cut(row, " ")
 		listed = append(listed, "host/"+name)
-		if strings.TrimSpace(says) == "" {
+		if strings.TrimSpace(description) == "" {
 			t.Errorf("host/doc.go does not say what %s is for", name)
 		}
 	}

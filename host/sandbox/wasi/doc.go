@@ -1,6 +1,5 @@
 // Package wasi is the file system of a guest.
 //
-// [New] opens the granted directories and returns an [FS], which shows them in
 // [New] opens the granted directories and returns an [FS], which shows them in one tree
 // from "/" on. Package preview1, below this one, implements the functions of WASI with an
 // FS; the words, the flags and the numbers here are those of WASI preview 1.
@@ -24,10 +23,10 @@
 // one mount to another, exactly like the absolute name of the other, and only
 // to what is granted; above "/" it is refused. [JoinBelow] joins a name to the name of an
 // open directory, also as text.
-// Where mounts are nested, the one with the longest name wins, whatever the
-// directory of the outer mount holds under that name. A directory that is
-// granted under two names, neither of which is inside the other, is two
-// mounts, each with its own right to write.
+//
+// Where mounts are nested, the one with the longest name wins, whatever the directory of
+// the outer mount holds under that name. A directory that is granted under two names,
+// neither of which is inside the other, is two mounts, each with its own right to write.
 //
 // # Errors
 //

@@ -79,11 +79,11 @@ func (e Errno) String() string {
 const (
 	errOutside      = EPERM
 	errReadOnly     = EROFS
-	errNotFileOrDir = EACCES // not a regular file or directory
+	errNotFileOrDir = EACCES
 	errNoRoom       = ENOSPC
 	errTooLarge     = EFBIG
 	errOtherMount   = EXDEV
-	errTooManyOpen  = EMFILE // too many open files
+	errTooManyOpen  = EMFILE
 	errReplaced     = EAGAIN // the file was replaced meanwhile
 )
 

@@ -399,7 +399,7 @@ func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 			}
 			f.limits.Charge(uint64(strings.Count(rel, "/")) * costName)
 			if errno != 0 {
-				// The host would not have been asked yet.
+				// Without a guard the host is asked later, so the error is returned later.
 				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, parent: m.tree.Top(), lookupErrno: errno}
 			}
 			return p, 0
@@ -407,7 +407,7 @@ func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 			p, steps, errno := m.walk(rel, shown, last, slash, f.dirCache)
 			f.chargeWalk(steps, rel)
 			if errno != 0 && m.guard == nil {
-				// The host would not have been asked yet.
+				// Without a guard the host is asked later, so the error is returned later.
 				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", lookupErrno: errno}, 0
 			}
 			return p, errno

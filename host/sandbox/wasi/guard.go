@@ -20,7 +20,6 @@ import (
 // known by name, as a trail from a directory that exists. A guarded mount is walked one
 // name at a time, because a single look-up by the host would not tell which directories
 // it passed through.
-// not say what it passed through.
 type guard struct {
 	hidden []os.FileInfo
 	trails []trail

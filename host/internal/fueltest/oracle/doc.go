@@ -1,12 +1,10 @@
 // Package oracle predicts the outcome of a module, for tests of code that rewrites or
 // runs modules: it generates modules from bytes, and executes them one instruction at a
 // time, counting.
-// at a time, counting.
 //
 // [Generate] turns any bytes into a valid module, such as those of a fuzzing engine or of
 // [Seed]. The modules use all of WebAssembly 2.0 apart from most vector instructions,
 // branch and trap in awkward places, and mostly end soon:
-// vector instructions, branch and trap where it hurts, and mostly end soon:
 //
 //	module := oracle.Generate(oracle.Seed(7))
 //

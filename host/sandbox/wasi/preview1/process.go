@@ -52,14 +52,14 @@ func (w *World) SetProcess(p Process) {
 	if p.Cwd == "" {
 		return
 	}
-	also := func(at int, name, preopen string) {
+	insertPreopen := func(at int, name, preopen string) {
 		w.fds = slices.Insert(w.fds, at, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
 	}
-	also(len(w.fds)-1, p.Cwd, cwdPreopenName) // before "/"
+	insertPreopen(len(w.fds)-1, p.Cwd, cwdPreopenName) // before "/"
 	for _, m := range w.opts.FS.Mounts() {
-		also(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for a name inside it
+		insertPreopen(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for a name inside it
 	}
-	also(len(w.fds), p.Cwd, ".")
+	insertPreopen(len(w.fds), p.Cwd, ".")
 }
 
 // cwdPreopenName is the name of the first preopen of a program: its working directory. C
