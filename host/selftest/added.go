@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedAttacks are those of a tool that a person has added, which asks for more than
-// it was given: all that other tools are shown is there, and was given to others.
+// addedAttacks are attacks of a tool that a person has added and that asks for more than
+// it was given. Everything it asks for exists and is granted to other tools.
 func addedAttacks() []Attack {
 	return []Attack{
 		{Name: "added-given-nothing", Description: "Read and change the workspace as a tool that was added and given nothing.",
@@ -39,8 +39,9 @@ func addedAttacks() []Attack {
 	}
 }
 
-// addedFilesAttack is an attack of a tool that asks for files and was given these
-// directories to read, where others are shown the workspace and may change it.
+// addedFilesAttack is an attack of an added tool that asks for files and was given dirs
+// to read. Other tools may change the whole workspace. by is the mechanism that must stop
+// the attack.
 func addedFilesAttack(by string, try func(*trial, *script), dirs ...string) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := newHarmlessScript()

@@ -2,7 +2,7 @@
 
 package selftest
 
-// cacheCases: whose files are and who can write to them is not looked at here.
+// cacheCases has no case: owners and permissions of files are not checked on this system.
 func cacheCases() []testCase {
 	return []testCase{{
 		id: "R27", title: "compiled code that was changed on disk", attacks: "compiled-code-changed",

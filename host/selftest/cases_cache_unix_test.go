@@ -16,7 +16,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// cacheCases are on compiled code that somebody has changed on disk.
+// cacheCases concern compiled code that was changed on disk.
 func cacheCases() []testCase {
 	return []testCase{{
 		id: "R27", title: "compiled code that was changed on disk",
@@ -26,10 +26,10 @@ func cacheCases() []testCase {
 	}}
 }
 
-// bufferLow is in the memory of every tool, beyond what its allocator uses.
+// bufferLow is in the memory of every tool, beyond the part that its allocator uses.
 const bufferLow = 0x8000
 
-// entry is what the cache keeps of a module.
+// entry is the cache's entry of a module.
 type entry struct{ dir, native string }
 
 func (t *trial) entry(cache string) (entry, error) {
@@ -40,17 +40,16 @@ func (t *trial) entry(cache string) (entry, error) {
 	return entry{filepath.Dir(natives[0]), natives[0]}, nil
 }
 
-// poisonings has a module compiled, changes what the cache keeps of it, and
-// runs it again: what was changed never runs. What others could have written is
-// a test of package sandbox.
+// poisonings has a module compiled, changes its entry in the cache, and runs it again:
+// the changed code must never run. Files that others could have written are tested in
+// package sandbox.
 func poisonings(t *trial) error {
-	if err := t.noteState("."); err != nil { // what changes is looked at one by one
+	if err := t.noteState("."); err != nil { // changes are checked one by one
 		return err
 	}
-	// The texts are constants in the code, which a processor that takes whole
-	// ones has in its instructions as they are.
-	// Behind so many functions the constant lies where the sums do not look.
-	says := func(text string, functions int) []byte {
+	// The texts are constants in the code, which are in the instructions unchanged. With
+	// so many functions before it, the constant is beyond the hashed part.
+	newModule := func(text string, functions int) []byte {
 		o := w.ToolOptions{}
 		o.Call = code(w.I32Const(bufferLow), w.Call(o.CallFunc()+1+uint32(functions)), w.I32Store(0),
 			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 4, 0, 0, 0, 0, 0, 0))
@@ -62,7 +61,7 @@ func poisonings(t *trial) error {
 		}
 		return w.Tool(o)
 	}
-	small, large, evil := says("good", 0), says("good", 200), says("evil", 0)
+	small, large, evil := newModule("good", 0), newModule("good", 200), newModule("evil", 0)
 	n := 0
 	compiled := func(code []byte) (Guest, entry, error) {
 		n++
@@ -87,7 +86,7 @@ func poisonings(t *trial) error {
 	for _, p := range []struct {
 		name  string
 		spoil func(e entry) error
-		large bool // the code, more than is hashed
+		large bool // more code than is hashed
 	}{
 		{"the middle of much code, with the engine's sum of it", func(e entry) error {
 			if fi, err := os.Lstat(e.native); err != nil || fi.Size() < 1<<20 {
@@ -143,7 +142,7 @@ func poisonings(t *trial) error {
 			case o.Err != nil || !bytes.Contains(o.Result.Output, []byte("good")):
 				return fmt.Errorf("%w, %s", o.Err, o.Result.Summary())
 			}
-			// It was compiled again, and nothing of what was changed is left.
+			// It was compiled again, and no changed byte is left.
 			now, err := t.entry(g.CacheDir)
 			if err != nil {
 				return err
@@ -167,7 +166,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// inPlace changes a file and leaves its size, its inode and its time.
+// inPlace changes a file and keeps its size, its inode and its time.
 func inPlace(name string, change func([]byte) []byte) error {
 	st, err := os.Lstat(name)
 	if err != nil {
@@ -189,7 +188,7 @@ func inPlace(name string, change func([]byte) []byte) error {
 	return errors.Join(err, f.Close(), os.Chtimes(name, st.ModTime(), st.ModTime()))
 }
 
-// replaced puts a changed copy in the place of a file, with its size and time.
+// replaced replaces a file by a changed copy with the same size and time.
 func replaced(name string, change func([]byte) []byte) error {
 	st, err := os.Lstat(name)
 	if err != nil {
@@ -203,7 +202,7 @@ func replaced(name string, change func([]byte) []byte) error {
 	return errors.Join(os.WriteFile(aside, change(slices.Clone(b)), 0o600), os.Chtimes(aside, st.ModTime(), st.ModTime()), os.Rename(aside, name))
 }
 
-// headerEnd is where the offsets of the functions begin in native code.
+// headerEnd returns the position of the function offsets in native code.
 func headerEnd(b []byte) int {
 	const magic = len("WAZEVO")
 	return magic + 1 + int(b[magic]) + 4
@@ -212,13 +211,13 @@ func headerEnd(b []byte) int {
 func flipOffset(b []byte) []byte { b[headerEnd(b)] ^= 0x10; return b }
 func flipMiddle(b []byte) []byte { b[len(b)/2] ^= 1; return b }
 
-// poison makes the code say something else, and has the engine's sum fit. Where
-// the text cannot be found in it only the sum is spoiled.
+// poison changes a text in the code, and corrects the engine's checksum. If the text is
+// not found, it only breaks the checksum.
 func poison(b []byte) []byte {
 	at := headerEnd(b)
 	at += 8 * int(binary.LittleEndian.Uint32(b[at-4:]))
 	n := int(binary.LittleEndian.Uint64(b[at:]))
-	at = (at + 8 + 64<<10 - 1) &^ (64<<10 - 1) // where a page begins
+	at = (at + 8 + 64<<10 - 1) &^ (64<<10 - 1) // the start of a page
 	executable, sum := b[at:at+n], b[at+n:]
 	if i := bytes.Index(executable, []byte("good")); i >= 0 {
 		copy(executable[i:], "evil")
@@ -229,7 +228,7 @@ func poison(b []byte) []byte {
 	return b
 }
 
-// private takes away the rights that copying has given.
+// private removes the permissions that copying has given to others.
 func private(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// cpuCases are on work that does not end, and on compiling.
+// cpuCases concern endless work, and compiling.
 func cpuCases() []testCase {
 	return []testCase{
 		{id: "R01", title: "endless loop", attacks: "endless-loop call-tree bulk-memory-tail ignored-cancel"},
@@ -35,8 +35,8 @@ func cpuCases() []testCase {
 	}
 }
 
-// randomModules changes bytes of a good module. Each is refused or runs; the
-// host is never at fault, and no guest gets what it is not granted.
+// randomModules changes bytes of a good module. Each is refused or runs; the host is
+// never at fault, and no guest gets anything it was not granted.
 func randomModules(t *trial) error {
 	const modules = 150
 	random := rand.New(rand.NewPCG(9, 9))
@@ -53,7 +53,7 @@ func randomModules(t *trial) error {
 		case 1: // cut out a piece
 			from := 8 + random.IntN(len(bad)-8)
 			bad = append(bad[:from:from], bad[min(len(bad), from+1+random.IntN(9)):]...)
-		case 2: // near the front, where everything is counted
+		case 2: // near the front, where the counts are
 			bad[8+random.IntN(300)] ^= 1 << random.IntN(8)
 		}
 		o, err := t.run(Guest{Code: bad, Args: args, Limits: policy.Limits{Timeout: deadline}})
@@ -70,8 +70,7 @@ func randomModules(t *trial) error {
 	return nil
 }
 
-// longSleeps waits for a year on both clocks, and for more things than anybody
-// needs, in memory that is there.
+// longSleeps waits for a year on both clocks, and for very many events, in valid memory.
 func longSleeps(t *trial) error {
 	late := Guest{Limits: policy.Limits{Timeout: deadline}}
 	for clock := range 2 {
@@ -105,7 +104,7 @@ func longSleeps(t *trial) error {
 	return nil
 }
 
-// hundredMillionCalls has no deadline to speak of: fuel ends it.
+// hundredMillionCalls has no short deadline: fuel ends it.
 func hundredMillionCalls(t *trial) error {
 	for _, function := range []struct {
 		name     string
@@ -137,7 +136,7 @@ func muchRandomness(t *trial) error {
 	return err
 }
 
-// noToolCalls: what would call a tool is not there to be imported.
+// noToolCalls: no function that would call a tool can be imported.
 func noToolCalls(t *trial) error {
 	for _, iface := range []string{"stockade:tool/tools@0.1.0", "stockade:tool/tool@0.1.0", "stockade:tool/call@0.1.0"} {
 		for _, name := range []string{"call", "run"} {
@@ -154,10 +153,9 @@ func noToolCalls(t *trial) error {
 	return nil
 }
 
-// manyHogs counts what others get done while a short call runs. One lap of a
-// hog is as much as the whole call, which is more than a guest gets at a time
-// from the scheduler of Go: if all took turns, every one of the hogs would get
-// as far as the call.
+// manyHogs counts the work of others while a short call runs. One lap of a hog takes as
+// long as the whole call, which is more than a guest gets at a time from the scheduler of
+// Go: if all took turns, every hog would get as far as the call.
 func manyHogs(t *trial) error {
 	const (
 		hogs   = 60

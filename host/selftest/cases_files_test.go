@@ -10,7 +10,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// fileCases are on files.
+// fileCases concern files.
 func fileCases() []testCase {
 	return []testCase{
 		{id: "F01", title: `names with ".."`, attacks: "dotdot-read dotdot-create dotdot-rename dotdot-remove dotdot-beyond-root dotdot-from-directory"},
@@ -123,7 +123,7 @@ func manyNames() fileAttack {
 		}
 		d := x.openDir(x.scratchPlace("ws/many"))
 		x.expect(d.call, "open the directory", "ok", "ok", outside)
-		// From every place in it, whose number is in the memory.
+		// From every position in the directory, whose cookies are in the memory.
 		place, used := x.words(0), x.words(0)
 		list := x.add("fd_readdir", d.fd, machine.BufferBase, 1, cell(place.at), used.at)
 		x.add("add", place.at, 1)
@@ -141,13 +141,13 @@ func manyNames() fileAttack {
 			}
 			return nil
 		})
-		// Each look costs the same: the directory is not read from its
-		// beginning every time.
+		// Each read costs the same: the directory is not read from its beginning every
+		// time.
 		x.grant.Limits.Fuel = names * 20_000
 	}}
 }
 
-// otherModule is other-mount with another module than the first guest's.
+// otherModule is other-mount with a second guest of another module.
 func otherModule(t *testing.T, target *Sandbox) {
 	try(func(t *trial) error {
 		_, err := otherMountOf(t, &machine.Options{Initialize: func(*machine.Machine) []byte { return w.Nop() }})

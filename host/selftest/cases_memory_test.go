@@ -13,7 +13,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// memoryCases are on memory, tables and instances.
+// memoryCases concern memory, tables and instances.
 func memoryCases() []testCase {
 	return []testCase{
 		{id: "R04", title: "grow the memory to its end; begin with all of it", attacks: "grow-beyond-limit large-minimum memory-of-all-calls memory-kept", also: try(growsToTheEnd)},
@@ -24,11 +24,11 @@ func memoryCases() []testCase {
 	}
 }
 
-// mostExtra is what the host may take for a guest beyond its limit.
+// mostExtra limits the memory that the host may take for a guest beyond its limit.
 const mostExtra = 64 << 20
 
-// requireFlatMemory runs something and fails if Go takes much more memory from the system
-// for it. What guests have themselves is not Go's.
+// requireFlatMemory fails if Go takes much more memory from the system while run runs.
+// The memory of guests does not belong to Go.
 func requireFlatMemory(run func() error) error {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -60,7 +60,7 @@ func growsToTheEnd(t *trial) error {
 			return fmt.Errorf("%d pages: %w", pages, err)
 		}
 	}
-	// As a minimum it is not admitted, or has no room.
+	// As a minimum it is not admitted, or finds no room.
 	return requireFlatMemory(func() error {
 		o, err := t.run(Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 1 << 16})})
 		if err == nil {
@@ -70,7 +70,7 @@ func growsToTheEnd(t *trial) error {
 	})
 }
 
-// packedModules are small and say that they unpack to a gibibyte.
+// packedModules are small files that claim to unpack to a gibibyte.
 func packedModules(t *trial) error {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -107,7 +107,7 @@ func packedModules(t *trial) error {
 	return nil
 }
 
-// manyInstances ends guests in every way, so that few of them are used again.
+// manyInstances ends guests in every way, so that few instances are used again.
 func manyInstances(t *trial) error {
 	rounds := 350
 	if t.kind != machine.Native {

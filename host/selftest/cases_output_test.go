@@ -16,7 +16,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// outputCases are on what goes from a guest to the host, and to it.
+// outputCases concern data from a guest to the host, and back.
 func outputCases() []testCase {
 	return []testCase{
 		{id: "R15", title: "ten gigabytes to the standard streams", attacks: "stdout-flood stderr-flood", also: try(tenGigabytes)},
@@ -30,11 +30,11 @@ func outputCases() []testCase {
 	}
 }
 
-// muchLimits is what a guest needs to write that much.
+// muchLimits are limits that let a guest write very much.
 var muchLimits = policy.Limits{Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: logLimit, Timeout: time.Minute}
 
-// writes has a guest write a piece of the buffer so often, and says what is
-// kept of it.
+// writes has a guest write a piece of the buffer many times, and checks how much is
+// stored.
 func (t *trial) writes(fd, pieces int, calls int) error {
 	s := &script{}
 	s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
@@ -136,7 +136,7 @@ func oddResults(t *trial) error {
 	return nil
 }
 
-// oddArguments come from the model or a client. The guest must not see them.
+// oddArguments come from the model or a client. The guest must not get them.
 func oddArguments(t *trial) error {
 	for _, c := range []struct {
 		name string
@@ -174,7 +174,7 @@ func oddArguments(t *trial) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	// What is odd and says one thing only, the guest gets in one form.
+	// Arguments that are odd but have one meaning only reach the guest in one form.
 	module := w.Tool(w.ToolOptions{Call: w.EchoArgs()})
 	o, err := t.run(Guest{Code: module, Args: json.RawMessage("\t{ \"b\" : \"\\u0061\xff\" ,\n\"a\":9007199254740993}")})
 	switch {

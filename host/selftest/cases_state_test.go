@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// stateCases are on what one call leaves for another, and on what a guest sees
-// of the machine.
+// stateCases concern data left from one call to another, and what a guest sees of the
+// machine.
 func stateCases() []testCase {
 	return []testCase{
 		{id: "R12", title: "wait for what a person types", attacks: "standard-input", also: try(waitsForInput)},
@@ -42,8 +42,8 @@ func waitsForInput(t *trial) error {
 	return nil
 }
 
-// manyAtOnce has each of many calls write its own number everywhere and look
-// for it at the end.
+// manyAtOnce has each of many calls write its own number everywhere and check it at the
+// end.
 func manyAtOnce(t *trial) error {
 	const calls, perCall = 16, 12
 	errs := make([]error, calls)
@@ -75,14 +75,14 @@ func manyAtOnce(t *trial) error {
 	return errors.Join(errs...)
 }
 
-// everyExitCode ends guests with codes that mean something to somebody.
+// everyExitCode ends guests with codes that have a meaning somewhere.
 func everyExitCode(t *trial) error {
 	for _, code := range []uint32{0, 1, 2, 125, 126, 127, 128, 137, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xefff_ffff, 0xffff_fffe, minusOne} {
-		if code == 0 && t.kind != machine.Native { // which is how they end well
+		if code == 0 && t.kind != machine.Native { // 0 is the normal end
 			continue
 		}
 		s := &script{}
-		s.log("before") // it has been in the host
+		s.log("before") // it has called the host
 		s.add("proc_exit", code)
 		o, err := t.runScript(Guest{}, s)
 		if err == nil {
@@ -107,7 +107,7 @@ func coarseClocks(t *trial) error {
 		s.add("burn", int64(20_000))
 		all = append(all, now)
 	}
-	for _, clock := range []int{2, 3, 4, 1000} { // of processor time, and none
+	for _, clock := range []int{2, 3, 4, 1000} { // of processor time, and unknown ones
 		s.add("clock_time_get", clock, 1, machine.StateAt).mustBeRefused(fmt.Sprint("clock ", clock))
 	}
 	r, err := t.runReport(Guest{Limits: policy.Limits{Timeout: time.Minute}}, s)

@@ -12,28 +12,28 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// The cases are the attacks that the threat model numbers: F on files, R on
-// processor, memory and calls into the host. Those that a person can try, too,
-// are in the list of attacks; here they are carried out on all kinds of mount,
-// and every answer is held against the one that the script wants. The others
-// take too long or too much for a person's machine, or look into this process.
+// The cases are the attacks that the threat model numbers: F on files, R on processor,
+// memory and calls into the host. Attacks that a person can try, too, are in the list of
+// attacks; here they run on all kinds of mount, and every result is compared with the
+// expected one. The others take too long or too much for a person's machine, or look into
+// this process.
 
 // testCase is one case.
 type testCase struct {
 	id, title string
-	attacks   string                           // of the list, by their names
-	files     []fileAttack                     // on all kinds of mount, too
-	also      func(t *testing.T, box *Sandbox) // has nothing to do with mounts
-	open      string                           // what of the case nothing covers yet, and why
+	attacks   string                           // names in the list of attacks, separated by spaces
+	files     []fileAttack                     // run on all kinds of mount
+	also      func(t *testing.T, box *Sandbox) // independent of mounts
+	open      string                           // the part of the case that nothing covers yet, with the reason
 }
 
 func allCases() []testCase {
 	return slices.Concat(fileCases(), cpuCases(), memoryCases(), outputCases(), stateCases(), cacheCases())
 }
 
-// TestCases carries out what of the cases is not in the list, and what is on
-// files; the rest of the list is that of TestEveryAttackIsStopped. In make test the kinds of
-// mount take turns.
+// TestCases runs the parts of the cases that are not in the list, and those on files;
+// TestEveryAttackIsStopped runs the rest of the list. In make test the kinds of mount
+// take turns.
 func TestCases(t *testing.T) {
 	target := realTarget(t)
 	scripts := map[string]fileAttack{}
@@ -70,24 +70,24 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// inMemory has the files of a test in memory where the system has a place for that: they
-// are made anew for each attack, which takes a disk as long as the attack itself. On the
-// disk, the list is carried out by TestEveryAttackIsStopped. Compiled code stays there, too:
-// the memory of a container may be 64 MiB.
+// inMemory puts the files of a test in memory if the system has such a place: they are
+// made anew for each attack, which takes as long on a disk as the attack itself.
+// TestEveryAttackIsStopped runs the list on the disk. Compiled code stays on the disk,
+// too: the memory of a container may be 64 MiB.
 func inMemory(t *testing.T) {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm")
 	}
 }
 
-// isListed reports whether an attack is in the list, or would be where the system
-// has the files for it.
+// isListed reports whether an attack is in the list, or would be if the system had the
+// files for it.
 func isListed(name string) bool {
 	return len(specialFileAttacks()) == 0 || slices.ContainsFunc(Attacks(), func(a Attack) bool { return a.Name == name })
 }
 
-// mustCarryOut carries an attack out, again where it could not be tried: a race needs two
-// that run, which a busy machine may not grant for a moment.
+// mustCarryOut carries out an attack, again if it could not be tried: a race needs two
+// threads that run, which a busy machine may not grant for a moment.
 func mustCarryOut(t *testing.T, target Target, a Attack, patience time.Duration) {
 	t.Helper()
 	r := one(t, target, a, patience)
@@ -102,7 +102,7 @@ func mustCarryOut(t *testing.T, target Target, a Attack, patience time.Duration)
 	}
 }
 
-// tryFiles holds every answer against the one that the attack wants.
+// tryFiles compares every result with the one that the attack expects.
 func tryFiles(t *testing.T, target Target, a fileAttack, kind mountKind) {
 	mustCarryOut(t, target, Attack{Name: a.name, Area: Files, run: func(trial *trial) (string, error) {
 		_, err := trial.carryOut(a, kind, true)
@@ -110,8 +110,8 @@ func tryFiles(t *testing.T, target Target, a fileAttack, kind mountKind) {
 	}}, DefaultPatience)
 }
 
-// TestTheListOfCasesIsComplete holds the list against the numbers of the
-// threat model, says what is open, and finds every attack on files in it.
+// TestTheListOfCasesIsComplete compares the list with the numbers of the threat model,
+// reports open cases, and finds every attack on files in it.
 func TestTheListOfCasesIsComplete(t *testing.T) {
 	seen, tried := map[string]bool{}, map[string]bool{}
 	for _, c := range allCases() {
@@ -148,8 +148,8 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 	}
 }
 
-// ofEveryKind is a part of a case that is tried with every kind of module; in make test,
-// with one of them.
+// ofEveryKind runs a part of a case with every kind of module; in make test, with one of
+// them.
 func ofEveryKind(part func(*trial) error) func(*trial) error {
 	return func(t *trial) error {
 		kinds := machine.Kinds
@@ -165,7 +165,7 @@ func ofEveryKind(part func(*trial) error) func(*trial) error {
 	}
 }
 
-// try is a part of a case that is carried out like an attack.
+// try runs a part of a case like an attack.
 func try(parts ...func(*trial) error) func(*testing.T, *Sandbox) {
 	return func(t *testing.T, target *Sandbox) {
 		t.Helper()

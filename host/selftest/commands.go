@@ -15,10 +15,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// The attacks here are those of a command: on what it finds as a process, and with what
-// it prints.
+// These attacks concern commands: what they find as a process, and what they print.
 
-// printText ends a command that has printed a text, so often.
+// printText prints a text times times, and then ends the command.
 func (s *script) printText(text string, times int) {
 	s.repeatWhileZero(s.writeText(1, text), times-1)
 	s.add("leave", 0)
@@ -51,8 +50,8 @@ func commandOutputAttacks() []Attack {
 	}
 }
 
-// printAttack is an attack with what a command prints: what the model gets of it is short,
-// flat, and text.
+// printAttack is an attack with the output of a command: the part of it that the model
+// gets must be short, flat, and text.
 func printAttack(do func(*script)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
@@ -61,19 +60,19 @@ func printAttack(do func(*script)) func(*trial) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		says := o.Result.Envelope()
+		envelope := o.Result.Envelope()
 		var any any
 		switch {
-		case len(says) > 3*outputLimit:
-			return "", fmt.Errorf("%d bytes came through", len(says))
-		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(says), bytes.ContainsAny(says, "\x1b\x07"), !utf8.Valid(says):
+		case len(envelope) > 3*outputLimit:
+			return "", fmt.Errorf("%d bytes came through", len(envelope))
+		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(envelope), bytes.ContainsAny(envelope, "\x1b\x07"), !utf8.Valid(envelope):
 			return "", errors.New("the result is no text")
-		case json.Unmarshal(says, &any) == nil && depth(any) > 500:
+		case json.Unmarshal(envelope, &any) == nil && depth(any) > 500:
 			return "", fmt.Errorf("the result nests %d deep", depth(any))
 		case o.Result.Usage.FuelUsed == 0:
 			return "", newUntried("it did not run: %s", o.Result.Summary())
 		}
-		t.detail = fmt.Sprintf("%d bytes came through", len(says))
+		t.detail = fmt.Sprintf("%d bytes came through", len(envelope))
 		if e := o.Result.Err; e != nil {
 			return mechanism(e), nil
 		}
@@ -81,7 +80,7 @@ func printAttack(do func(*script)) func(*trial) (string, error) {
 	}
 }
 
-// depth is how deep a value nests.
+// depth returns the depth of nesting of a value.
 func depth(v any) (most int) {
 	switch v := v.(type) {
 	case []any:
@@ -129,7 +128,7 @@ func preopens(t *trial) (string, error) {
 	}
 	for _, c := range s.calls {
 		if c.want == "refused" {
-			c.want = "EBADF refused" // there are not so many
+			c.want = "EBADF refused" // there are fewer descriptors than tried
 		}
 	}
 	g := t.workspaceGuest(true)
@@ -141,13 +140,14 @@ func preopens(t *trial) (string, error) {
 	return fmt.Sprintf("files: a name that leads outside, or is closed (%s)", joinErrnos(refusals)), err
 }
 
-// describedManifest is a manifest of a command that puts an argument of the call into all of what
-// a process gets.
+// describedManifest is the manifest of a command that puts an argument of the call into
+// all its inputs: arguments, environment and standard input.
 const describedManifest = `{"abi":"wasi:command","name":"described","tools":[{"name":"` + toolName + `","description":"An attack.",` +
 	`"parameters":{"type":"object","properties":{"asm":{"type":"string"},"code":{"type":"string"},"opt":{"type":"string"}}},` +
 	`"run":{"args":["-n","{code}","last={code}","--out","{opt}","--"],"env":{"CODE":"{code}"},"stdin":"{args}"}}]}`
 
-// describedArguments are what a model says.
+// describedArguments passes values that look like options, or end a text, to a described
+// command.
 func describedArguments(t *trial) (by string, err error) {
 	run := func(code string) (o Outcome, lists func(report) (env, args string), err error) {
 		s := &script{}
@@ -168,7 +168,7 @@ func describedArguments(t *trial) (by string, err error) {
 			return "", fmt.Errorf("%.20q: %w", code, err)
 		}
 	}
-	// What is no option is one argument, and one variable.
+	// A value that is no option stays one argument, and one variable.
 	const odd = "a b\nPATH=/tmp $(x) 'y' \" -c {args} {{"
 	o, lists, err := run(odd)
 	if err != nil {
@@ -188,7 +188,8 @@ func describedArguments(t *trial) (by string, err error) {
 	return by, nil
 }
 
-// readProcess asks for what a process finds, which the result tells.
+// readProcess adds calls that read the environment and arguments of the guest. lists
+// returns them from the report.
 func (s *script) readProcess() (lists func(report) (env, args string)) {
 	const most = 512
 	sizes, env, args := s.reserve(16), s.reserve(most), s.reserve(most)
@@ -201,7 +202,7 @@ func (s *script) readProcess() (lists func(report) (env, args string)) {
 	}
 }
 
-// inputOnly compares what there was to read with the arguments.
+// inputOnly compares the length of the input with that of the arguments.
 func inputOnly(t *trial) (string, error) {
 	s := &script{}
 	n := s.add("load", machine.InputLength)
@@ -239,5 +240,5 @@ func changesOfFailure(t *trial) (string, error) {
 			return "", newUntried("it did not fail: %s", o.Result.Summary())
 		}
 	}
-	return "stage: dropped with the call", nil // which the state of the host shows
+	return "stage: dropped with the call", nil // the check of the host's state shows it
 }

@@ -26,11 +26,11 @@ func i32s(n int) []w.ValType { return slices.Repeat(i32x1, n) }
 
 func code(pieces ...[]byte) []byte { return slices.Concat(pieces...) }
 
-// compileAttack is a module, or several, that must not be compiled.
+// compileAttack holds modules that must not be compiled.
 type compileAttack struct {
 	name, description string
 	modules           func() [][]byte
-	wantMessage       string // what each refusal has to say
+	wantMessage       string // text that each refusal must contain
 	slow              bool
 }
 
@@ -63,7 +63,7 @@ func compileAttacks() []Attack {
 	edit := func(e func(b *w.Builder)) func() [][]byte {
 		return one(func() []byte { return w.Tool(w.ToolOptions{Edit: e}) })
 	}
-	// body is a module with one more function, which takes an i32 and has locals.
+	// body returns a module with one more function, which takes an i32 and has locals.
 	body := func(locals uint32, pieces ...[]byte) func() [][]byte {
 		return edit(func(b *w.Builder) {
 			b.FuncOf(b.Type(i32x1, nil), []w.Locals{{Count: locals, Type: i32}}, pieces...)
@@ -199,7 +199,7 @@ func compileAttacks() []Attack {
 			modules: edit(func(b *w.Builder) { b.ImportMemory("env", "memory", 1, -1) })},
 		{name: "host-function-as-call", description: "Have the host call one of its own functions as if it were the tool.", wantMessage: "imported function",
 			modules: one(func() []byte {
-				// An import with the type of describe in the place of that export.
+				// An import with the type of describe, exported as describe.
 				b := w.New()
 				b.ImportFunc("wasi_snapshot_preview1", "sched_yield", nil, i32x1)
 				b.Memory(1, -1)
@@ -232,17 +232,17 @@ func compileAttacks() []Attack {
 	)
 }
 
-// importsOfOthers tries one import in each module.
+// importsOfOthers tries each import in a module of its own.
 func importsOfOthers(t *trial) (string, error) {
 	others := []w.Import{{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{i64}, Results: []w.ValType{i64}}, {Module: "env", Name: "system", Params: i32x1, Results: i32x1}}
 	for iface, name := range map[string]string{"config": "get", "exec": "run", "http": "fetch", "kv": "set", "log": "log", "search": "run", "secrets": "placeholder"} {
 		others = append(others, w.Import{Module: abi.ImportModule(iface), Name: name, Params: i32x1})
 	}
-	says := "imports from"
+	wantMessage := "imports from"
 	if t.kind == machine.Plugin {
-		says = "needs functions"
+		wantMessage = "needs functions"
 	}
-	return compileAttack{wantMessage: says, modules: func() (all [][]byte) {
+	return compileAttack{wantMessage: wantMessage, modules: func() (all [][]byte) {
 		for _, imp := range others {
 			all = append(all, tinyModule(t.kind, imp, func(b *w.Builder, name string, typ []w.ValType) {
 				b.Func(name, nil, typ, nil, bytes.Repeat(w.I32Const(0), len(typ)))
@@ -252,20 +252,20 @@ func importsOfOthers(t *trial) (string, error) {
 	}}.run(t)
 }
 
-// hostFunctionAsTool exports an import. Of WASI a command may import what there is not,
-// under any type.
+// hostFunctionAsTool exports an import as the tool's function. A command may import
+// unknown functions of WASI, with any type.
 func hostFunctionAsTool(t *trial) (string, error) {
-	imp, says := w.Import{Module: "wasi_snapshot_preview1", Name: "none"}, "imported function"
+	imp, wantMessage := w.Import{Module: "wasi_snapshot_preview1", Name: "none"}, "imported function"
 	if t.kind == machine.Plugin {
-		imp, says = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
+		imp, wantMessage = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
 	}
-	return compileAttack{wantMessage: says, modules: func() [][]byte {
+	return compileAttack{wantMessage: wantMessage, modules: func() [][]byte {
 		return [][]byte{tinyModule(t.kind, imp, func(b *w.Builder, name string, _ []w.ValType) { b.ExportFunc(name, 0) })}
 	}}.run(t)
 }
 
-// tinyModule is a command or a plugin with one import, whose function of that name and type, which
-// is the one that is called, somebody else adds.
+// tinyModule returns a command or a plugin with one import. function adds the function
+// that the host calls, with the given name and results.
 func tinyModule(k Kind, imp w.Import, function func(b *w.Builder, name string, results []w.ValType)) []byte {
 	b := w.New()
 	b.ImportFunc(imp.Module, imp.Name, imp.Params, imp.Results)
@@ -282,8 +282,8 @@ func tinyModule(k Kind, imp w.Import, function func(b *w.Builder, name string, r
 	return b.Bytes()
 }
 
-// compiledCode has a guest compiled into a directory of the attack, and finds
-// the native code there.
+// compiledCode has a guest compiled into a directory of the attack, and returns the
+// largest file there, the native code.
 func (t *trial) compiledCode() (g Guest, file string, err error) {
 	g.CacheDir = t.hostPath("compiled")
 	if err := errors.Join(os.Mkdir(g.CacheDir, 0o700), t.noteState("compiled")); err != nil {
@@ -308,7 +308,7 @@ func (t *trial) compiledCode() (g Guest, file string, err error) {
 	return g, file, nil
 }
 
-// compiledChanged adds a byte behind the native code, which is harmless to run.
+// compiledChanged appends a byte to the native code, which would be harmless to run.
 func compiledChanged(t *trial) (string, error) {
 	g, file, err := t.compiledCode()
 	if err != nil {
@@ -330,7 +330,8 @@ func compiledChanged(t *trial) (string, error) {
 	return "cache: sums of its files; the module is compiled again", nil
 }
 
-// compiledOfOthers changes only who may write.
+// compiledOfOthers makes the native code writable for other users, and changes nothing
+// else.
 func compiledOfOthers(t *trial) (string, error) {
 	g, file, err := t.compiledCode()
 	if err == nil {
@@ -354,7 +355,7 @@ func compiledOfOthers(t *trial) (string, error) {
 // compileTimeBomb needs two hundred seconds of processor time, and little memory.
 const compileTimeBomb = "nested loops x locals, 32 x 125, 250 times"
 
-// withSection is a good module with another section in the place of one of its own.
+// withSection returns a good module in which the section id has another payload.
 func withSection(id byte, payload []byte) []byte {
 	good := w.Tool(w.ToolOptions{})
 	m, err := wasm.Decode(good)

@@ -15,18 +15,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// proof is a target that lets attacks through, which they have to find out.
+// proof is a target that lets attacks through, which the attacks have to detect.
 type proof struct {
 	name    string
 	target  func(t *testing.T, real *Sandbox) Target
-	endless bool // nothing stops the attack but our patience, which is short
-	// kinds are those of the modules. Nil is the first kind for which an attack is
+	endless bool // only our patience, which is short, stops the attack
+	// kinds lists the kinds of the modules. Nil is the first kind for which an attack is
 	// tried: the others run the same script.
 	kinds   []Kind
 	attacks string
 }
 
-// same is a target that one attack after another can have.
+// same returns one target for all attacks.
 func same(t Target) func(*testing.T, *Sandbox) Target {
 	return func(*testing.T, *Sandbox) Target { return t }
 }
@@ -35,11 +35,11 @@ func weak(change func(*Guest)) func(*testing.T, *Sandbox) Target {
 	return func(_ *testing.T, real *Sandbox) Target { return weakened(real, change) }
 }
 
-// copiedBytes is what the host has copied last.
+// copiedBytes is the latest copy made by the host.
 var copiedBytes []byte
 
-// shortPatience is the patience with attacks that nothing else stops. It is longer than
-// what they take on the real sandbox.
+// shortPatience is the patience for attacks that nothing else stops. It is longer than
+// they take on the real sandbox.
 const shortPatience = 2 * deadline
 
 func proofs() []proof {
@@ -145,9 +145,9 @@ func proofs() []proof {
 	}...)
 }
 
-// TestAnAttackThatGetsThroughFails: where a protection is missing, the attack
-// says that it got through, not that it could not be tried. In make test, each target
-// lets through the first attack of each area and of each kind of module.
+// TestAnAttackThatGetsThroughFails: where a protection is missing, the attack must report
+// that it got through, not that it could not be tried. In make test, each target lets
+// through the first attack of each area and of each kind of module.
 func TestAnAttackThatGetsThroughFails(t *testing.T) {
 	attacks := map[string][]Attack{}
 	for _, a := range Attacks() {
@@ -194,7 +194,7 @@ func TestAnAttackThatGetsThroughFails(t *testing.T) {
 	}
 }
 
-// sample is all attacks, or in make test the first of each area and kind of module.
+// sample returns all attacks, or in make test the first of each area and kind of module.
 func sample(all []Attack) (out []Attack) {
 	seen := map[string]bool{}
 	for _, a := range all {
@@ -215,7 +215,7 @@ func one(t *testing.T, target Target, a Attack, patience time.Duration) Result {
 	return results[0]
 }
 
-// TestEveryAttackHasACounterProof holds the list of attacks against the proofs.
+// TestEveryAttackHasACounterProof compares the list of attacks with the proofs.
 func TestEveryAttackHasACounterProof(t *testing.T) {
 	proved := map[string]bool{}
 	for _, p := range proofs() {

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// deadline is what guests get that would take far longer.
+	// deadline is the time limit of guests that would take far longer.
 	deadline = 150 * time.Millisecond
-	// deadlineSlack is what they may take beyond. The aim is a quarter of a second; the
-	// rest is for machines that have other things to do.
+	// deadlineSlack is the time that a guest may go on after its deadline. The aim is a
+	// quarter of a second; the rest is for busy machines.
 	deadlineSlack = 2 * time.Second
-	// loopTurns of a loop take seconds, and end by themselves.
+	// loopTurns is a number of turns of a loop that takes seconds, and ends.
 	loopTurns = int64(1) << 33
-	// recursionDepth is deeper than any stack, and ends by itself.
+	// recursionDepth is deeper than any stack. A recursion of this depth ends by itself.
 	recursionDepth = 1 << 26
 )
 
-// limitAttack is the attack of a guest that is to be ended by a limit, with a failure
-// of this code that says so. Where do is nil, the guest has code of its own.
-func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, says string) Attack {
-	return Attack{Name: name, Description: tries, run: func(t *trial) (string, error) {
+// limitAttack is an attack of a guest that a limit must end, with a failure of this code
+// whose text contains wantMessage. If do is nil, the guest has code of its own.
+func limitAttack(name, description string, g Guest, do func(*script), code tool.Code, wantMessage string) Attack {
+	return Attack{Name: name, Description: description, run: func(t *trial) (string, error) {
 		g := g
 		if do != nil {
 			s := &script{}
@@ -39,7 +39,7 @@ func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, 
 		if err != nil {
 			return "", err
 		}
-		by, err := stoppedBy(o, says, code)
+		by, err := stoppedBy(o, wantMessage, code)
 		if err == nil && code == tool.CodeTimeout {
 			over := o.Result.Usage.Duration - g.Limits.Timeout
 			if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > deadlineSlack {
@@ -50,7 +50,7 @@ func limitAttack(name, tries string, g Guest, do func(*script), code tool.Code, 
 	}}
 }
 
-// burnCode is a body that turns a loop, by the first local beyond those of its
+// burnCode returns a body with a loop of loopTurns turns. local must be an i64 of its
 // function.
 func burnCode(local uint32) []byte {
 	return code(w.I64Const(loopTurns), w.LocalSet(local),
@@ -89,7 +89,7 @@ func cpuAttacks() []Attack {
 			func(s *script) {
 				p := s.place("none")
 				look := s.add("path_filestat_get", rootFD, 0, p.name.at, p.name.n, s.reserve(64).at)
-				s.add("store", machine.StateAt, 0) // returns zero, whatever the host says
+				s.add("store", machine.StateAt, 0) // returns zero, whatever the host returned
 				s.repeatWhileZero(look, 500_000)
 			}, tool.CodeFuel, "of a call"),
 		limitAttack("fuel-of-digests", "Let the host do the work: hash.", fuel(policy.Limits{Fuel: 10_000_000}),
@@ -123,7 +123,7 @@ func cpuAttacks() []Attack {
 	}
 }
 
-// pollFlood may be refused with a number or end the guest.
+// pollFlood may be refused with an error number, or end the guest.
 func pollFlood(t *trial) (string, error) {
 	s := &script{}
 	poll := s.add("poll_oneoff", machine.BufferBase, machine.BufferBase, 1<<28, machine.StateAt)
@@ -148,26 +148,26 @@ func pollFlood(t *trial) (string, error) {
 	return fmt.Sprintf("wasi: bounds of the memory (%s)", r.errno(poll)), nil
 }
 
-// ignoredCancel cancels the call when the guest says that it runs.
+// ignoredCancel cancels the call when the guest says that it is running.
 func ignoredCancel(t *trial) (string, error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
 	s := &script{}
 	s.log("running")
 	addBurn(s)
-	said := false
+	running := false
 	g := Guest{OnProgress: func(tool.Progress) {
-		said = true
+		running = true
 		cancel(errors.New("the person cancels"))
 	}}
 	o, err := t.runContext(ctx, g.withScript(s))
 	switch {
 	case err != nil:
 		return "", err
-	case !said:
+	case !running:
 		return "", newUntried("the guest did not say that it runs")
 	}
-	// A deadline would end it, too, much later.
+	// A deadline would end the guest, too, much later.
 	const most = 2_000_000
 	by, err := stoppedBy(o, "was cancelled", tool.CodeCancelled)
 	if used := o.Result.Usage.FuelUsed; err == nil && used > most {

@@ -11,16 +11,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// pluginHost are the functions of an Extism host that believes its plugin: blocks are as
-// large as it says, nothing is counted, every request is answered, and configuration
-// is given as it is.
+// pluginHost implements the functions of an Extism host that trusts its plugin: blocks
+// have the size that the plugin claims, nothing is counted, every request is answered,
+// and configuration is given unchanged.
 type pluginHost struct {
 	input  []byte
 	output []byte
-	failed uint64 // where its error lies
+	failed uint64 // offset of its error
 	say    func(tool.Progress)
 
-	blocks []byte // one after the other, each behind its length
+	blocks []byte // one after the other, each after its length
 	vars   map[string]uint64
 }
 
@@ -33,7 +33,7 @@ func (p *pluginHost) alloc(n uint64) uint64 {
 	return at
 }
 
-// again is one more call of the same plugin, whose blocks nobody clears.
+// again prepares another call of the same plugin, without clearing its blocks.
 func (p *pluginHost) again(input []byte) { p.input, p.output, p.blocks = input, nil, p.blocks[:0] }
 
 func (p *pluginHost) put(text string) uint64 {
@@ -105,7 +105,8 @@ func (p *pluginHost) instantiate(ctx context.Context, rt wazero.Runtime) error {
 	return err
 }
 
-// behind are 8 bytes of the input from anywhere on, which begins again behind its end.
+// behind returns 8 bytes of the input from any offset on; after its end the input begins
+// again.
 func (p *pluginHost) behind(at uint64) []byte {
 	return slices.Concat(p.input, p.input)[at%uint64(len(p.input)):][:8]
 }

@@ -32,14 +32,13 @@ import (
 
 // The targets of the counter-proofs: each lets attacks through.
 
-// targetFunc is a Target made of a function.
+// targetFunc is a Target made from a function.
 type targetFunc func(context.Context, Guest) Outcome
 
 func (f targetFunc) Run(ctx context.Context, g Guest) Outcome { return f(ctx, g) }
 
-// weakTarget is the engine without anything of ours: all files of the host are
-// mounted with write, nothing is counted or cut, every service is granted, and
-// what comes back is believed.
+// weakTarget is the bare engine: all files of the host are mounted with write, nothing is
+// counted or cut, every service is granted, and results are trusted.
 type weakTarget struct {
 	reuseInstances bool // one instance of a module serves all calls
 
@@ -53,11 +52,11 @@ type keptInstance struct {
 }
 
 func (b *weakTarget) Run(ctx context.Context, g Guest) (o Outcome) {
-	var said sync.Mutex
+	var mu sync.Mutex
 	say := func(p tool.Progress) {
-		said.Lock()
+		mu.Lock()
 		o.Transcript.add(p)
-		said.Unlock()
+		mu.Unlock()
 		if g.OnProgress != nil {
 			g.OnProgress(p)
 		}
@@ -128,7 +127,7 @@ func (b *weakTarget) instance(ctx context.Context, g Guest, say func(tool.Progre
 	return mod, plugin, closes, err
 }
 
-// obligingServices are the host's functions, all of which succeed.
+// obligingServices adds the host's functions, all of which succeed.
 func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Progress)) error {
 	modules := map[string]wazero.HostModuleBuilder{}
 	for _, f := range hostmod.Functions {
@@ -156,7 +155,7 @@ func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Prog
 	return nil
 }
 
-// trustResult calls a tool and takes what it returns for good.
+// trustResult calls a tool and trusts its result.
 func trustResult(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, stdout *bytes.Buffer) (tool.Result, error) {
 	switch g.Kind {
 	case machine.Command:
@@ -197,8 +196,8 @@ func trustResult(ctx context.Context, mod api.Module, g Guest, plugin *pluginHos
 	return tool.Result{Output: json.RawMessage(`{"output":"` + text(word(at+4)+4) + `"}`)}, nil
 }
 
-// obligingTarget does nothing, and says that all that a script asked for was done,
-// and that every other module ran.
+// obligingTarget does nothing, and reports that everything in a script was done, and that
+// every other module ran.
 var obligingTarget = targetFunc(func(_ context.Context, g Guest) Outcome {
 	var args struct {
 		Asm string `json:"asm"`
@@ -222,14 +221,14 @@ var obligingTarget = targetFunc(func(_ context.Context, g Guest) Outcome {
 	for at := word(machine.ImageBase); word(at) != 0; at += word(at + 8) {
 		result := word(at+4) - machine.ReportBase
 		times := uint32(1)
-		if word(at) == again { // so often was what it repeats done
+		if word(at) == again { // that is how often the repeated call was made
 			n := word(at + machine.OpSize + machine.OperandSize + 8)
 			for from := word(at + machine.OpSize + 8); from != at; from += word(from + 8) {
 				copy(r[word(from+4)-machine.ReportBase+4:], le32(n+1))
 			}
 		}
 		copy(r[result+4:], le32(times))
-		if word(at) == read { // what the guest finds in its own file
+		if word(at) == read { // the content of the guest's own file
 			list := word(at + machine.OpSize + machine.OperandSize + 8)
 			if to, n := word(list), word(list+4); to >= machine.ReportBase && to < machine.ReportBase+machine.ReportSize {
 				copy(r[to-machine.ReportBase:][:min(n, uint32(len(insideText)))], insideText)
@@ -239,8 +238,8 @@ var obligingTarget = targetFunc(func(_ context.Context, g Guest) Outcome {
 	return Outcome{Result: tool.Result{Output: tool.Text(hex.EncodeToString(r))}}
 })
 
-// weakened is the real sandbox, which gets a guest other than the attack has
-// asked for.
+// weakened is the real sandbox with a guest changed from the one that the attack asked
+// for.
 func weakened(real Target, change func(*Guest)) Target {
 	return targetFunc(func(ctx context.Context, g Guest) Outcome {
 		g.Mounts = slices.Clone(g.Mounts)
@@ -257,7 +256,7 @@ func parentMounted(g *Guest) {
 	}
 }
 
-// allWritable mounts with write whatever was to be mounted.
+// allWritable makes every mount writable.
 func allWritable(g *Guest) {
 	for i := range g.Mounts {
 		g.Mounts[i].Write = true
@@ -267,7 +266,7 @@ func allWritable(g *Guest) {
 
 func unmasked(g *Guest) { g.Masked = nil }
 
-// unlimited lifts every limit that a grant has.
+// unlimited lifts every limit of a grant.
 func unlimited(g *Guest) {
 	const most = 1 << 40
 	g.Limits = policy.Limits{
@@ -277,8 +276,7 @@ func unlimited(g *Guest) {
 	g.SharedMemoryBytes = 0
 }
 
-// approvesAll approves the command that makes a file, whatever the attack had
-// approved.
+// approvesAll approves the command that makes a file, instead of the attack's own.
 func approvesAll(g *Guest) {
 	var args map[string]string
 	if json.Unmarshal(g.Args, &args) != nil {

@@ -12,19 +12,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// fileAttack is a script against files. Selftest carries it out on one kind of
-// mount; the tests, on all kinds, and hold every answer against the one that
-// the script wants.
+// fileAttack is a script against files. Selftest runs it on one kind of mount; the tests
+// run it on all kinds, and compare every result with the expected one.
 type fileAttack struct {
 	name, description string
-	kinds             []Kind    // those for which it is tried; nil is all
-	refusedBy         string    // what refuses it
+	kinds             []Kind    // the kinds of modules for which it is tried; nil is all
+	refusedBy         string    // the expected mechanism of the refusal
 	mount             mountKind // the kind of mount on which it is an attack
-	sameAnswer        bool      // all refusals have to be the same
+	sameAnswer        bool      // all refusals must have the same error number
 	build             func(x *fileTrial)
 }
 
-// mountKind is how the directory ws is mounted.
+// mountKind is the way in which the directory ws is mounted.
 type mountKind int
 
 const (
@@ -35,7 +34,7 @@ const (
 
 func (k mountKind) String() string { return [...]string{"rw", "ro", "absent"}[k] }
 
-// outside is what a guest is told of a name that leads out of its mounts.
+// outside is the error for a name that leads out of the guest's mounts.
 const outside = "EPERM"
 
 func (a fileAttack) run(t *trial) (string, error) {
@@ -51,7 +50,8 @@ func (a fileAttack) run(t *trial) (string, error) {
 	return fmt.Sprintf("files: %s (%s)", a.refusedBy, joinErrnos(refusals)), nil
 }
 
-// carryOut carries an attack out on a kind of mount.
+// carryOut runs an attack on a kind of mount, and returns the error numbers of the
+// refusals. With exact, each must be the expected number.
 func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno, error) {
 	x := &fileTrial{trial: t, script: &script{}, kind: kind, cleanup: func() {}}
 	x.grant = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.hostPath("else"), Write: true}}}
@@ -77,9 +77,9 @@ func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno
 	return refusals, err
 }
 
-// fileTrial is an attack on files while it is put together, for one kind of
-// mount. Beside ws, the guest has the directory else with write, which shows
-// that it can use files, whatever it is refused.
+// fileTrial builds an attack on files for one kind of mount. In addition to ws, the guest
+// has the directory else with write, which shows that it can use files even if everything
+// in ws is refused.
 type fileTrial struct {
 	*trial
 	*script
@@ -88,10 +88,10 @@ type fileTrial struct {
 	allowedChanges []string // directories in which the host or the guest may change things
 	checks         []func(report) error
 	plantErr       error
-	cleanup        func() // of what goes on meanwhile
+	cleanup        func() // stops what goes on at the same time
 }
 
-// control has the guest read its own file, so that a refusal means something.
+// control makes the guest read its own file, so that a refusal means something.
 func (x *fileTrial) control() {
 	f := x.open(x.scratchPlace("else/inside"), 0, rightsRead, 0)
 	f.mustSucceed("the guest opens its own file")
@@ -105,12 +105,13 @@ func (x *fileTrial) control() {
 	})
 }
 
-// plant notes what went wrong where the attack was prepared.
+// plant records errors of the preparation of the attack. The attack then counts as not
+// tried.
 func (x *fileTrial) plant(errs ...error) {
 	x.plantErr = errors.Join(x.plantErr, errors.Join(errs...))
 }
 
-// forMount picks what holds for the kind of mount: one value for all, or three.
+// forMount returns the value for a kind of mount: values has one for all kinds, or three.
 func forMount[T any](kind mountKind, values []T) T {
 	if len(values) == 1 {
 		return values[0]
@@ -118,16 +119,16 @@ func forMount[T any](kind mountKind, values []T) T {
 	return values[kind]
 }
 
-// expect says what a call has to return: the same on all kinds of mount, or one
-// after the other for rw, ro and absent.
+// expect sets the result that a call must have: the same on all kinds of mount, or one
+// each for rw, ro and absent.
 func (x *fileTrial) expect(c *call, what string, want ...string) {
 	c.expect(what, forMount(x.kind, want))
 }
 
-// finally checks something in the end.
+// finally adds a check for the end.
 func (x *fileTrial) finally(check func(report) error) { x.checks = append(x.checks, check) }
 
-// expectContent says what has to be read.
+// expectContent checks the content that was read into s.
 func (x *fileTrial) expectContent(s span, want ...string) {
 	x.finally(func(r report) error {
 		if got, want := strings.TrimRight(string(r.span(s)), "\x00"), forMount(x.kind, want); got != want {
@@ -137,8 +138,8 @@ func (x *fileTrial) expectContent(s span, want ...string) {
 	})
 }
 
-// holds says what a file of the host has to hold in the end. A file that must
-// not be there holds "-".
+// holds checks the content of a file of the host at the end. "-" means that there must be
+// no file.
 func (x *fileTrial) holds(name string, want ...string) {
 	x.finally(func(report) error {
 		got := "-"
@@ -161,8 +162,8 @@ func (x *fileTrial) holds(name string, want ...string) {
 	})
 }
 
-// limitTimes says how often a call may be made before it is refused, and how often
-// it has to be where ws can be written to.
+// limitTimes checks that a call was made at most most times, and at least least times if
+// ws is writable.
 func (x *fileTrial) limitTimes(c *call, least, most int, what string) {
 	x.finally(func(r report) error {
 		n := r.callCount(c)
@@ -173,17 +174,17 @@ func (x *fileTrial) limitTimes(c *call, least, most int, what string) {
 	})
 }
 
-// allowChanges says where things may change in the end, on a mount with write.
+// allowChanges names directories that may change, if ws is writable.
 func (x *fileTrial) allowChanges(change ...string) {
 	if x.kind == writable {
 		x.allowedChanges = append(x.allowedChanges, change...)
 	}
 }
 
-// scratchPlace is a name in the scratch directory.
+// scratchPlace returns the place of a name in the scratch directory.
 func (x *fileTrial) scratchPlace(name string) place { return x.place(x.guestPath(name)) }
 
-// readInto opens a name and reads from it into the report, if it can be opened.
+// readInto opens a name and reads n bytes into the report, if it can be opened.
 func (x *fileTrial) readInto(name string, n int) (*call, span) {
 	f := x.open(x.scratchPlace(name), 0, rightsRead, 0)
 	_, content := x.read(f.fd, n)
@@ -228,14 +229,15 @@ func (x *fileTrial) tryChanges(name string, want ...string) {
 	x.tryOpen(name, 0, rightsWrite, fdAppend, "append to", want...)
 }
 
-// expectLink shows that a link is there.
+// expectLink checks that links exist.
 func (x *fileTrial) expectLink(names ...string) {
 	for _, n := range names {
 		x.expect(x.stat(x.scratchPlace(n), 0), "see "+n, "ok", "ok", outside)
 	}
 }
 
-// whileGuestWaits does something on the host when the guest says that it has come so far.
+// whileGuestWaits does something on the host while the guest waits at this point of the
+// script.
 func (x *fileTrial) whileGuestWaits(do func() error) {
 	x.log("meanwhile")
 	done := newUntried("the guest did not say how far it is")
@@ -252,7 +254,7 @@ func isUntried(err error) bool {
 	return ok
 }
 
-// fileAttackList is every attack that is a script against files.
+// fileAttackList lists every attack that is a script against files.
 func fileAttackList() []fileAttack {
 	return slices.Concat(nameAttacks(), linkAttacks(), closedAttacks(), readOnlyAttacks(), specialFileAttacks(), mountAttacks(), amountAttacks())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// amountAttacks are on too much of something.
+// amountAttacks use too much of a resource.
 func amountAttacks() []fileAttack {
 	return []fileAttack{
 		{name: "descriptor-flood", kinds: reactors, description: "Open files until the host has no descriptors left.", refusedBy: "256 open files", build: func(x *fileTrial) {
@@ -16,7 +16,7 @@ func amountAttacks() []fileAttack {
 			x.repeatWhileZero(f.call, 2000)
 			x.expect(f.call, "open one more", "EMFILE", "EMFILE", outside)
 			x.limitTimes(f.call, 0, 257, "files are open")
-			x.whileGuestWaits(func() error { // nobody else is short of them
+			x.whileGuestWaits(func() error { // other guests still have descriptors
 				other := &script{}
 				other.control(x.trial)
 				_, _, err := x.runChecked(x.workspaceGuest(true), other)
@@ -65,8 +65,8 @@ func amountAttacks() []fileAttack {
 	}
 }
 
-// diskQuota lets files grow without writing: where they are sparse, nothing is
-// used even if nobody stops it.
+// diskQuota lets files grow without writing: if they are sparse, no disk space is used
+// even if nothing stops the guest.
 func diskQuota(t *trial) (string, error) {
 	if err := t.noteState("ws"); err != nil {
 		return "", newUntried("%v", err)

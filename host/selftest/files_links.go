@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// linkAttacks are on links, of the host and of the guest.
+// linkAttacks use links that the host or the guest makes.
 func linkAttacks() []fileAttack {
 	const leads, noLinks = "a symbolic link that leads outside", "a guest makes no links"
 	const changed = "EPERM EROFS"
@@ -84,7 +84,7 @@ func linkAttacks() []fileAttack {
 					x.plant(x.link(fmt.Sprint(chain, i), fmt.Sprint("ws/", chain, i+1)))
 				}
 			}
-			x.grant.Limits.Fuel = 5_000_000 // what a look-up costs grows with its length
+			x.grant.Limits.Fuel = 5_000_000 // the price of a look-up grows with its length
 			x.tryRead("ws/l1", outside)
 			x.tryRead("ws/l3", outside)
 			x.tryRead("ws/l50", "ELOOP EPERM", "ELOOP EPERM", outside)
@@ -103,7 +103,7 @@ func linkAttacks() []fileAttack {
 			for _, n := range []string{"environ", "maps", "mem", "cwd/go.mod", "exe", "root/" + x.guestPath("out/secret")} {
 				x.tryRead("ws/l/"+n, outside)
 			}
-			x.tryOpen("ws/l/fd/0", 0, rightsRead, 0, "open", outside) // to read could wait for ever
+			x.tryOpen("ws/l/fd/0", 0, rightsRead, 0, "open", outside) // reading could wait for ever
 			x.tryOpen("ws/l/fd/1", 0, rightsRead, 0, "open", outside)
 			x.tryOpen("ws/l/mem", 0, rightsRead|rightsWrite, 0, "open for writing", outside, changed, outside)
 			x.tryOpen("ws/l/fd", oDirectory, rightsList, 0, "list the descriptors", outside)
@@ -171,7 +171,7 @@ func linkAttacks() []fileAttack {
 			}
 			x.add("fd_close", rootFD)
 			x.tryReadAt(place{rootFD, x.text(x.guestPath("out/secret"))}, "open a name where there is no root", "EBADF")
-			// The number is given out again, for what is opened and no more.
+			// The number is given out again, but only for the file that is opened.
 			again := x.open(place{d.fd, x.text("deep")}, 0, rightsRead, 0)
 			x.expect(again.call, "open a file below ws/d", "ok", "ok", "EBADF")
 			x.tryReadAt(place{rootFD, x.text(x.guestPath("out/secret"))}, "open a name below a file", "EBADF ENOTDIR ENOTCAPABLE", "EBADF ENOTDIR ENOTCAPABLE", "EBADF")
@@ -200,15 +200,15 @@ func linkAttacks() []fileAttack {
 	}
 }
 
-// symlinkExchange lets the guest open a name while somebody exchanges a directory in
-// it, where the file is not, for a symbolic link to where it is.
+// symlinkExchange lets the guest open a name while a directory on the way, which does not
+// have the file, is exchanged for a symbolic link to a directory that has it.
 func symlinkExchange(t *trial) (string, error) {
 	_, err := t.carryOut(exchangeAttack(30_000, false), writable, false)
 	return "files: names are looked up in the mount", err
 }
 
-// exchangeAttack is so many attempts, also to create a file there. What was
-// created waits in a directory that is not exchanged any more.
+// exchangeAttack makes that many attempts; with create, also to make a file there. A made
+// file waits in a directory that is no longer exchanged.
 func exchangeAttack(tries int, create bool) fileAttack {
 	return fileAttack{name: fmt.Sprintf("exchange-%t", create), build: func(x *fileTrial) {
 		x.plant(os.Mkdir(x.hostPath("ws/x"), 0o700), x.link("../out", "ws/l"))
@@ -228,7 +228,7 @@ func exchangeAttack(tries int, create bool) fileAttack {
 		x.repeat(f.call, tries-1)
 		const refused = "ENOENT EPERM ENOTDIR EAGAIN ELOOP"
 		x.expect(f.call, "open what is only outside", refused, refused, outside)
-		x.log("ended") // so that what was made before can be committed
+		x.log("ended") // so that a file made before can be committed
 		stop := sync.OnceValue(startExchanging(x.trial))
 		x.cleanup = func() { stop() }
 		x.grant.OnProgress = func(tool.Progress) { stop() }
@@ -247,8 +247,8 @@ func exchangeAttack(tries int, create bool) fileAttack {
 	}}
 }
 
-// startExchanging exchanges the directory ws/x for the link ws/l again and again,
-// until it is stopped, and then says how many names it has changed.
+// startExchanging exchanges the directory ws/x for the link ws/l again and again, until
+// stop is called, which returns the number of renames.
 func startExchanging(t *trial) (stop func() int) {
 	end, ended := make(chan struct{}), make(chan int)
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// nameAttacks are on names that say one thing and mean another.
+// nameAttacks use names that mean something else than they seem to.
 func nameAttacks() []fileAttack {
 	const leads, odd = "a name that leads outside", "a name that is none"
 	return []fileAttack{
@@ -70,7 +70,8 @@ func nameAttacks() []fileAttack {
 			x.tryRead("out/stockade-session/notes", outside)
 			x.tryOpen("out", oDirectory, rightsList, 0, "list", outside)
 			x.tryWrite("made", oCreate, outside)
-			// What leads to a mount can be listed, and shows nothing else.
+			// The directories above a mount can be listed, and show nothing but the way
+			// to it.
 			up := x.open(x.scratchPlace("."), oDirectory, rightsList, 0)
 			x.expect(up.call, "open the directory above", "ok")
 			entries, used := x.reserve(512), x.reserve(4)
@@ -108,7 +109,7 @@ func nameAttacks() []fileAttack {
 			} {
 				x.tryRead("ws/"+n, "ENOENT", "ENOENT", outside)
 			}
-			// To make one is to make a file of this odd name, or nothing.
+			// Making one makes a file with this odd name, or nothing.
 			x.allowChanges("ws")
 			for _, n := range []string{`ws/..\out\made`, "ws/made:stream"} {
 				x.tryWrite(n, oCreate, "ok EINVAL ENOENT EPERM", "EROFS", outside)
@@ -146,10 +147,10 @@ func nameAttacks() []fileAttack {
 // dotdots are names of the file outside.
 var dotdots = []string{"ws/../out/secret", "ws/d/../../out/secret", "ws/none/../../out/secret", "ws//d//..//..//out///secret", "ws/./../out/./secret"}
 
-// closedAttacks are on what is masked, and on what no tool changes or reads.
+// closedAttacks use masked paths, and paths that no tool may change or read.
 func closedAttacks() []fileAttack {
 	const masked, closed = "masked", "a path that no tool changes"
-	own := []string{"ws/.config/stockade", "ws/.local/share/stockade", "ws/.cache/stockade"} // the last is not there
+	own := []string{"ws/.config/stockade", "ws/.local/share/stockade", "ws/.cache/stockade"} // the last does not exist
 	mask := func(x *fileTrial, names ...string) {
 		for _, n := range names {
 			x.grant.Masked = append(x.grant.Masked, x.hostPath(n))
@@ -278,7 +279,7 @@ func closedAttacks() []fileAttack {
 			for _, n := range []string{
 				"re\u0301sume\u0301", "R\u00c9SUM\u00c9", "RE\u0301SUME\u0301", "s\u0307\u0323", "s\u0323\u0307", // composed or not, in any order
 				"stoc\u212aade", "\u017ftockade", // the Kelvin sign is a K, a long s an s
-				"stock\u200cade", "\ufeffstockade", "sto\u200d\u200ecKade", // what some ignore
+				"stock\u200cade", "\ufeffstockade", "sto\u200d\u200ecKade", // characters that some file systems ignore
 			} {
 				x.expect(x.mkdir(x.scratchPlace("ws/"+n)), fmt.Sprintf("mkdir %+q", n), outside, changed, outside)
 				x.holds("ws/"+n, "-")

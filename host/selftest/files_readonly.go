@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// readOnlyAttacks are on changes of a read-only mount. On one with write the
-// same calls work, which shows that it is the mount that refuses them.
+// readOnlyAttacks change a read-only mount. The same calls work on a mount with write,
+// which shows that the mount refuses them.
 func readOnlyAttacks() []fileAttack {
 	const ro = "mounted read-only"
 	return []fileAttack{
@@ -103,7 +103,7 @@ func readOnlyAttacks() []fileAttack {
 	}
 }
 
-// tryChangesOpen tries everything that changes an open file.
+// tryChangesOpen tries every change of an open file.
 func (x *fileTrial) tryChangesOpen(f openFile, want ...string) {
 	text := x.text("overwritten")
 	list, written := x.words(text.at, text.n), x.words(0)

@@ -11,11 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// mountAttacks are on mounts inside of each other, and in each other's place.
+// mountAttacks use mounts inside of each other, or replaced by others.
 func mountAttacks() []fileAttack {
 	return []fileAttack{
-		// What is mounted lies inside of the other: write in read-only, read-only
-		// in write, and nothing around it.
+		// One mount is inside the other: write in read-only, read-only in write, and no
+		// mount around the inner one.
 		{name: "nested-read-only", description: "Change a read-only mount that lies inside one with write.", refusedBy: "the inner mount decides", mount: readOnly, build: func(x *fileTrial) {
 			x.allowedChanges = []string{"ws"}
 			inner := policy.Mount{Host: x.hostPath("ws/d"), Write: x.kind != readOnly}
@@ -50,7 +50,7 @@ func mountAttacks() []fileAttack {
 					func() error { return os.Rename(x.hostPath("ws"), x.hostPath("out/dir/gone")) },
 					func() error { return os.Mkdir(x.hostPath("ws"), 0o700) },
 					func() error { return errors.Join(x.write("ws/inside", x.canary), x.write("ws/new", x.canary)) },
-					func() error { return os.Chtimes(x.base, time.Time{}, above.ModTime()) }, // it is compared in the end
+					func() error { return os.Chtimes(x.base, time.Time{}, above.ModTime()) }, // compared at the end
 				} {
 					if err == nil {
 						err = step()
@@ -78,11 +78,11 @@ func unmountedAttack(try func(*trial, *script)) func(*trial) (string, error) {
 	}
 }
 
-// otherMount runs two guests of one module with different mounts. The first
-// waits in the host until the second has tried.
+// otherMount runs two guests of one module with different mounts. The first waits in the
+// host until the second has tried.
 func otherMount(t *trial) (string, error) { return otherMountOf(t, nil) }
 
-// otherMountOf is otherMount with this machine for the second guest.
+// otherMountOf is otherMount with another machine for the second guest.
 func otherMountOf(t *trial, own *machine.Options) (string, error) {
 	first, second := &script{}, newHarmlessScript()
 	first.control(t)
@@ -95,7 +95,7 @@ func otherMountOf(t *trial, own *machine.Options) (string, error) {
 		second.steal(second.place(t.guestPath(n)), "open the other's "+n)
 		second.overwrite(second.place(t.guestPath(n)), oCreate, "write to the other's "+n)
 	}
-	// The descriptor that the first has open.
+	// The descriptor that the first guest has open.
 	read, _ := second.read(rootFD+1+1, 48)
 	read.mustBeRefused("read from the other's descriptor", "EBADF")
 
@@ -112,7 +112,7 @@ func otherMountOf(t *trial, own *machine.Options) (string, error) {
 	return by, err
 }
 
-// control has a guest that has ws use its file.
+// control makes a guest with ws read its file.
 func (s *script) control(t *trial) {
 	f := s.open(s.place(t.guestPath("ws/inside")), 0, rightsRead, 0)
 	f.mustSucceed("the guest opens its own file")

@@ -15,11 +15,10 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// approvedCommand is the command that the attacks on exec are approved for.
+// approvedCommand is the command that is approved in the attacks on exec.
 const approvedCommand = "true"
 
-// exec is a call of exec.run in a directory, which is not given if it is empty,
-// that has to be denied.
+// exec adds a call of exec.run that must be denied. An empty dir is not passed.
 func (s *script) exec(dir string, args ...string) denial {
 	var words []uint32
 	for _, a := range args {
@@ -34,15 +33,14 @@ func (s *script) exec(dir string, args ...string) denial {
 	return denial{s.add("exec.run", argv.at, len(args), given, cwd.at, cwd.n, 1000, 1000, 0, result.at), result, execError}
 }
 
-// denial is a call that leaves a result, which has to be an error of the case
-// "denied".
+// denial is a call whose result must be the error "denied".
 type denial struct {
 	*call
 	result span
-	error  int // where its case lies
+	error  int // offset of the error's case in the result
 }
 
-// runDenied runs a script whose calls have to be denied.
+// runDenied runs a script whose calls must be denied.
 func (t *trial) runDenied(g Guest, s *script, denials ...denial) error {
 	r, err := t.runReport(g, s)
 	if err != nil {
@@ -61,20 +59,20 @@ func (t *trial) runDenied(g Guest, s *script, denials ...denial) error {
 	return nil
 }
 
-// execError is where the case of an error lies in the result of exec.run.
+// execError is the offset of the error's case in the result of exec.run.
 const execError = 4
 
-// touchCommand is a command that makes a file where a jail lets it.
+// touchCommand returns a command that makes a file, if a jail lets it.
 func (t *trial) touchCommand() []string {
 	return []string{"bash", "-c", "echo x > '" + t.hostPath("ws/made") + "'"}
 }
 
-// commandGuest is a guest for which a command is approved in the workspace.
+// commandGuest returns a guest for which a command is approved in the workspace.
 func (t *trial) commandGuest(command string) Guest {
 	return Guest{Command: command, Cwd: t.hostPath("ws"), Mounts: []policy.Mount{{Host: t.hostPath("ws"), Write: true}}}
 }
 
-// abiFault is a script of one call of the host's functions, which breaks the ABI.
+// abiFault returns a script with one call of a host function that breaks the ABI.
 func abiFault(function string, operands ...any) func(*script) {
 	return func(s *script) { s.add(function, operands...) }
 }
@@ -117,8 +115,8 @@ func hostCallAttacks() []Attack {
 	}, pluginHostAttacks()...)
 }
 
-// allocatesByHost is a module whose allocator for results calls the host, which
-// needs it for the result.
+// allocatesByHost returns a module whose allocator for results calls the host, which
+// needs the allocator for the result.
 func allocatesByHost() []byte {
 	get := w.Import{Module: abi.ImportModule("kv"), Name: "get", Params: i32s(3)}
 	ask := code(w.I32Const(0), w.I32Const(0), w.I32Const(4096), w.Call(0))
@@ -127,8 +125,8 @@ func allocatesByHost() []byte {
 	}})
 }
 
-// wasiPointers tries each in a call of its own: to end the guest is as good as
-// to refuse.
+// wasiPointers tries each pointer in a call of its own: ending the guest is as good as a
+// refusal.
 func wasiPointers(t *trial) (string, error) {
 	const wrap = uint32(0xffff_fff0)
 	var refusals []wasi.Errno
@@ -222,8 +220,8 @@ func execElsewhere(t *trial) (string, error) {
 	return "exec: not the directory that was approved", t.runDenied(t.commandGuest(approvedCommand), s, all...)
 }
 
-// execInitializing approves a command that leaves a file, and tries it in
-// _initialize, from where its result stays in the memory.
+// execInitializing has a command approved that makes a file, and tries to run it in
+// _initialize, whose result stays in the memory.
 func execInitializing(t *trial) (string, error) {
 	command := t.touchCommand()[2]
 	argv := []string{"bash", "-c", command}
@@ -249,19 +247,20 @@ func execInitializing(t *trial) (string, error) {
 		return "", err
 	}
 	_, made := os.Lstat(t.hostPath("ws/made"))
-	switch says := r.resultOf(result) & 0xff; {
+	switch answer := r.resultOf(result) & 0xff; {
 	case made == nil:
 		return "", errors.New("it worked: the command ran")
-	case says == 0:
+	case answer == 0:
 		return "", errors.New("it worked: the command is said to have run")
-	case says != 1 || r.resultOf(which)&0xff != 0:
-		return "", newUntried("exec.run says %d, %d", says, r.resultOf(which)&0xff)
+	case answer != 1 || r.resultOf(which)&0xff != 0:
+		return "", newUntried("exec.run says %d, %d", answer, r.resultOf(which)&0xff)
 	}
 	return "exec: not available while a module initialises", nil
 }
 
-// serviceNotGranted calls a function whose result is denied. Its operands are
-// zero but that of the result, which has a size and the case of its error.
+// serviceNotGranted calls a function that must be denied. All its operands are zero
+// except the address of the result, which has size bytes and the error's case at offset
+// errorCase.
 func serviceNotGranted(function string, operand, size, errorCase int, what string) func(t *trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}

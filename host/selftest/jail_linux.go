@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// jailAttacks are those of a command. One process carries all of them out.
+// jailAttacks are attacks of a command. One process carries out all of them.
 func jailAttacks() []Attack {
 	var all []Attack
 	for i, name := range probe.Attacks() {
@@ -25,7 +25,7 @@ func jailAttacks() []Attack {
 			Name:        "command-" + strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)),
 			Description: "Have a jailed command attack what lies outside: " + name + ".",
 			run:         func(t *trial) (string, error) { return t.checkProbe(name) },
-			slow:        i == 0, // it waits for the others
+			slow:        i == 0, // it runs all others
 		})
 	}
 	return all
@@ -33,25 +33,27 @@ func jailAttacks() []Attack {
 
 // prober is a target that has a jail.
 type prober interface {
-	// probes attacks the jail, the first time.
+	// probes runs all attacks on the jail the first time, and returns the same results
+	// later.
 	probes(context.Context) (probes, error)
 }
 
-// probes is what the probes of a jail have found.
+// probes holds the results of the attacks on a jail.
 type probes struct {
 	results map[string]probe.Result
-	done    map[string]string // what has happened outside
+	done    map[string]string // by attack, the change seen outside; empty: none
 	tier    policy.Tier
 }
 
-// isHarmless is what the tiers leave open: a program without a file has no more
-// rights than one with a file, and below tier 3 attributes of the user's own files
-// can be seen and changed. In tier 1 the user and a command share what may be watched.
+// isHarmless reports whether a tier leaves an attack open because it is harmless: a
+// program without a file has no more rights than one with a file, and below tier 3
+// attributes of the user's own files can be seen and changed. In tier 1 the user and a
+// command share the inotify instances.
 func isHarmless(name string, tier policy.Tier) bool {
 	return name == "memfd exec" || tier == 1 && name == "inotify instances" || tier < policy.MaxTier && slices.Contains([]string{"chdir", "chmod", "setxattr", "stat", "utimes"}, name)
 }
 
-// checkProbe says what stopped a probe.
+// checkProbe returns what stopped an attack on the jail.
 func (t *trial) checkProbe(name string) (string, error) {
 	target, ok := t.target.(prober)
 	if !ok {
@@ -70,7 +72,7 @@ func (t *trial) checkProbe(name string) (string, error) {
 	switch {
 	case r.Outcome == probe.Succeeded && isHarmless(name, p.tier):
 		return fmt.Sprintf("%s: left open, harmless", p.tier), nil
-	case p.done[name] != "": // whatever it says
+	case p.done[name] != "": // whatever the probe says
 		return "", fmt.Errorf("it worked: %s", p.done[name])
 	case r.Outcome == probe.Succeeded:
 		return "", errors.New("it worked")
@@ -113,7 +115,7 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 		return p, err
 	}
 	defer v.Close()
-	command := "exec '" + strings.Join(append([]string{program}, v.Args()...), "' '") + "'" // which have no such quote
+	command := "exec '" + strings.Join(append([]string{program}, v.Args()...), "' '") + "'" // the paths contain no such quote
 	ended, err := s.command(ctx, command, workspace, filepath.Dir(program))
 	if err != nil {
 		return p, err
@@ -125,7 +127,7 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 	return p, err
 }
 
-// command runs a command of bash, as one that a person has approved.
+// command runs a bash command, as if a person had approved it.
 func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (services.CommandResult, error) {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

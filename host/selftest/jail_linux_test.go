@@ -16,12 +16,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// openJail is a target in whose jail every probe ends in the same way. Package
-// jail has its own proofs, in which real ones lack a wall.
+// openJail is a target in whose jail every probe ends in the same way. Package jail has
+// its own proofs, with real jails that lack a wall.
 type openJail struct {
 	Target
 	outcome probe.Outcome
-	done    string // is seen outside
+	done    string // changes seen outside
 }
 
 func (j openJail) probes(context.Context) (probes, error) {
@@ -74,7 +74,7 @@ func runPlainly(ctx context.Context, g Guest) Outcome {
 	return Outcome{Result: tool.Result{Output: tool.Text(string(out))}}
 }
 
-// TestWhatATierLeavesOpen: the list is that of the tests of package jail.
+// TestWhatATierLeavesOpen: the list is the same as in the tests of package jail.
 func TestWhatATierLeavesOpen(t *testing.T) {
 	for tier, want := range map[policy.Tier]int{1: 7, 2: 6, 3: 1} {
 		open := slices.DeleteFunc(probe.Attacks(), func(name string) bool { return !isHarmless(name, tier) })
@@ -84,7 +84,7 @@ func TestWhatATierLeavesOpen(t *testing.T) {
 	}
 }
 
-// TestACommandThatCannotEvenWorkIsAFailure: nothing is learned from it.
+// TestACommandThatCannotEvenWorkIsAFailure: nothing can be learned from it.
 func TestACommandThatCannotEvenWorkIsAFailure(t *testing.T) {
 	for name, target := range map[string]Target{
 		"no jail":     &Sandbox{},

@@ -14,7 +14,7 @@ import (
 
 const (
 	page     = 64 << 10
-	minusOne = ^uint32(0) // -1, which says that something does not grow
+	minusOne = ^uint32(0) // -1, the result of a failed memory.grow
 )
 
 func memoryAttacks() []Attack {
@@ -44,7 +44,7 @@ func memoryAttacks() []Attack {
 	}, pluginMemoryAttacks()...)
 }
 
-// growBeyondLimit never writes to what it asks for.
+// growBeyondLimit never writes to the memory it grows.
 func growBeyondLimit(t *trial) (string, error) {
 	const limit = 16 << 20
 	s := &script{}
@@ -78,7 +78,7 @@ func growBeyondLimit(t *trial) (string, error) {
 	return fmt.Sprintf("memory: the limit of %d MiB of the call (memory.grow says -1)", limit>>20), nil
 }
 
-// tableGrow grows a table so often by so much.
+// tableGrow grows a table times times by that many elements.
 func tableGrow(times, by int) func(t *trial) (string, error) {
 	return func(t *trial) (string, error) {
 		const most = 1_100_000
@@ -101,8 +101,9 @@ func tableGrow(times, by int) func(t *trial) (string, error) {
 	}
 }
 
-// requireFew fails if the host makes as much of something as most while run runs. What it makes
-// for attacks beside this one does not come three times.
+// requireFew fails if a statistic of the host grows by most or more while run runs, three
+// times in a row. Allocations for attacks that run at the same time are not that high
+// three times.
 func requireFew(of func(*runtime.MemStats) uint64, most uint64, run func() error) error {
 	var before, after runtime.MemStats
 	var made uint64
@@ -117,7 +118,8 @@ func requireFew(of func(*runtime.MemStats) uint64, most uint64, run func() error
 	return fmt.Errorf("the host has made %d, and %d are many", made, most)
 }
 
-// references are 48 bytes each, of an engine that makes one whenever it is asked to.
+// references makes more than a million references. The engine would allocate 48 bytes for
+// each.
 func references(t *trial) (string, error) {
 	const times, most = 1_300_000, 1_000_000
 	err := requireFew(func(m *runtime.MemStats) uint64 { return m.Mallocs }, most, func() error {
@@ -130,15 +132,15 @@ func references(t *trial) (string, error) {
 	return "memory: a reference to a function is made once", err
 }
 
-// sharedMemory is what the guests below may have together.
+// sharedMemory is the limit on the memory of all guests together, in bytes.
 const sharedMemory = 24 << 20
 
-// sharedBytes is an amount of memory that no other attack asks for at the same time, which
-// nearly is the one that is wanted.
+// sharedBytes returns a memory limit close to bytes that no other attack uses at the same
+// time.
 func (t *trial) sharedBytes(bytes uint64) uint64 { return bytes + uint64(t.kind) }
 
-// memoryOfAllCalls has one guest wait with its memory until another has asked
-// for as much.
+// memoryOfAllCalls makes one guest wait with its memory until another has asked for as
+// much.
 func memoryOfAllCalls(t *trial) (string, error) {
 	const more = 16 << 20
 	asks := &script{}
@@ -165,8 +167,7 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	return fmt.Sprintf("memory: the %d MiB of all calls together (memory.grow says -1)", sharedMemory>>20), nil
 }
 
-// runToCrash has a guest carry out a script that ends in a trap, for which it first has
-// to get memory of what all together may have.
+// runToCrash runs a script that gets memory of the shared limit and then ends in a trap.
 func (t *trial) runToCrash(g Guest, s *script) error {
 	o, err := t.runScript(g, s)
 	if err != nil {
@@ -181,14 +182,14 @@ func (t *trial) runToCrash(g Guest, s *script) error {
 	return nil
 }
 
-// memoryKept: the memory of a guest that crashed comes back.
+// memoryKept checks that the memory of a guest that crashed is free again.
 func memoryKept(t *trial) (string, error) {
 	const more = 12 << 20
 	alone := t.sharedBytes(sharedMemory + page)
 	for range 6 {
 		s := &script{}
 		s.add("memory.grow", more/page)
-		s.add("store", machine.Pages*page+more-4, 1) // there only if it has grown
+		s.add("store", machine.Pages*page+more-4, 1) // inside only if the memory has grown
 		s.add("trap")
 		if err := t.runToCrash(Guest{SharedMemoryBytes: alone}, s); err != nil {
 			return "", err

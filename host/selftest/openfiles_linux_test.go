@@ -2,7 +2,7 @@ package selftest
 
 import "os"
 
-// openFiles is how many descriptors this process has.
+// openFiles returns the number of descriptors of this process.
 func openFiles() int {
 	names, _ := os.ReadDir("/proc/self/fd")
 	return len(names)

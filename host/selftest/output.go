@@ -15,13 +15,13 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// The limits that the attacks on output are up against.
+// The limits of the attacks on output, in bytes.
 const (
 	logLimit    = 64 << 10
 	outputLimit = 64 << 10
 )
 
-// leaveText is a result of one text, as words.
+// leaveText adds the result of a single text, as words.
 func leaveText(at, n uint32) func(s *script) {
 	return func(s *script) {
 		list := s.words(contentText, at, n, 0, 0, 0, 0, 0, 0)
@@ -29,7 +29,7 @@ func leaveText(at, n uint32) func(s *script) {
 	}
 }
 
-// leaveStructured is a result of a structured value.
+// leaveStructured adds the result of a structured value.
 func leaveStructured(json string) func(s *script) {
 	return func(s *script) {
 		text := s.text(json)
@@ -41,7 +41,7 @@ func outputAttacks() []Attack {
 	const outside = "lie outside"
 	leave := func(words ...uint32) func(*script) { return func(s *script) { s.leave(words...) } }
 	leaveAt := func(at uint32) func(*script) { return func(s *script) { s.add("leave", at) } }
-	// large makes room for 100 MB, without writing there.
+	// large adds 100 MB of memory, without writing to it.
 	large := func(end func(s *script)) func(*script) {
 		return func(s *script) {
 			s.add("memory.grow", 100<<20/page+1)
@@ -141,8 +141,8 @@ func errorLong(t *trial) (string, error) {
 	return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
 }
 
-// streamFlood floods a descriptor. What is written there comes back when the
-// call has ended; after a crash, in the failure.
+// streamFlood floods a descriptor. The output comes back when the call has ended; after a
+// crash, in the failure.
 func streamFlood(fd int) func(t *trial) (string, error) {
 	return func(t *trial) (string, error) {
 		const times = 2048
@@ -200,12 +200,12 @@ func logFlood(t *trial) (string, error) {
 func logLong(t *trial) (string, error) {
 	const length = 3 << 20
 	s := &script{}
-	say := s.add("log.log", 2, 0, length) // the machine's whole memory, nearly
+	say := s.add("log.log", 2, 0, length) // nearly the whole memory of the machine
 	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, 1)
 	return t.checkCutMessage(o, err)
 }
 
-// checkCutMessage looks at what has come of one message that is far too long.
+// checkCutMessage checks the output of one message that is far too long.
 func (t *trial) checkCutMessage(o Outcome, err error) (string, error) {
 	const most = 8 << 10
 	switch {

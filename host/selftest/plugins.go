@@ -19,22 +19,22 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// The attacks here are those on what an Extism host gives its plugins: blocks of memory
-// that lie with the host, variables, configuration, requests.
+// These attacks use what an Extism host gives its plugins: blocks of memory in the host,
+// variables, configuration, requests.
 
-// block puts a text into a new block, whose offset is the operand.
+// block copies a text into a new block and returns its offset, for use as an operand.
 func (s *script) block(text string) cell {
 	t := s.text(text)
 	return s.add("block", t.at, t.n).resultCell()
 }
 
-// alloc asks for a block.
+// alloc allocates a block of n bytes and returns its offset.
 func (s *script) alloc(n int64) cell { return s.add("extism.alloc", n).resultCell() }
 
-// resultCell is what the call returned, for later ones.
+// resultCell returns the result of the call as an operand of later calls.
 func (c *call) resultCell() cell { return cell(c.result) }
 
-// setOutput ends a plugin with so many bytes from an offset on as its output.
+// setOutput ends a plugin with n bytes from an offset as its output.
 func (s *script) setOutput(offset any, n int64) {
 	s.add("extism.output_set", offset, n)
 	s.add("leave", 0)
@@ -63,7 +63,7 @@ func pluginOutputAttacks() []Attack {
 			s.add("extism.reset")
 			s.setOutput(uint64(64), 8)
 		}, tool.CodeBadABI, "outside").forKinds(plugin),
-		// hyper-mcp's plugins answer with pieces, as servlets of mcp.run do.
+		// Plugins of hyper-mcp answer with pieces, like servlets of mcp.run.
 		limitAttack("pieces-flood", "Answer with thirty thousand pieces, as a plugin that lists its tools.", lists, func(s *script) {
 			s.answer(`{"content":[` + strings.Repeat(`{},`, 30_000) + `{}]}`)
 		}, tool.CodeBadABI, "pieces").forKinds(plugin),
@@ -123,7 +123,7 @@ func outputNotText(t *trial) (string, error) {
 	return "output: what is no text is only named", nil
 }
 
-// filledBlock is a block of so many bytes of text.
+// filledBlock adds a block of n bytes of text.
 func (s *script) filledBlock(n int64) cell {
 	at := s.alloc(n)
 	s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
@@ -147,23 +147,23 @@ func failureLong(t *trial) (string, error) {
 	s := &script{}
 	s.fail(s.filledBlock(1 << 20))
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
-	says := ""
+	text := ""
 	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
-		says, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
+		text, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
 	}
-	return t.checkCut(o.Result, says, err)
+	return t.checkCut(o.Result, text, err)
 }
 
-// checkCut says what came through of a long text of x.
-func (t *trial) checkCut(r tool.Result, says string, err error) (string, error) {
-	switch n := len(says); {
+// checkCut checks how many bytes of a long text of x came through.
+func (t *trial) checkCut(r tool.Result, text string, err error) (string, error) {
+	switch n := len(text); {
 	case err != nil:
 		return "", err
 	case r.Err != nil:
 		return "", newUntried("something else stopped it: %s", clip(r.Err.Message, 120))
 	case n > outputLimit*9/8:
 		return "", fmt.Errorf("%d bytes came through", n)
-	case !strings.Contains(says, "xxxx"):
+	case !strings.Contains(text, "xxxx"):
 		return "", newUntried("the text did not come back")
 	default:
 		t.detail = fmt.Sprintf("%d bytes came through", n)
@@ -198,7 +198,7 @@ func pluginMemoryAttacks() []Attack {
 		{Name: "blocks-kept", Description: "Use up the memory of all calls for good by crashing with blocks of it.", kinds: plugin, run: blocksKept},
 		limitAttack("variable-flood", "Keep variables until the host has no memory left.", Guest{}, func(s *script) {
 			name := s.text("name0000")
-			first := s.add("add", name.at+4, 1) // another name
+			first := s.add("add", name.at+4, 1) // changes the name
 			key := s.add("block", name.at, name.n)
 			s.add("extism.var_set", key.resultCell(), s.alloc(64<<10))
 			s.repeat(first, 1000)
@@ -206,8 +206,8 @@ func pluginMemoryAttacks() []Attack {
 	}
 }
 
-// blocksCopied asks for blocks of 64 KiB up to 24 MiB, where there is no room for twice as
-// many as for 16 MiB.
+// blocksCopied asks for blocks of 64 KiB up to 24 MiB. A host that doubles its memory at
+// 16 MiB has no room for twice as many.
 func blocksCopied(t *trial) (by string, err error) {
 	const limit, most = 24 << 20, 512 << 20
 	err = requireFew(func(m *runtime.MemStats) uint64 { return m.TotalAlloc }, most, func() error {
@@ -222,7 +222,8 @@ func blocksCopied(t *trial) (by string, err error) {
 	return by, err
 }
 
-// blocksOfAllCalls has one guest wait with its blocks until another has asked for as many.
+// blocksOfAllCalls makes one guest wait with its blocks until another has asked for as
+// many.
 func blocksOfAllCalls(t *trial) (string, error) {
 	const more = 14 << 20
 	first, second := &script{}, &script{}
@@ -284,10 +285,10 @@ func pluginHostAttacks() []Attack {
 	}
 }
 
-// offsetsOutside tries each in a call of its own, which has to end with it.
+// offsetsOutside tries each offset in a call of its own, which has to end.
 func offsetsOutside(t *trial) (string, error) {
 	const (
-		wraps = ^uint64(7) // with 8 more it is 0
+		wraps = ^uint64(7) // wraps to 0 with 8 more
 		far   = uint64(1) << 63
 		low   = uint64(1) << 32 // is 0 in 32 bits
 	)
@@ -333,7 +334,7 @@ func offsetsOutside(t *trial) (string, error) {
 	}
 }
 
-// inputOutside is answered with zeros, as by other hosts.
+// inputOutside expects zeros, as other hosts return.
 func inputOutside(t *trial) (string, error) {
 	s := &script{}
 	s.block("what lies behind it")
@@ -388,7 +389,7 @@ func offsetsBetween(t *trial) (string, error) {
 	return "blocks: no block begins there", nil
 }
 
-// request is a call of http_request.
+// request adds a call of http_request.
 func (s *script) request(url string) *call {
 	return s.add("extism.http_request", s.block(string(requestText(url))), uint64(0))
 }
@@ -428,7 +429,7 @@ func (t *trial) checkNoRequest(g Guest, s *script, server *server) (string, erro
 	return stoppedBy(o, "", tool.CodeDenied)
 }
 
-// requestElsewhere has a server granted, and one that no spelling may lead to.
+// requestElsewhere grants one server, and tries to reach another by many spellings.
 func requestElsewhere(t *trial) (by string, err error) {
 	granted, err := t.serve("for the guest")
 	if err != nil {
@@ -514,7 +515,7 @@ func requestWithoutEnd(t *trial) (string, error) {
 	return limitAttack("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
 }
 
-// server answers every request of HTTP, on this machine.
+// server answers every HTTP request, on this machine.
 type server struct {
 	net.Listener
 	at       string // HOST:PORT
@@ -558,7 +559,7 @@ func (s *server) Close() {
 	s.open.Wait()
 }
 
-// answer reads the beginning of a request, which is all of those here.
+// answer reads the first bytes of a request, which is all of a request here, and answers.
 func (s *server) answer(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
@@ -576,7 +577,7 @@ func (s *server) answer(c net.Conn) {
 	_, _ = io.WriteString(c, fmt.Sprintf("%sContent-Length: %d\r\nConnection: close\r\n\r\n%s", head, len(s.body), s.body))
 }
 
-// secretAsConfig asks for the secret by its name, and for others.
+// secretAsConfig asks for the secret by its name, and for another one.
 func secretAsConfig(t *trial) (string, error) {
 	s := &script{}
 	got := s.add("extism.config_get", s.block(secretName))
@@ -618,7 +619,7 @@ func configurationOfHost(t *trial) (string, error) {
 	return "instance: no configuration", nil
 }
 
-// requestInitializing uses everything of the host before there is a call.
+// requestInitializing uses functions of the host before there is a call.
 func requestInitializing(t *trial) (string, error) {
 	server, err := t.serve(t.canary)
 	if err != nil {

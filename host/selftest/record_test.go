@@ -20,11 +20,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// makes is a script that makes a file in the workspace.
+// makes returns a script that makes a file in the workspace.
 func makes(kind Kind, dir string) *script {
 	s := &script{}
 	made := s.place(guestName(dir) + "/made")
-	if kind == machine.Command { // which has its working directory before the root
+	if kind == machine.Command { // a command has its working directory before the root
 		made.dir = rootFD + 1
 	}
 	f := s.open(made, oCreate, rightsRead|rightsWrite, 0)
@@ -46,8 +46,8 @@ func (s *script) ends(kind Kind, text string) {
 	}
 }
 
-// TestACallIsHeldToTheSameWhateverItsKind has calls of each kind of module go through the
-// door: what is asked, recorded, made and left out is the same.
+// TestACallIsHeldToTheSameWhateverItsKind runs calls of each kind of module through the
+// door: the questions, records, changes and omissions must be the same.
 func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 	const known = "a-secret-that-is-known"
 	const (
@@ -60,14 +60,14 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 	}
 	cache := filepath.Join(t.TempDir(), "compiled")
 	exits := fails(tool.CodeTrap)
-	exits[machine.Command] = tool.CodeFailed // which may be what it is for
+	exits[machine.Command] = tool.CodeFailed // a command may fail on purpose
 	for name, c := range map[string]struct {
 		script func(kind Kind, dir string) *script
-		no     bool   // is the answer
-		diff   string // that is shown with the question
+		no     bool   // the answer
+		diff   string // shown with the question
 		events string
-		fails  map[Kind]tool.Code // nil: it does not
-		says   string             // beside the secret
+		fails  map[Kind]tool.Code // nil: none fails
+		says   string             // text beside the secret
 	}{
 		"what it changes is shown, and made after a yes": {
 			script: func(kind Kind, dir string) *script { return makes(kind, dir) }, diff: diff, events: made,

@@ -14,13 +14,13 @@ import (
 // scratch is the directory of one attack:
 //
 //	ws/           the workspace
-//	   inside     "inside"
+//	   inside     "inside: for the guest"
 //	   d/deep     "deeper"
-//	else/         what is mounted with write, whatever becomes of ws
-//	   inside     "inside"
-//	ws2/          what nobody was granted, with nearly the same name
+//	else/         mounted with write in every attack
+//	   inside     "inside: for the guest"
+//	ws2/          granted to nobody, with nearly the same name
 //	   secret     the canary
-//	out/          what nobody was granted
+//	out/          granted to nobody
 //	   secret     the canary
 //	   dir/
 type scratch struct {
@@ -28,7 +28,7 @@ type scratch struct {
 	canary string
 }
 
-// insideText is what the file of that name holds.
+// insideText is the content of the files called inside.
 const insideText = "inside: for the guest"
 
 func newScratch(base string) (*scratch, error) {
@@ -48,15 +48,15 @@ func newScratch(base string) (*scratch, error) {
 	return s, nil
 }
 
-// hostPath is the name of something in the scratch directory for the host.
+// hostPath returns the host's name of a path in the scratch directory.
 func (s *scratch) hostPath(name string) string {
 	return filepath.Join(s.base, filepath.FromSlash(name))
 }
 
-// guestPath is the same name for a guest, as text: what is in it is not cleaned.
+// guestPath returns the guest's name of the same path. It is not cleaned.
 func (s *scratch) guestPath(name string) string { return guestName(s.base) + "/" + name }
 
-// guestName is a name of the host as guests write it, relative to "/".
+// guestName returns a name of the host in the form that guests use, relative to "/".
 func guestName(host string) string {
 	return strings.TrimPrefix(filepath.ToSlash(host), "/")
 }
@@ -70,8 +70,8 @@ func (s *scratch) link(target, name string) error {
 	return os.Symlink(filepath.FromSlash(target), s.hostPath(name))
 }
 
-// state is everything that a guest might have changed, by name. Of what is
-// below the directories in without, only the directory is looked at.
+// state describes every file that a guest might have changed, by name. The content of
+// directories in without is left out.
 func (s *scratch) state(without ...string) (map[string]string, error) {
 	state := map[string]string{}
 	err := filepath.WalkDir(s.base, func(name string, d fs.DirEntry, err error) error {
@@ -92,28 +92,28 @@ func (s *scratch) state(without ...string) (map[string]string, error) {
 				return filepath.SkipDir
 			}
 		}
-		says := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
+		description := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
 		switch {
 		case fi.Mode().IsRegular():
 			content, err := os.ReadFile(name)
 			if err != nil {
 				return err
 			}
-			says += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
+			description += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
 		case fi.Mode().Type() == fs.ModeSymlink:
 			target, err := os.Readlink(name)
 			if err != nil {
 				return err
 			}
-			says += " -> " + target
+			description += " -> " + target
 		}
-		state[rel] = says
+		state[rel] = description
 		return nil
 	})
 	return state, err
 }
 
-// diffStates says what differs between two states, or nil.
+// diffStates returns the differences between two states, or nil.
 func diffStates(before, after map[string]string) error {
 	var errs []error
 	for name, was := range before {

@@ -15,12 +15,12 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// script is what the machine is to do. Its methods add calls; every value that
-// they return is known before the machine runs, and is good for an operand.
+// script is the program of the machine. Its methods add calls; the addresses that they
+// return are known before the machine runs, and can be operands.
 type script struct {
-	data  []byte // from machine.ImageBase+4 on
+	data  []byte // the memory from machine.ImageBase+4 on
 	calls []*call
-	out   uint32 // how much of the report is taken, beyond the results
+	out   uint32 // bytes of the report used after the results
 }
 
 func le64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
@@ -30,22 +30,23 @@ type call struct {
 	function string
 	operands []any // int, int64, uint32, uint64, cell, *call
 	at       uint32
-	result   uint32 // where its result lies in the report
+	result   uint32 // address of its result in the report
 
-	// What it is for: the names of what it has to return, of which one has to
-	// come; "ok" is no error, "refused" any that is a refusal. Empty is anything.
+	// name describes the call for people. want lists the results it may have, separated
+	// by spaces: "ok" is success, "refused" any refusal, others are error numbers. Empty:
+	// any result.
 	name, want string
 }
 
-// cell is an operand that the machine loads from this address.
+// cell is the address of an operand that the machine loads.
 type cell uint32
 
-// span is some bytes in the memory of the machine.
+// span is a range of bytes in the memory of the machine.
 type span struct{ at, n uint32 }
 
-// bytes puts bytes into the memory.
+// bytes adds bytes to the memory.
 func (s *script) bytes(b []byte) span {
-	for len(s.data)%8 != 4 { // behind the address of the first call
+	for len(s.data)%8 != 4 { // after the address of the first call
 		s.data = append(s.data, 0)
 	}
 	at := machine.ImageBase + 4 + uint32(len(s.data))
@@ -55,7 +56,7 @@ func (s *script) bytes(b []byte) span {
 
 func (s *script) text(t string) span { return s.bytes([]byte(t)) }
 
-// words puts 32-bit numbers into the memory.
+// words adds 32-bit numbers to the memory.
 func (s *script) words(v ...uint32) span { return s.bytes(le32(v...)) }
 
 func le32(words ...uint32) []byte {
@@ -89,29 +90,28 @@ func (s *script) add(function string, operands ...any) *call {
 	return c
 }
 
-// repeatWhileZero repeats what was added from a call on, up to so many times, while the
-// call before it returns zero.
+// repeatWhileZero repeats the calls from a call on, up to that many times, while the call
+// before it returns zero.
 func (s *script) repeatWhileZero(from *call, times int) *call { return s.add("again", from, times) }
 
-// repeat repeats what was added from a call on, so many times.
+// repeat repeats the calls from a call on, that many times.
 func (s *script) repeat(from *call, times int) *call { return s.add("always", from, times) }
 
-// expect says what the call has to return. Unless that may be "ok", it is the
-// attack.
+// expect sets the description and the allowed results of the call. Unless "ok" is
+// allowed, the call is the attack.
 func (c *call) expect(name, want string) *call { c.name, c.want = name, want; return c }
 
-// mustSucceed says that the attack cannot be carried out unless the call succeeds.
+// mustSucceed marks a call that must succeed, or the attack could not be tried.
 func (c *call) mustSucceed(name string) *call { return c.expect(name, "ok") }
 
-// mustBeRefused says that the attack is this call, which has to be refused. The
-// errors in also are refusals too, which elsewhere speak of a mistake in the
-// script.
+// mustBeRefused marks a call as the attack, which must be refused. The errors in also
+// count as refusals, although elsewhere they mean a mistake in the script.
 func (c *call) mustBeRefused(name string, also ...string) *call {
 	return c.expect(name, strings.Join(append(also, "refused"), " "))
 }
 
-// arguments are those of the call that carries out the script. The command is
-// not given if it is empty.
+// arguments returns the arguments of the call that executes the script. An empty command
+// is not passed.
 func (s *script) arguments(command string) json.RawMessage {
 	args := map[string]string{machine.ScriptArgument: hex.EncodeToString(s.image())}
 	if command != "" {
@@ -156,18 +156,17 @@ func (s *script) image() []byte {
 			image = binary.LittleEndian.AppendUint64(image, value)
 		}
 	}
-	image = append(image, le32(0)...) // the end
+	image = append(image, le32(0)...) // the end of the calls
 	if len(image) > machine.ImageBytes {
 		panic("selftest: the script is too large")
 	}
 	return image
 }
 
-// notRefusals are the error numbers that say something of the attempt rather than
-// of a refusal.
+// notRefusals are error numbers that mean a mistake in the attempt rather than a refusal.
 var notRefusals = []wasi.Errno{wasi.EBADF, wasi.EFAULT, wasi.ENOSYS}
 
-// report is what the machine has left.
+// report is the output of the machine.
 type report []byte
 
 var errNoReport = errors.New("it is no report of the machine")
@@ -177,7 +176,7 @@ func readReport(output json.RawMessage) (report, error) {
 	var out struct {
 		Output string `json:"output"`
 	}
-	// What a described command prints is text.
+	// The output of a described command is a text inside.
 	for range 2 {
 		if err := json.Unmarshal(output, &out); err != nil {
 			return nil, errNoReport
@@ -197,21 +196,21 @@ func (r report) u32(at uint32) uint32 { return binary.LittleEndian.Uint32(r[at-m
 
 func (r report) span(s span) []byte { return r[s.at-machine.ReportBase:][:s.n] }
 
-// resultOf is what a call returned the last time.
+// resultOf returns the last result of a call.
 func (r report) resultOf(c *call) uint32 { return r.u32(c.result) }
 
-// errno is returned as an error number.
+// errno returns the last result of a call as an error number.
 func (r report) errno(c *call) wasi.Errno { return wasi.Errno(min(r.resultOf(c), math.MaxUint16)) }
 
-// callCount is how often a call was made.
+// callCount returns the number of times that a call was made.
 func (r report) callCount(c *call) int { return int(r.u32(c.result + 4)) }
 
-// check looks whether all that was to be done was done, and all that was to be
-// refused was. It returns the numbers of the refusals.
+// check fails if a call that must succeed did not, or if an attack was not refused. It
+// returns the error numbers of the refusals.
 func (r report) check(s *script) ([]wasi.Errno, error) { return r.compare(s, false) }
 
-// compare is check; where it is to be exact, another refusal than the script
-// wants is an error, too. That is for tests: systems differ in their numbers.
+// compare is check; with exact, an error number that the script does not expect is an
+// error, too. That is for tests: systems differ in their numbers.
 func (r report) compare(s *script, exact bool) (refusals []wasi.Errno, err error) {
 	var wrong, untried error
 	for _, c := range s.calls {
@@ -232,13 +231,13 @@ func (r report) compare(s *script, exact bool) (refusals []wasi.Errno, err error
 			refusals = append(refusals, e)
 		}
 	}
-	if wrong != nil { // what got through is not to be taken for what could not be tried
+	if wrong != nil { // an attack that worked must not look like one that could not be tried
 		return nil, wrong
 	}
 	return refusals, untried
 }
 
-// joinErrnos is a list of error numbers for people.
+// joinErrnos returns a list of error numbers for people.
 func joinErrnos(list []wasi.Errno) string {
 	var names []string
 	for _, e := range list {

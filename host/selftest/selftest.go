@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
-// Area is what an attack is after.
+// Area is the part of the sandbox that an attack is aimed at.
 type Area string
 
 // The areas.
@@ -30,43 +30,43 @@ const (
 	Added     Area = "added"
 )
 
-// Areas lists the areas in the order in which they are shown.
+// Areas lists the areas in the order of the output.
 var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail, Staging, Added}
 
-// Attack is one attempt of a guest to do what it must not.
+// Attack is one attempt of a guest to do something forbidden.
 type Attack struct {
 	Name        string // letters, digits and dashes
 	Area        Area
 	Description string // one sentence
 
-	// Kind is that of the modules that carry it out.
+	// Kind is the kind of the modules that carry out the attack.
 	Kind Kind
 
-	// kinds are those for which it is tried; nil is all.
+	// kinds lists the kinds of modules for which the attack is tried; nil is all.
 	kinds []Kind
-	// run carries the attack out and returns what stopped it. An error says
-	// what it got, or why it could not be tried.
+	// run carries out the attack and returns the mechanism of the refusal. An error
+	// describes what the attack achieved, or why it could not be tried.
 	run func(*trial) (mechanism string, err error)
-	// slow attacks are begun first.
+	// slow attacks are started first.
 	slow bool
 }
 
-// The kinds for which attacks are tried.
+// The lists of kinds for which attacks are tried.
 var (
 	native    = []Kind{machine.Native}
 	command   = []Kind{machine.Command}
 	plugin    = []Kind{machine.Plugin}
-	reactors  = []Kind{machine.Native, machine.Plugin} // what is initialised, and heard while it runs
+	reactors  = []Kind{machine.Native, machine.Plugin} // kinds that are initialised, and whose output is seen while they run
 	nonNative = []Kind{machine.Command, machine.Plugin}
 )
 
-// forKinds is an attack that is tried for these kinds only.
+// forKinds returns the attack for these kinds only.
 func (a Attack) forKinds(kinds []Kind) Attack { a.kinds = kinds; return a }
 
-// dirName is the name of its directory.
+// dirName returns the name of the attack's directory.
 func (a Attack) dirName() string { return a.Name + "-" + a.Kind.String() }
 
-// Attacks lists every attack, area by area, and for each kind of module after the other.
+// Attacks lists every attack, area by area, once for each of its kinds of modules.
 func Attacks() []Attack {
 	var all []Attack
 	for i, list := range [][]Attack{ // in the order of Areas
@@ -84,42 +84,42 @@ func Attacks() []Attack {
 	return all
 }
 
-// Result is how an attack ended.
+// Result is the outcome of an attack.
 type Result struct {
 	Attack
-	// Pass says that the guest tried and that nothing happened.
+	// Pass reports whether the guest tried and nothing happened.
 	Pass bool
-	// Mechanism is what stopped the attack; empty unless Pass.
+	// Mechanism names what stopped the attack; empty unless Pass.
 	Mechanism string
-	// Detail says why an attack did not pass, or what was measured.
+	// Detail is the reason why an attack did not pass, or a measured value.
 	Detail   string
 	Duration time.Duration
 }
 
-// Options says what to run, and where.
+// Options selects the attacks, and the directory for them.
 type Options struct {
-	// Dir is an empty directory in which each attack gets one of its own; see
-	// [Scratch]. They are left there.
+	// Dir is an empty directory in which each attack gets its own; see [Scratch]. These
+	// directories are not removed.
 	Dir string
 	// Areas to run; nil is all.
 	Areas []Area
-	// Patience is what an attack may take before it is stopped from outside,
-	// which is a failure. 0 is DefaultPatience.
+	// Patience is the time after which an attack is stopped from outside, which is a
+	// failure. 0 is DefaultPatience.
 	Patience time.Duration
-	// Started and Ended are told of every attack, one at a time. May be nil.
+	// Started and Ended are called for every attack, one at a time. They may be nil.
 	Started func(Attack)
 	Ended   func(Result)
 }
 
-// DefaultPatience is the patience when nobody says otherwise: what the slowest
-// attack may take on a machine that is busy with other things.
+// DefaultPatience is the default of Options.Patience: enough for the slowest attack on a
+// busy machine.
 const DefaultPatience = 60 * time.Second
 
-// workers is how many attacks run at the same time.
+// workers is the number of attacks that run at the same time.
 const workers = 2
 
-// Scratch makes a directory for the attacks and their target among the
-// temporary files of the system. The caller removes it.
+// Scratch makes a directory for the attacks and their target among the temporary files of
+// the system. The caller removes it.
 func Scratch() (string, error) {
 	dir, err := os.MkdirTemp("", "stockade-selftest-*")
 	if err != nil {
@@ -128,8 +128,8 @@ func Scratch() (string, error) {
 	return filepath.EvalSymlinks(dir) // guests see directories under their real names
 }
 
-// Run carries out the attacks and returns how they ended, in the order of
-// [Attacks]. It returns when all have ended, or ctx has.
+// Run carries out the attacks and returns their results, in the order of [Attacks]. It
+// returns when all have ended, or ctx has.
 func Run(ctx context.Context, target Target, opts Options) ([]Result, error) {
 	if opts.Patience == 0 {
 		opts.Patience = DefaultPatience
@@ -213,7 +213,7 @@ func carryOut(ctx context.Context, target Target, a Attack, opts Options) Result
 
 var errPatience = errors.New("it had to be stopped from outside")
 
-// untriedError is why an attack could not be carried out.
+// untriedError is the error of an attack that could not be carried out.
 type untriedError struct{ why string }
 
 func (e *untriedError) Error() string { return "could not be tried: " + e.why }

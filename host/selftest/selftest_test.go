@@ -18,8 +18,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// TestMain lets this test binary be the process that compiles, and one that
-// attacks the jail.
+// TestMain lets this test binary be the process that compiles, and one that attacks the
+// jail.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
@@ -55,7 +55,7 @@ func realTarget(tb testing.TB) *Sandbox {
 	return s
 }
 
-// scratchDir has a short name: one attack makes a socket there.
+// scratchDir returns a directory with a short name: one attack makes a socket there.
 func scratchDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := Scratch()

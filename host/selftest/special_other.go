@@ -2,5 +2,5 @@
 
 package selftest
 
-// specialFileAttacks need files that this system does not have.
+// specialFileAttacks returns nil: this system does not have the files.
 func specialFileAttacks() []fileAttack { return nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// specialFileAttacks are those on what is neither a file nor a directory, and on
-// what only looks like one.
+// specialFileAttacks use files that are neither regular nor directories, or only look
+// like it.
 func specialFileAttacks() []fileAttack {
 	const special, by = "EACCES", "neither a file nor a directory"
 	tried := func(x *fileTrial) {
@@ -55,8 +55,8 @@ func specialFileAttacks() []fileAttack {
 	}
 }
 
-// tryWholeSystem mounts all files of the system, as ws is, and tries what shows
-// devices and processes.
+// tryWholeSystem mounts all files of the system, with the rights of ws, and tries the
+// files that show devices and processes.
 func tryWholeSystem(x *fileTrial) {
 	if x.kind != absent {
 		x.grant.Mounts = append(x.grant.Mounts, policy.Mount{Host: "/", Write: x.kind == writable})

@@ -14,26 +14,27 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// stagingAttack is a command that runs on a stage, in a workspace that holds a
-// repository and what looks like a secret. Whoever is asked says yes.
+// stagingAttack is a command that runs on a stage, in a workspace with a repository and a
+// file that looks like a secret. The person answers yes to every question.
 type stagingAttack struct {
 	name, description, command string
-	// earlier is a command that ran before, in the same workspace; earlierNo: the answer
-	// was no. Empty: there was none.
+	// earlier is a command that ran before, in the same workspace; empty: none. If
+	// earlierNo is set, it was answered no.
 	earlier   string
 	earlierNo bool
-	// wantDenial is how the denial ends that has to come of it; empty: it is to succeed.
+	// wantDenial is the end of the text with which the attack must be denied; empty: the
+	// command must succeed.
 	wantDenial string
-	// wantQuestion is what the question has to name.
+	// wantQuestion is a text that the question must contain.
 	wantQuestion string
-	// whileAsked happens while it is asked about.
+	// whileAsked is called while the question is open.
 	whileAsked func(*trial) error
-	// A rule lets commands read histories, unless closed says that there is none; hidden
-	// says that a policy hides a path in the workspace.
+	// A rule lets commands read histories, unless noHistoryRule is set. hidesPath is set
+	// if a policy hides a path in the workspace.
 	noHistoryRule, hidesPath bool
-	// answerNo answers no; nothing may have changed, neither then nor before.
+	// answerNo answers no; then nothing may have changed, neither before nor after.
 	answerNo bool
-	// check says what has got through, once what it has changed is made.
+	// check fails if a forbidden change got through, after the changes were committed.
 	check func(*trial) error
 }
 
@@ -44,7 +45,7 @@ const (
 	readObjects = "cat .git/objects/*/*; find . -path '*objects*' -type f -exec cat {} +; true"
 )
 
-// Each command makes a file at its end, which is how it is known that it ran.
+// Each command makes a file at its end, which shows that it ran.
 var stagingList = []stagingAttack{
 	{name: "before-the-answer", description: "Change files before the person has answered.", command: "echo changed > inside; rm -r d; chmod 700 sub", answerNo: true},
 	{name: "set-id", description: "Leave a program that runs with the rights of its owner.", command: "cp /bin/true program; chmod 6755 program", check: func(t *trial) error {
@@ -81,11 +82,11 @@ var stagingList = []stagingAttack{
 // cacheFileName is a file in caches.
 const cacheFileName = "stockade-selftest"
 
-// nothingFound fails if something is left of what the earlier command did.
+// nothingFound fails if a trace of the earlier command is left.
 func nothingFound(t *trial) error { return t.holds("ws/found", "") }
 
-// laterList are attacks that a later command finds: on what it takes from caches of
-// toolchains, and on the machine.
+// laterList are attacks on a later command: through caches of toolchains, and through the
+// machine's resources.
 var laterList = []stagingAttack{
 	{name: "open-files", description: "Have the processes of a command hold more open files than the machine should give.", check: nothingFound,
 		earlier: `for p in {1..10}; do (n=$(ulimit -n); for ((i=20; i<n; i++)); do eval "exec $i</dev/null"; done; echo $n >>held; exec sleep 2) & done; wait`,
@@ -101,7 +102,7 @@ var laterList = []stagingAttack{
 		command: "ls ~/.cache/go-build/" + cacheFileName + " > found"},
 }
 
-// stagingAttacks are those of a command whose changes are kept apart.
+// stagingAttacks are attacks of a command whose changes are staged.
 func stagingAttacks() []Attack {
 	var all []Attack
 	for _, a := range slices.Concat(stagingList, laterList) {
@@ -110,7 +111,7 @@ func stagingAttacks() []Attack {
 	return all
 }
 
-// holds fails if a file holds something else.
+// holds fails if a file has another content.
 func (t *trial) holds(name, want string) error {
 	data, err := os.ReadFile(t.hostPath(name))
 	if err == nil && string(data) != want {
@@ -119,7 +120,7 @@ func (t *trial) holds(name, want string) error {
 	return err
 }
 
-// checkNoMode fails if there is something of that mode in a directory.
+// checkNoMode fails if a file with such a mode is in a directory.
 func (t *trial) checkNoMode(dir string, is func(fs.FileMode) bool) error {
 	return filepath.WalkDir(t.hostPath(dir), func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -237,12 +238,12 @@ func (t *trial) runEarlier(a stagingAttack) error {
 	return err
 }
 
-// trimPaths is a text without the name of the workspace.
+// trimPaths returns a text without the path of the workspace.
 func (t *trial) trimPaths(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(text, t.hostPath("ws")+"/", ""), toolName+" ")
 }
 
-// bash adds the run of a command.
+// bash adds a call that runs a bash command.
 func (s *script) bash(dir, command string) {
 	var words []uint32
 	for _, a := range []string{"bash", "-c", command} {

@@ -12,14 +12,14 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// leftOver is an attack of two calls of the same module: what one leaves must
-// not be seen by the next.
+// leftOver is an attack of two calls of the same module: the second must not see anything
+// of the first.
 type leftOver struct {
 	name, description string
-	leave             func(*script) *call // the last call shows that it is there
+	leave             func(*script) *call // its last call shows that the data is there
 	isLeft            func(uint32) bool
-	read              func(*script) *call // the last call shows what the next one sees
-	crash             bool                // the first ends with a trap
+	read              func(*script) *call // its last call shows what the second call sees
+	crash             bool                // the first call ends with a trap
 	kinds             []Kind              // nil is all
 	by                string
 }
@@ -187,14 +187,14 @@ func descriptorsInherited(t *trial) (string, error) {
 		into := s.words(machine.BufferBase, 64)
 		s.add("fd_read", fd, into.at, 1, s.words(0).at).mustBeRefused(fmt.Sprintf("read from %d", fd), "EBADF")
 	}
-	if t.kind != machine.Command { // which has one more for the directory that is its own
+	if t.kind != machine.Command { // a command has one more descriptor, for its working directory
 		s.add("fd_prestat_get", rootFD+1, s.words(0, 0).at).mustBeRefused("a second directory of the host", "EBADF")
 	}
 	return t.runRefused(Guest{}, s, "instance: descriptors of its own")
 }
 
-// environment reads the lists of a process. A command finds its name and its directory
-// there, and all others nothing.
+// environment reads the arguments and variables of a process. A command must find its
+// name and its directory there, all other kinds nothing.
 func environment(t *trial) (string, error) {
 	s := &script{}
 	lists := s.readProcess()
@@ -236,8 +236,8 @@ func standardInput(t *trial) (string, error) {
 	return "instance: standard input is empty", nil
 }
 
-// exitAttack is a guest that ends badly, after which another one runs.
-func exitAttack(says string, do func(*script), own *machine.Options) func(*trial) (string, error) {
+// exitAttack is a guest that ends with a failure, after which another one must run.
+func exitAttack(wantMessage string, do func(*script), own *machine.Options) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
 		if do != nil {
@@ -247,7 +247,7 @@ func exitAttack(says string, do func(*script), own *machine.Options) func(*trial
 		if err != nil {
 			return "", err
 		}
-		by, err := stoppedBy(o, says, tool.CodeTrap, tool.CodeFailed)
+		by, err := stoppedBy(o, wantMessage, tool.CodeTrap, tool.CodeFailed)
 		if err != nil {
 			return "", err
 		}

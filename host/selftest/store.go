@@ -10,26 +10,27 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// Where the case of an error lies in the results of the store, and the case of a limit.
+// The offset of the error's case in the results of the store, and the case of an exceeded
+// limit.
 const (
 	kvError = 8
 	kvQuota = 1
 )
 
-// storeSet is a call of kv.set, and its result.
+// storeSet adds a call of kv.set, and returns its result.
 func (s *script) storeSet(key string, value span) (*call, span) {
 	k, result := s.text(key), s.reserve(24)
 	return s.add("kv.set", k.at, k.n, value.at, value.n, 0, uint64(0), result.at), result
 }
 
-// storeGet is a call of kv.get, and its result.
+// storeGet adds a call of kv.get, and returns its result.
 func (s *script) storeGet(key string) (*call, span) {
 	k, result := s.text(key), s.reserve(24)
 	return s.add("kv.get", k.at, k.n, result.at), result
 }
 
 func storeAttacks() []Attack {
-	// It does as much as the plain one, and has other bytes.
+	// This machine does the same as the plain one, and has other bytes.
 	another := &machine.Options{Data: []w.Segment{{Offset: machine.BufferBase, Bytes: []byte("another")}}}
 	return []Attack{
 		{Name: "store-of-another", kinds: native, Description: "Find what a module of the same name keeps in this session.",
@@ -40,8 +41,8 @@ func storeAttacks() []Attack {
 	}
 }
 
-// storeAttack has one guest keep something, sees that it is kept, and has another one look
-// for it.
+// storeAttack has one guest store a value, checks that it is stored, and has another
+// guest look for it.
 func storeAttack(by string, other func(*Guest)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		g := Guest{WantsStore: true, Session: t.hostPath("session")}
@@ -99,8 +100,7 @@ func storeFlood(t *trial) (string, error) {
 	return "kv: the limit of a store", nil
 }
 
-// addedStore is the attack of a tool that was added, asks for a store and was not given
-// one.
+// addedStore is the attack of an added tool that asks for a store and was given none.
 func addedStore(t *trial) (string, error) {
 	s := &script{}
 	set, setResult := s.storeSet("key", s.text("value"))

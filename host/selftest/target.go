@@ -21,77 +21,79 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Kind is what a module was built for. The zero value is a native one.
+// Kind is the kind of host that a module is built for. The zero value is a native module.
 type Kind = machine.Kind
 
-// Target is what is attacked: it runs guests. It is safe for concurrent use.
+// Target runs guests and is the object of the attacks. It is safe for concurrent use.
 type Target interface {
-	// Run carries out one call of a guest. It returns soon after ctx has ended.
+	// Run executes one call of a guest. It returns soon after ctx has ended.
 	Run(ctx context.Context, g Guest) Outcome
 }
 
-// Guest is a module, its call, and what that is granted. The zero values grant
-// nothing, and limit what the program limits when nobody says otherwise.
+// Guest is a module, a call of it, and the grants of the call. The zero values grant
+// nothing, and set the default limits.
 type Guest struct {
 	Kind           Kind
 	Code           []byte
-	machineOptions *machine.Options // a machine that is not the plain one of its kind, if there is no code
+	machineOptions *machine.Options // if Code is nil: options of the machine; nil: the plain one of its kind
 	Args           json.RawMessage
 	Cwd            string
-	Files          tool.Files     // what the tool asks for
-	Mounts         []policy.Mount // what it then sees
-	// Allowance says that the tool is one that a person has added, and what it was given;
-	// Mounts are what others are shown. Nil: it is not.
+	Files          tool.Files     // the access that the tool asks for
+	Mounts         []policy.Mount // directories that the tool can then see
+	// Allowance holds the grants of a person to an added tool; Mounts are those of other
+	// tools. Nil: the tool is not an added one.
 	Allowance *tool.Allowance
 	Masked    []string
-	// HiddenPath is a path that a policy hides; empty: there is none. Histories says that a rule
-	// lets commands read the history of repositories.
+	// HiddenPath is a path that a policy hides; empty: none. ReadsHistory is set if a
+	// rule lets commands read the history of repositories.
 	HiddenPath   string
 	ReadsHistory bool
 	Limits       policy.Limits
-	// Hosts are whom it may reach, each as in network.ParseRule. None: it asks for no
-	// network.
+	// Hosts are the servers that the guest may reach, in the form of network.ParseRule.
+	// None: the tool asks for no network.
 	Hosts []string
-	// HasSecret says that it was granted the secret of selftest.
+	// HasSecret grants the secret of selftest.
 	HasSecret bool
-	// WantsStore says that the tool asks for a store. Guests with the same Session are calls of
-	// one session, whose policy is that of its first; empty: of none that others are in.
+	// WantsStore is set if the tool asks for a store. Guests with the same Session are
+	// calls of one session, with the policy of its first call; empty: a session of its
+	// own.
 	WantsStore bool
 	Session    string
-	// Command is the one that is approved; the tool asks to run its argument
+	// Command is the command that is approved; the tool asks to run its argument
 	// "command". Empty: it asks for none.
 	Command string
-	// Answer has the command run on a stage. It is told of each question about it,
-	// and answers that. Nil: it is not staged, and every question is answered yes.
+	// Answer answers each question about the command, which then runs on a stage. Nil:
+	// the command is not staged, and every question is answered yes.
 	Answer func(policy.Question) bool
-	// DeniedPaths are patterns of paths that a rule for every tool denies.
+	// DeniedPaths are patterns of paths that a rule denies to every tool.
 	DeniedPaths []string
-	// SharedMemoryBytes is the memory that all guests with the same number may have
-	// together. 0 is the default.
+	// SharedMemoryBytes limits the memory of all guests with the same value together. 0
+	// is the default.
 	SharedMemoryBytes uint64
-	// CacheDir is a directory for compiled code that no other guest uses: the
-	// guest is loaded from there even if the target has it in memory. Empty is
-	// the target's own.
+	// CacheDir is a directory for compiled code that no other guest uses: the guest is
+	// loaded from there even if the target has it in memory. Empty is the target's own.
 	CacheDir string
-	// OnProgress is told what the guest says, while it waits. May be nil.
+	// OnProgress is called with the messages of the guest, which waits meanwhile. It may
+	// be nil.
 	OnProgress func(tool.Progress)
 }
 
-// Outcome is what became of a guest.
+// Outcome is the result of running a guest.
 type Outcome struct {
 	Result     tool.Result
 	Transcript Transcript
-	// Err says that the host was at fault.
+	// Err is a failure of the host.
 	Err error
 }
 
-// Transcript is what a guest said while it ran.
+// Transcript holds the messages and progress reports of a guest.
 type Transcript struct {
 	Messages, Reports int
 	Bytes             int    // of all messages
-	Text              string // the beginning of it all
+	Text              string // the first 256 KiB of all messages
 }
 
+// maxTranscript limits the size of Transcript.Text, in bytes.
 const maxTranscript = 256 << 10
 
 func (s *Transcript) add(p tool.Progress) {
@@ -106,13 +108,13 @@ func (s *Transcript) add(p tool.Progress) {
 	}
 }
 
-// Sandbox is the target of the program: a call goes through dispatch, policy
-// and the sandbox like any other, with a recorder that keeps nothing.
+// Sandbox is the target of the program: a call goes through dispatch, policy and the
+// sandbox like any other, with a recorder that stores nothing.
 type Sandbox struct {
-	// Tier is that of the commands that the options' services start. Nil: there
-	// are none.
+	// Tier returns the tier of the jail in which commands run. Nil: there are no
+	// commands.
 	Tier func() policy.Tier
-	// Staging is that of [policy.Options]. Nil: no command is staged.
+	// Staging is the option WhyNotStaged of [policy.Options]. Nil: no command is staged.
 	Staging func([]policy.Mount) string
 
 	opts  sandbox.Options
@@ -120,15 +122,15 @@ type Sandbox struct {
 
 	mu       sync.Mutex
 	sessions map[string]*dispatch.Dispatcher // by Guest.Session
-	boxes    map[uint64]*sandbox.Sandbox     // by Guest.Together
+	boxes    map[uint64]*sandbox.Sandbox     // by Guest.SharedMemoryBytes
 
 	probeOnce   sync.Once
-	probeResult probes // of the jail
+	probeResult probes // results of the probes of the jail
 	probeErr    error
 }
 
-// NewSandbox returns a target that makes its sandboxes with these options, and
-// keeps compiled code in a directory, which the caller removes.
+// NewSandbox returns a target that makes its sandboxes with these options, and stores
+// compiled code in the directory cache, which the caller removes.
 func NewSandbox(opts sandbox.Options, cache string) *Sandbox {
 	opts.CacheDir, opts.Services.Secrets = cache, secretService{}
 	return &Sandbox{opts: opts, boxes: map[uint64]*sandbox.Sandbox{}}
@@ -160,19 +162,19 @@ func (s *Sandbox) box(together uint64) *sandbox.Sandbox {
 	return b
 }
 
-// toolName is the name of the tool that every guest is.
+// toolName is the name of the tool of every guest.
 const toolName = "probe"
 
-// abis are what the kinds are called in a manifest.
+// abis maps each kind to its name in a manifest.
 var abis = map[Kind]string{machine.Native: abi.ManifestABI, machine.Command: tool.ABICommand, machine.Plugin: tool.ABIExtism}
 
-// The secret of selftest. The person's own are not looked at.
+// The secret of selftest. The person's own secrets are not used.
 const (
 	secretName  = "TOKEN"
 	secretValue = "the-value-of-a-secret-that-no-guest-sees"
 )
 
-// secretService is the service that has that secret only.
+// secretService is a service with the secret of selftest only.
 type secretService struct{}
 
 // Placeholders implements services.Secrets.
@@ -182,7 +184,7 @@ func (secretService) Placeholders(granted []tool.Secret) services.Placeholders {
 	})
 }
 
-// catalog lists the tool that the guest is, and whom it may reach.
+// catalog returns a catalog with the tool of the guest, and the network it may reach.
 func (g Guest) catalog() (*tool.Catalog, *network.Network, error) {
 	spec := tool.Spec{
 		Definition:   tool.Definition{Name: toolName, Description: "An attack.", Parameters: json.RawMessage(`{"type":"object"}`)},
@@ -234,7 +236,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	r := &recorder{onProgress: g.OnProgress}
 	var rules []policy.Rule
 	if g.Command == "" {
-		// Not asked about, or what the guest says would be told when it has ended.
+		// Otherwise messages of the guest would be delayed until it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
 	for _, pattern := range g.DeniedPaths {
@@ -267,7 +269,8 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	return Outcome{Result: result, Transcript: r.transcript, Err: err}
 }
 
-// session returns a new session, or that with a name, for a tool.
+// session returns the session with a name, made by the first call, or a new one if the
+// name is empty.
 func (s *Sandbox) session(name string, opts dispatch.Options) *dispatch.Dispatcher {
 	d := dispatch.New(opts)
 	if name == "" {
@@ -286,8 +289,8 @@ func (s *Sandbox) session(name string, opts dispatch.Options) *dispatch.Dispatch
 	return d
 }
 
-// approver approves what is asked for, as that is what the attack is to have, unless
-// the attack answers.
+// approver approves every question, because the attack is meant to have the grant, unless
+// the attack answers itself.
 type approver struct{ answer func(policy.Question) bool }
 
 // Approve implements dispatch.Approver.
@@ -298,7 +301,7 @@ func (a approver) Approve(_ context.Context, q policy.Question) func() (policy.A
 	}
 }
 
-// recorder is a log that numbers what it is given, and listens.
+// recorder is a log that numbers events, stores none, and collects progress.
 type recorder struct {
 	onProgress func(tool.Progress)
 

@@ -24,11 +24,11 @@ type trial struct {
 	ctx    context.Context
 	target Target
 	kind   Kind   // of the guests
-	detail string // of the result
+	detail string // for Result.Detail
 
-	before         map[string]string // what the host looked like
+	before         map[string]string // state of the host before the attack
 	allowedChanges []string          // directories in which the guest may change things
-	pipe           int               // the end of a FIFO in the workspace that a program outside reads
+	pipe           int               // read end of a FIFO in the workspace, of a program outside
 }
 
 func newTrial(ctx context.Context, target Target, kind Kind, dir string) (*trial, error) {
@@ -40,15 +40,15 @@ func newTrial(ctx context.Context, target Target, kind Kind, dir string) (*trial
 	return t, t.noteState()
 }
 
-// noteState notes what the host looks like. An attack that plants something, or may
-// change something, calls it again, with the directories for that.
+// noteState records the state of the host. An attack that plants or may change files
+// calls it again, with the directories that may change.
 func (t *trial) noteState(changes ...string) (err error) {
 	t.allowedChanges = changes
 	t.before, err = t.state(changes...)
 	return err
 }
 
-// checkUnchanged compares the host with what it looked like.
+// checkUnchanged compares the host with its recorded state.
 func (t *trial) checkUnchanged() error {
 	after, err := t.state(t.allowedChanges...)
 	if err != nil {
@@ -57,11 +57,11 @@ func (t *trial) checkUnchanged() error {
 	return diffStates(t.before, after)
 }
 
-// grace is how long a target may take to notice that its context has ended.
+// grace is the time in which a target must notice that its context has ended.
 const grace = 2 * time.Second
 
-// run runs a guest. Whatever it was after, it must not have put the host at
-// fault, have been stopped only by us, or say the canary.
+// run runs a guest. It fails if the host was at fault, if the guest had to be stopped
+// from outside, or if the canary is in its output.
 func (t *trial) run(g Guest) (Outcome, error) { return t.runContext(t.ctx, g) }
 
 // runContext is run with a context that the attack may end.
@@ -79,7 +79,7 @@ func (t *trial) runContext(ctx context.Context, g Guest) (Outcome, error) {
 			return o, fmt.Errorf("it could not be stopped: %w", context.Cause(t.ctx))
 		}
 	}
-	// The target may have looked at the clock before the context has.
+	// The target may have read the clock before the context has ended.
 	if end, ok := t.ctx.Deadline(); ok && !time.Now().Before(end) {
 		<-t.ctx.Done()
 	}
@@ -94,8 +94,8 @@ func (t *trial) runContext(ctx context.Context, g Guest) (Outcome, error) {
 	return o, nil
 }
 
-// leaked reports whether the canary, or the value of a secret, is anywhere in what a
-// guest says.
+// leaked reports whether the canary, or the value of the secret, is anywhere in the
+// output of a guest.
 func (t *trial) leaked(o Outcome) bool {
 	all := string(o.Result.Output) + o.Transcript.Text
 	if e := o.Result.Err; e != nil {
@@ -106,18 +106,19 @@ func (t *trial) leaked(o Outcome) bool {
 	})
 }
 
-// runScript has the machine carry out a script, with what g grants.
+// runScript has the machine execute a script, with the grants of g.
 func (t *trial) runScript(g Guest, s *script) (Outcome, error) {
 	return t.run(g.withScript(s))
 }
 
-// withScript is the guest with a script.
+// withScript returns the guest with a script.
 func (g Guest) withScript(s *script) Guest {
 	g.Args = s.arguments(g.Command)
 	return g
 }
 
-// withModule is a guest of the kind that is tried, which is the machine if it has no code.
+// withModule returns the guest with a module of the tried kind: the machine, unless it
+// has code.
 func (t *trial) withModule(g Guest) Guest {
 	g.Kind = t.kind
 	switch {
@@ -135,7 +136,7 @@ func (t *trial) withModule(g Guest) Guest {
 	return g
 }
 
-// runReport has the machine carry out a script to its end.
+// runReport has the machine execute a script to its end, and returns the report.
 func (t *trial) runReport(g Guest, s *script) (report, error) {
 	o, err := t.runScript(g, s)
 	if err != nil {
@@ -147,7 +148,7 @@ func (t *trial) runReport(g Guest, s *script) (report, error) {
 	return readReport(o.Result.Output)
 }
 
-// runChecked is report, with the refusals of the script, see [report.check].
+// runChecked is runReport, with the refusals of the script, see [report.check].
 func (t *trial) runChecked(g Guest, s *script) (report, []wasi.Errno, error) {
 	r, err := t.runReport(g, s)
 	if err != nil {
@@ -157,13 +158,14 @@ func (t *trial) runChecked(g Guest, s *script) (report, []wasi.Errno, error) {
 	return r, refusals, err
 }
 
-// runRefused is how an attack ends whose script holds what has to be refused.
+// runRefused runs a script whose attacks must be refused, and returns by with the error
+// numbers.
 func (t *trial) runRefused(g Guest, s *script, by string) (string, error) {
 	_, refusals, err := t.runChecked(g, s)
 	return fmt.Sprintf("%s (%s)", by, joinErrnos(refusals)), err
 }
 
-// runToEnd has the machine carry out a script in which a call is made so often.
+// runToEnd has the machine execute a script in which a call must be made times times.
 func (t *trial) runToEnd(g Guest, s *script, c *call, times int) (Outcome, error) {
 	o, err := t.runScript(g, s)
 	if err != nil {
@@ -175,8 +177,8 @@ func (t *trial) runToEnd(g Guest, s *script, c *call, times int) (Outcome, error
 	return o, nil
 }
 
-// reportWhile is report, with something that is done when the guest says that it
-// has come so far, while it waits.
+// reportWhile is runReport; do is called at the first message of the guest, which waits
+// meanwhile.
 func (t *trial) reportWhile(g Guest, s *script, do func() error) (report, error) {
 	var once sync.Once
 	done := newUntried("the first guest did not run")
@@ -185,7 +187,7 @@ func (t *trial) reportWhile(g Guest, s *script, do func() error) (report, error)
 	return r, errors.Join(err, done)
 }
 
-// workspaceGuest is a grant for the workspace.
+// workspaceGuest returns a guest with the workspace mounted.
 func (t *trial) workspaceGuest(write bool) Guest {
 	g := Guest{Files: tool.FilesRead, Mounts: []policy.Mount{{Host: t.hostPath("ws"), Write: write}}}
 	if write {
@@ -194,16 +196,16 @@ func (t *trial) workspaceGuest(write bool) Guest {
 	return g
 }
 
-// stoppedBy says what ended a call, and fails unless that was one of the codes,
-// in words that hold says.
-func stoppedBy(o Outcome, says string, codes ...tool.Code) (string, error) {
+// stoppedBy returns what ended a call. It fails unless that was an error with one of the
+// codes, whose text contains wantMessage.
+func stoppedBy(o Outcome, wantMessage string, codes ...tool.Code) (string, error) {
 	e := o.Result.Err
 	if e == nil {
 		return "", errors.New("it worked: the guest went on to the end")
 	}
 	for _, c := range codes {
 		if e.Code == c {
-			if !strings.Contains(e.Message+"; "+e.Hint.String(), says) {
+			if !strings.Contains(e.Message+"; "+e.Hint.String(), wantMessage) {
 				return "", newUntried("something else stopped it: %s: %s", e.Code, e.Message)
 			}
 			return mechanism(e), nil
@@ -212,7 +214,7 @@ func stoppedBy(o Outcome, says string, codes ...tool.Code) (string, error) {
 	return "", newUntried("something else stopped it: %s: %s", e.Code, e.Message)
 }
 
-// mechanism is what stopped a call, in a few words.
+// mechanism returns what stopped a call, in a few words.
 func mechanism(e *tool.Error) string {
 	message := e.Message
 	short := func(sep string) string {

@@ -4,29 +4,29 @@ import "github.com/stockade-dev/stockade/host/sandbox/abi"
 
 // Constants of WASI preview 1.
 const (
-	rootFD = 3 // the descriptor under which a guest finds its files
+	rootFD = 3 // descriptor of a guest's root directory
 
 	followLinks = 1 // of a lookup
 
 	oCreate, oDirectory, oExclusive, oTruncate = 1, 2, 4, 8 // of path_open
 
-	rightsRead, rightsWrite, rightsList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // rights; to write is to resize, too
+	rightsRead, rightsWrite, rightsList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // writing includes resizing
 
-	rightsAll = 1<<27 - 1<<9 | rightsList // of a directory: all that can be done with what is below
+	rightsAll = 1<<27 - 1<<9 | rightsList // of a directory: all rights on the files below
 
 	fdAppend = 1
 
 	setTimes = 1 | 4 // access and modification
 )
 
-// guest is a name in the memory of the machine, and the directory below which
-// it is looked up.
+// place is a name in the memory of the machine, and the directory below which it is
+// looked up.
 type place struct {
 	dir  any // an operand
 	name span
 }
 
-// place is the place of a name relative to the root.
+// place returns the place of a name relative to the root.
 func (s *script) place(name string) place { return place{rootFD, s.text(name)} }
 
 func (p place) operands() []any { return []any{p.dir, p.name.at, p.name.n} }
@@ -34,17 +34,18 @@ func (p place) operands() []any { return []any{p.dir, p.name.at, p.name.n} }
 // openFile is a file that a script opens.
 type openFile struct {
 	*call
+	// The descriptor.
 	fd cell
 }
 
 // open opens a place.
 func (s *script) open(p place, oflags, rights, fdflags int) openFile {
-	fd := s.words(0xffff_fff0) // no descriptor, until there is one
+	fd := s.words(0xffff_fff0) // not a descriptor until the open succeeds
 	return openFile{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oflags, rights, 0, fdflags, fd.at), cell(fd.at)}
 }
 
-// openDir opens a directory with the right to do anything there, so that it is
-// not for want of rights that something below it is refused.
+// openDir opens a directory with all rights, so that a refusal below it is not for lack
+// of rights.
 func (s *script) openDir(p place) openFile {
 	fd := s.words(0xffff_fff0)
 	return openFile{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oDirectory, rightsAll, rightsAll|rightsRead|rightsWrite, 0, fd.at), cell(fd.at)}
@@ -64,21 +65,21 @@ func (s *script) writeText(fd any, text string) *call {
 	return s.add("fd_write", fd, list.at, 1, written.at)
 }
 
-// newHarmlessScript is a script that attacks nothing.
+// newHarmlessScript returns a script that attacks nothing.
 func newHarmlessScript() *script {
 	s := &script{}
 	s.add("clock_time_get", 0, 1, s.reserve(8).at).mustSucceed("the guest calls WASI")
 	return s
 }
 
-// steal is the attack of opening something and reading it.
+// steal adds an attack: opening and reading a file.
 func (s *script) steal(p place, what string) {
 	f := s.open(p, 0, rightsRead, 0)
 	f.mustBeRefused(what)
 	s.read(f.fd, 48)
 }
 
-// overwrite is the attack of opening something for writing, and writing.
+// overwrite adds an attack: opening a file for writing, and writing.
 func (s *script) overwrite(p place, oflags int, what string) {
 	f := s.open(p, oflags, rightsRead|rightsWrite, 0)
 	f.mustBeRefused(what)
@@ -116,7 +117,7 @@ func (s *script) utimes(p place) *call {
 	return s.add("path_filestat_set_times", p.dir, followLinks, p.name.at, p.name.n, then, then, setTimes)
 }
 
-// log says something to the host.
+// log sends a message to the host.
 func (s *script) log(text string) *call {
 	t := s.text(text)
 	return s.add("say", t.at, t.n)

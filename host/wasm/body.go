@@ -8,21 +8,20 @@ import (
 	"slices"
 )
 
-// MaxLocals is the number of locals that a function may declare; eight bytes
-// of a file can ask for four thousand million.
+// MaxLocals limits the number of locals that a function may declare; eight bytes of a
+// file can ask for four thousand million.
 const MaxLocals = 50_000
 
 // Instr is one instruction of a function body.
 type Instr struct {
 	Offset uint32 // in Body.Code
 	Op     Op
-	// Arg is the immediate that is an index or the depth of a label. Of two it
-	// is the first as the binary format has them: the type of call_indirect,
-	// the segment of memory.init and table.init, the destination of
-	// table.copy. Of br_table and try_table it is where their labels begin in
-	// Body.Labels.
+	// Arg is the immediate that is an index or the depth of a label. If there are two, it
+	// is the first in the binary format: the type of call_indirect, the segment of
+	// memory.init and table.init, the destination of table.copy. For br_table and
+	// try_table it is the position of their first label in Body.Labels.
 	Arg uint32
-	// Arg2 is the second index, or how many labels there are.
+	// Arg2 is the second index, or the number of labels.
 	Arg2 uint32
 }
 
@@ -32,17 +31,17 @@ type Body struct {
 	Code   []byte // local declarations and instructions; aliases the module
 	Offset int    // of Code in the module
 
-	LocalsEnd   int // where in Code the instructions begin
+	LocalsEnd   int // offset in Code of the first instruction
 	LocalGroups uint32
 	Locals      uint32 // declared, without the parameters
 	Params      uint32
 	LocalTypes  []ValType // of parameters and locals
 
-	Instrs []Instr  // the last one is the end of the function
+	Instrs []Instr  // the last one ends the function
 	Labels []uint32 // of br_table, the default last, and of the clauses of try_table
 }
 
-// End is the offset in Code at which instruction i ends.
+// End returns the offset in Code of the end of instruction i.
 func (b *Body) End(i int) int {
 	if i+1 < len(b.Instrs) {
 		return int(b.Instrs[i+1].Offset)
@@ -50,22 +49,22 @@ func (b *Body) End(i int) int {
 	return len(b.Code)
 }
 
-// Bodies reads the functions of a module one after another. Every index is
-// checked against the module: to types, functions, tables, memories, globals,
-// tags, segments, locals and labels. The types of operands are not.
+// Bodies reads the functions of a module one after another. It checks every index against
+// the module: of types, functions, tables, memories, globals, tags, segments, locals and
+// labels. It does not check the types of operands.
 type Bodies struct {
-	// MaxBytes is the size of bodies beyond which they come without their
-	// instructions. 0: all come with them.
+	// MaxBytes is a size in bytes; larger bodies are returned without their instructions.
+	// 0: all have them.
 	MaxBytes int
 
 	m    *Module
 	r    reader
 	next int
 
-	declared []bool // the functions that ref.func may name; nil until the first does
+	declared []bool // for each function, whether ref.func may name it; nil until the first ref.func
 
 	body  Body
-	depth int // labels around the instruction that is read
+	depth int // number of labels around the current instruction
 }
 
 // Bodies returns a reader of the module's functions.
@@ -81,8 +80,9 @@ func (m *Module) Bodies() *Bodies {
 	return b
 }
 
-// CheckExtensions returns a [*FormatError] with a Feature if a module uses an extension of
-// WebAssembly that the host does not run. Functions of more bytes than longest are skipped.
+// CheckExtensions returns a [*FormatError] with an Extension if the module uses an
+// extension of WebAssembly that the host does not run. Functions of more than longest
+// bytes are skipped.
 func (m *Module) CheckExtensions(longest int) error {
 	uses, b := m.Extension, m.Bodies()
 	b.MaxBytes = longest
@@ -97,9 +97,9 @@ func (m *Module) CheckExtensions(longest int) error {
 	return &FormatError{Extension: uses}
 }
 
-// isDeclared reports whether something outside of functions refers to a function: ref.func can
-// name no other. It is checked here, because to rewrite ref.func, or to export the start
-// function, takes the engine's own check away.
+// isDeclared reports whether a part of the module outside of functions refers to a
+// function: ref.func can name no other. The engine's own check no longer works once
+// ref.func is rewritten or the start function is exported, so it is done here.
 func (b *Bodies) isDeclared(function uint32) bool {
 	if b.declared == nil {
 		b.declared = make([]bool, b.m.Count[KindFunc])
@@ -111,8 +111,8 @@ func (b *Bodies) isDeclared(function uint32) bool {
 	return b.declared[function]
 }
 
-// Next reads the next function; false when there is none or when it is
-// malformed, see Err. What it returns is overwritten by the next call.
+// Next reads the next function. It returns false at the end or if the function is
+// malformed, see Err. The next call overwrites the result.
 func (b *Bodies) Next() (*Body, bool) {
 	if b.next == len(b.m.Funcs) || !b.r.ok() {
 		return nil, false
@@ -143,7 +143,7 @@ func (b *Bodies) Next() (*Body, bool) {
 	return &b.body, true
 }
 
-// Err is why Next returned false, or nil at the end.
+// Err returns the reason why Next returned false, or nil at the end.
 func (b *Bodies) Err() error {
 	if b.r.err == nil {
 		return nil
@@ -235,8 +235,9 @@ func readPrefixedOp(r *reader, prefix byte) Op {
 	if prefix == 0xfc {
 		sub = r.u32("opcode")
 	} else if sub = uint32(r.byte("opcode")); sub >= 0x80 {
-		// The engine reads one byte, and takes the second one of a number above
-		// 127 for a nop. So only what both read alike is let in.
+		// The engine reads one byte, and takes the second byte of a number above
+		// 127 for a nop. So only numbers that both readers understand alike are
+		// accepted.
 		switch second := r.byte("opcode"); {
 		case second == 2 && sub <= 0x93:
 			sub += 0x80 // relaxed SIMD: 0x100 to 0x113
@@ -258,7 +259,8 @@ func readPrefixedOp(r *reader, prefix byte) Op {
 	return base + Op(sub)
 }
 
-// immediate reads the rarer immediates.
+// immediate reads the rarer immediates of an instruction. It returns labels, with the
+// labels of the instruction appended.
 func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32) []uint32 {
 	switch imm {
 	case immBlock:
@@ -351,7 +353,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 	return labels
 }
 
-// index reads the index of something of a kind.
+// index reads an index of a kind and checks its range.
 func (b *Bodies) index(r *reader, k Kind) uint32 { return r.index(b.m.Count[k], k.String()) }
 
 // blockType reads a block type: nothing, one result, or the index of a type.
@@ -370,7 +372,7 @@ func (b *Bodies) blockType(r *reader) {
 	}
 }
 
-// memory reads the index of a memory, of which there is at most one.
+// memory reads the index of a memory. It must be 0, as there is at most one memory.
 func (b *Bodies) memory(r *reader) {
 	start := r.pos
 	if r.byte("memory") != 0 {
@@ -381,8 +383,8 @@ func (b *Bodies) memory(r *reader) {
 	}
 }
 
-// memarg reads the alignment and the offset of a memory access. The bit that
-// says that the index of a memory follows makes the alignment too large.
+// memarg reads the alignment and the offset of a memory access. It refuses the index of a
+// memory: the bit for it makes the alignment too large.
 func (b *Bodies) memarg(r *reader) {
 	start := r.pos
 	if align := r.u32("alignment"); align > 31 {

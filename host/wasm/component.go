@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Limits on what DecodeComponent accepts, beside those of modules. A component that
-// was composed of others has a few hundred sections and nests three levels deep.
+// Limits of DecodeComponent, in addition to those of modules. A component composed of
+// others has a few hundred sections and nests three levels deep.
 const (
 	MaxComponentSections = 1 << 14 // in all levels together
 	MaxComponentNesting  = 16
 )
 
-// ExternKind is what an import or an export of a component is.
+// ExternKind is the kind of an import or an export of a component.
 type ExternKind byte
 
-// The kinds, by their byte in the binary format.
+// The kinds, with the values of their bytes in the binary format.
 const (
 	ExternModule    ExternKind = 0
 	ExternFunc      ExternKind = 1
@@ -30,24 +30,23 @@ var externNames = [...]string{"core module", "function", "value", "type", "compo
 
 func (k ExternKind) String() string { return externNames[k] }
 
-// Extern is one thing that a component imports or exports. Its name is that of an
-// interface, such as "wasi:cli/run@0.2.0", or a plain one.
+// Extern is an import or export of a component. Its name is that of an interface, such as
+// "wasi:cli/run@0.2.0", or a plain one.
 type Extern struct {
 	Name string
 	Kind ExternKind
 }
 
-// Component is what DecodeComponent learned of a component. It is not changed
-// afterwards.
+// Component is the result of DecodeComponent. It does not change afterwards.
 type Component struct {
 	Raw              []byte // the file
 	Imports, Exports []Extern
-	Modules          [][]byte // the core modules in it, on every level, in the order of the file; they alias the input
-	Components       int      // the components in it, on every level
-	Customs          []Custom // of the outermost level
+	Modules          [][]byte // core modules on every level, in the order of the file; they alias the input
+	Components       int      // number of nested components, on every level
+	Customs          []Custom // custom sections of the outermost level
 }
 
-// Section ids of components that are looked into.
+// The section ids of components that the decoder knows.
 const (
 	componentCustom    byte = 0
 	componentModule    byte = 1
@@ -57,14 +56,13 @@ const (
 	componentLast      byte = 12
 )
 
-// DecodeComponent walks the sections of a component of the component model, which
-// is the form of programs for WASI 0.2 and later. It learns the names of what the
-// component imports and exports, and where the core modules in it are; it does not
-// look at types, at instructions, or into the core modules. Errors are those of
-// [Decode].
+// DecodeComponent walks the sections of a component of the component model, the format of
+// programs for WASI 0.2 and later. It collects the names of the imports and exports, and
+// the core modules; it does not read types, instructions, or the content of core modules.
+// Its errors are those of [Decode].
 //
-// Each byte is read at most once, but for the headers of sections on levels further in. It
-// allocates at most 32 bytes for each byte of data, and 4 MiB besides.
+// It reads each byte at most once, except headers of nested sections. It allocates at
+// most 32 bytes for each byte of data, and 4 MiB besides.
 func DecodeComponent(data []byte) (*Component, error) {
 	switch err := checkHeader(data); {
 	case err == nil:
@@ -88,7 +86,7 @@ type componentDecoder struct {
 	numSections int
 }
 
-// sections walks those of one level.
+// sections walks the sections of one level; 0 is the outermost.
 func (d *componentDecoder) sections(r *reader, level int) {
 	for r.ok() && r.remaining() > 0 {
 		offset := r.pos
@@ -131,7 +129,7 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 			d.sections(r, level+1)
 		}
 		return
-	case level > 0: // what is within says nothing of the whole
+	case level > 0: // imports and exports of nested components are not those of the whole
 		return
 	case id == componentCustom:
 		if from, to := r.nameSpan("name of a custom section"); r.ok() {
@@ -164,16 +162,16 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 	}
 }
 
-// nestedHeader reads the header of a module or of a component within one.
+// nestedHeader checks the header of a nested module or component.
 func (*componentDecoder) nestedHeader(r *reader, version []byte, what string) {
 	from := r.pos
 	r.skip(uint64(headerBytes), "header of a nested "+what)
 	if r.ok() && (!bytes.HasPrefix(r.data[from:], magic) || !bytes.Equal(r.data[from+len(magic):r.pos], version)) {
-		r.failAt(from, "a nested %s does not begin as one", what)
+		r.failAt(from, "a nested %s has the wrong header", what)
 	}
 }
 
-// externName reads a name. What its newest form says beside it is passed over.
+// externName reads a name and skips the options of its newest form.
 func externName(r *reader, what string) string {
 	start := r.pos
 	form := r.byte(what)
@@ -190,7 +188,7 @@ func externName(r *reader, what string) string {
 	return name
 }
 
-// externDesc reads the kind of something, and passes over its type.
+// externDesc reads the kind of an import or export, and skips its type.
 func externDesc(r *reader) ExternKind {
 	start := r.pos
 	const what = "type of an import or export"
@@ -220,9 +218,9 @@ func externDesc(r *reader) ExternKind {
 	return kind
 }
 
-const sortModule = 0x11 // of a core module, where core things are counted
+const sortModule = 0x11 // kind of a core module, among the kinds of core items
 
-// externSort reads what an export is.
+// externSort reads the kind of an export.
 func externSort(r *reader) ExternKind {
 	start := r.pos
 	kind := ExternKind(r.byte("kind of an export"))
@@ -231,14 +229,14 @@ func externSort(r *reader) ExternKind {
 		r.failAt(start, "export with the unknown kind 0x%02x", byte(kind))
 		return 0
 	case kind == ExternModule && r.byte("kind of an export") != sortModule:
-		r.failAt(start, "export of something core that is no module")
+		r.failAt(start, "export of a core item that is no module")
 	}
 	return kind
 }
 
-// LargestModule returns the largest core module of a component, and what that is: most
-// components are one core module and small ones that connect it. It is nil if there
-// is none that decodes.
+// LargestModule returns the largest core module of a component, and its shape: most
+// components are one core module and small ones that connect it. It returns nil if that
+// module does not decode, or there is none.
 func (c *Component) LargestModule() (*Module, Shape) {
 	var largest []byte
 	for _, m := range c.Modules {

@@ -13,12 +13,12 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// component assembles one of sections.
+// component assembles a component from sections.
 func component(sections ...[]byte) []byte {
 	return append(wasmtest.ComponentHeader(), bytes.Join(sections, nil)...)
 }
 
-// nestedComponents is a component in a component, so many times.
+// nestedComponents returns a component nested in components, levels deep.
 func nestedComponents(levels int) []byte {
 	data := component()
 	for range levels {
@@ -97,7 +97,7 @@ func TestDecodeComponentReadsEveryFormOfANameAndAType(t *testing.T) {
 	}
 }
 
-// malformedComponents are those that DecodeComponent refuses, and what it says.
+// malformedComponents are refused by DecodeComponent with these errors.
 func malformedComponents() map[string]struct {
 	data []byte
 	says string
@@ -113,9 +113,9 @@ func malformedComponents() map[string]struct {
 		"too many sections":                       {component(many), "more than 16384 sections"},
 		"too many sections on two levels":         {component(wasmtest.Section(4, component(many[:len(many)-4])), many[:8]), "more than 16384 sections"},
 		"components that nest too deep":           {nestedComponents(17), "nest deeper than 16 levels"},
-		"a module that is none":                   {component(wasmtest.Section(1, []byte("text, not code"))), "a nested core module does not begin as one"},
-		"a component in the place of a module":    {component(wasmtest.Section(1, component())), "a nested core module does not begin as one"},
-		"a module in the place of a component":    {component(wasmtest.Section(4, wasmtest.Header())), "a nested component does not begin as one"},
+		"a module that is none":                   {component(wasmtest.Section(1, []byte("text, not code"))), "a nested core module has the wrong header"},
+		"a component in the place of a module":    {component(wasmtest.Section(1, component())), "a nested core module has the wrong header"},
+		"a module in the place of a component":    {component(wasmtest.Section(4, wasmtest.Header())), "a nested component has the wrong header"},
 		"a module without a header":               {component(wasmtest.Section(1)), "header of a nested core module"},
 		"more imports than bytes":                 {component(wasmtest.Section(10, wasmtest.U32(9999))), "cannot fit"},
 		"more imports than the limit":             {component(wasmtest.Section(10, wasmtest.U32(1<<30))), "more than the limit"},
@@ -127,7 +127,7 @@ func malformedComponents() map[string]struct {
 		"an import of an unknown bound":           {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{3, 2})), "unknown bound 0x02"},
 		"an import of something core":             {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{0, 0, 0})), "unknown core kind"},
 		"an export of an unknown kind":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{6, 0, 0})), "unknown kind 0x06"},
-		"an export of a core function":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{0, 0, 0, 0})), "core that is no module"},
+		"an export of a core function":            {component(wasmtest.Section(11, []byte{1, 0}, name("a"), []byte{0, 0, 0, 0})), "a core item that is no module"},
 		"bytes behind the imports":                {component(wasmtest.Section(10, []byte{1, 0}, name("a"), []byte{1, 0, 9})), "bytes too many"},
 	}
 }
@@ -168,7 +168,7 @@ func FuzzComponent(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		c, err := wasm.DecodeComponent(data)
 		runtime.ReadMemStats(&after)
-		// As its documentation promises; the fuzzing engine allocates beside.
+		// As its documentation promises; the fuzzing engine allocates in addition.
 		if got := after.TotalAlloc - before.TotalAlloc; got > uint64(32*len(data)+5<<20) {
 			t.Errorf("%d bytes allocated for %d", got, len(data))
 		}

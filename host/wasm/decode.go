@@ -5,23 +5,20 @@ import (
 	"strings"
 )
 
-// ManifestSection is the name of the custom section that holds a tool
-// module's manifest.
+// ManifestSection is the name of the custom section with the manifest of a tool module.
 const ManifestSection = "stockade-tool"
 
-// ownSectionPrefix is how the names of custom sections begin that this host gives
-// a meaning to. Decode refuses two of one name: what was signed or shown to a
-// person must be what is read.
+// ownSectionPrefix is the prefix of names of custom sections that have a meaning for this
+// host. Decode refuses two sections with the same such name: the section that was signed
+// or shown to a person must be the one that is read.
 const ownSectionPrefix = "stockade-"
 
 // Decode walks the sections of a core module. It returns an error that wraps
-// [ErrNotWasm], [ErrComponent], [ErrVersion] or [ErrTooLarge] when the header
-// is not that of a core module, and a [*FormatError] when what follows breaks
-// the format or a limit.
+// [ErrNotWasm], [ErrComponent], [ErrVersion] or [ErrTooLarge] if the header is not that
+// of a core module, and a [*FormatError] if the rest breaks the format or a limit.
 //
-// It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for
-// the list of sections). Real modules need far less than their own size. The
-// Module refers to data.
+// It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for the list
+// of sections). Real modules need far less than their own size. The Module aliases data.
 func Decode(data []byte) (*Module, error) {
 	if err := checkHeader(data); err != nil {
 		return nil, err
@@ -39,8 +36,8 @@ type decoder struct {
 	dataCount uint32
 }
 
-// sectionRank is the place of each section in a module. It differs from the id
-// because the data count and tag sections were invented later.
+// sectionRank is the position of each section in a module. It differs from the id because
+// the data count and tag sections were invented later.
 var sectionRank = [...]int{
 	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionTag: 6, SectionGlobal: 7,
 	SectionExport: 8, SectionStart: 9, SectionElement: 10, SectionDataCount: 11, SectionCode: 12, SectionData: 13,
@@ -129,7 +126,7 @@ func (d *decoder) section(id byte, offset int, r *reader) {
 	}
 }
 
-// checkWhole checks what only the whole module shows.
+// checkWhole checks rules that involve several sections.
 func (d *decoder) checkWhole(r *reader) {
 	if d.m.Count[KindMemory] > 1 {
 		d.m.Extension = "several memories (multi-memory)"
@@ -161,8 +158,8 @@ func (d *decoder) custom(offset int, r *reader) {
 func (d *decoder) types(r *reader) {
 	n := r.count(MaxTypes, 2, "types")
 	d.m.Types = make([]FuncType, 0, n)
-	// All value types of the section go into one array, which the section's
-	// size bounds: a type of one byte becomes one byte.
+	// All value types of the section go into one array, whose size is bounded by that of
+	// the section: a type of one byte becomes one byte.
 	arena := make([]ValType, 0, r.remaining())
 	list := func(what string) []ValType {
 		k := r.count(MaxParams, 1, what)
@@ -172,10 +169,10 @@ func (d *decoder) types(r *reader) {
 		}
 		return arena[from:len(arena):len(arena)]
 	}
-	r.numTypes, r.maxTypeRef = MaxTypes, -1 // types may name later ones
+	r.numTypes, r.maxTypeRef = MaxTypes, -1 // types may refer to later types
 	for i := 0; i < n && r.ok(); i++ {
 		group := 1
-		if r.remaining() > 0 && r.data[r.pos] == 0x4e { // types that refer to each other
+		if r.remaining() > 0 && r.data[r.pos] == 0x4e { // a group of types that refer to each other
 			r.extension = garbageCollection
 			r.pos++
 			group = r.count(MaxTypes-len(d.m.Types), 2, "types of a group")
@@ -288,7 +285,7 @@ func (d *decoder) globalSection(r *reader) {
 			d.m.MutableGlobals = append(d.m.MutableGlobals, Global{uint32(d.m.Count[KindGlobal]), t})
 		}
 		d.skipConstExpr(r, "initial value of a global")
-		d.m.Count[KindGlobal]++ // it can be used by those after it
+		d.m.Count[KindGlobal]++ // later globals can use it
 		d.m.NumGlobals++
 	}
 }
@@ -296,7 +293,7 @@ func (d *decoder) globalSection(r *reader) {
 func (d *decoder) exports(r *reader) {
 	n := r.count(MaxExports, 3, "exports")
 	d.m.Exports = make([]Export, 0, n)
-	seen := make(map[string]struct{}) // grows with what was read, not with what was promised
+	seen := make(map[string]struct{}) // grows with the exports read, not with the promised number
 	for i := 0; i < n && r.ok(); i++ {
 		start := r.pos
 		e := Export{Name: r.name("name of an export"), Kind: Kind(r.byte("kind of an export"))}
@@ -423,7 +420,7 @@ func (d *decoder) data(r *reader) {
 	d.m.NumDataSegments = n
 }
 
-// funcRef reads the index of a function.
+// funcRef reads the index of a function and records its position.
 func (d *decoder) funcRef(r *reader) {
 	if len(d.m.FuncRefs) == MaxFuncRefs {
 		r.failAt(r.pos, "more than %d references to functions outside of functions", MaxFuncRefs)
@@ -433,7 +430,7 @@ func (d *decoder) funcRef(r *reader) {
 	r.index(d.m.Count[KindFunc], "function")
 }
 
-// skipConstExpr moves over a constant expression.
+// skipConstExpr skips a constant expression.
 func (d *decoder) skipConstExpr(r *reader, what string) {
 	for r.ok() {
 		start := r.pos

@@ -24,7 +24,7 @@ func module(sections ...[]byte) []byte {
 
 func section(id byte, payload ...byte) []byte { return wasmtest.Section(id, payload) }
 
-// full has at least one of everything that Decode keeps.
+// full has at least one of everything that Decode records.
 func full() []byte {
 	b := wasmtest.New()
 	b.ImportFunc("env", "log", types{wasm.I32, wasm.I64}, nil)
@@ -357,8 +357,8 @@ func malformed() []struct {
 	}
 }
 
-// What a module uses of later versions of WebAssembly is named, from its bytes, and is not
-// called malformed. A module without any of it is let pass.
+// Extensions of WebAssembly that a module uses are recognized in its bytes by name, and
+// not called malformed. A module without any passes.
 func TestExtensionsAreNamed(t *testing.T) {
 	body := func(code ...byte) []byte {
 		code = append(append([]byte{0}, code...), 0x0b)
@@ -454,7 +454,7 @@ func TestDecodeRefusesAModuleThatIsCutWithinASection(t *testing.T) {
 }
 
 func TestDecodeAllocatesInProportion(t *testing.T) {
-	// The entries that cost the host most for what they cost the sender.
+	// Entries that cost the host most in relation to their size.
 	const n = 1 << 14
 	var names []byte
 	for i := range n {
@@ -488,7 +488,7 @@ func TestDecodeAllocatesInProportion(t *testing.T) {
 func allowance(inputBytes int) int { return 32*inputBytes + 384<<10 }
 
 // TestDecodeBoundsReferences: too many references to functions outside of functions are
-// refused before much of them is kept. The first two modules have 63 MB.
+// refused before many are stored. The first two modules have 63 MB.
 func TestDecodeBoundsReferences(t *testing.T) {
 	segments := func(n, items int, flags byte, item []byte) []byte {
 		segment := slices.Concat([]byte{flags}, map[byte][]byte{1: {0}, 5: {0x70}}[flags], wasmtest.U32(uint32(items)), bytes.Repeat(item, items))

@@ -10,25 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// What Decode returns when the header says that the file is no core module.
-// They come wrapped in a sentence; test with errors.Is.
+// Decode returns these errors if the header is not that of a core module. They are
+// wrapped in a sentence; test with errors.Is.
 var (
-	// ErrNotWasm: the file is not WebAssembly; the sentence says what it looks like.
+	// ErrNotWasm is returned when the file is not WebAssembly; the sentence names its
+	// likely format.
 	ErrNotWasm = errors.New("not a WebAssembly module")
-	// ErrComponent: the file is a WebAssembly component, not a core module.
+	// ErrComponent is returned when the file is a WebAssembly component, not a core
+	// module.
 	ErrComponent = errors.New("a component, not a core module")
-	// ErrVersion: WebAssembly of another version than 1.
+	// ErrVersion is returned when the WebAssembly version is not 1.
 	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
-	// ErrTooLarge: more than MaxModuleBytes.
+	// ErrTooLarge is returned when the file has more than MaxModuleBytes.
 	ErrTooLarge = errors.New("module is too large")
 )
 
-// FormatError says where and why a file with the header of a core module
-// breaks the binary format or goes over one of the Max constants.
+// FormatError is the error for a file with the header of a core module that breaks the
+// binary format or exceeds one of the Max constants.
 type FormatError struct {
 	Offset int    // in bytes from the start of the file
-	What   string // lower case, no full stop
-	// Extension is an extension of WebAssembly that the module uses and that the host does
+	What   string // the violation; lower case, no full stop
+	// Extension names the extension of WebAssembly that the module uses and the host does
 	// not run; empty: the module is malformed.
 	Extension string
 }
@@ -87,7 +89,7 @@ var signatures = []struct{ prefix, what string }{
 	{"SQLite format 3\x00", "a SQLite database"},
 }
 
-// looksLike names what a file is from its first bytes.
+// looksLike names the likely format of a file, from its first bytes.
 func looksLike(data []byte) string {
 	for _, s := range signatures {
 		if bytes.HasPrefix(data, []byte(s.prefix)) {
@@ -128,13 +130,13 @@ func looksLike(data []byte) string {
 	return "text"
 }
 
-// javaScript matches how a lower-case text begins that no other language begins with.
+// javaScript matches the start of a lower-case text that no other language begins with.
 var javaScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
 		`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)
 })
 
-// trimPartialRune cuts a rune that the end of b splits.
+// trimPartialRune removes a rune that the end of b cuts off.
 func trimPartialRune(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if utf8.RuneStart(b[len(b)-i]) {

@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		m, err := wasm.Decode(data)
 		runtime.ReadMemStats(&after)
-		// The fuzzing engine allocates beside; hence the megabyte.
+		// The fuzzing engine allocates in addition; hence the megabyte.
 		if got := after.TotalAlloc - before.TotalAlloc; got > uint64(allowance(len(data))+1<<20) {
 			t.Errorf("%d bytes allocated for %d", got, len(data))
 		}

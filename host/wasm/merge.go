@@ -6,22 +6,24 @@ import (
 	"slices"
 )
 
-// mergeGap is how many zero bytes are written to make one data segment of two:
-// about what the second would take as a segment of its own. Go's linker leaves
-// out runs of eight and more, which gives tens of thousands of segments.
+// mergeGap limits the number of zero bytes written to join two data segments: about the
+// size of the second segment's header. Go's linker leaves out runs of eight and more
+// zeros, which makes tens of thousands of segments.
 const mergeGap = 64
 
-// maxMergeGap is the same where there are too many segments. Tools that write a
-// program's memory back into it, such as wizer, leave as many where that has zeros.
+// maxMergeGap is the limit if there are still too many segments. Tools that write a
+// program's memory back into the module, such as wizer, also leave out zeros and make as
+// many segments.
 const maxMergeGap = 4096
 
-// MergeDataSegments returns the payload of a data section that says the same with
-// fewer segments, and their number; false when nothing can be merged. It
-// merges what is near to each other in a memory of the module's own that is
-// zero before, and where more segments than most are left, what is farther apart.
-// Modules whose segments overlap or have offsets that are not constants are left alone;
-// those whose code names segments are for the caller to leave alone. The result is at most three times as
-// large as what was there. See RATIONALE, "Why are data segments merged?"
+// MergeDataSegments returns the payload of a data section with the same effect and fewer
+// segments, and their number; ok is false if nothing can be merged. It joins segments
+// that are close to each other in a memory that the module defines and that is zero
+// before. If more than most segments remain, it joins segments that are farther apart.
+// Modules whose segments overlap or have offsets that are not constant are left alone.
+// The caller must not use it for a module whose code names segments. The result is at
+// most three times as large as the old payload. See RATIONALE, "Why are data segments
+// merged?"
 func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	if m.NumDataSegments < 2 || len(m.Memories) != 1 {
 		return nil, 0, false
@@ -40,7 +42,7 @@ func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
 	for i, s := range segments[1:] {
 		if int64(s.offset) < segments[i].end() {
-			return nil, 0, false // the order matters
+			return nil, 0, false // the order of the segments matters
 		}
 	}
 	gap, n, zeros := mergeGap, 0, 0
@@ -61,8 +63,8 @@ func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	return payload, n, true
 }
 
-// countMerged says how many segments are left if gaps up to a size are filled, and with
-// how many zeros.
+// countMerged returns the number of segments that remain if gaps up to most bytes are
+// filled, and the number of zeros needed.
 func countMerged(segments []segment, most int) (n, zeros int) {
 	n = 1
 	for i, s := range segments[1:] {
@@ -82,7 +84,8 @@ type segment struct {
 
 func (s segment) end() int64 { return int64(s.offset) + int64(len(s.data)) }
 
-// constantSegments lists the segments if all are active and have constant offsets.
+// constantSegments returns the n segments of a data section; false unless all are active
+// and have constant offsets.
 func constantSegments(payload []byte, n int) ([]segment, bool) {
 	r := reader{data: payload, end: len(payload)}
 	r.u32("data segments")
@@ -114,7 +117,7 @@ func constantSegments(payload []byte, n int) ([]segment, bool) {
 	return out, true
 }
 
-// appendMerged writes the first segments as one, and returns those that are left.
+// appendMerged writes the first segments as a single segment, and returns the rest.
 func appendMerged(out []byte, segments []segment, gap int) ([]byte, []segment) {
 	k := 1
 	for k < len(segments) && int64(segments[k].offset)-segments[k-1].end() <= int64(gap) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// fill is what the data section leaves in a memory.
+// fill returns the memory that the data section of a module writes.
 func fill(tb testing.TB, module []byte) []byte {
 	tb.Helper()
 	m, err := wasm.Decode(module)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Limits on what Decode accepts. They are far above what real modules hold
-// (a 31 MiB compiler has 450 imports and exports) and bound the memory that a
-// small hostile file can make the host allocate.
+// Limits on modules that Decode accepts. They are far above those of real modules (a 31
+// MiB compiler has 450 imports and exports) and bound the memory that a small hostile
+// file can make the host allocate.
 const (
 	MaxModuleBytes = 128 << 20
 	MaxSections    = 1024 // custom sections included
 	MaxTypes       = 1 << 16
-	MaxParams      = 1000 // also of results
+	MaxParams      = 1000 // of parameters, and of results
 	MaxImports     = 1 << 14
 	MaxFuncs       = 1 << 20
 	MaxTables      = 1 << 10
@@ -30,7 +30,7 @@ const (
 // PageBytes is the size of a page, the unit of memory limits.
 const PageBytes = 65536
 
-// ValType is a value type, by its byte in the binary format.
+// ValType is a value type, as its byte in the binary format.
 type ValType byte
 
 // The value types that Decode accepts.
@@ -43,8 +43,8 @@ const (
 	FuncRef   ValType = 0x70
 	ExternRef ValType = 0x6f
 	ExnRef    ValType = 0x69
-	// Ref and RefNull are references to one type of the module. Which one is
-	// checked and not kept.
+	// Ref and RefNull are references to one type of the module. The index of the type is
+	// checked and not stored.
 	Ref     ValType = 0x64
 	RefNull ValType = 0x63
 )
@@ -62,7 +62,7 @@ type FuncType struct {
 	Params, Results []ValType
 }
 
-// String returns the signature as wit/README.md writes it: "(i32 i64) -> i32",
+// String returns the signature in the notation of wit/README.md: "(i32 i64) -> i32",
 // "() -> i32", "(i32)".
 func (t FuncType) String() string {
 	list := func(types []ValType) string { return "(" + strings.Trim(fmt.Sprint(types), "[]") + ")" }
@@ -75,22 +75,22 @@ func (t FuncType) String() string {
 	return list(t.Params) + " -> " + list(t.Results)
 }
 
-// Global is a variable of the module's own.
+// Global is a global that the module defines.
 type Global struct {
-	Index uint32 // imported ones come first
+	Index uint32 // imported globals come first
 	Type  ValType
 }
 
-// Kind is what an import or an export is.
+// Kind is the kind of an import or an export.
 type Kind byte
 
-// The kinds, by their byte in the binary format.
+// The kinds, with the values of their bytes in the binary format.
 const (
 	KindFunc   Kind = 0
 	KindTable  Kind = 1
 	KindMemory Kind = 2
 	KindGlobal Kind = 3
-	KindTag    Kind = 4 // of an exception
+	KindTag    Kind = 4 // an exception tag
 )
 
 var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
@@ -101,7 +101,7 @@ func (k Kind) String() string { return kindNames[k] }
 type Limits struct {
 	Min, Max uint64 // Max is 0 unless HasMax
 	HasMax   bool
-	Shared   bool // a memory that threads share
+	Shared   bool // a memory shared by threads
 	Is64     bool // addressed by i64
 }
 
@@ -111,8 +111,8 @@ type Table struct {
 	Limits Limits
 }
 
-// Import is one thing that the module asks its host for. Which fields besides
-// the names and Kind are set depends on Kind.
+// Import is an import of the module. The fields below Kind are set for the named kinds
+// only.
 type Import struct {
 	Module, Name string
 	Kind         Kind
@@ -122,7 +122,7 @@ type Import struct {
 	Mutable      bool    // KindGlobal
 }
 
-// Export is one thing that the module offers. Names are unique in a module.
+// Export is an export of the module. Names are unique in a module.
 type Export struct {
 	Name  string
 	Kind  Kind
@@ -155,59 +155,59 @@ type Section struct {
 	Payload       []byte // aliases the input
 }
 
-// End is the offset of the first byte after the section.
+// End returns the offset of the first byte after the section.
 func (s Section) End() int { return s.PayloadOffset + len(s.Payload) }
 
 // Custom is a custom section.
 type Custom struct {
 	Name   string
 	Offset int    // of the section's id byte
-	Data   []byte // what follows the name; aliases the input
+	Data   []byte // the bytes after the name; aliases the input
 }
 
-// Module is what Decode learned of a module. It is not changed after Decode
-// returned it, so it may be read from several goroutines.
+// Module is the result of Decode. It does not change after Decode returned, so several
+// goroutines may read it.
 type Module struct {
 	Raw      []byte    // the file
-	Sections []Section // all of them, in the order of the file
+	Sections []Section // in the order of the file
 	Types    []FuncType
 	Imports  []Import
-	Funcs    []uint32 // the type index of each function that the module defines
+	Funcs    []uint32 // type index of each function that the module defines
 	Tables   []Table
 	Memories []Limits // in pages
-	Tags     []uint32 // the type index of each exception tag that the module defines
+	Tags     []uint32 // type index of each exception tag that the module defines
 	Exports  []Export
 	Customs  []Custom
 
-	// Count is how many there are of each kind, imports included.
+	// Count is the number of items of each kind, imports included.
 	Count [KindTag + 1]int
 
-	NumGlobals         int      // that the module defines
-	MutableGlobals     []Global // those of them that can be set
-	NumElementSegments int      // element segments
-	NumElements        int      // in all of them
-	NumDataSegments    int      // data segments
-	LargestBody        int      // in bytes, its local declarations included
+	NumGlobals         int      // globals that the module defines
+	MutableGlobals     []Global // globals that the module defines and code can set
+	NumElementSegments int      // number of element segments
+	NumElements        int      // number of elements in all element segments
+	NumDataSegments    int      // number of data segments
+	LargestBody        int      // size in bytes, including the declarations of locals
 
-	// FuncRefs are the offsets in the file of every index of a function outside
-	// of function bodies, but for the start section's: in exports, elements and
-	// initial values.
+	// FuncRefs holds the offset in the file of every function index outside of function
+	// bodies: in exports, elements and initial values, but not in the start section.
 	FuncRefs []uint32
 
-	// Extension is an extension of WebAssembly that the host does not run, used outside of
-	// functions; empty: none. See [Module.CheckExtensions].
+	// Extension names an extension of WebAssembly that the host does not run and that is
+	// used outside of functions; empty: none. See [Module.CheckExtensions].
 	Extension string
 
-	// HasStart says that instantiation runs the function Start: code that runs
-	// before any export is called.
+	// HasStart reports whether instantiation runs the function Start, before any export
+	// can be called.
 	HasStart bool
 	Start    uint32
 
-	// HasDataCount says that there is a data count section. Its number equals Data.
+	// HasDataCount reports whether there is a data count section. Its number equals
+	// NumDataSegments.
 	HasDataCount bool
 }
 
-// Export returns the export of that name.
+// Export returns the export of that name; false if there is none.
 func (m *Module) Export(name string) (Export, bool) {
 	for _, e := range m.Exports {
 		if e.Name == name {
@@ -217,12 +217,12 @@ func (m *Module) Export(name string) (Export, bool) {
 	return Export{}, false
 }
 
-// ImportedFuncs is how many functions the module imports: the index of the first
-// of its own.
+// ImportedFuncs returns the number of imported functions, which is also the index of the
+// first function that the module defines.
 func (m *Module) ImportedFuncs() int { return m.Count[KindFunc] - len(m.Funcs) }
 
-// FuncType returns the signature of a function by its index in the function
-// index space, in which imports come first; false when there is no such function.
+// FuncType returns the signature of a function by its index in the function index space,
+// in which imports come first; false if there is no such function.
 func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	i := uint64(index)
 	for _, imp := range m.Imports {
@@ -240,8 +240,8 @@ func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	return FuncType{}, false
 }
 
-// ExportedFunc returns the signature of the exported function of that name;
-// false when there is no such export or when it is no function.
+// ExportedFunc returns the signature of the exported function of that name; false if
+// there is no such export or it is no function.
 func (m *Module) ExportedFunc(name string) (FuncType, bool) {
 	e, ok := m.Export(name)
 	if !ok || e.Kind != KindFunc {

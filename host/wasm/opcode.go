@@ -1,7 +1,7 @@
 package wasm
 
-// Op is an instruction. One-byte opcodes are themselves; of the prefixed ones
-// the second number is added to a base, see [OpMisc], [OpVector] and [OpAtomic].
+// Op is an instruction. A one-byte opcode is its own value; for a prefixed instruction,
+// its number is added to a base, see [OpMisc], [OpVector] and [OpAtomic].
 type Op uint16
 
 // The bases of prefixed instructions.
@@ -12,7 +12,7 @@ const (
 	MaxOp    Op = 0x44e
 )
 
-// The instructions that more than the engine needs to know.
+// The instructions that parts of the host besides the engine need to know.
 const (
 	OpUnreachable        Op = 0x00
 	OpNop                Op = 0x01
@@ -42,8 +42,8 @@ const (
 	OpGlobalSet          Op = 0x24
 	OpTableGet           Op = 0x25
 	OpTableSet           Op = 0x26
-	OpI32Load            Op = 0x28 // the first that accesses memory
-	OpI64Store32         Op = 0x3e // the last
+	OpI32Load            Op = 0x28 // the first memory access
+	OpI64Store32         Op = 0x3e // the last memory access
 	OpMemorySize         Op = 0x3f
 	OpMemoryGrow         Op = 0x40
 	OpI32Const           Op = 0x41
@@ -62,7 +62,7 @@ const (
 	OpI32TruncF64U       Op = 0xab
 	OpI64TruncF32S       Op = 0xae
 	OpI64TruncF64U       Op = 0xb1
-	OpI64Extend32S       Op = 0xc4 // the last of the numeric ones
+	OpI64Extend32S       Op = 0xc4 // the last numeric instruction
 	OpRefNull            Op = 0xd0
 	OpRefIsNull          Op = 0xd1
 	OpRefFunc            Op = 0xd2
@@ -106,11 +106,11 @@ const (
 	threads            = "threads"
 )
 
-// extension returns the extension of WebAssembly to which an instruction belongs; empty: the
-// host runs it, or it is not known.
+// extension returns the extension of WebAssembly to which an instruction belongs; empty:
+// the host runs the instruction, or it is unknown.
 func (op Op) extension() string {
 	switch op {
-	case 0x06, 0x07, 0x09, 0x18, 0x19, OpThrow, OpThrowRef, OpTryTable: // also those of the older proposal
+	case 0x06, 0x07, 0x09, 0x18, 0x19, OpThrow, OpThrowRef, OpTryTable: // and those of the older proposal
 		return exceptions
 	case OpReturnCall, OpReturnCallIndirect:
 		return "tail calls"
@@ -125,7 +125,7 @@ func (op Op) extension() string {
 	return ""
 }
 
-// immediate is what follows an opcode.
+// immediate is the kind of operands that follow an opcode.
 type immediate byte
 
 const (
@@ -150,7 +150,7 @@ const (
 	immMem        // memory
 	immMemMem     // memory and memory
 	immMemarg     // alignment and offset
-	immMemargLane // and a lane
+	immMemargLane // alignment, offset and lane
 	immLane       // lane
 	immI32        // constant
 	immI64        // constant

@@ -5,30 +5,30 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads the fields of one section, or of the list of sections. Its
-// first failure sticks: every later read returns zero, so that callers check
-// err where a value is used to allocate, to loop or to index.
+// reader reads the fields of one section, or of the list of sections. Its first failure
+// sticks: every later read returns zero. So callers check err before they use a value to
+// allocate, to loop or to index.
 type reader struct {
 	data []byte // the whole file, so that offsets need no translation
 	pos  int
 	end  int // pos <= end <= len(data)
 	err  *FormatError
 
-	// text holds data[textAt:end] once a name was read. Names are substrings
-	// of it: one allocation for a section instead of one for each name.
+	// text holds data[textAt:end] once a name was read. Names are substrings of text: one
+	// allocation for a section instead of one for each name.
 	text   string
 	textAt int
 
-	// numTypes is how many types a reference may name, and named the largest
-	// index that one did.
+	// numTypes is the number of types that a reference may name, and maxTypeRef the
+	// largest index that was named.
 	numTypes   int
 	maxTypeRef int64
 
 	extension string // see [Module.Extension]
 }
 
-// extensionOf returns the extension of WebAssembly to which the form of a type belongs; empty:
-// it is not known.
+// extensionOf returns the extension of WebAssembly to which the form of a type belongs;
+// empty: unknown.
 func extensionOf(form byte) string {
 	switch form {
 	case 0x4f, 0x50, 0x5e, 0x5f, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x71, 0x72, 0x73:
@@ -39,7 +39,8 @@ func extensionOf(form byte) string {
 	return ""
 }
 
-// failUnsupported is failAt for a part of an extension that is not read; empty: it is malformed.
+// failUnsupported is failAt for a part of an extension that the host does not run;
+// extension may be empty: the part is malformed.
 func (r *reader) failUnsupported(offset int, extension, format string, args ...any) {
 	if r.ok() {
 		r.failAt(offset, format, args...)
@@ -70,7 +71,7 @@ func (r *reader) byte(what string) byte {
 	return b
 }
 
-// skip moves over n bytes.
+// skip skips n bytes.
 func (r *reader) skip(n uint64, what string) {
 	if !r.ok() {
 		return
@@ -82,8 +83,8 @@ func (r *reader) skip(n uint64, what string) {
 	r.pos += int(n)
 }
 
-// unsigned reads an unsigned LEB128 number of at most that many bits. Padding
-// with zeros is legal up to the longest form, and linkers use it.
+// unsigned reads an unsigned LEB128 number of at most that many bits. Padding with zeros
+// is legal up to the longest form, and linkers use it.
 func (r *reader) unsigned(bits int, what string) uint64 {
 	start := r.pos
 	var v uint64
@@ -123,7 +124,7 @@ func (r *reader) index(space int, what string) uint32 {
 	return i
 }
 
-// signed33 reads the signed number of 33 bits that a block type is.
+// signed33 reads a signed number of 33 bits, the form of a block type.
 func (r *reader) signed33(what string) int64 {
 	from := r.pos
 	r.skipSigned(33, what)
@@ -138,7 +139,7 @@ func (r *reader) signed33(what string) int64 {
 	return v << unused >> unused
 }
 
-// skipSigned moves over a signed LEB128 number of that many bits.
+// skipSigned skips a signed LEB128 number of that many bits.
 func (r *reader) skipSigned(bits int, what string) {
 	start := r.pos
 	for shift := 0; shift < bits; shift += 7 {
@@ -173,8 +174,8 @@ func AppendSigned(out []byte, v int64) []byte {
 	}
 }
 
-// count reads the length of a vector whose elements have at least minBytes
-// each. What it returns is safe to allocate for.
+// count reads the length of a vector whose elements have at least minBytes each. The
+// result is safe to allocate for.
 func (r *reader) count(limit, minBytes int, what string) int {
 	start := r.pos
 	n := r.u32(what)
@@ -205,7 +206,7 @@ func (r *reader) name(what string) string {
 	return r.text[from-r.textAt : to-r.textAt]
 }
 
-// nameSpan reads a name and returns where it stands.
+// nameSpan reads a name and returns its start and end in data.
 func (r *reader) nameSpan(what string) (from, to int) {
 	start := r.pos
 	n := r.u32("length of " + what)
@@ -245,8 +246,8 @@ func (r *reader) refType(what string) ValType {
 	return t
 }
 
-// heapType reads what a reference refers to: a type of the module, or one of
-// the abstract types, which are negative.
+// heapType reads the target of a reference type: a type of the module, or one of the
+// abstract types, which are negative.
 func (r *reader) heapType(what string) {
 	start := r.pos
 	i := r.signed33(what)

@@ -9,19 +9,19 @@ import (
 	"sync"
 )
 
-// ShapeKind is who a module was built for.
+// ShapeKind is the kind of host that a module was built for.
 type ShapeKind int
 
-// The shapes. Which of them run is for the sandbox to say.
+// The shapes. Package sandbox decides which of them run.
 const (
-	// Unknown: nothing in the imports and exports says what the module is for.
+	// Unknown: the imports and exports do not tell.
 	Unknown ShapeKind = iota
 	// Native: exports describe and call of stockade:tool/tools@0.1.x.
 	Native
-	// Incompatible: a native module of another version of the interface, or
-	// one that exports only half of it.
+	// Incompatible: a native module of another version of the interface, or one that
+	// exports only half of it.
 	Incompatible
-	// Extism: an Extism plugin that needs a manifest to say what to call.
+	// Extism: an Extism plugin that needs a manifest to name the functions to call.
 	Extism
 	// HyperMCPv1: an Extism plugin with describe and call, as mcp.run and
 	// hyper-mcp define them.
@@ -32,10 +32,10 @@ const (
 	Command
 	// World: the core module of some other WIT world.
 	World
-	// Reactor: a WASI library with _initialize and exports that nobody described.
+	// Reactor: a WASI library with _initialize and other exports that are unknown.
 	Reactor
-	// Library: what a program embeds that knows its C functions, such as the engine
-	// of a language.
+	// Library: a library for a program that knows its C functions, such as the engine of
+	// a language.
 	Library
 	// ComponentModel: a component, which is no core module.
 	ComponentModel
@@ -45,24 +45,24 @@ var shapeNames = [...]string{
 	"unknown", "native", "incompatible", "extism", "hyper-mcp-v1", "hyper-mcp-v2", "command", "world", "reactor", "library", "component",
 }
 
-// String is a word for the kind, which stays the same.
+// String returns a word for the kind. The words never change.
 func (k ShapeKind) String() string { return shapeNames[k] }
 
-// Shape is what Classify recognised.
+// Shape is the result of Classify.
 type Shape struct {
 	Kind ShapeKind
 
 	// Interface and Version are set for Native and Incompatible, such as
-	// "stockade:tool/tools@0.1.0" and "0.1.0". A native module's functions are
-	// exported as Interface + "#describe" and Interface + "#call". Of a component
-	// Version is that of WASI, such as "0.2", if it has to do with that.
+	// "stockade:tool/tools@0.1.0" and "0.1.0". A native module exports its functions as
+	// Interface + "#describe" and Interface + "#call". For a component, Version is that
+	// of WASI, such as "0.2"; empty if it does not use WASI.
 	Interface, Version string
 
 	// Detail adds to the description of the kind; it can be empty.
 	Detail string
 }
 
-// The interface that a native module exports, and the version that this host has.
+// The interface that a native module exports, and its version in this host.
 const (
 	NativeInterface = "stockade:tool/tools"
 	NativeVersion   = "0.1.0"
@@ -70,7 +70,7 @@ const (
 
 var descriptions = [...]string{
 	Unknown:      "a module without a known interface",
-	Native:       "a tool module for ", // and the interface
+	Native:       "a tool module for ", // followed by the interface
 	Incompatible: "a tool module for ",
 	Extism:       "an Extism plugin",
 	HyperMCPv1:   "an Extism plugin for mcp.run or hyper-mcp v1",
@@ -96,9 +96,8 @@ func (s Shape) String() string {
 	return what
 }
 
-// Classify tells from the imports and exports what a module was built for. It
-// looks at names only; whether the functions have the right signatures is for
-// the caller to check, with [Module.ExportedFunc].
+// Classify derives the shape of a module from its imports and exports. It looks at names
+// only; the caller must check the signatures of functions, with [Module.ExportedFunc].
 func Classify(m *Module) Shape {
 	exported := make(map[string]bool, 8) // functions only
 	for _, e := range m.Exports {
@@ -106,8 +105,8 @@ func Classify(m *Module) Shape {
 			exported[e.Name] = true
 		}
 	}
-	// Extism comes first: its plugins can export _start too, and a std-Go one
-	// may export nothing else.
+	// Extism comes first: its plugins can export _start too, and a plugin in std Go may
+	// export nothing else.
 	if slices.ContainsFunc(m.Imports, func(i Import) bool {
 		return i.Module == "extism:host/env" || i.Module == "extism:host/user"
 	}) {
@@ -159,9 +158,9 @@ func Classify(m *Module) Shape {
 	return s
 }
 
-// looksLikePlugin reports whether a module without imports of Extism may be a plugin all the
-// same: its functions take nothing and return a code. Functions that compilers export are
-// skipped.
+// looksLikePlugin reports whether a module may be an Extism plugin although it imports
+// nothing of Extism: its functions take nothing and return a code. Functions that
+// compilers export are skipped.
 func looksLikePlugin(m *Module) bool {
 	tools := false
 	for _, e := range m.Exports {
@@ -177,15 +176,16 @@ func looksLikePlugin(m *Module) bool {
 	return tools && memory.Kind == KindMemory
 }
 
-// minLibraryFuncs is how many functions of one prefix make a library. A plugin has a
-// few functions, of which each does something else.
+// minLibraryFuncs is the smallest number of functions with one prefix that make a
+// library. A plugin has a few functions without a common prefix.
 const minLibraryFuncs = 16
 
-// libraryPrefix matches the prefix that the functions of a library in C share.
+// libraryPrefix matches the prefix that the functions of a C library share.
 var libraryPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
 
-// describeLibrary says which functions a module exports that belong together; empty if it is
-// no library, whose host has to be able to allocate for its arguments.
+// describeLibrary describes the largest group of exported functions with one prefix. It
+// returns "" if the module is no library. A library must export an allocator, so that its
+// host can pass arguments.
 func describeLibrary(m *Module) string {
 	members := make(map[string]int)
 	best, allocates := "", false
@@ -205,8 +205,8 @@ func describeLibrary(m *Module) string {
 	return fmt.Sprintf("exports %d functions %s*", members[best], best)
 }
 
-// ClassifyComponent tells from the names of its imports and exports what a component
-// is.
+// ClassifyComponent derives the shape of a component from the names of its imports and
+// exports.
 func ClassifyComponent(c *Component) Shape {
 	s := Shape{Kind: ComponentModel}
 	for _, e := range slices.Concat(c.Exports, c.Imports) {
@@ -229,19 +229,19 @@ func ClassifyComponent(c *Component) Shape {
 	return s
 }
 
-// wasiInterface matches the name of an interface of WASI, and which WASI that is.
+// wasiInterface matches the name of an interface of WASI and captures its WASI version.
 var wasiInterface = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
 })
 
-// ImportGroup is what a module imports from one module.
+// ImportGroup holds the names that a module imports from one other module.
 type ImportGroup struct {
 	Module string
 	Names  []string
 }
 
-// ImportGroups are the imports by the module that they are from, in the order of the
-// file.
+// ImportGroups returns the imports, grouped by the module they come from, in the order of
+// the file.
 func (m *Module) ImportGroups() []ImportGroup {
 	var out []ImportGroup
 	at := make(map[string]int)
@@ -259,7 +259,7 @@ func (m *Module) ImportGroups() []ImportGroup {
 // cm32p2Prefix begins the names of the mangling that later tools emit.
 const cm32p2Prefix = "cm32p2|" + NativeInterface
 
-// plainVersion matches what may be shown as a version.
+// plainVersion matches a version that is safe to show.
 var plainVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z.+-]{0,64}$`) })
 
 func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
@@ -303,8 +303,8 @@ func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 	return best, found
 }
 
-// compatiblePatch says whether a version has the API of NativeVersion, and
-// which patch of it. Below 1.0 the minor version must match.
+// compatiblePatch reports whether a version has the API of NativeVersion, and returns its
+// patch number. Below 1.0 the minor version must match.
 func compatiblePatch(version string) (int, bool) {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, patch, _ := strings.Cut(rest, ".")
@@ -315,8 +315,7 @@ func compatiblePatch(version string) (int, bool) {
 	return int(n), err == nil
 }
 
-// worldExport matches the name under which a world exports a function of an
-// interface, in either mangling.
+// worldExport matches the export name of a function of an interface, in either mangling.
 var worldExport = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:cm32p2\|)?([a-z][a-z0-9-]*:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*(?:@[0-9A-Za-z.+-]+)?)[#|]`)
 })

@@ -22,7 +22,7 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 		}
 		return b.Bytes()
 	}
-	// plugin is a module with a memory whose functions return an i32.
+	// plugin returns a module with a memory whose functions return an i32.
 	plugin := func(exports ...string) []byte {
 		b := wasmtest.New()
 		b.Memory(1, -1)

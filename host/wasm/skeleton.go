@@ -2,15 +2,13 @@ package wasm
 
 import "encoding/binary"
 
-// Skeleton returns the module without its code and its data: each function
-// does nothing but trap, no segment puts anything into a memory, and there are
-// no custom sections. What others see of the module, and what the indices in
-// its code mean, stays.
+// Skeleton returns the module without its code and its data: each function only traps, no
+// segment fills a memory, and there are no custom sections. The interface of the module,
+// and the indices in its code, stay valid.
 //
-// An engine that keeps native code looks at the module all the same when it
-// loads that, and most of the time at the code. Whoever puts the native code of
-// a module in the place of that of its skeleton has it loaded ten times faster.
-// See RATIONALE, "Why is only the skeleton of a module kept?"
+// An engine that loads cached native code still reads the module, and spends most of the
+// time on its code. With the native code of a module attached to its skeleton, loading is
+// ten times faster. See RATIONALE, "Why is only the skeleton of a module kept?"
 func Skeleton(m *Module) []byte {
 	out := append(make([]byte, 0, 4096), m.Raw[:8]...)
 	for _, s := range m.Sections {

@@ -1,5 +1,5 @@
-// Package archtest holds the import table of the project as a test: who may
-// import whom, and which library lives behind which package.
+// Package archtest holds the import table of the project as a test: which package may
+// import which others, and which packages may use a library.
 package archtest
 
 import (
@@ -22,8 +22,8 @@ import (
 
 const module = "github.com/stockade-dev/stockade/"
 
-// table says what each package may import of ours. A package that is not here
-// fails the test: add it, and think.
+// table lists the packages of this module that each package may import. A package that is
+// not in the table fails the test: add it, and think.
 var table = map[string][]string{
 	"host":                      {},
 	"wit":                       {},
@@ -138,9 +138,9 @@ var table = map[string][]string{
 	"host/internal/regular":  {},
 }
 
-// behind names the only packages, or trees of packages, that may import a
-// library.
-var behind = map[string]string{
+// libraryOwners maps each library to the only packages, or trees of packages, that may
+// import it, separated by spaces.
+var libraryOwners = map[string]string{
 	"github.com/tetratelabs/wazero": "host/sandbox",
 	// Its files follow links out of a mount, and its WASI keeps state in the
 	// instance.
@@ -150,7 +150,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/anthropics/anthropic-sdk-go":           "host/llm/anthropic",
-	"google.golang.org/genai":                          "nowhere", // tests: what Google says the format is
+	"google.golang.org/genai":                          "nowhere", // tests: the formats that Google documents
 	"github.com/BurntSushi/toml":                       "host/config host/registry host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
@@ -168,9 +168,9 @@ var behind = map[string]string{
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
 	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
-	// Its inputs link what searches PATH for programs of the clipboard, and starts them.
+	// Its inputs link code that searches PATH for clipboard programs, and starts them.
 	"charm.land/bubbles/v2": "nowhere",
-	// It loses text and decodes characters that do not show.
+	// It loses text and decodes invisible characters.
 	"charm.land/glamour/v2": "nowhere",
 	// Its lexers cost each start 10 ms.
 	"github.com/alecthomas/chroma/v2": "nowhere",
@@ -183,8 +183,8 @@ type pkg struct {
 	GoFiles    []string
 }
 
-// list is every package of the module, with the files of all platforms, and
-// those that only benchmarks build.
+// list returns every package of the module, with the files of all platforms, and those
+// that only benchmarks build.
 func list(t *testing.T) []pkg {
 	t.Helper()
 	pkgs, err := listed()
@@ -227,9 +227,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// TestWhatLiesInOtherModules: go list does not see the packages of a module
-// inside of this one, so the table does not hold for them. They are for
-// measuring and testing, and no program is built from them.
+// TestWhatLiesInOtherModules: go list does not see the packages of a module inside of
+// this one, so the table does not hold for them. They are for measuring and testing, and
+// no program is built from them.
 func TestWhatLiesInOtherModules(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	var found []string
@@ -261,9 +261,9 @@ func TestWhatLiesInOtherModules(t *testing.T) {
 
 func under(path, tree string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }
 
-// hostInGuests is what guests have of the host. There is one list of paths that look like
-// secrets, and what was committed under such a name no file system of the host can refuse.
-// The formats of git are read by the host, too.
+// hostInGuests lists the packages of the host that guests may import. There is one list
+// of paths that look like secrets, because no file system of the host can refuse a file
+// that was committed under such a name. The formats of git are read by the host, too.
 var hostInGuests = []string{
 	"guests/git " + module + "host/policy/paths",
 	"guests/git/repo " + module + "host/git/format",
@@ -304,7 +304,7 @@ func TestLibrariesStayBehindTheirPackage(t *testing.T) {
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
-			for library, owner := range behind {
+			for library, owner := range libraryOwners {
 				if (imp == library || strings.Contains(library, ".") && under(imp, library)) &&
 					!slices.ContainsFunc(strings.Fields(owner), func(o string) bool { return under(name, o) }) {
 					t.Errorf("%s imports %s, which belongs to %s", name, imp, owner)
@@ -314,8 +314,8 @@ func TestLibrariesStayBehindTheirPackage(t *testing.T) {
 	}
 }
 
-// dials lists what opens a connection or asks a resolver. Only egress may: what
-// goes around it goes around the policy.
+// dials lists the functions that open a connection or ask a resolver. Only egress may use
+// them: a connection made elsewhere would bypass the policy.
 var dials = map[string][]string{
 	"net": {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "Dialer", "Resolver", "DefaultResolver",
 		"LookupHost", "LookupIP", "LookupAddr", "LookupCNAME", "LookupMX", "LookupNS", "LookupPort", "LookupSRV", "LookupTXT",
@@ -330,9 +330,9 @@ func TestOnlyEgressDials(t *testing.T) {
 	onlyUsed(t, dials, "host/egress", "host/llm/llmtest") // the second is a server in memory, for tests
 }
 
-// starts lists what starts a process. Only the jail may, and what starts the
-// credential helpers of registries. They find programs by themselves: LookPath asks
-// PATH, which a repository can set for whoever enters it.
+// starts lists the functions that start a process. Only the jail may use them, and the
+// code that starts the credential helpers of registries. They find programs by
+// themselves: LookPath searches PATH, which a repository can set for whoever enters it.
 var starts = map[string][]string{
 	"os/exec":               {"Command", "CommandContext", "Cmd"},
 	"os":                    {"StartProcess"},
@@ -357,8 +357,8 @@ func TestNobodySearchesPATH(t *testing.T) {
 	}
 }
 
-// onlyUsed holds names to the packages that may use them, the first of which
-// does.
+// onlyUsed fails if a package other than owners uses one of the names, or if the first
+// owner uses none.
 func onlyUsed(t *testing.T, names map[string][]string, owners ...string) {
 	t.Helper()
 	found := 0
@@ -377,7 +377,7 @@ func onlyUsed(t *testing.T, names map[string][]string, owners ...string) {
 	}
 }
 
-// usedBy lists what of names the files of a package use.
+// usedBy lists the names that the files of a package use.
 func usedBy(t *testing.T, p pkg, names map[string][]string) (out []string) {
 	t.Helper()
 	for _, file := range p.GoFiles {
@@ -393,7 +393,7 @@ func usedBy(t *testing.T, p pkg, names map[string][]string) (out []string) {
 	return out
 }
 
-// uses lists what of names, by import path, a file uses.
+// uses lists the names, by import path, that a file uses.
 func uses(f *ast.File, names map[string][]string) (out []string) {
 	imported := map[string]string{} // local name to path
 	for _, imp := range f.Imports {
@@ -418,18 +418,18 @@ func uses(f *ast.File, names map[string][]string) (out []string) {
 	return out
 }
 
-// TestPackagesSayWhatTheyAreFor holds every package to a package comment.
+// TestPackagesSayWhatTheyAreFor fails for a package without a package comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
 	for _, p := range list(t) {
-		said := len(p.GoFiles) == 0 // a package of tests
+		documented := len(p.GoFiles) == 0 // a package of tests
 		for _, file := range p.GoFiles {
 			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said = said || f.Doc.Text() != ""
+			documented = documented || f.Doc.Text() != ""
 		}
-		if !said {
+		if !documented {
 			t.Errorf("%s has no package comment", p.ImportPath)
 		}
 	}

@@ -15,8 +15,7 @@ import (
 
 const root = "../../.."
 
-// TestTheMapIsTrue holds the lists in host/doc.go to the packages and to the
-// table.
+// TestTheMapIsTrue compares the lists in host/doc.go with the packages and the table.
 func TestTheMapIsTrue(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), root+"/host/doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	if err != nil {
@@ -27,9 +26,9 @@ func TestTheMapIsTrue(t *testing.T) {
 
 	var listed, there []string
 	for _, row := range rows(doc, "The packages") {
-		name, says, _ := strings.Cut(row, " ")
+		name, description, _ := strings.Cut(row, " ")
 		listed = append(listed, "host/"+name)
-		if strings.TrimSpace(says) == "" {
+		if strings.TrimSpace(description) == "" {
 			t.Errorf("host/doc.go does not say what %s is for", name)
 		}
 	}
@@ -61,7 +60,7 @@ func TestTheMapIsTrue(t *testing.T) {
 				t.Errorf("host/doc.go: %s; the test has %v", row, got)
 			}
 		default:
-			never(t, pkgs, inHost(m[1]), inHost(m[3]))
+			checkNoImport(t, pkgs, inHost(m[1]), inHost(m[3]))
 		}
 	}
 	if len(rules) == 0 {
@@ -69,9 +68,9 @@ func TestTheMapIsTrue(t *testing.T) {
 	}
 }
 
-// never fails where one of the packages, or one below it, imports one that is
-// forbidden.
-func never(t *testing.T, pkgs []pkg, packages, forbidden []string) {
+// checkNoImport fails if one of the packages, or one below it, imports a forbidden
+// package.
+func checkNoImport(t *testing.T, pkgs []pkg, packages, forbidden []string) {
 	t.Helper()
 	for _, name := range append(slices.Clone(packages), forbidden...) {
 		if table[name] == nil {
@@ -92,9 +91,10 @@ func never(t *testing.T, pkgs []pkg, packages, forbidden []string) {
 	}
 }
 
-// onlyIn is where a library may be, by the end of its name.
+// onlyIn returns the packages that may import a library, which is given by the end of its
+// name.
 func onlyIn(library string) []string {
-	for path, owners := range behind {
+	for path, owners := range libraryOwners {
 		if path == library || strings.HasSuffix(path, "/"+library) {
 			return strings.Fields(owners)
 		}
@@ -197,7 +197,7 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	}
 }
 
-// anchors lists what GitHub calls the headings of a page.
+// anchors lists the anchors that GitHub makes from the headings of a page.
 func anchors(page string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
 		out = append(out, anchor(m[1]))
@@ -222,8 +222,8 @@ func TestREADMEIsShort(t *testing.T) {
 	}
 }
 
-// TestRationaleAnswersWhatIsAsked holds RATIONALE.md to its own list of
-// questions, and the comments that refer to a question to those that there are.
+// TestRationaleAnswersWhatIsAsked compares RATIONALE.md with its own list of questions,
+// and the questions in comments with those that exist.
 func TestRationaleAnswersWhatIsAsked(t *testing.T) {
 	page, err := os.ReadFile(root + "/host/RATIONALE.md")
 	if err != nil {
@@ -273,12 +273,12 @@ func TestRationaleAnswersWhatIsAsked(t *testing.T) {
 	}
 }
 
-// words is a comment as one line.
+// words returns a comment as one line.
 func words(comment *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(comment.Text()), " ")
 }
 
-// contents is the list of questions as it should be.
+// contents returns the expected list of questions.
 func contents(page string) string {
 	var b strings.Builder
 	for _, m := range regexp.MustCompile(`(?m)^(##|###) (.*)$`).FindAllStringSubmatch(page, -1) {

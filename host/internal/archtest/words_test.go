@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// riddles are the forms of comments that readers have to decode. most is the share of all
-// comments on declarations and fields that may have the form, in percent.
+// riddles are the forms of comments that readers have to decode. maxPercent limits the
+// share of all comments on declarations and fields with that form.
 var riddles = []struct {
-	name string
-	most float64
-	is   func(text string) bool
+	name       string
+	maxPercent float64
+	is         func(text string) bool
 }{
 	{"begins with a question word, or with NAME is what", 2, regexp.MustCompile(
 		`(?i)^([\w.]+((, | and )[\w.]+)* (is|are|says?|tells?) )?(who|whom|what|whose|where|when|why|how)\b`).MatchString},
@@ -31,8 +31,8 @@ var (
 	firstSentence = regexp.MustCompile(`^([^.!?]|[.!?]\S)*`)
 )
 
-// TestCommentsSayWhatAThingIs counts riddles in the comments of all packages. A form can be
-// avoided, and the comment be a riddle all the same: the count finds what slips in.
+// TestCommentsSayWhatAThingIs counts riddles in the comments of all packages. A comment
+// can avoid the forms and still be a riddle: the count only finds those that slip in.
 func TestCommentsSayWhatAThingIs(t *testing.T) {
 	all := 0
 	found := make([][]string, len(riddles))
@@ -60,13 +60,13 @@ func TestCommentsSayWhatAThingIs(t *testing.T) {
 		t.Errorf("only %d comments were found: the test does not work", all)
 	}
 	for n, riddle := range riddles {
-		if share := 100 * float64(len(found[n])) / float64(all); share > riddle.most {
-			t.Errorf("%.1f %% of %d comments %s, and %.1f %% may. They are:\n%s", share, all, riddle.name, riddle.most, strings.Join(found[n], "\n"))
+		if share := 100 * float64(len(found[n])) / float64(all); share > riddle.maxPercent {
+			t.Errorf("%.1f %% of %d comments %s, and %.1f %% may. They are:\n%s", share, all, riddle.name, riddle.maxPercent, strings.Join(found[n], "\n"))
 		}
 	}
 }
 
-// TestRiddlesAreFound shows each form once, and a comment that has none of them.
+// TestRiddlesAreFound has an example of each form, and comments with none of them.
 func TestRiddlesAreFound(t *testing.T) {
 	for text, want := range map[string]string{
 		"limit is how many bytes a call may write.":                           riddles[0].name,
@@ -89,7 +89,7 @@ func TestRiddlesAreFound(t *testing.T) {
 	}
 }
 
-// comments lists the comments on the declarations and fields of a file.
+// comments returns the comments on the declarations and fields of a file.
 func comments(f *ast.File) (out []*ast.CommentGroup) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -22,16 +22,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// RunCompileChild lets this process be the one that compiles, if it was started as that; it does
-// not return then. A main function begins with it.
+// RunCompileChild makes this process compile a module and exit, if it was started for
+// that. A main function must call it first.
 func RunCompileChild() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
 	}
 }
 
-// NewSandbox makes a sandbox like that of the program, with its own compiled code. Requests get
-// to a server on this machine, whatever host they are for; without one to nobody.
+// NewSandbox returns a sandbox like that of the program, with compiled code in the
+// directory cache. HTTP requests of its guests go to server, on this machine, whatever
+// their host; if server is empty they fail.
 func NewSandbox(cache, server string) *sandbox.Sandbox {
 	var set services.Set
 	if server != "" {
@@ -44,11 +45,11 @@ func NewSandbox(cache, server string) *sandbox.Sandbox {
 type Prepared struct {
 	Module   *tool.Module
 	Manifest tool.Manifest
-	Dir      string // that its tools see
+	Dir      string // directory that its tools see
 }
 
-// Prepare adds a description to the bytes of a module, and asks what its tools are. An
-// error says why it does not run.
+// Prepare adds a description, which may be empty, to the bytes of a module, and reads the
+// list of its tools. A module that does not run is an error with the reason.
 func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte, toml, dir string) (*Prepared, error) {
 	mod := tool.NewModule(fileName(name), tool.OriginFile, fileName(name)+".wasm", code)
 	if toml != "" {
@@ -66,7 +67,8 @@ func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte
 
 func fileName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
-// Grant makes a call of a tool, and grants it what the tool asks for.
+// Grant makes a call of a tool, and grants all that the tool asks for. An empty name is
+// the first tool.
 func (r *Prepared) Grant(name string, args json.RawMessage, limits policy.Limits) (tool.Call, policy.Grant, error) {
 	i := slices.IndexFunc(r.Manifest.Tools, func(s tool.Spec) bool { return s.Name == cmp.Or(name, r.Manifest.Tools[0].Name) })
 	if i < 0 {
@@ -104,13 +106,13 @@ func (r *Prepared) Grant(name string, args json.RawMessage, limits policy.Limits
 	return call, grant, err
 }
 
-// Outcome is what came of a call.
+// Outcome is the result of a call.
 type Outcome struct {
 	tool.Result
-	ChangedFiles []string // names in the directory
+	ChangedFiles []string // names relative to the directory
 }
 
-// String says it in one line.
+// String returns the outcome in one line.
 func (o Outcome) String() string {
 	text := string(o.Output)
 	if o.Err != nil {
@@ -128,8 +130,8 @@ func (o Outcome) String() string {
 	return text
 }
 
-// Call calls a tool, and makes the changes that it leaves. Report gets what the tool says
-// meanwhile; nil: nobody does.
+// Call calls a tool, and commits the changes that it leaves. report is called with the
+// messages and progress of the tool; it may be nil.
 func (r *Prepared) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits, report func(tool.Progress)) (o Outcome, err error) {
 	call, grant, err := r.Grant(name, args, limits)
 	if err != nil {
@@ -155,9 +157,9 @@ func (r *Prepared) Call(ctx context.Context, box *sandbox.Sandbox, name string, 
 	return o, staged.Commit(ctx, grant)
 }
 
-// Calls reads what the tools of a file NAME.wasm are called with, from NAME.json beside
-// it: an object with a list of arguments for each tool. Those that it does not name are
-// called with {}.
+// Calls reads the arguments for the tools of a file NAME.wasm from NAME.json in the same
+// folder: an object with a list of arguments for each tool. Other tools are called with
+// {}. There need not be such a file.
 func Calls(file string) (func(name string) []json.RawMessage, error) {
 	calls := map[string][]json.RawMessage{}
 	data, err := os.ReadFile(strings.TrimSuffix(file, ".wasm") + ".json")

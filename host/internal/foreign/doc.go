@@ -1,9 +1,9 @@
-// Package foreign runs modules that others have made for other hosts, as they come, and
-// holds what comes of it against their own runtime: Extism's SDK for Go, and wazero's
-// WASI.
+// Package foreign runs modules that others have made for other hosts, unchanged, and
+// compares the results with those of their own runtimes: Extism's SDK for Go, and
+// wazero's WASI.
 //
-// [Modules] lists them, with where each is from, what is asked of it and what has to come
-// of that. TABLE.md is what came; a test makes it anew. None of them is in this
-// repository: those of Go modules come with go.sum, those of npm and PyPI through the
-// clients of these registries, and each archive is held against its SHA-256.
+// [Modules] lists them, with their source, a call and the expected result of each.
+// TABLE.md has the results; a test makes it anew. No module is in this repository: those
+// of Go modules come with go.sum, those of npm and PyPI through the clients of these
+// registries, and each archive must have its SHA-256.
 package foreign

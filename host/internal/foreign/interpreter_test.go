@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// interpreters are added to the program as a person would, by the descriptions in the
+// interpreters are added to the program as a person would, with the descriptions in the
 // folder of that name.
 var interpreters = []struct {
 	name   string // of the description
@@ -50,9 +50,9 @@ var interpreters = []struct {
 // scripted is a call of an interpreter's tool.
 type scripted struct {
 	tool, code, file string
-	says             string // among what is printed
-	fails            string // with this code; empty: it does not
-	makes            string // what out.txt holds then; otherwise there is none
+	says             string // a part of the output
+	fails            string // error code; empty: it succeeds
+	makes            string // content of out.txt afterwards; empty: no such file
 }
 
 // TestInterpretersAreTools has the program run scripts.

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Module is a module of somebody else's, and what is asked of it.
+// Module is a module made by others, with a call of it.
 type Module struct {
-	Name   string // of its row
+	Name   string // of its row in the table
 	Source Source
 	File   string // in its source
 
-	// Run is how it is run; nothing of it: as it comes.
+	// Run describes the module; the zero value means no description.
 	Run Run
-	// Tool is the one that is called; empty: the first.
+	// Tool is the tool to call; empty: the first.
 	Tool string
-	// Input is the argument "input"; empty: there is none.
+	// Input is the argument "input"; empty: no argument.
 	Input string
 
-	// Want is in its result, or in the reason why there is none.
+	// Want is a part of the result, or of the reason why there is none.
 	Want string
 }
 
-// Run describes a module that does not describe itself. In its texts, WORKSPACE is the
-// directory that the module sees. A command has one tool then, "run", whose argument
-// "input" {input} is.
+// Run describes a module that does not describe itself. In its texts, WORKSPACE stands
+// for the directory that the module sees. A described command has one tool, "run", with
+// an argument "input", which replaces {input}.
 type Run struct {
 	Args  []string // of a command; not nil
 	Stdin string
@@ -36,7 +36,7 @@ type Run struct {
 	Files string // "read" or "write"
 }
 
-// Arguments are those of a command, as a call has them.
+// Arguments returns the arguments of a command for a call with this input.
 func (r Run) Arguments(input, dir string) (out []string) {
 	for _, a := range r.Args {
 		out = append(out, withWorkspace(strings.ReplaceAll(a, "{input}", input), dir))
@@ -44,7 +44,7 @@ func (r Run) Arguments(input, dir string) (out []string) {
 	return out
 }
 
-// TOML is the description as a person would write it; empty: there is none.
+// TOML returns the description in the form that a person would write; empty: none.
 func (r Run) TOML() string {
 	var out strings.Builder
 	command := r.Args != nil || r.Stdin != ""
@@ -85,7 +85,7 @@ func writeTable(out *strings.Builder, key string, values map[string]string) {
 	fmt.Fprintf(out, "%s = { %s }\n", key, strings.Join(all, ", "))
 }
 
-// Files are what lies in the directory that modules see.
+// Files is the content of the directory that modules see.
 var Files = map[string]string{
 	"a.go":        "package a;  func  f( ) {}\n",
 	"a.js":        "print(6*7)\n",
@@ -102,7 +102,7 @@ var Files = map[string]string{
 	"test.txt":    "hello world!",
 }
 
-// Where the modules are from.
+// The sources of the modules.
 var (
 	sdk    = Source{Kind: GoModule, Name: "github.com/extism/go-sdk"}
 	wazero = Source{Kind: GoModule, Name: "github.com/tetratelabs/wazero"}
@@ -133,7 +133,7 @@ const (
 	wasiExample = "imports/wasi_snapshot_preview1/example/testdata/"
 	wasiTest    = "imports/wasi_snapshot_preview1/testdata/"
 	langs       = "package/dist/langs/"
-	builtinHost = "jsonplaceholder.typicode.com" // which a plugin has built in
+	builtinHost = "jsonplaceholder.typicode.com" // built into a plugin
 )
 
 var (
@@ -147,7 +147,7 @@ func runWriting(args ...string) Run { return Run{Args: args, Files: "write"} }
 func runPlain(args ...string) Run   { return Run{Args: args} }
 func runConfigured(k, v string) Run { return Run{Config: map[string]string{k: v}} }
 
-// Modules are all of them. Those that come with Go modules are first.
+// Modules lists all modules. Those that come with Go modules are first.
 var Modules = []Module{
 	{Name: "alloc", Source: sdk, File: "wasm/alloc.wasm", Want: `{"output":""}`},
 	{Name: "config", Source: sdk, File: "wasm/config.wasm", Run: runConfigured("thing", "hello"), Want: `{"config": "hello"}`},

@@ -14,18 +14,18 @@ import (
 type Pair struct {
 	Name      string
 	Functions []string
-	Runs      []Run    // each is tried; none: as it comes
-	Inputs    []string // more than [Inputs]
-	// WASIErrors is what WASI, and not Extism, has told the plugin there, and what it tells it
-	// here.
+	Runs      []Run    // each is tried; none: without a description
+	Inputs    []string // in addition to [Inputs]
+	// WASIErrors maps each error text that WASI, and not Extism, gives the plugin on the
+	// other host to the text on this one.
 	WASIErrors map[string]string
 }
 
-// Inputs are what each plugin reads once. Text that is not UTF-8 cannot be among the
+// Inputs are the inputs of each plugin. A text that is not UTF-8 cannot be among the
 // arguments of a call here, which are JSON.
 var Inputs = []string{"", "hello world", `{"a": [1, "ü", null]}`, "\x00\n\u2028 \U0001f600", strings.Repeat("aeiou xyz. ", 1<<20/11)}
 
-// Pairs are the plugins of Extism's SDK that run alone.
+// Pairs lists the plugins of Extism's SDK that run alone.
 var Pairs = []Pair{
 	{Name: "config", Functions: []string{"run_test"}, Runs: []Run{{}, runConfigured("thing", "hello"), runConfigured("thing", `"ü`), runConfigured("other", "x")}},
 	{Name: "count_vowels", Functions: []string{"count_vowels"}, Runs: []Run{{}, runConfigured("vowels", "xyz")}},
@@ -60,7 +60,7 @@ var Pairs = []Pair{
 	{Name: "var", Functions: []string{"run_test"}},
 }
 
-// Excluded are the others, and why.
+// Excluded maps the other plugins to the reasons why they are left out.
 var Excluded = map[string]string{
 	"alloc":          "allocates for ever: it ends where the memory does, which each host limits in its own way",
 	"host":           "needs a function of the program that embeds it, extism:host/user mult",
@@ -72,7 +72,7 @@ var Excluded = map[string]string{
 	"noop":           "is no plugin: it imports nothing of Extism, so it is a command here",
 }
 
-// Diff says how a result differs from the answer of Extism's host; empty: it does
+// Diff describes how a result differs from the answer of Extism's host; empty: it does
 // not.
 func Diff(want Answer, got tool.Result) string {
 	if want.Code == 0 && want.Err == "" {
@@ -97,8 +97,9 @@ func Diff(want Answer, got tool.Result) string {
 	return ""
 }
 
-// outputOf is what an output has to become here: an object of JSON is the result, other
-// text is what it holds, and of what is no text only the size is told.
+// outputOf returns the expected result for an output of Extism's host: a JSON object is
+// the result itself, other text is wrapped, and for bytes that are not text only the size
+// is given.
 func outputOf(out []byte) []byte {
 	switch {
 	case !utf8.Valid(out):

@@ -13,12 +13,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// quickBytes is the size of plugins that both hosts compile in no time.
+// quickBytes limits the size of plugins that both hosts compile in no time.
 const quickBytes = 250_000
 
 // TestPluginsDoTheSameOnExtismsHost calls each plugin on both hosts, with the same
 // functions, configuration, files and input, each time in a fresh instance. Without -all
-// it is the smallest ones.
+// it calls the smallest plugins only.
 func TestPluginsDoTheSameOnExtismsHost(t *testing.T) {
 	server := httptest.NewServer(Server)
 	defer server.Close()

@@ -12,14 +12,14 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Answer is what a plugin leaves on Extism's own host.
+// Answer is the result of a plugin on Extism's own host.
 type Answer struct {
 	Code   uint32
 	Output []byte
 	Err    string // empty: none
 }
 
-// Failure is what it says about its failure.
+// Failure returns the plugin's error, or nil.
 func (a Answer) Failure() error {
 	if a.Code == 0 && a.Err == "" {
 		return nil
@@ -30,7 +30,8 @@ func (a Answer) Failure() error {
 // Oracle is a plugin on Extism's SDK for Go, compiled.
 type Oracle struct{ compiled *extism.CompiledPlugin }
 
-// NewOracle compiles a plugin. It sees dir under the same name, and gets to server.
+// NewOracle compiles a plugin. The plugin sees dir under the same name, with the access
+// in r.Files.
 func NewOracle(ctx context.Context, code []byte, r Run, dir string) (*Oracle, error) {
 	config := map[string]string{}
 	for k, v := range r.Config {
@@ -47,8 +48,8 @@ func NewOracle(ctx context.Context, code []byte, r Run, dir string) (*Oracle, er
 	return &Oracle{c}, err
 }
 
-// stubFunctions are the functions of hyper-mcp that a plugin imports, which do nothing: those of
-// Extism's SDK are given by the program that embeds it.
+// stubFunctions returns functions of hyper-mcp that a plugin imports, which do nothing:
+// with Extism's SDK the embedding program has to provide them.
 func stubFunctions(code []byte) (functions []extism.HostFunction) {
 	m, err := wasm.Decode(code)
 	if err != nil || wasm.Classify(m).Kind != wasm.HyperMCPv1 && wasm.Classify(m).Kind != wasm.HyperMCPv2 {
@@ -69,7 +70,7 @@ func stubFunctions(code []byte) (functions []extism.HostFunction) {
 	return functions
 }
 
-// Close frees what was compiled.
+// Close frees the compiled code.
 func (o *Oracle) Close(ctx context.Context) error { return o.compiled.Close(ctx) }
 
 // Call calls a plugin in a fresh instance.
@@ -86,14 +87,15 @@ func (o *Oracle) Call(ctx context.Context, function string, input []byte) (a Ans
 	return a, errors.Join(p.Close(ctx))
 }
 
-// Instance makes one, which keeps what a call leaves in it.
+// Instance returns an instance, which keeps its state from call to call.
 func (o *Oracle) Instance(ctx context.Context) (*extism.Plugin, error) {
 	return o.compiled.Instance(ctx, extism.PluginInstanceConfig{})
 }
 
 var redirectOnce sync.Once
 
-// RedirectRequests sends the requests of the SDK, which uses the default client, to a server.
+// RedirectRequests sends the requests of the SDK, which uses the default client, to a
+// server.
 func RedirectRequests(server string) {
 	redirectOnce.Do(func() { http.DefaultClient = &http.Client{Transport: redirector(server)} })
 }

@@ -15,7 +15,7 @@ import (
 // Server answers the requests of plugins.
 var Server http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Test", "1")
-	w.Header()["Date"] = nil // which no two answers have in common
+	w.Header()["Date"] = nil // it would differ in every answer
 	if r.URL.Path == "/missing" {
 		w.WriteHeader(http.StatusNotFound)
 	}
@@ -23,7 +23,7 @@ var Server http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.Header.Get("some-name"), body)
 }
 
-// redirector sends all requests to a server on this machine, whatever host they are for.
+// redirector sends all requests to a server on this machine, whatever their host.
 type redirector string
 
 // RoundTrip implements [http.RoundTripper].
@@ -37,8 +37,8 @@ func (s redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Fetch implements [services.HTTP] for a sandbox. Whom a call may reach, the host function
-// that is before this has decided.
+// Fetch implements [services.HTTP] for a sandbox. The host function has already checked
+// that the call may reach the host of the request.
 func (s redirector) Fetch(ctx context.Context, _ policy.Grant, req services.Request) (*services.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, req.Method, req.URL, strings.NewReader(string(req.Body)))
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"sync"
 )
 
-// Source is where modules come from.
+// Source is the origin of modules.
 type Source struct {
 	Kind    Kind
 	Name    string // of the package
 	Version string
-	SHA256  string // of the archive of a package of npm or PyPI
+	SHA256  string // of the archive of an npm or PyPI package
 }
 
-// Kind is what a source is.
+// Kind is the kind of a source.
 type Kind string
 
 // The kinds of sources.
@@ -38,8 +38,8 @@ const (
 	PyPI     Kind = "PyPI"
 )
 
-// Fast reports whether the files are there after the Go toolchain has fetched the modules
-// that this one requires.
+// Fast reports whether the files are present after the Go toolchain has fetched the
+// modules that go.mod requires.
 func (s Source) Fast() bool { return s.Kind == GoModule }
 
 func (s Source) String() string {
@@ -52,10 +52,10 @@ func (s Source) String() string {
 	return fmt.Sprintf("%s %s %s", s.Kind, s.Name, s.Version)
 }
 
-// maxFileBytes bounds a file that is unpacked.
+// maxFileBytes limits the size of an unpacked file.
 const maxFileBytes = 256 << 20
 
-// Fetcher gets files of sources. What is downloaded and built stays in Dir.
+// Fetcher gets files of sources. Downloads and built programs stay in Dir.
 type Fetcher struct {
 	Dir string
 
@@ -63,13 +63,13 @@ type Fetcher struct {
 	archives map[Source]map[string][]byte
 }
 
-// DefaultDir is where downloads are kept when nobody says otherwise.
+// DefaultDir returns the default directory for downloads.
 func DefaultDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	return filepath.Join(dir, "stockade-foreign"), err
 }
 
-// File returns a file of a source; of a program, the module that it is built to.
+// File returns a file of a source. For a program, it returns the module that is built.
 func (f *Fetcher) File(ctx context.Context, s Source, name string) ([]byte, error) {
 	switch s.Kind {
 	case GoModule:
@@ -104,14 +104,15 @@ func (f *Fetcher) File(ctx context.Context, s Source, name string) ([]byte, erro
 	return data, nil
 }
 
-// Forget frees what was unpacked.
+// Forget frees the unpacked files of a source.
 func (f *Fetcher) Forget(s Source) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.archives, s)
 }
 
-// build builds a program, as the Go module in the folder programs pins it.
+// build builds a program, in the version that the Go module in the folder programs
+// requires.
 func (f *Fetcher) build(ctx context.Context, pkg string) ([]byte, error) {
 	dir, err := goTool(ctx, ".", nil, "list", "-m", "-f", "{{.Dir}}", "github.com/stockade-dev/stockade/host/internal/foreign")
 	if err != nil {
@@ -142,7 +143,8 @@ func withStderr(what string, err error) error {
 	return err
 }
 
-// download gets the archive of a package from its registry, if it is not there already.
+// download returns the archive of a package, from its registry unless it was downloaded
+// before.
 func (f *Fetcher) download(ctx context.Context, s Source) ([]byte, error) {
 	kept := filepath.Join(f.Dir, s.SHA256)
 	if data, err := os.ReadFile(kept); err == nil && sha256Hex(data) == s.SHA256 {
@@ -184,7 +186,8 @@ func sha256Hex(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// unpack reads the files of an archive that has the right hash: a wheel, or a tarball.
+// unpack reads the files of an archive, a wheel or a tarball. The caller must have
+// checked its hash.
 func unpack(data []byte) (map[string][]byte, error) {
 	if bytes.HasPrefix(data, []byte("PK")) {
 		return unzip(data)
@@ -236,7 +239,8 @@ func Untar(data []byte) (map[string][]byte, error) {
 	}
 }
 
-// isWanted leaves out what no module here needs of its package.
+// isWanted reports whether a file may be needed: TypeScript sources and source maps are
+// not.
 func isWanted(name string) bool {
 	return !strings.HasSuffix(path.Ext(name), "ts") && path.Ext(name) != ".map"
 }

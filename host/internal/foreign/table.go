@@ -13,16 +13,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Row is what came of a module.
+// Row is the result of running a module.
 type Row struct {
 	Name, From string
-	Kind       string // as its bytes say
-	Needs      string // what it asks for, and what it is told that there is not
+	Kind       string // derived from its bytes
+	Needs      string // capabilities it asks for, and functions it imports that do not exist
 	Call       string
 	Result     string
 }
 
-// limits end a guest that would run for ever before anybody has waited for long.
+// limits end a guest that would run for ever, before it takes long.
 var limits = policy.Limits{Fuel: 20_000_000_000, OutputBytes: 4 << 20}
 
 // RunRow runs a module in a directory that has [Files].
@@ -63,7 +63,7 @@ func RunRow(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, di
 	return row, nil
 }
 
-// capabilitiesText is what a tool asks for.
+// capabilitiesText lists the capabilities of a tool.
 func capabilitiesText(r *Prepared, name string) string {
 	var all []string
 	for _, s := range r.Manifest.Tools {
@@ -80,7 +80,7 @@ func capabilitiesText(r *Prepared, name string) string {
 	return strings.Join(all, ", ")
 }
 
-// callText is the call, as a person would say it.
+// callText returns the call in the form that a person would write.
 func callText(m Module) string {
 	text := strings.Join(m.Run.Args, " ")
 	if m.Run.Stdin != "" {
@@ -93,10 +93,10 @@ func callText(m Module) string {
 	return strings.TrimSpace(m.Tool + " " + text)
 }
 
-// maxCell is what of a text stands in the table.
+// maxCell limits the length of a text in the table, in characters.
 const maxCell = 160
 
-// Line is the row in Markdown.
+// Line returns the row in Markdown.
 func (r Row) Line() string {
 	cells := []string{r.Name, r.From, r.Kind, r.Needs, r.Call, r.Result}
 	for i, c := range cells {
@@ -109,12 +109,12 @@ func (r Row) Line() string {
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// TableHead begins the table.
-const TableHead = `# Modules of others, and what came of them
+// TableHead is the start of the table.
+const TableHead = `# Modules made for other hosts, and their results
 
-Made by a test: ` + "`make test-foreign`" + ` compares it with what comes of them now, ` + "`go test -all -update`" + ` in this
-folder writes it. Each module is as it was published. A command is run by a description of a few lines, a plugin
-as it is, but for what it is configured with.
+Made by a test: ` + "`make test-foreign`" + ` compares it with the present results, ` + "`go test -all -update`" + ` in this folder
+writes it again. Each module is as it was published. A command runs with a description of a few lines, a plugin
+without one, except for its configuration.
 
 | module | from | kind | needs | asked | result |
 |---|---|---|---|---|---|

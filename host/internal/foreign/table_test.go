@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// TestTable runs the modules, and holds what comes of them against TABLE.md and against
-// what was expected of each.
+// TestTable runs the modules, and compares the results with TABLE.md and with the
+// expected ones.
 func TestTable(t *testing.T) {
 	server := httptest.NewServer(Server)
 	defer server.Close()
@@ -67,7 +67,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// newBox makes a sandbox. With -all it has what was compiled before, which is as good.
+// newBox returns a sandbox. With -all it uses code compiled in earlier runs, which makes
+// no difference.
 func newBox(t *testing.T, server string) *sandbox.Sandbox {
 	t.Helper()
 	cache := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// What Bodies returns lies within the module, and every index is in range.
+// The results of Bodies lie within the module, and every index is in range.
 func FuzzBodies(f *testing.F) {
 	f.Add([]byte{})
 	for n := range uint64(30) {

@@ -14,8 +14,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// A bulk operation that is done in pieces traps, if it traps, before anything
-// was written, also where an end of it lies beyond 32 bits.
+// A bulk operation in pieces that traps does so before anything is written, even if it
+// ends beyond 32 bits.
 func TestBulkOperationsOutOfBoundsWriteNothing(t *testing.T) {
 	const size = 4 * mib
 	last := int32(-mib) // a MiB before the end of 32 bits
@@ -69,7 +69,7 @@ func TestBulkOperationsOutOfBoundsWriteNothing(t *testing.T) {
 	}
 }
 
-// A table that is copied over itself in pieces is copied as if it were one.
+// A table that is copied over itself in pieces gives the result of a single copy.
 func TestOverlappingCopyOfALargeTable(t *testing.T) {
 	const n, by, at = 1<<20 + 50, 10, 1<<20 + 3 // at lies beyond the first piece
 	b := w.New()

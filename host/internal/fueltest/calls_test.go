@@ -16,9 +16,9 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// An exception ends calls whose own code does not get to say so. Whoever goes
-// on after catching some must be charged for all of them, and be no deeper
-// than before.
+// An exception ends calls without running the code at their end. A guest that catches
+// some exceptions and continues must be charged for all calls, and be at the same depth
+// as before.
 func TestCaughtExceptions(t *testing.T) {
 	b := w.New()
 	tag := b.Tag(nil)
@@ -34,7 +34,7 @@ func TestCaughtExceptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Deep enough for these three calls, but not for what they would add up to.
+	// Deep enough for these three calls, but not for their sum.
 	code, err := fuel.Rewrite(m, fuel.Options{MaxDepth: 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestCaughtExceptions(t *testing.T) {
 	}
 }
 
-// Most calls of a recursive function end at once, and look at no counter. They
-// are charged all the same, and the others are stopped.
+// Most calls of a recursive function end at once, and do not check the counter. They are
+// charged nevertheless, and the others are stopped.
 func TestRecursion(t *testing.T) {
 	const deepest = 50
 	module := func(n int32) *wasm.Module {
@@ -72,13 +72,13 @@ func TestRecursion(t *testing.T) {
 		}
 		return m
 	}
-	const level = 3 + 3 + 4 // a call that goes deeper
+	const level = 3 + 3 + 4 // a call that recurses
 	for name, config := range engineConfigs {
 		for _, c := range []struct {
 			n      int32
 			depth  int64
 			budget uint64
-			used   uint64 // of a guest that was ended: above whole levels
+			used   uint64 // used by a guest that was ended: more than the whole levels
 			err    error
 		}{
 			{n: deepest, depth: 5000, budget: math.MaxInt64, used: 1000 * (deepest*level + 3 + 4 + 8)},
@@ -101,7 +101,7 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
-// A loop needs a look of its own if what it calls first can do without one.
+// A loop needs a check of its own if the function that it calls first has none.
 func TestLoopsThatCall(t *testing.T) {
 	const times = 1_000_000
 	i32 := []w.ValType{w.I32}
@@ -136,8 +136,8 @@ var engineConfigs = map[string]wazero.RuntimeConfig{
 	"compiler": wazero.NewRuntimeConfigCompiler(), "interpreter": wazero.NewRuntimeConfigInterpreter(),
 }
 
-// startMetered returns the function run of an instrumented module, which gets
-// its fuel in slices of one unit.
+// startMetered returns the function run of an instrumented module, which gets its fuel in
+// slices of one unit.
 func startMetered(t *testing.T, config wazero.RuntimeConfig, code []byte, budget uint64) (run func() error, _ *meter.Account) {
 	t.Helper()
 	ctx := context.Background()

@@ -15,13 +15,13 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// A costly program does one thing again and again.
+// A costProgram repeats one instruction.
 type costProgram struct {
 	name   string
-	locals []w.ValType // after the parameter, local 0: how often
-	before []byte      // once
-	body   []byte      // what is repeated
-	times  int         // how often in each turn of the loop
+	locals []w.ValType // after the parameter, local 0: the number of repetitions
+	before []byte      // executed once
+	body   []byte      // repeated
+	times  int         // repetitions in each turn of the loop
 	edit   func(*w.Builder)
 }
 
@@ -49,14 +49,14 @@ func f64(v float64) []byte {
 	return out
 }
 
-// binaryOp applies an instruction to a and b, and keeps the result in a.
+// binaryOp applies an instruction to a and b, and stores the result in a.
 func binaryOp(code byte) []byte { return cat(w.LocalGet(a), w.LocalGet(b), op(code), w.LocalSet(a)) }
 
 func unaryOp(code byte) []byte { return cat(w.LocalGet(a), op(code), w.LocalSet(a)) }
 
 const i64Add, f64Add = 0x7c, 0xa0
 
-// sum adds what the pieces leave to a: the engine removes what nobody reads.
+// sum adds the results of the pieces to a: the engine removes unused results.
 func sum(add byte, pieces ...[]byte) []byte {
 	return cat(w.LocalGet(a), cat(pieces...), op(add), w.LocalSet(a))
 }
@@ -69,9 +69,9 @@ func bulk(op []byte, dst, src, n int32) []byte {
 	return cat(w.I32Const(dst), w.I32Const(src), w.I32Const(n), op)
 }
 
-// What each instruction costs in time for a unit of fuel: `go test -bench Cost`
-// reports it as ns/unit. The costs of package fuel are chosen so that nothing
-// is far above a nanosecond but loads that miss every cache.
+// The duration of each instruction per unit of fuel: `go test -bench Cost` reports it as
+// ns/unit. The costs of package fuel are chosen so that nothing is far above a nanosecond
+// except loads that miss every cache.
 var costPrograms = []costProgram{
 	{"i32.add", i32s, nil, binaryOp(0x6a), 100, nil},
 	{"i64.mul", i64s, consts(w.I64Const, 3, 5), binaryOp(0x7e), 100, nil},

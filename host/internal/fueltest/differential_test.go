@@ -85,7 +85,7 @@ func observe(tb testing.TB, config wazero.RuntimeConfig, module []byte, opts fue
 	return got, account
 }
 
-// cost is what a run consumes, computed from what the oracle counted.
+// cost returns the fuel that a run consumes, computed from the counts of the oracle.
 func cost(out *oracle.Outcome) (units uint64) {
 	for op, n := range out.Ops {
 		units += n * uint64(fuel.Cost(wasmOp(op)))
@@ -118,8 +118,8 @@ func wasmOp(key uint32) wasm.Op {
 	return bases[key>>16] + wasm.Op(key&0xffff)
 }
 
-// indirectHost reports whether a module can call the host through a table,
-// which makes all indirect calls dearer.
+// indirectHost reports whether a module can call the host through a table, which makes
+// all indirect calls more expensive.
 func indirectHost(m *wasm.Module) bool {
 	imports := 0
 	for _, i := range m.Imports {
@@ -143,7 +143,7 @@ var engines = []struct {
 	{"interpreter", wazero.NewRuntimeConfigInterpreter()},
 }
 
-// compare runs a generated module in several ways and returns what became of it.
+// compare runs a generated module in several ways and returns how it ended.
 func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit, exact bool) {
 	tb.Helper()
 	module := oracle.Config{TailCalls: true}.Generate(seed)
@@ -160,7 +160,7 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 		slice += uint64(seed[0]) * 8
 	}
 	if want.Limit != oracle.LimitNone {
-		// It does not end soon: a small budget or a small depth ends it.
+		// The run does not end soon: a small budget or a small depth ends it.
 		got, _ := observe(tb, engines[0].config.WithMemoryLimitPages(64), module, fuel.Options{MaxDepth: 100_000}, want.Steps/2, slice)
 		if want.Limit == oracle.LimitSteps && !errors.Is(got.Err, meter.ErrExhausted) {
 			tb.Errorf("half of %d steps were not too few: %v", want.Steps, got.Err)
@@ -171,7 +171,7 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	used := uint64(math.MaxUint64)
 	for _, opts := range []fuel.Options{{}, {MaxDepth: 1 << 30}} {
 		if want.Trap != oracle.TrapNone {
-			used = math.MaxUint64 // what is charged ahead of a trap depends on where checks stand
+			used = math.MaxUint64 // the amount charged ahead of a trap depends on the places of the checks
 		}
 		for _, e := range engines {
 			got, account := observe(tb, e.config.WithMemoryLimitPages(64), module, opts, math.MaxInt64/8, slice)
@@ -205,7 +205,7 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	case used < units || used > units+uint64(want.Depth)*10_000:
 		tb.Errorf("%d units after a trap, want %d or a little more", used, units)
 	}
-	// With all that it needs it ends; with a part of it it does not.
+	// With enough fuel it ends; with a part of it it does not.
 	if want.Trap == oracle.TrapNone && used > 1 {
 		got, account := observe(tb, engines[0].config.WithMemoryLimitPages(64), module, fuel.Options{}, used/2, slice)
 		if !errors.Is(got.Err, meter.ErrExhausted) || account.Used() < used/2 {
@@ -215,16 +215,16 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	return want.Trap, "", exact
 }
 
-// More than the fuzzing engine manages, whose coverage makes the engine slow:
+// More modules than the fuzzing engine manages, whose coverage makes the engine slow:
 //
-//	go test -run Instrumented -timeout 0 ./host/sandbox/fueltest -from 10000 -modules 100000
+//	go test -run Instrumented -timeout 0 . -from 10000 -modules 100000
 var (
 	from    = flag.Uint64("from", 0, "the first generated module")
 	modules = flag.Uint64("modules", 1500, "how many generated modules to compare")
 )
 
-// An instrumented module does what the plain one does, as told by a reference
-// interpreter, and consumes exactly the cost of what was executed.
+// An instrumented module gives the results of the plain one in a reference interpreter,
+// and consumes exactly the cost of the executed instructions.
 func TestInstrumentedModulesDoTheSameAndCountIt(t *testing.T) {
 	ends := map[string]int{}
 	for n := *from; n < *from+*modules; n++ {

@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// filesOf are the modules that lie in a Go module, by what follows in their paths.
+// filesOf returns the modules inside a Go module, by their paths below under.
 func filesOf(t *testing.T, goModule, under string) map[string]*wasm.Module {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", goModule).Output()
@@ -45,14 +45,14 @@ func filesOf(t *testing.T, goModule, under string) map[string]*wasm.Module {
 	return out
 }
 
-// TestPluginsOfExtismAreRecognised classifies the real plugins that ship in
-// the go-sdk module, made by TinyGo, Go, Rust, C and Haskell compilers.
+// TestPluginsOfExtismAreRecognised classifies the real plugins that ship in the go-sdk
+// module, made by TinyGo, Go, Rust, C and Haskell compilers.
 func TestPluginsOfExtismAreRecognised(t *testing.T) {
 	files := filesOf(t, "github.com/extism/go-sdk", "wasm")
 	if len(files) < 20 {
 		t.Fatalf("found %d plugins", len(files))
 	}
-	// This one asks for functions of another host.
+	// This one imports functions of another host.
 	others := map[string]wasm.ShapeKind{"nested.c.instr.wasm": wasm.Unknown}
 	for file, m := range files {
 		want, ok := others[file]
@@ -65,8 +65,8 @@ func TestPluginsOfExtismAreRecognised(t *testing.T) {
 	}
 }
 
-// TestFixturesOfWazeroAreRecognised classifies what wazero's examples and tests of
-// WASI run, made by TinyGo, Rust, Zig, C and AssemblyScript compilers.
+// TestFixturesOfWazeroAreRecognised classifies the modules of wazero's examples and WASI
+// tests, made by TinyGo, Rust, Zig, C and AssemblyScript compilers.
 func TestFixturesOfWazeroAreRecognised(t *testing.T) {
 	for under, want := range map[string]map[string]wasm.ShapeKind{
 		"imports": {

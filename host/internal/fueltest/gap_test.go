@@ -13,14 +13,14 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// A guest must not get far between two looks at its counter, whatever it calls
-// and however it comes back.
+// A guest must not get far between two checks of its counter, whatever it calls and
+// however it returns.
 func TestHowFarAGuestGetsWithoutALook(t *testing.T) {
 	i32 := []w.ValType{w.I32}
 	nops := func(n int) []byte { return bytesOf(n, cat(w.I32Const(1), w.Drop())) }
 	fill := func(n []byte) []byte { return cat(w.I32Const(0), w.I32Const(0), n, w.MemoryFill()) }
 	const tag = 0
-	// A frame for each n, and then whatever comes after the call.
+	// A frame for each n, and then the code after the call.
 	recurse := func(b *w.Builder, after ...[]byte) uint32 {
 		f := b.NextFunc()
 		b.Func("", i32, nil, nil, w.Block(
@@ -115,8 +115,8 @@ func make100(t w.ValType) []w.ValType {
 	return out
 }
 
-// longestGap runs a module that gets no fuel at all, and returns the most that it
-// owed when it asked, or at the end, and how often it called the host meanwhile.
+// longestGap runs a module without any fuel. It returns the largest debt, in units, at a
+// check or at the end, and the largest number of host calls between checks.
 func longestGap(t *testing.T, code []byte) (longest int64, mostCalls int, err error) {
 	t.Helper()
 	ctx := context.Background()

@@ -25,7 +25,7 @@ const (
 	tables = 1 << 20           // elements, larger than any table
 )
 
-// A machine carries out one script.
+// A machine executes one script.
 type machine struct {
 	way
 	ctx        context.Context
@@ -36,7 +36,7 @@ type machine struct {
 	named      map[string]*instance
 	registered map[string]*instance
 	all        []*instance
-	at         int            // which command is carried out
+	at         int            // index of the current command
 	used       map[int]uint64 // fuel, by command
 }
 
@@ -48,8 +48,8 @@ type instance struct {
 
 func newMachine(ctx context.Context, w way, s suite, dir string) (*machine, error) {
 	m := &machine{way: w, suite: s.name, dir: dir, named: map[string]*instance{}, registered: map[string]*instance{}, used: map[int]uint64{}}
-	// A module gets the name under which others import it after it was
-	// instantiated. To wazero none has a name.
+	// A module gets the name under which others import it after it was instantiated. In
+	// wazero none has a name.
 	m.ctx = experimental.WithImportResolver(ctx, func(name string) api.Module {
 		if inst, ok := m.registered[name]; ok {
 			return inst.mod
@@ -67,7 +67,8 @@ func newMachine(ctx context.Context, w way, s suite, dir string) (*machine, erro
 	return m, err
 }
 
-// load returns what is compiled of a module. An error means that this host refuses it.
+// load returns the code to compile of a module. An error means that this host refuses the
+// module.
 func (m *machine) load(file string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(m.dir, file))
 	if err != nil {
@@ -126,8 +127,8 @@ func (m *machine) start(data []byte) (*instance, error) {
 // errHarness is an error that no command may expect.
 type errHarness struct{ error }
 
-// run carries out a command. It returns an error unless that ends as the suite
-// wants it to.
+// run executes a command. It returns an error unless the command ends as the suite
+// expects.
 func (m *machine) run(c command) error {
 	switch c.Type {
 	case "module":
@@ -170,7 +171,7 @@ func (m *machine) run(c command) error {
 		return wantTrap(err, "uncaught exception")
 	case "assert_exhaustion":
 		_, err := m.act(c.Action)
-		delete(m.used, m.at) // how deep calls can be nested is up to the engine
+		delete(m.used, m.at) // the possible depth of calls depends on the engine
 		if m.options.MaxDepth > 0 && errors.Is(err, meter.ErrDepth) {
 			return nil
 		}
@@ -178,7 +179,7 @@ func (m *machine) run(c command) error {
 	case "assert_malformed", "assert_invalid":
 		data, err := m.load(c.Filename)
 		if err == nil {
-			// Most of these could not be instantiated anyway: nothing provides what they import.
+			// Most of these could not be instantiated anyway: their imports are missing.
 			_, err = m.runtime.CompileModule(m.ctx, data)
 		}
 		if slices.Contains(toleratedFailures, m.suite+"/"+c.Filename) {
@@ -216,10 +217,10 @@ func (m *machine) instance(name string) (*instance, error) {
 	return inst, nil
 }
 
-// errNoModule comes after a module that was not accepted.
+// errNoModule is returned for a command on a module that was not accepted.
 var errNoModule = errHarness{errors.New("there is no such module")}
 
-// act returns what a function returns or the value of a global.
+// act returns the results of a function or the value of a global.
 func (m *machine) act(a action) ([]uint64, error) {
 	inst, err := m.instance(a.Module)
 	if err != nil {
@@ -260,14 +261,14 @@ func (m *machine) call(inst *instance, fn api.Function, args ...uint64) ([]uint6
 		case err == nil:
 			return nil, errHarness{fmt.Errorf("the depth is %d after the call, want %d", inst.depth.Get(), depth)}
 		default:
-			inst.depth.Set(depth) // a host would throw the instance away
+			inst.depth.Set(depth) // a host would discard the instance
 		}
 	}
 	return got, err
 }
 
-// fuel is what all instances have used. That of one means nothing: what it
-// calls in another uses the other's counter, which is filled from its account.
+// fuel returns the fuel used by all instances. That of one means nothing: its calls into
+// another use the counter of the other, which is filled from the other's account.
 func (m *machine) fuel() uint64 {
 	var sum uint64
 	for _, inst := range m.all {
@@ -309,7 +310,7 @@ func wantTrap(err error, trap string) error {
 	if err == nil {
 		return fmt.Errorf("it succeeded, want the trap %q", trap)
 	}
-	// Behind "wasm error: " or what was done when it happened.
+	// After "wasm error: " or the action during which it happened.
 	if line, _, _ := strings.Cut(err.Error(), "\n"); line != trap && !strings.HasSuffix(line, ": "+trap) {
 		return fmt.Errorf("want the trap %q, got %w", trap, err)
 	}

@@ -23,12 +23,13 @@ type command struct {
 	As         string // register: for the imports of later modules
 	Filename   string
 	ModuleType string `json:"module_type"`
-	Text       string // what the error says
+	Text       string // the text of the error
 	Action     action
 	Expected   []value
 }
 
-// text tells a module in the text format, which neither wazero nor this host reads.
+// text reports whether the module is in the text format, which neither wazero nor this
+// host reads.
 func (c command) text() bool { return c.ModuleType == "text" }
 
 type action struct {
@@ -54,7 +55,8 @@ type value struct {
 	Value    lanes
 }
 
-// lanes has one element, or those of a v128. It is nil where any reference is expected.
+// lanes has one element, or one for each lane of a v128. It is nil if any reference is
+// expected.
 type lanes []string
 
 func (l *lanes) UnmarshalJSON(data []byte) error {
@@ -65,7 +67,7 @@ func (l *lanes) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &(*l)[0])
 }
 
-// laneBits is the size of a lane, or of the value if it is no v128.
+// laneBits returns the size of a lane in bits, or of the value if it is no v128.
 func (v value) laneBits() int {
 	typ := v.Type
 	if typ == "v128" {
@@ -82,7 +84,7 @@ func (v value) laneBits() int {
 	return 64
 }
 
-// size is how many numbers the value takes in wazero's API.
+// size returns the number of values in wazero's API.
 func (v value) size() int {
 	if v.Type == "v128" {
 		return 2
@@ -98,7 +100,7 @@ func (v value) lane(i int) (uint64, error) {
 		if text == "null" {
 			return 0, nil
 		}
-		// To wazero a reference is a number, and 0 is null. So the suite's 0 is another.
+		// In wazero a reference is a number, and 0 is null. So the suite's 0 becomes 1.
 		n, err := strconv.ParseUint(text, 10, 32)
 		return n + 1, err
 	}
@@ -109,7 +111,7 @@ func (v value) lane(i int) (uint64, error) {
 	return strconv.ParseUint(text, 10, bits)
 }
 
-// bits returns an argument as wazero's API wants it.
+// bits returns an argument for wazero's API.
 func (v value) bits() ([]uint64, error) {
 	out := make([]uint64, v.size())
 	for i := range v.Value {
@@ -123,8 +125,8 @@ func (v value) bits() ([]uint64, error) {
 	return out, nil
 }
 
-// match compares the bits of a result with what is expected. A NaN without a
-// class has to be the same to the bit.
+// match compares the bits of a result with the expected value. A NaN without a class has
+// to be the same to the bit.
 func (v value) match(got []uint64) error {
 	bits := v.laneBits()
 	switch {
@@ -161,7 +163,8 @@ func (v value) match(got []uint64) error {
 
 func mask(bits int) uint64 { return math.MaxUint64 >> (64 - bits) }
 
-// canonical tells a NaN, of either sign, whose payload is the highest bit only.
+// canonical reports whether n is a NaN, of either sign, whose payload is the highest bit
+// only.
 func canonical(n uint64, bits int) bool {
 	if bits == 32 {
 		return n&0x7fffffff == 0x7fc00000
@@ -169,7 +172,7 @@ func canonical(n uint64, bits int) bool {
 	return n&0x7fffffffffffffff == 0x7ff8000000000000
 }
 
-// arithmetic tells a NaN whose payload has the highest bit.
+// arithmetic reports whether n is a NaN whose payload has the highest bit.
 func arithmetic(n uint64, bits int) bool {
 	if bits == 32 {
 		return n&0x7fc00000 == 0x7fc00000
@@ -193,7 +196,7 @@ func TestValuesMatch(t *testing.T) {
 		{f32("2141192192"), []uint64{0x7fa00000}, true},
 		{f32("2141192192"), []uint64{0x7fc00000}, false},
 		{f32("0"), []uint64{0x80000000}, false},
-		{f32("0"), []uint64{1 << 32}, true}, // only the lower half is the value
+		{f32("0"), []uint64{1 << 32}, true}, // only the lower half counts
 		{f64("nan:canonical"), []uint64{0xfff8000000000000}, true},
 		{f64("nan:canonical"), []uint64{0x7ff8000000000001}, false},
 		{f64("nan:arithmetic"), []uint64{0x7ff8000000000001}, true},

@@ -23,7 +23,7 @@ import (
 type suite struct {
 	name     string
 	features api.CoreFeatures
-	least    count // in each way
+	least    count // smallest counts, in each way
 }
 
 var suites = []suite{
@@ -36,12 +36,12 @@ var suites = []suite{
 		experimental.CoreFeaturesTailCall | experimental.CoreFeaturesTypedFunctionReferences, count{scripts: 4, commands: 98, assertions: 83, text: 2}},
 }
 
-// A way is one of the ways in which each script is carried out.
+// A way is one of the configurations in which each script is executed.
 type way struct {
 	name   string
 	config func() wazero.RuntimeConfig
-	// How much fuel there is at a time; 0: the code is not metered. With 1 the
-	// guest asks for more whenever it looks, with 1000 now and then.
+	// Units of fuel in each slice; 0: the code is not metered. With 1 the guest asks for
+	// more at each check, with 1000 now and then.
 	slice   uint64
 	options fuel.Options
 }
@@ -55,29 +55,29 @@ var ways = []way{
 	{"limited interpreter", wazero.NewRuntimeConfigInterpreter, 1, fuel.Options{MaxDepth: depth, MaxTableElements: tables}},
 }
 
-// tooTyped are the valid modules that fuel refuses when the depth is limited:
-// results of a function with calls go through locals, which a reference that is
-// never null cannot.
+// tooTyped lists the valid modules that fuel refuses when the depth is limited: results
+// of a function with calls go through locals, which a reference that is never null
+// cannot.
 var tooTyped = []string{"exception-handling/try_table.13.wasm"}
 
-// toleratedFailures are the invalid modules that wazero 1.12.0 accepts: an initial
-// value or an offset reads an imported global that is mutable. Its own tests do
-// not notice, because nothing provides what these modules import.
+// toleratedFailures lists the invalid modules that wazero 1.12.0 accepts: an initial
+// value or an offset reads an imported global that is mutable. Its own tests do not
+// notice, because nothing provides the imports of these modules.
 //
-// The other tolerances are in [machine.run]: wazero instantiates a module whose
-// table elements are out of bounds, because the functions in the part that fits
-// have to go on working, and has fewer words for traps ([trapOf]).
+// The other tolerances are in [machine.run]: wazero instantiates a module whose table
+// elements are out of bounds, because the functions in the part that fits have to go on
+// working, and has fewer words for traps ([trapOf]).
 var toleratedFailures = []string{
 	"v2/global.22.wasm", "v2/elem.47.wasm", "v2/elem.50.wasm", "v2/data.57.wasm", "v2/data.60.wasm",
 	"extended-const/global.19.wasm",
 }
 
-// count says how much of a suite was carried out.
+// count holds the numbers of executed parts of a suite.
 type count struct {
 	scripts    int
 	commands   int
 	assertions int // among the commands
-	text       int // commands not carried out: their module is in the text format
+	text       int // commands not executed, because their module is in the text format
 	fuel       uint64
 }
 
@@ -89,7 +89,7 @@ func (c *count) add(n count) {
 	c.fuel += n.fuel
 }
 
-// suitesDir is where the suites are: in the module of the engine.
+// suitesDir returns the directory of the suites, in the module of the engine.
 func suitesDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
@@ -99,8 +99,8 @@ func suitesDir(tb testing.TB) string {
 	return filepath.Join(strings.TrimSpace(string(dir)), "internal", "integration_test", "spectest")
 }
 
-// TestSuitesPass runs all commands but those on modules in the text format. The
-// numbers keep a suite that was not found from passing.
+// TestSuitesPass runs all commands but those on modules in the text format. The counts
+// keep a suite that was not found from passing.
 func TestSuitesPass(t *testing.T) {
 	root := suitesDir(t)
 	var mu sync.Mutex
@@ -141,9 +141,9 @@ func TestSuitesPass(t *testing.T) {
 	}
 }
 
-// TestVersionNamesWhatIsWritten: native code that is part of a program, or in a
-// cache, is used only by a program of the same fuel.Version. So that has to
-// change with what is written for any module of the suite.
+// TestVersionNamesWhatIsWritten: native code that is part of a program, or in a cache, is
+// used only by a program with the same fuel.Version. So the version has to change when
+// the output changes for any module of the suite.
 func TestVersionNamesWhatIsWritten(t *testing.T) {
 	const want = "4 8e52bc736d448f41"
 	files, err := filepath.Glob(filepath.Join(suitesDir(t), "v2", "testdata", "*.wasm"))
@@ -168,7 +168,7 @@ func TestVersionNamesWhatIsWritten(t *testing.T) {
 	}
 }
 
-// runScript carries out a script in all ways.
+// runScript executes a script in all ways.
 func runScript(t *testing.T, s suite, file string) []count {
 	script, err := readScript(file)
 	if err != nil {
@@ -193,7 +193,7 @@ func runScript(t *testing.T, s suite, file string) []count {
 				m.at = at
 				err := m.run(c)
 				if errors.Is(err, errNoModule) {
-					continue // it is known why
+					continue // the reason is known
 				}
 				if err != nil {
 					t.Errorf("%s:%d: %s %s %s: %v", filepath.Base(script.Source), c.Line, c.Type, c.Filename, c.Action.Field, err)
@@ -204,8 +204,8 @@ func runScript(t *testing.T, s suite, file string) []count {
 				}
 				n.fuel += m.used[at]
 			}
-			// The program counts. It makes no difference who runs it, how large
-			// the slices are, or whether something else is limited too.
+			// The count depends on the program only: not on the engine, the size of the
+			// slices, or other limits.
 			for at, n := range m.used {
 				if want, ok := used[at]; ok && n != want {
 					t.Errorf("%s:%d: used %d fuel, but %d in another way", filepath.Base(script.Source), script.Commands[at].Line, n, want)

@@ -18,8 +18,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// strictReasons are the reasons for which functions that the engine takes may be
-// refused: what it reads in a way of its own, or does not look at in dead code.
+// strictReasons lists the reasons for which functions that the engine accepts may be
+// refused: parts that the engine reads in its own way, or ignores in dead code.
 var strictReasons = []string{
 	"64-bit",                   // memories and tables
 	"reserved for the host",    // names
@@ -35,8 +35,7 @@ var strictReasons = []string{
 	"undeclared reference",     //
 }
 
-// compareVerdicts compares what the engine says of a module with what it says of the
-// instrumented one.
+// compareVerdicts compares the engine's verdicts on a module and on the instrumented one.
 func compareVerdicts(tb testing.TB, module []byte) {
 	tb.Helper()
 	ctx := context.Background()
@@ -44,7 +43,7 @@ func compareVerdicts(tb testing.TB, module []byte) {
 		WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesTailCall|experimental.CoreFeaturesExtendedConst))
 	defer rt.Close(ctx)
 
-	// What does not decode is not shown to the engine, which believes every
+	// A module that does not decode is not shown to the engine, which believes every
 	// number and allocates for it.
 	m, err := wasm.Decode(module)
 	if err != nil {
@@ -60,7 +59,7 @@ func compareVerdicts(tb testing.TB, module []byte) {
 	if ours != nil && (ours == errTooMuch || strings.Contains(ours.Error(), "more than 50000 locals")) {
 		return // the engine would take up to 8 GiB
 	}
-	// Nor are custom sections, which are left out and say nothing of validity.
+	// Nor are custom sections, which are left out and do not affect validity.
 	plain := append([]byte(nil), module[:8]...)
 	for _, s := range m.Sections {
 		if s.ID != wasm.SectionCustom {
@@ -84,7 +83,8 @@ func compareVerdicts(tb testing.TB, module []byte) {
 	}
 }
 
-// accepts returns why the engine refuses a module. It panics on some.
+// accepts returns the reason why the engine refuses a module, or nil. The engine panics
+// on some.
 func accepts(ctx context.Context, rt wazero.Runtime, module []byte) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -104,7 +104,7 @@ func (tooMuch) Error() string { return "too many locals for a test" }
 
 var errTooMuch error = tooMuch{}
 
-// mutate changes a few bytes, so that most modules come near to being valid.
+// mutate changes a few bytes, so that most modules are nearly valid.
 func mutate(r *rand.Rand, module []byte) []byte {
 	out := append([]byte(nil), module...)
 	for range 1 + r.IntN(4) {
@@ -126,8 +126,7 @@ func mutate(r *rand.Rand, module []byte) []byte {
 	return out
 }
 
-// What is added to a module must not make an invalid one valid, nor a valid one
-// invalid.
+// The added code must make neither an invalid module valid, nor a valid one invalid.
 func TestVerdictOfTheEngineStays(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range uint64(600) {

@@ -9,10 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// outDir is where the modules are put, outside of this module and ignored by git.
+// outDir is the directory for the modules, outside of this Go module and ignored by git.
 const outDir = "../../../bin/peers"
 
-// workload is an argument with which one of the modules is run.
+// workload is one of the modules with an argument.
 type workload struct{ name, module, arg string }
 
 var workloads = []workload{
@@ -40,7 +40,7 @@ var workloads = []workload{
 	{"go-sort", "go", "sort"},
 }
 
-// modules are the modules of the workloads.
+// modules lists the modules of the workloads.
 var modules = []string{"go", "c", "csimd"}
 
 // build compiles the modules and returns their code.
@@ -55,8 +55,8 @@ func build() (map[string][]byte, error) {
 	if err := os.MkdirAll(outDir, 0o755); err != nil {
 		return nil, err
 	}
-	// The features are those that newer versions of clang use unasked. What
-	// comes out is not stripped, as most modules are not.
+	// The features are those that newer versions of clang use by default. The output is
+	// not stripped, as most modules are not.
 	clang := []string{"clang", "--target=wasm32-wasi", "-O2", "-mbulk-memory", "-msign-ext", "-mnontrapping-fptoint"}
 	clang = append(clang, sources...)
 	commands := map[string][]string{

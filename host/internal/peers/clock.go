@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the CPU time that f takes on its thread. Other work on the machine
-// disturbs it less than wall time.
+// cpuTime returns the CPU time of f on its thread. Other work on the machine disturbs it
+// less than wall time.
 func cpuTime(f func() error) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// moduleResult is what instrumenting costs before a module runs. The variant
-// is the one with the depth of calls, which Stockade uses.
+// moduleResult is the cost of instrumenting a module before it runs. The variant is the
+// one that limits the depth of calls, which Stockade uses.
 type moduleResult struct {
 	Name               string
 	Bytes              int
@@ -18,13 +18,14 @@ type moduleResult struct {
 	Rewrite            time.Duration // decoding included
 	RewriteMillisPerMB float64
 	AllocPerByte       float64       // allocated bytes per byte of input
-	SizeRatio          float64       // custom sections, which are left out, counted as kept
+	SizeRatio          float64       // with custom sections, which are dropped, counted as kept
 	CodeRatio          float64       // of the code section alone
 	Compile            time.Duration // of the original
 	CompileRatio       float64
 }
 
-// repeats is how often a module is rewritten and compiled, a small one more often.
+// repeats is the number of times that a module is rewritten and compiled; small modules
+// are done more often.
 const repeats = 3
 
 func measureModules(code map[string][]byte) ([]moduleResult, error) {
@@ -45,8 +46,8 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 	var instrumented []byte
 	var rewrites, compiles []time.Duration
 	var ratios []float64
-	// A small module is done before the clock has moved much, and what disturbs
-	// it is large by comparison.
+	// A small module is done before the clock has moved much, and disturbances are large
+	// by comparison.
 	times := max(1, 1<<20/len(code))
 	for range repeats {
 		runtime.GC()
@@ -96,8 +97,8 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 	return r, nil
 }
 
-// compileTime is the CPU time that it takes to compile with one worker, in a
-// fresh runtime and without a cache.
+// compileTime returns the CPU time to compile with one worker, in a fresh runtime and
+// without a cache.
 func compileTime(code []byte, metered bool) (time.Duration, error) {
 	p, err := newWazero(wazeroConfig(), metered)
 	if err != nil {
@@ -114,8 +115,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// withoutCustom drops custom sections, as instrumenting does: what they hold is
-// debug information above all.
+// withoutCustom drops custom sections, as instrumenting does: they are mostly debug
+// information.
 func withoutCustom(code []byte) ([]byte, error) {
 	m, err := wasm.Decode(code)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// figures are the measured numbers next to what was set out to reach.
+// figures returns the measured numbers with their targets.
 func (r *results) figures() []bench.Figure {
 	var all []bench.Figure
 	if r.Pairs != nil {

@@ -7,12 +7,11 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// depthLimit is what the calls of a guest may take of the stack, in the unit of
-// package fuel.
+// depthLimit limits the stack of a guest's calls, in the unit of package fuel.
 const depthLimit = 100_000
 
-// instrument rewrites a module so that it counts its fuel, and the depth of
-// its calls if depth is not zero.
+// instrument rewrites a module so that it counts its fuel, and the depth of its calls if
+// depth is not zero.
 func instrument(code []byte, depth int64) ([]byte, error) {
 	m, err := wasm.Decode(code)
 	if err != nil {

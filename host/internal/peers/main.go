@@ -1,6 +1,5 @@
-// Command peers measures what fuel metering costs, next to what others offer:
-// wazero as it is, wazero that looks at the context in every loop, and
-// wasmtime with and without its own fuel.
+// Command peers measures the cost of fuel metering, beside others: plain wazero, wazero
+// that checks the context in every loop, and wasmtime with and without its own fuel.
 //
 // Run it in its folder, on Linux, when the machine is otherwise idle:
 //
@@ -12,10 +11,10 @@
 // this is a module of its own. The programs it runs are in workloads and are
 // built into bin/peers of the repository.
 //
-// The figure is a ratio: the CPU time that the guest's _start takes in a
-// variant, divided by what it takes in its base right before or after. A
-// workload's figure is the median over the rounds. The column "noise" is plain
-// wazero against itself: differences as small as that mean nothing.
+// The figure is a ratio: the CPU time of the guest's _start in a variant, divided by the
+// time in its base right before or after. A workload's figure is the median over the
+// rounds. The column "noise" is plain wazero against itself: differences as small as that
+// mean nothing.
 package main
 
 import (
@@ -26,10 +25,10 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// results is what a run of the benchmark found out.
+// results is the outcome of a run of the benchmark.
 type results struct {
 	Rounds int
-	// The load of the machine, in which this run has a part after a while.
+	// The load of the machine. After a while this run is a part of it.
 	LoadBefore, LoadAfter string
 	Targets               []bench.Figure
 	Pairs                 *pairResults   `json:",omitempty"`

@@ -36,8 +36,8 @@ type pair struct {
 	maxRounds     int
 }
 
-// pairs are what is measured side by side. Waiting for the context is so slow
-// that two rounds tell enough.
+// pairs lists the variants, each with the base it is compared with. Checking the context
+// is so slow that two rounds are enough.
 var pairs = []pair{
 	{noiseRun, plain, math.MaxInt},
 	{fuelOnly, plain, math.MaxInt},
@@ -46,7 +46,7 @@ var pairs = []pair{
 	{wasmtimeFuel, wasmtimePlain, math.MaxInt},
 }
 
-// compilers make a program of a module.
+// compilers compile a module, by name of the way.
 var compilers = map[string]func(code []byte) (program, error){
 	plain:        func(code []byte) (program, error) { return compileWazero(code, wazeroConfig(), false) },
 	noiseRun:     func(code []byte) (program, error) { return compileWazero(code, wazeroConfig(), false) },
@@ -69,12 +69,12 @@ func compileFuel(code []byte, depth int64) (*wazeroProgram, error) {
 	return compileWazero(instrumented, wazeroConfig(), true)
 }
 
-// pairResults are the ratios of all workloads.
+// pairResults holds the ratios of all workloads.
 type pairResults struct {
 	Workloads []workloadResult
 	Summary   map[string]summary // by variant
-	// FuelDiffering counts the runs that did not use as much fuel as the first
-	// of the same workload and variant.
+	// FuelDiffering counts the runs that used another amount of fuel than the first of
+	// the same workload and variant.
 	FuelDiffering, FuelRuns int
 }
 
@@ -82,7 +82,7 @@ type workloadResult struct {
 	Name    string
 	CPU     map[string]time.Duration // of the base, median
 	Ratio   map[string]float64       // by variant, median
-	Fastest map[string]float64       // by variant: the fastest run to the fastest of the base
+	Fastest map[string]float64       // by variant: the fastest run divided by the fastest of the base
 	Fuel    map[string]uint64        // by variant, in the first run
 	Rounds  map[string][]pairRound   // by variant
 }
@@ -92,13 +92,13 @@ type pairRound struct{ Base, Variant outcome }
 type summary struct {
 	Geomean, Median, Worst, Best float64
 	WorstName, BestName          string
-	// Fastest is the geomean of the fastest run of the variant divided by the
-	// fastest of its base, which a busy machine disturbs in another way.
+	// Fastest is the geometric mean of the fastest run of the variant divided by the
+	// fastest of its base. A busy machine disturbs it in another way.
 	Fastest float64
 }
 
-// measurePairs runs the workloads round after round, so that a change of the
-// machine's speed does not hit one workload alone.
+// measurePairs runs the workloads round after round, so that a change of the machine's
+// speed does not hit a single workload.
 func measurePairs(picked []workload, code map[string][]byte, rounds int) (*pairResults, error) {
 	programs, err := compileAll(picked, code)
 	if err != nil {
@@ -111,7 +111,7 @@ func measurePairs(picked []workload, code map[string][]byte, rounds int) (*pairR
 			}
 		}
 	}()
-	// Garbage is collected between the runs, not beside them.
+	// Garbage is collected between the runs, not during them.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
 	r := &pairResults{}
@@ -162,7 +162,7 @@ func compileAll(picked []workload, code map[string][]byte) (map[string]map[strin
 	return programs, nil
 }
 
-// ways are those that the pairs need.
+// ways returns the ways that the pairs need.
 func ways() []string {
 	set := map[string]bool{}
 	for _, pair := range pairs {
@@ -171,7 +171,7 @@ func ways() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// series are the runs of one workload, which are compared with each other.
+// series holds the runs of one workload, which are compared with each other.
 type series struct {
 	workload workload
 	programs map[string]program
@@ -180,7 +180,7 @@ type series struct {
 	total    *pairResults
 }
 
-// measure runs a pair once; swapped, the variant goes first.
+// measure runs a pair once; with swapped, the variant goes first.
 func (s *series) measure(p pair, swapped bool) (err error) {
 	runtime.GC()
 	var r pairRound
@@ -220,7 +220,7 @@ func (s *series) compareFuel(way string, fuel uint64) {
 		first = fuel
 		s.result.Fuel[way] = fuel
 	}
-	// The clock of wasmtime is the real one: its counts differ.
+	// wasmtime uses the real clock, so its counts differ.
 	if way == wasmtimeFuel {
 		return
 	}

@@ -60,10 +60,10 @@ func (r *pairResults) print(w io.Writer, rounds int) {
 	fmt.Fprintln(w)
 }
 
-// newBase: the base is another one than that of the pair before.
+// newBase reports whether pair i has another base than the pair before.
 func newBase(i int) bool { return i == 0 || pairs[i].base != pairs[i-1].base }
 
-// row has the time of each base before the ratios to it.
+// row writes one row of the table: before the ratios to a base, the time of the base.
 func row(w io.Writer, name string, base func(string) string, ratio func(string) float64) {
 	fmt.Fprint(w, name, "\t")
 	for i, pair := range pairs {

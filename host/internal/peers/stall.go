@@ -17,8 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// Guests that do not end by themselves. Each has a function run, and some have
-// prepare to touch their memory first.
+// Guests that do not end by themselves. Each has a function run, and some have a function
+// prepare, which touches their memory first.
 //
 //go:embed workloads/stall/*.wat
 var spinners embed.FS
@@ -28,16 +28,16 @@ type cancelResult struct {
 	Count       int
 }
 
-// stallResult is the longest that runtime.GC() took beside a guest, which can
-// only be stopped where it asks for more fuel.
+// stallResult holds the durations of runtime.GC() beside a guest, which can only be
+// stopped where it asks for more fuel.
 type stallResult struct {
 	Guest        string
 	Longest      time.Duration
 	Median       time.Duration
-	Count        int     // collections
-	NanosPerUnit float64 // CPU time of the guest, when nothing is collected
-	// FreshMemory: the guest touches memory for the first time, so that the
-	// time is the kernel's.
+	Count        int     // number of collections
+	NanosPerUnit float64 // CPU time of the guest while nothing is collected
+	// FreshMemory is set if the guest touches memory for the first time, so that the
+	// kernel takes the time.
 	FreshMemory bool `json:",omitempty"`
 }
 
@@ -62,7 +62,7 @@ func compileSpinner(name string) (*wazeroProgram, error) {
 	return compileFuel(code, depthLimit)
 }
 
-// newSpinner makes an instance that is ready to spin.
+// newSpinner returns an instance that is ready to spin.
 func newSpinner(ctx context.Context, p *wazeroProgram) (*instance, error) {
 	inst, err := p.instantiate(ctx, wazero.NewModuleConfig())
 	if err != nil {
@@ -85,7 +85,7 @@ func spin(inst *instance) error {
 	return nil
 }
 
-// whileSpinning calls f while a guest spins, then stops the guest and waits for it.
+// whileSpinning calls f while a guest spins, then stops the guest and waits for its end.
 func whileSpinning(p *wazeroProgram, f func()) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -101,7 +101,7 @@ func whileSpinning(p *wazeroProgram, f func()) error {
 	return <-done
 }
 
-// measureCancel takes the time from the end of the context to the return.
+// measureCancel measures the time from the end of the context to the return.
 func measureCancel() (*cancelResult, error) {
 	bench.Progress("cancel a guest %d times", cancelRounds)
 	p, err := compileSpinner("loop")
@@ -161,7 +161,7 @@ func stallBeside(name string) (r stallResult, err error) {
 	return r, err
 }
 
-// nanosPerUnit is the CPU time of a guest in which it uses a unit of fuel.
+// nanosPerUnit returns the CPU time in which a guest uses a unit of fuel.
 func nanosPerUnit(p *wazeroProgram) (float64, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -176,8 +176,7 @@ func nanosPerUnit(p *wazeroProgram) (float64, error) {
 	return float64(cpu) / float64(inst.account.Used()-before), err
 }
 
-// stallBesideFresh collects garbage while instance after instance fills a memory
-// that nobody has touched.
+// stallBesideFresh collects garbage while instance after instance fills fresh memory.
 func stallBesideFresh() (stallResult, error) {
 	p, err := compileSpinner("fill")
 	if err != nil {

@@ -38,7 +38,7 @@ func (p *wasmtimeProgram) close() error {
 }
 
 func (p *wasmtimeProgram) run(arg string) (outcome, error) {
-	// It writes to files only.
+	// wasmtime's WASI writes to files only.
 	dir, err := os.MkdirTemp("", "peers-")
 	if err != nil {
 		return outcome{}, err

@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// maxMemory is the largest linear memory of a guest.
+// maxMemory limits the linear memory of a guest, in bytes.
 const maxMemory = 512 << 20
 
 // wazeroProgram is a module compiled by wazero.
@@ -29,8 +29,7 @@ type wazeroProgram struct {
 	metered bool
 }
 
-// compileWazero compiles in a runtime of its own. Code that is metered has been
-// instrumented.
+// compileWazero compiles in a runtime of its own. Metered code must be instrumented.
 func compileWazero(code []byte, config wazero.RuntimeConfig, metered bool) (*wazeroProgram, error) {
 	p, err := newWazero(config, metered)
 	if err != nil {
@@ -39,7 +38,7 @@ func compileWazero(code []byte, config wazero.RuntimeConfig, metered bool) (*waz
 	return p, p.compile(code)
 }
 
-// newWazero is a runtime that has the host's modules.
+// newWazero returns a runtime with the host's modules.
 func newWazero(config wazero.RuntimeConfig, metered bool) (*wazeroProgram, error) {
 	ctx := context.Background()
 	p := &wazeroProgram{runtime: wazero.NewRuntimeWithConfig(ctx, config.WithMemoryLimitPages(maxMemory>>16)), metered: metered}
@@ -65,7 +64,7 @@ func (p *wazeroProgram) close() error { return p.runtime.Close(context.Backgroun
 type instance struct {
 	api.Module
 	ctx     context.Context // for calls
-	account *meter.Account  // nil if nothing is metered
+	account *meter.Account  // nil if not metered
 }
 
 func (p *wazeroProgram) instantiate(ctx context.Context, config wazero.ModuleConfig) (*instance, error) {
@@ -108,10 +107,10 @@ func (i *instance) call(name string) error {
 	return err
 }
 
-// run runs the program once, with wazero's clock and random numbers, which are
-// the same in each run.
+// run runs the program once, with wazero's clock and random numbers, which are the same
+// in each run.
 func (p *wazeroProgram) run(arg string) (outcome, error) {
-	// The context can end, else wazero leaves out to wait for that.
+	// The context can end; otherwise wazero would not check it.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var stdout, stderr bytes.Buffer
@@ -131,8 +130,8 @@ func (p *wazeroProgram) run(arg string) (outcome, error) {
 	return o, nil
 }
 
-// linearMemory is reserved up front, as the sandbox does it, so that growing
-// neither copies nor leaves garbage.
+// linearMemory is reserved in advance, like in the sandbox, so that growing neither
+// copies nor leaves garbage.
 type linearMemory []byte
 
 func reserve() *linearMemory {
@@ -157,7 +156,7 @@ func (m *linearMemory) Free() {
 	}
 }
 
-// outcome is what came of one run of a workload.
+// outcome is the result of one run of a workload.
 type outcome struct {
 	CPU    time.Duration // of _start
 	Fuel   uint64        `json:",omitempty"`

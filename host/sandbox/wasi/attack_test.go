@@ -17,12 +17,11 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// anyErrno stands for whatever error.
+// anyErrno stands for any error.
 const anyErrno = Errno(0xffff)
 
-// Every row is tried on a workspace that is mounted with write, with write and
-// a masked directory inside, without write, and not at all, and changes
-// nothing in any of them.
+// Every row is tried on a workspace that is mounted with write, with write and a masked
+// directory inside, without write, and not at all. It changes nothing in any of them.
 func TestAttacks(t *testing.T) {
 	const (
 		write  = ReadWrite
@@ -79,7 +78,7 @@ func TestAttacks(t *testing.T) {
 		name   string
 		plant  func(*world)
 		do     func(*guestFS) Errno
-		rw, ro Errno // not mounted is always EPERM unless none is set
+		rw, ro Errno // if not mounted, the error is always EPERM unless none is set
 		none   Errno
 	}{
 		{name: "dotdot to the sibling", do: open("ws/../out/secret", 0), rw: out, ro: out},
@@ -314,7 +313,7 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 					Create | ReadWrite, DirectoryOnly, WriteOnly | DirectoryOnly,
 				} {
 					hosttest.Promptly(t, func() {
-						// Not try: reading zeros would not end.
+						// Without try: reading zeros would not end.
 						f, errno := tc.fs.Open(tc.fs.name(p), flag)
 						if f != nil {
 							f.Close()
@@ -331,8 +330,8 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// A FIFO whose other end is held open by the host opens without waiting, so
-// only the look at what was opened keeps the guest out.
+// A FIFO whose other end is held open by the host opens without waiting, so only the
+// check of the opened file keeps the guest out.
 func TestFIFOWithTheOtherEndOpenIsRefused(t *testing.T) {
 	w := newWorld(t)
 	if err := unix.Mkfifo(w.Path("ws/fifo"), 0o666); err != nil {
@@ -357,7 +356,7 @@ func TestHardLinkCanBeReadButNotChanged(t *testing.T) {
 	if content, errno := g.content("ws/h", 0); content != "shared" || errno != 0 {
 		t.Errorf("reading gave %q, %v", content, errno)
 	}
-	// What changes the directory and not the file is allowed.
+	// A change of the directory and not of the file is allowed.
 	wantErrno(t, "rename", g.Rename(g.name("ws/h"), g.name("ws/i")), 0)
 	wantErrno(t, "unlink", g.Unlink(g.name("ws/i")), 0)
 	if content, err := os.ReadFile(w.Path("out/shared")); err != nil || string(content) != "shared" {
@@ -476,7 +475,7 @@ func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
 	if err := os.Rename(w.Path("ws"), w.Path("mine")); err != nil {
 		t.Fatal(err)
 	}
-	// The same name is a different directory for each.
+	// The same name is another directory for each.
 	w.Link("ws", "mine")
 	a := w.open(w.rw("ws"))
 	if err := os.Remove(w.Path("ws")); err != nil {
@@ -522,8 +521,8 @@ func TestRenameAcrossMounts(t *testing.T) {
 	w.CheckUnchanged(before)
 }
 
-// A directory that cannot be replaced, because what is renamed is above it by
-// way of a link, stays the one that it was.
+// A directory that cannot be replaced, because the moved directory is above it by way of
+// a link, stays as before.
 func TestRenameThatFailsReplacesNothing(t *testing.T) {
 	w := newWorld(t)
 	if err := os.MkdirAll(w.Path("ws/p/q/empty"), 0o755); err != nil {
@@ -544,7 +543,7 @@ func TestRenameThatFailsReplacesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer top.Close()
-	// With os.Root it is removed first, and made again.
+	// With os.Root the directory is removed first, and made again.
 	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.RenameReplacesEmptyDir()]
 	if names := listing(dir.(*Dir)); names != want {
 		t.Errorf("the directory that was opened lists %s, want %s", names, want)

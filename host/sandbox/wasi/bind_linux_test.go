@@ -15,8 +15,8 @@ import (
 
 const bindWorld = "STOCKADE_TEST_BIND_WORLD"
 
-// Where nothing can be mounted, TestMaskedDirectoryStaysMaskedWhenRenamed is what
-// shows that a second name does not help.
+// If nothing can be mounted, TestMaskedDirectoryStaysMaskedWhenRenamed shows that a
+// second name does not help.
 func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 	if base := os.Getenv(bindWorld); base != "" {
 		behindBindMount(t, &world{&hosttest.World{T: t, Base: base}})
@@ -31,9 +31,9 @@ func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 	whereMountsArePossible(t, w)
 }
 
-// whereMountsArePossible runs the test again where it may mount: in a user
-// namespace, or as it is where there are none but it is root. The canary is in
-// its environment.
+// whereMountsArePossible runs the test again in a process that may mount: in a user
+// namespace, or directly as root if there are no user namespaces. The canary is in its
+// environment.
 func whereMountsArePossible(t *testing.T, w *world) {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,7 +67,7 @@ const (
 	bindRefused = "bind mounts: refused"
 )
 
-// bind shows a file or directory of the host under a name in the world, too.
+// bind mounts a file or directory of the host on another name in the world.
 func (w *world) bind(from, to string) {
 	w.T.Helper()
 	if err := unix.Mount(from, w.Path(to), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
@@ -75,7 +75,7 @@ func (w *world) bind(from, to string) {
 	}
 }
 
-// unshareMounts keeps what is mounted from being seen by others.
+// unshareMounts hides the mounts of this process from others.
 func (w *world) unshareMounts() {
 	w.T.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -21,7 +21,7 @@ var (
 	firstSequence = flag.Uint64("first-sequence", 0, "the number of the first of them, by which it is made again")
 )
 
-// newDifferential makes what sequences begin with, on the host and as a model.
+// newDifferential makes the starting files of all sequences, on the host and in a model.
 func newDifferential(t *testing.T) (*world, *model) {
 	w := newWorld(t)
 	if err := os.RemoveAll(w.Path("ws")); err != nil {
@@ -51,7 +51,7 @@ func newDifferential(t *testing.T) (*world, *model) {
 	return w, m
 }
 
-// openStaged is an FS on a stage of its own.
+// openStaged returns an FS on a stage of its own.
 func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...policy.Mount) (*guestFS, *stage.Set) {
 	w.T.Helper()
 	s, err := stage.New(opts)
@@ -70,8 +70,8 @@ func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...polic
 	return &guestFS{f, w}, s
 }
 
-// runDifferential does the same on the model, on an FS that writes through and
-// on one that is staged.
+// runDifferential runs the same operations on the model, on an FS that writes through and
+// on a staged one.
 func runDifferential(t *testing.T, program []byte, commit bool) {
 	w, m := newDifferential(t)
 	through := newWriteThrough(t)
@@ -110,8 +110,8 @@ func runDifferential(t *testing.T, program []byte, commit bool) {
 	}
 }
 
-// runMasked is runDifferential for a mount with things to hide, of which the
-// model knows nothing.
+// runMasked is runDifferential for a mount with masked paths, without the model, which
+// cannot mask.
 func runMasked(t *testing.T, program []byte) {
 	w, _ := newDifferential(t)
 	other, _ := newDifferential(t)
@@ -136,7 +136,7 @@ func runMasked(t *testing.T, program []byte) {
 	}
 }
 
-// withoutModes leaves out what files keep of others that they have replaced.
+// withoutModes leaves out the modes that files have taken from others they replaced.
 func withoutModes(tree map[string]string) map[string]string {
 	for p, desc := range tree {
 		if kind, rest, _ := strings.Cut(desc, " "); kind == "file" {
@@ -157,7 +157,7 @@ func (w *world) unchangedWorkspace(before map[string]string) {
 	for _, state := range []map[string]string{before, after} {
 		for p := range state {
 			if p == "out" || strings.Contains(p, ".stockade-stage") {
-				delete(state, p) // where the stage is
+				delete(state, p) // the directory of the stage
 			}
 		}
 	}

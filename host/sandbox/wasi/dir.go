@@ -13,30 +13,30 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// Dir is an open directory: itself and its parent, the names that lead to
-// mounts, then what the host has, if anything. Only one goroutine uses it.
+// Dir is an open directory. It lists itself and its parent, the names that lead to
+// mounts, then the entries of the host, if any. A Dir may be used by one goroutine only.
 type Dir struct {
-	AllNames bool // [Dir.Entry] tells names that are not UTF-8, too
+	AllNames bool // [Dir.Entry] returns names that are not UTF-8, too
 
 	// Fixed at creation.
 	fs              *FS
 	shown           string
 	ino             uint64
-	leadingEntries  []Dirent // what is listed first
-	numFixed        int      // so many of them stay; the others are staged
-	m               *mount   // nil for a synthetic directory, as are the rest
+	leadingEntries  []Dirent // entries that are listed first
+	numFixed        int      // number of leading entries that stay; the others are staged
+	m               *mount   // nil for a synthetic directory, as are all fields below
 	host            *hostDir
-	realPath        string        // of a writable mount: without links
-	forbiddenBy     paths.Special // why it must not be changed
-	changeForbidden bool          // that it must not
-	trails          [][]string    // guarded: the hidden things below
+	realPath        string        // in a writable mount: the name without links
+	forbiddenBy     paths.Special // the special path that forbids changes
+	changeForbidden bool          // whether forbiddenBy applies
+	trails          [][]string    // in a guarded mount: the ways to hidden paths below
 	entries         *rootedfs.DirReader
-	node            *stage.Node         // staged only
-	addedNames      map[string]struct{} // staged: the names that are listed first
+	node            *stage.Node         // in a staged mount only
+	addedNames      map[string]struct{} // in a staged mount: names of the leading entries
 
-	last       Dirent // the entry read last
-	lastCookie uint64 // its cookie
-	nextCookie uint64 // the cookie of what entries reads next
+	last       Dirent // the entry that was read last
+	lastCookie uint64 // the cookie of last
+	nextCookie uint64 // the cookie of the entry that entries reads next
 	closed     bool
 }
 
@@ -45,13 +45,13 @@ type Dirent struct {
 	Name string
 	Type FileType
 	Ino  uint64
-	Next uint64 // the cookie of the entry that follows
+	Next uint64 // the cookie of the next entry
 }
 
-// hostDir is what an open directory has of the host.
+// hostDir is the host's side of an open directory.
 type hostDir struct {
 	file *os.File
-	root rootedfs.Root // to look at entries; guarded mounts only
+	root rootedfs.Root // for look-ups of entries; in guarded mounts only
 }
 
 func (h *hostDir) Close() error {
@@ -61,20 +61,20 @@ func (h *hostDir) Close() error {
 	return h.file.Close()
 }
 
-// Cookies below firstCookie are the host's own. Those of the entries that the
-// host does not have count from there, and the entry before the host's first
-// one is followed by startCookie, because zero is the very first entry. A host
-// that itself counts so high is only followed step by step.
+// Cookies below firstCookie are the host's own. Leading entries, which the host does not
+// have, have cookies from firstCookie on. The last of them is followed by startCookie,
+// which stands for the host's first entry, because zero is the first entry of all. If a
+// host itself uses cookies from firstCookie on, its directory can only be read in order.
 const (
 	firstCookie = 1 << 63
 	startCookie = 1<<64 - 1
 )
 
-// maxLeftOut is how many entries are left out in a row.
+// maxLeftOut limits the number of entries that are left out in a row.
 const maxLeftOut = 64
 
-// newDir opens the directory at a place. It takes over host, which is nil for
-// a synthetic directory; the caller closes it on error.
+// newDir makes a Dir of the directory at a place. It takes over host, which is nil for a
+// synthetic directory; on error the caller closes host.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
 	if p.m != nil && p.m.write {
@@ -84,8 +84,8 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	if p.m != nil {
 		d.ino = p.m.describe(fi, p.shown).Ino
 	}
-	// What is above a mount is not the guest's business, so the number of the
-	// parent is made up.
+	// Directories above a mount are hidden from the guest, so the number of the parent is
+	// made up.
 	d.leadingEntries = []Dirent{
 		{Name: ".", Type: Directory, Ino: d.ino},
 		{Name: "..", Type: Directory, Ino: hashIno(path.Dir(p.shown))},
@@ -133,7 +133,7 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	return d, 0
 }
 
-// assignCookies gives the entries that are listed first their cookies.
+// assignCookies sets the cookies of the leading entries.
 func (d *Dir) assignCookies() {
 	for i := range d.leadingEntries {
 		d.leadingEntries[i].Next = firstCookie + uint64(i) + 1
@@ -141,7 +141,7 @@ func (d *Dir) assignCookies() {
 	d.leadingEntries[len(d.leadingEntries)-1].Next = startCookie
 }
 
-// Name is the absolute name under which the directory was opened, cleaned.
+// Name returns the absolute, clean name under which the directory was opened.
 func (d *Dir) Name() string { return d.shown }
 
 // Stat describes the directory.
@@ -160,16 +160,16 @@ func (d *Dir) Stat() (Stat, Errno) {
 	return d.m.describe(fi, d.shown), 0
 }
 
-// Entry returns the entry of a cookie, or false at the end. Zero is the cookie
-// of the first entry, and each entry has that of the next one; any other value
-// is that of some entry, or of the end, or an error. Going on is cheap, also
-// with the entry that was read last; going elsewhere costs no more than the
-// host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
-// left out, or written as package filename does if All is set.
+// Entry returns the entry with a cookie; more is false at the end. Zero is the cookie of
+// the first entry, and each entry has the cookie of the next one; any other value is the
+// cookie of some entry, or the end, or an error. The next entry, and the last one again,
+// are cheap; any other costs as much as the host needs to find it. Names that are not
+// UTF-8 cannot be passed to WASI: they are left out, or encoded by package filename if
+// AllNames is set.
 //
-// An entry without a name stands for many that were left out in a row, so that
-// the caller gets to think of other things. What is read is what is there at
-// the time; an entry that comes and goes meanwhile may be missing.
+// An entry with an empty name stands for many that were left out in a row, so that the
+// caller can check for other things to do. Entries are read at the time of the call; one
+// that comes and goes meanwhile may be missing.
 func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
 	e, more, errno = d.entry(cookie)
 	e.Name = filename.UTF8(e.Name)
@@ -182,7 +182,7 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	case d.closed:
 		return Dirent{}, false, EBADF
 	case cookie == 0:
-		d.forgetPosition() // from the start again means as it is now
+		d.forgetPosition() // a restart shows the current state
 		d.listAdded()
 		return d.leadingEntries[0], true, 0
 	case d.host != nil && cookie == d.lastCookie:
@@ -220,7 +220,7 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		d.fs.limits.Charge(costEntry)
 		if d.shows(e) {
 			shown := ""
-			if e.Ino == 0 { // its number is made of its name
+			if e.Ino == 0 { // the number is a hash of the name
 				shown = join(d.shown, e.Name)
 			}
 			out := Dirent{Name: e.Name, Type: typeOfMode(e.Type), Ino: d.m.ino(e.Ino, e.Dev, shown), Next: e.Next}
@@ -236,8 +236,8 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	}
 }
 
-// forgetPosition makes the next entry of the host's be looked for. Zero is the cookie
-// of none of them.
+// forgetPosition makes the next call seek its entry of the host. No host entry has the
+// cookie zero.
 func (d *Dir) forgetPosition() { d.last, d.lastCookie, d.nextCookie = Dirent{}, 0, 0 }
 
 func (d *Dir) shows(e rootedfs.Entry) bool {
@@ -249,7 +249,7 @@ func (d *Dir) shows(e rootedfs.Entry) bool {
 	}
 	for _, first := range d.leadingEntries[:d.numFixed] {
 		if first.Name == e.Name {
-			return false // it is something else for this guest
+			return false // the name is something else for this guest
 		}
 	}
 	if d.host.root == nil {
@@ -281,8 +281,8 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	return errnoOf(rootedfs.SetTimes(d.host.file, atim, mtim))
 }
 
-// Dirs opens directories one after the other, and closes each when who lists it
-// goes on to the next. What leads to several of them is looked up once.
+// Dirs opens directories one after the other, and closes each before the next.
+// Directories on the way to several of them are looked up once.
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
 		defer f.cacheDirs()()
@@ -294,8 +294,8 @@ func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	}
 }
 
-// Lstats is [FS.Lstat] of one name after the other. What leads to several of them is
-// looked up once in a row of them.
+// Lstats calls [FS.Lstat] for one name after the other. Directories on the way to several
+// names are looked up once in 64 names.
 func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	const row = 64
 	return func(yield func(Stat, Errno) bool) {
@@ -311,7 +311,7 @@ func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	}
 }
 
-// cacheDirs keeps open what walks go through, until what it returns is called.
+// cacheDirs keeps the directories of walks open until end is called.
 func (f *FS) cacheDirs() (end func()) {
 	f.dirCache = &dirCache{}
 	return func() {
@@ -320,6 +320,7 @@ func (f *FS) cacheDirs() (end func()) {
 	}
 }
 
+// withDir opens a directory, calls do with it or with the error, and closes it.
 func (f *FS) withDir(name string, do func(*Dir, Errno) bool) bool {
 	h, errno := f.Open(name, ReadOnly|DirectoryOnly)
 	if errno != 0 {

@@ -6,18 +6,18 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// dirCache is the directories that the latest walk went through, each in the
-// one before it. They stay open, and a walk that goes the same way goes on in
-// them. Once in each row of names a directory is looked up again: it is gone
-// into only if it is still what has its name in the one before.
+// dirCache holds the directories that the latest walk passed, each inside the one before.
+// They stay open, and a walk along the same path reuses them. Once per row of names, each
+// directory is looked up again: it is reused only if its name in its parent still leads
+// to it.
 type dirCache struct {
 	m    *mount
 	dirs []cachedDir
-	// verified is how many of the first ones were looked up in this row.
+	// verified is the number of leading directories that were looked up in this row.
 	verified int
 }
 
-// cachedDir is a directory with what a walk has to know of it.
+// cachedDir is an open directory, with its name, identity and trails.
 type cachedDir struct {
 	name   string
 	root   rootedfs.Root
@@ -25,13 +25,14 @@ type cachedDir struct {
 	trails [][]string
 }
 
-// maxCachedDirs is how many directories a descent keeps open.
+// maxCachedDirs limits the number of directories that a dirCache keeps open.
 const maxCachedDirs = 16
 
-// beginRow begins a row of names.
+// beginRow begins a row of names: every directory has to be looked up again.
 func (d *dirCache) beginRow() { d.verified = 0 }
 
-// verifiedDir returns the directory that has a name, so deep, without looking it up.
+// verifiedDir returns the cached directory with a name, depth directories below the
+// mount, if it was already looked up in this row. d may be nil.
 func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= d.verified || d.dirs[depth].name != name {
 		return cachedDir{}, false
@@ -39,7 +40,8 @@ func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, boo
 	return d.dirs[depth], true
 }
 
-// matchingDir returns the directory that was looked up as this, if it is open.
+// matchingDir returns the cached directory with a name, if it is the file that info
+// describes. d may be nil.
 func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInfo) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= len(d.dirs) || d.dirs[depth].name != name || !rootedfs.SameFile(d.dirs[depth].info, info) {
 		return cachedDir{}, false
@@ -48,8 +50,8 @@ func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInf
 	return d.dirs[depth], true
 }
 
-// add makes a directory the last one of the descent, if it is not too deep.
-// Then the descent closes it.
+// add makes next the last directory of the cache, depth directories below the mount, and
+// takes over closing it. It returns false if the directory is too deep or d is nil.
 func (d *dirCache) add(m *mount, depth int, next cachedDir) bool {
 	if d == nil || depth >= maxCachedDirs {
 		return false
@@ -64,7 +66,7 @@ func (d *dirCache) add(m *mount, depth int, next cachedDir) bool {
 	return true
 }
 
-// truncate closes all directories but the first ones.
+// truncate closes all directories but the first depth ones.
 func (d *dirCache) truncate(depth int) {
 	for _, dir := range d.dirs[depth:] {
 		_ = dir.root.Close()

@@ -11,8 +11,8 @@ import (
 // Errno is an error number of WASI preview 1. Zero is success.
 type Errno uint16
 
-// The error numbers that a guest is told. The package documentation says which
-// this package gives, and for what.
+// The error numbers of WASI preview 1. The package documentation lists those that this
+// package returns, with their reasons.
 const (
 	EACCES       Errno = 2
 	EAGAIN       Errno = 6
@@ -64,7 +64,7 @@ var errnoNames = [...]string{
 	"SPIPE", "SRCH", "STALE", "TIMEDOUT", "TXTBSY", "XDEV", "NOTCAPABLE",
 }
 
-// String is the name of the number as POSIX has it.
+// String returns the POSIX name of the number.
 func (e Errno) String() string {
 	switch {
 	case e == 0:
@@ -75,20 +75,20 @@ func (e Errno) String() string {
 	return fmt.Sprintf("errno %d", uint16(e))
 }
 
-// What a guest is told, by reason. The package documentation has the list.
+// The errors of this package, by reason. The package documentation has the list.
 const (
 	errOutside      = EPERM
 	errReadOnly     = EROFS
-	errNotFileOrDir = EACCES // not a regular file or directory
+	errNotFileOrDir = EACCES
 	errNoRoom       = ENOSPC
 	errTooLarge     = EFBIG
 	errOtherMount   = EXDEV
-	errTooManyOpen  = EMFILE // too many open files
+	errTooManyOpen  = EMFILE
 	errReplaced     = EAGAIN // the file was replaced meanwhile
 )
 
-// hostErrnos are the errors of the host that a guest is told as they are.
-// Several may have one number.
+// hostErrnos maps errors of the host that a guest gets unchanged. Several host errors may
+// share one number of the guest.
 var hostErrnos = func() map[syscall.Errno]Errno {
 	out := map[syscall.Errno]Errno{}
 	for _, p := range []struct {
@@ -138,7 +138,7 @@ var hostErrnos = func() map[syscall.Errno]Errno {
 	return out
 }()
 
-// errnoOf turns an error of the os package into what the guest is told.
+// errnoOf translates an error of the os package for the guest. Nil and io.EOF are 0.
 func errnoOf(err error) Errno {
 	if err == nil || err == io.EOF {
 		return 0
@@ -148,8 +148,8 @@ func errnoOf(err error) Errno {
 	}
 	host, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
-		// The only error of a root that comes from no system call says that the
-		// name leads out.
+		// The only error of a root that comes from no system call means that the name
+		// leads out.
 		return errOutside
 	}
 	if errno, ok := hostErrnos[host]; ok {

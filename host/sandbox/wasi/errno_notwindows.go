@@ -4,5 +4,5 @@ package wasi
 
 import "syscall"
 
-// systemErrno knows no errors beyond those that every system has.
+// systemErrno returns 0: there are no errors here beyond those that every system has.
 func systemErrno(syscall.Errno) Errno { return 0 }

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// systemErrno translates the errors that are this system's own.
+// systemErrno translates the error numbers that only Windows has. It returns 0 for any
+// other.
 func systemErrno(e syscall.Errno) Errno {
 	switch e {
 	case windows.ERROR_CANT_RESOLVE_FILENAME:

@@ -19,8 +19,8 @@ import (
 
 var races = flag.Int("races", 5_500, "how many things a guest tries for each kind of root, while names are exchanged")
 
-// Two names, of which one leads where the guest may not go, change places all
-// the time, while the guest uses names that go through one of them.
+// Two names, one of them forbidden to the guest, change places all the time, while the
+// guest uses names that go through one of them.
 func TestExchangeOfDirectoryAndLink(t *testing.T) {
 	outside := func(w *world, dir string) {
 		w.File(dir+"/secret", canary)
@@ -46,7 +46,7 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 			w.File("ws/x", "not secret")
 			w.Link("ws/y", "../out/secret")
 		}, "", nil},
-		// What ".." means depends on where the directory is by then.
+		// The meaning of ".." depends on the place of the directory at that time.
 		{"directory with a link upwards and one that is outside", func(w *world) { plantUpLinks(w, outside) }, "x/n/up", nil},
 		{"directory and link to a masked directory", func(w *world) {
 			inside(w)
@@ -94,8 +94,8 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 
 const raceCases = 11
 
-// plantUpLinks makes a link that leads to the workspace as long as the directory
-// that has it is there, and above the workspace when it was moved away.
+// plantUpLinks makes a link that leads to the workspace while its directory is in place,
+// and above the workspace once the directory was moved away.
 func plantUpLinks(w *world, outside func(*world, string)) {
 	outside(w, ".")
 	w.File("ws/secret", "not secret")
@@ -105,12 +105,12 @@ func plantUpLinks(w *world, outside func(*world, string)) {
 	}
 }
 
-// raceCase is two names that change places: ws/x and ws/y, or ws/x/n and
-// away/n if the guest's directory is below.
+// raceCase holds two names that change places: ws/x and ws/y, or ws/x/n and away/n if the
+// guest's directory is below.
 type raceCase struct {
 	name   string
 	plant  func(*world)
-	dir    string // where the guest has a file that is called secret; empty: ws/x is that file
+	dir    string // directory of the guest's file, which is called secret; empty: ws/x is the file
 	masked []string
 }
 
@@ -121,8 +121,8 @@ func (tc *raceCase) race(t *testing.T, g *guestFS, tries int) {
 	if strings.HasPrefix(tc.dir, "x/n") {
 		x, y = g.w.Path("ws/x/n"), g.w.Path("away/n")
 	}
-	// What the guest may not change, with the times of the directories: they
-	// would also tell of what was made and removed again.
+	// Files that the guest may not change, with the times of the directories: they also
+	// show files that were made and removed again.
 	kept := func() map[string]string {
 		state := g.w.State()
 		maps.DeleteFunc(state, func(p, _ string) bool {
@@ -173,7 +173,7 @@ func (tc *raceCase) race(t *testing.T, g *guestFS, tries int) {
 	}
 }
 
-// racer is a guest that tries one thing after the other.
+// racer is a guest that tries one operation after the other.
 type racer struct {
 	g         *guestFS
 	view      *View
@@ -189,8 +189,8 @@ func (r *racer) try(i int) {
 	if r.dir == "" {
 		return
 	}
-	// The same names exist outside, or not, so that each of these would change
-	// something there if it got there.
+	// The same names exist outside, or not, so that each of these would change something
+	// there if it got there.
 	g, in := r.g, func(name string) string { return r.g.name(r.dir + "/" + name) }
 	switch i % 12 {
 	case 0:
@@ -228,7 +228,7 @@ func (r *racer) create(name string) {
 	}
 }
 
-// tryUse opens the file, most of the time to read it.
+// tryUse opens the file, most of the time for reading.
 func (r *racer) tryUse(i int) Errno {
 	name, flag := r.g.name(r.file), ReadOnly
 	switch i % 10 {
@@ -271,8 +271,8 @@ func (r *racer) tryUse(i int) Errno {
 	return 0
 }
 
-// row reads the file twice in a row. The view has what the rows before it have
-// opened.
+// row reads the file twice in a row. The view keeps the directories that the rows before
+// have opened.
 func (r *racer) row() (errno Errno) {
 	var c Content
 	for c, errno = range r.view.Contents([]string{r.g.name(r.file), r.g.name(r.file)}) {

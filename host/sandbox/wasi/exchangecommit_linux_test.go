@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// A directory and a symbolic link that leads out change places all the time,
-// while what was staged in the directory is committed.
+// A directory and a symbolic link that leads out change places all the time, while
+// changes staged in the directory are committed.
 func TestExchangeDuringCommit(t *testing.T) {
 	w := newWorld(t)
 	w.Dir("ws/x")

@@ -12,9 +12,9 @@ func TestMain(m *testing.M) {
 	hosttest.Main(m)
 }
 
-// What the kernel does for us, os.Root has to do as well. The tests that take
-// long look up no names that the others do not, and the exchanges are done in
-// both ways anyway.
+// os.Root has to give the protection that the kernel gives with openat2. The tests that
+// take long look up no names that the others do not, and the exchanges are done in both
+// ways anyway.
 func TestWithoutOpenat2(t *testing.T) {
 	if len(roots(t)) == 1 {
 		t.Log("there is no openat2 here, so all tests are without")
@@ -24,7 +24,7 @@ func TestWithoutOpenat2(t *testing.T) {
 		"TestRootOfTheHost", "TestAttacks", "TestLinkInsideTheMountWorks", "TestMaskedDirectoryIsNotReached", "TestAStagedGuestSeesWhatAnyOtherSees")
 }
 
-// TestRootOfTheHost shows that mounts are opened with what there is.
+// TestRootOfTheHost shows that mounts are opened with the best root that the host has.
 func TestRootOfTheHost(t *testing.T) {
 	w := newWorld(t)
 	m := w.open(w.rw("ws")).mounts[0]

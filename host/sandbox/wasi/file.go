@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// File is an open regular file. The position is kept here and not by the
-// host, so that every write is at a known offset; only one goroutine uses it.
+// File is an open regular file. The position is stored here and not by the host, so that
+// every write is at a known offset. A File may be used by one goroutine only.
 type File struct {
 	// Fixed at creation.
 	fs                 *FS
@@ -18,12 +18,12 @@ type File struct {
 	backing            backingFile
 	shown              string
 	readable, writable bool
-	realPath           string        // of a writable mount: without links
-	forbiddenBy        paths.Special // why it must not be changed
-	changeForbidden    bool          // that it must not
+	realPath           string        // in a writable mount: the name without links
+	forbiddenBy        paths.Special // the special path that forbids changes
+	changeForbidden    bool          // whether forbiddenBy applies
 
 	pos    int64
-	size   int64 // what this handle knows; others may have made the file longer
+	size   int64 // the size known to this handle, in bytes; others may have made the file longer
 	append bool
 	closed bool
 }
@@ -43,7 +43,7 @@ func (f *File) Stat() (Stat, Errno) {
 	return f.m.describe(fi, f.shown), 0
 }
 
-// SetAppend says whether every write goes to the end of the file.
+// SetAppend turns append mode on or off: every write then goes to the end of the file.
 func (f *File) SetAppend(on bool) Errno {
 	switch {
 	case on == f.append:
@@ -59,14 +59,14 @@ func (f *File) SetAppend(on bool) Errno {
 	return 0
 }
 
-// Read reads at the position and moves it. It reads nothing at the end.
+// Read reads at the position and advances the position. At the end it returns 0.
 func (f *File) Read(buf []byte) (int, Errno) {
 	n, errno := f.Pread(buf, f.pos)
 	f.pos += int64(n)
 	return n, errno
 }
 
-// Pread reads at an offset.
+// Pread reads at an offset. It returns EBADF if the file was not opened for reading.
 func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	switch {
 	case !f.readable:
@@ -79,7 +79,7 @@ func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	return n, errnoOf(err)
 }
 
-// Whence is what an offset counts from.
+// Whence is the origin of an offset.
 type Whence uint8
 
 // The numbers of WASI preview 1.
@@ -112,7 +112,7 @@ func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	return f.pos, 0
 }
 
-// checkWrite is asked before every change of the content.
+// checkWrite returns the error of a change of the content, or 0 if it is allowed.
 func (f *File) checkWrite() Errno {
 	switch {
 	case !f.m.write:
@@ -123,8 +123,8 @@ func (f *File) checkWrite() Errno {
 	return 0
 }
 
-// Write writes at the position and moves it. When appending, that is to the
-// end of the file.
+// Write writes at the position and advances the position. In append mode it writes at the end of the
+// file.
 func (f *File) Write(buf []byte) (int, Errno) {
 	n, errno := f.Pwrite(buf, f.pos)
 	if n > 0 {
@@ -136,8 +136,8 @@ func (f *File) Write(buf []byte) (int, Errno) {
 	return n, errno
 }
 
-// Pwrite writes at an offset. It ignores the offset when appending, as Linux
-// does. It writes less than it is given only with an error.
+// Pwrite writes at an offset. In append mode it ignores the offset, as Linux does. It
+// writes less than buf only with an error.
 func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 	if errno := f.checkWrite(); errno != 0 {
 		return 0, errno
@@ -207,10 +207,10 @@ func (f *File) Grow(size int64) Errno {
 	return f.Truncate(size)
 }
 
-// Sync waits until what was written is on the disk.
+// Sync waits until the written content is on the disk.
 func (f *File) Sync() Errno {
 	if !f.writable {
-		return 0 // nothing of ours is unwritten
+		return 0 // this handle has written nothing
 	}
 	f.fs.limits.Charge(costPath)
 	return errnoOf(f.backing.Sync())
@@ -241,24 +241,24 @@ func (f *File) Close() {
 	}
 }
 
-// backingFile is what an open file reads and writes: a file of the host, or one that
-// is staged.
+// backingFile is the file behind an open [File]: a file of the host, or a staged one.
 type backingFile interface {
 	io.ReaderAt
 	Stat() (os.FileInfo, error)
-	// writeAt writes at an offset or, if the host can, to wherever the end is.
+	// writeAt writes at an offset or, if end is set and the host can append, at the
+	// current end.
 	writeAt(buf []byte, off int64, end bool) (int, error)
 	Truncate(size int64) error
 	Sync() error
 	setAppend(on bool) error
 	setTimes(fi os.FileInfo, atim, mtim int64) Errno
-	// release says that the guest has no more use for it. Close may have been
-	// called before, and by another goroutine.
+	// release ends the guest's use of the file. Close may have been called before, and by
+	// another goroutine.
 	release()
 	Close() error
 }
 
-// hostFile is a file that is written through.
+// hostFile is a file of the host: writes go to it directly.
 type hostFile struct{ *os.File }
 
 func (b hostFile) writeAt(buf []byte, off int64, end bool) (int, error) {

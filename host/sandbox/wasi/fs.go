@@ -19,22 +19,23 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// FS is what a guest sees of the host's files.
+// FS is the file system that a guest sees. It is made by [New].
 type FS struct {
 	// Fixed at creation.
-	mounts          []*mount            // the longest name first
-	tree            map[string][]string // "/" and each directory above a mount: the names in it that lead to one
+	mounts          []*mount            // longest name first
+	tree            map[string][]string // "/" and each directory above a mount → its entries that lead to a mount
 	limits          Limits
-	stage           *stage.Set // nil: what is written goes to the host at once
+	stage           *stage.Set // nil: changes go to the host at once
 	readableSpecial paths.Opened
 	refusals        *refusals // shared with views
-	dirCache        *dirCache // of a view, and while directories are listed; else nil
+	dirCache        *dirCache // set in a view, and while directories are listed; else nil
 
+	// Bytes written and files made so far, see [Limits].
 	written, created int64
 
 	mu        sync.Mutex
 	open      map[io.Closer]struct{}
-	openCount int // at least len(open): also what is being opened
+	openCount int // at least len(open): includes files that are being opened
 	closed    bool
 }
 
@@ -43,32 +44,32 @@ type mount struct {
 	host  string
 	guest string
 	write bool
-	dev   uint64 // what the guest is told; the host's number is its own affair
+	dev   uint64 // device number shown to the guest; the host's is hidden
 	root  rootedfs.Root
-	info  os.FileInfo // of root
+	info  os.FileInfo // describes root
 	guard *guard      // nil if nothing is hidden inside
-	// inodeDev is the device on which a file that is listed is the one that has
-	// the inode number in the list; zero if that is not known of any.
+	// inodeDev is the device on which the inode numbers of a directory listing can be
+	// trusted; zero: on no device.
 	inodeDev   uint64
-	hostTrails []trail     // what the host's name goes through
-	tree       *stage.Tree // nil if it is not staged
+	hostTrails []trail     // the trails that the host's name passes
+	tree       *stage.Tree // nil if not staged
 }
 
-// Options is what an FS can have besides mounts. A zero field is its default.
+// Options holds the optional settings of an FS. A zero field means its default.
 type Options struct {
 	Limits Limits
-	// Stage takes what the guest changes in its writable mounts, instead of the
-	// host's files. It is for one FS, and may be committed when that is closed.
-	// Nil: changes are made at once.
+	// Stage collects the guest's changes in its writable mounts, instead of changing the
+	// host's files. It serves one FS, and may be committed when the FS is closed. Nil:
+	// changes are made at once.
 	Stage *stage.Set
-	// ReadableSpecial says which special paths the guest may read all the same.
+	// ReadableSpecial names special paths that the guest may read nevertheless.
 	ReadableSpecial paths.Opened
 }
 
-// New opens the mounts. Each must be an existing directory under an absolute,
-// clean name; a name that is a symbolic link, or has one, is followed now and
-// never again. Masked paths are absolute, clean names too, and need not exist.
-// No mounts is an empty file system. Nil options are the zero value.
+// New opens the mounts. Each must be an existing directory under an absolute, clean name;
+// symbolic links in the name are followed now and never again. Masked paths are absolute,
+// clean names too, and need not exist. Without mounts the file system is empty. Nil
+// options are the zero value.
 //
 // A mount that is masked, or inside a masked directory, is an error, as is a
 // directory that is mounted twice with different rights.
@@ -177,18 +178,18 @@ func checkHostPath(p string) error {
 	return nil
 }
 
-// guestName is the name under which a host directory appears.
+// guestName returns the name under which a host directory appears.
 func guestName(host string) string {
 	return path.Clean("/" + filepath.ToSlash(host))
 }
 
-// mask hides paths of the host from every mount they can be inside of.
+// mask hides paths of the host from every mount that may contain one of the paths.
 func (f *FS) mask(masked []string) error {
 	if len(f.mounts) == 0 {
 		return nil
 	}
-	// A file system mounted somewhere in a mount may show anything there,
-	// also what is masked and elsewhere.
+	// A file system mounted inside a mount may show anything there, also masked paths
+	// from elsewhere.
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
 		crossed[i] = rootedfs.HoldsMountPoint(m.host)
@@ -211,7 +212,7 @@ func (f *FS) mask(masked []string) error {
 		for i, m := range f.mounts {
 			_, inside := relativeTo(guestName(p), m.guest)
 			if inside || end != nil && (rootedfs.SameFile(end, m.info) || passThrough(m.hostTrails, end)) {
-				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
+				return fmt.Errorf("mask %s: the mount %s is the same directory or inside it", p, m.host)
 			}
 			if crossed[i] || passThrough(trails, m.info) {
 				m.hide(trails, end)
@@ -221,6 +222,7 @@ func (f *FS) mask(masked []string) error {
 	return nil
 }
 
+// hide hides the file end, which may be nil, and the names at the ends of trails.
 func (m *mount) hide(trails []trail, end os.FileInfo) {
 	if m.guard == nil {
 		m.guard = &guard{}
@@ -231,7 +233,7 @@ func (m *mount) hide(trails []trail, end os.FileInfo) {
 	}
 }
 
-// Mounts returns the names under which the guest finds the mounts.
+// Mounts returns the guest's names of the mounts.
 func (f *FS) Mounts() []string {
 	var names []string
 	for _, m := range f.mounts {
@@ -240,8 +242,8 @@ func (f *FS) Mounts() []string {
 	return names
 }
 
-// Shows reports whether an absolute, clean name is that of a mount, or of something
-// that could be in one or leads to one. It looks at names only.
+// Shows reports whether name, which is absolute and clean, is a mount, could be inside
+// one, or leads to one. It compares names only.
 func (f *FS) Shows(name string) bool {
 	_, leads := f.tree[name]
 	return leads || slices.ContainsFunc(f.mounts, func(m *mount) bool {
@@ -250,9 +252,8 @@ func (f *FS) Shows(name string) bool {
 	})
 }
 
-// Close releases the mounts and every file that is still open. It may be
-// called at any time and more than once. Nothing can be opened or changed
-// afterwards.
+// Close releases the mounts and every file that is still open. It may be called at any
+// time and more than once. Afterwards nothing can be opened or changed.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -277,7 +278,7 @@ func (f *FS) isClosed() bool {
 	return f.closed
 }
 
-// reserve takes one of the files that may be open, before it is opened.
+// reserve counts one more open file, before the file is opened; release undoes it.
 func (f *FS) reserve() Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -291,8 +292,8 @@ func (f *FS) reserve() Errno {
 	return 0
 }
 
-// track makes Close close c too; if Close has been called already, it happens
-// now.
+// track makes Close close c too. If Close has been called already, track closes c and
+// returns EBADF.
 func (f *FS) track(c io.Closer) Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,7 +305,7 @@ func (f *FS) track(c io.Closer) Errno {
 	return 0
 }
 
-// release gives back what reserve took, and forgets c.
+// release undoes reserve and track. c may be nil if it was not tracked.
 func (f *FS) release(c io.Closer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -312,12 +313,12 @@ func (f *FS) release(c io.Closer) {
 	delete(f.open, c)
 }
 
-// countWritten counts bytes that are about to be written.
+// countWritten counts n bytes that are about to be written.
 func (f *FS) countWritten(n int64) Errno {
 	return addWithinLimit(&f.written, n, f.limits.MaxWriteBytes)
 }
 
-// addWithinLimit adds n to a counter unless that exceeds the limit.
+// addWithinLimit adds n to a counter, or returns ENOSPC if that exceeds the limit.
 func addWithinLimit(counter *int64, n, limit int64) Errno {
 	if n > limit-*counter {
 		return errNoRoom
@@ -326,55 +327,55 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 	return 0
 }
 
-// place is where a name of the guest leads.
+// place is the result of looking up a name of the guest.
 type place struct {
 	m     *mount        // nil for a synthetic directory
-	dir   rootedfs.Root // name is looked up here
-	name  string        // one name in a guarded mount; else all of it, with links to follow
-	shown string        // the absolute name the guest used
-	slash bool          // must be a directory
+	dir   rootedfs.Root // the directory in which name is looked up
+	name  string        // a single name in a guarded mount; else the whole name, whose links are not followed yet
+	shown string        // the absolute name that the guest used
+	slash bool          // the name must be a directory
 
-	// Where the name was walked only:
+	// Set only if the name was walked:
 	walked     bool
-	cached     bool        // a descent closes dir
-	rel        string      // of dir, below the mount
-	info       os.FileInfo // what the walk found under name; nil if nothing
-	trails     [][]string  // the hidden things below dir
+	cached     bool        // a dirCache closes dir
+	rel        string      // dir relative to the mount
+	info       os.FileInfo // describes the file under name; nil if there is none
+	trails     [][]string  // the ways to hidden paths below dir
 	viaLink    bool        // a symbolic link at the end of the name led here
-	unexamined bool        // what is under name was not looked at, after so many steps
+	unexamined bool        // the file under name was not looked up
 	steps      int
 
-	lookupErrno Errno // why it was not found, unless there is just nothing
+	lookupErrno Errno // the reason why nothing was found; 0 if there is just no file
 
-	// In a staged mount only, with what is above but for the first two:
+	// In a staged mount only, with all fields above except walked and cached:
 	parent *stage.Node // the directory
-	node   *stage.Node // what is there; nil if nothing
+	node   *stage.Node // the file; nil if there is none
 }
 
-// close releases what the walk opened. It does nothing to the zero place.
+// close releases the directory that the walk opened. It does nothing to the zero place.
 func (p *place) close() {
 	if p.m != nil && p.dir != p.m.root && !p.cached {
 		_ = p.dir.Close()
 	}
 }
 
-// linkMode says what becomes of a symbolic link at the end of a name.
+// linkMode selects the treatment of a symbolic link at the end of a name.
 type linkMode int
 
 const (
-	keepLink        linkMode = iota // it stands for itself
-	keepUnlessSlash                 // it stands for itself unless a slash follows it
+	keepLink        linkMode = iota // the name means the link
+	keepUnlessSlash                 // the name means the link unless a slash follows
 	followLink
-	openDirectly // what has the name is not looked at before it is opened, where that is safe
+	openDirectly // the file is not looked up before it is opened, where that is safe
 )
 
-// follows reports whether a link at the end is followed, if it is seen to be one.
+// follows reports whether a link at the end is followed, once it was seen to be one.
 func (l linkMode) follows(slash bool) bool {
 	return l == followLink || l == openDirectly || l == keepUnlessSlash && slash
 }
 
-// resolve finds the place of a name. What last says is done here only where the name
-// is walked, and nothing else may; elsewhere the root does it.
+// resolve finds the place of a name. last is applied here only if the name is walked;
+// elsewhere the root applies it later.
 func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 	f.limits.Charge(costPath)
 	shown, slash, errno := clean(name)
@@ -398,7 +399,7 @@ func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 			}
 			f.limits.Charge(uint64(strings.Count(rel, "/")) * costName)
 			if errno != 0 {
-				// The host would not have been asked yet.
+				// Without a guard the host is asked later, so the error is returned later.
 				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, parent: m.tree.Top(), lookupErrno: errno}
 			}
 			return p, 0
@@ -406,7 +407,7 @@ func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 			p, steps, errno := m.walk(rel, shown, last, slash, f.dirCache)
 			f.chargeWalk(steps, rel)
 			if errno != 0 && m.guard == nil {
-				// The host would not have been asked yet.
+				// Without a guard the host is asked later, so the error is returned later.
 				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", lookupErrno: errno}, 0
 			}
 			return p, errno
@@ -424,8 +425,8 @@ func (f *FS) chargeWalk(steps int, rel string) {
 	f.limits.Charge(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
 }
 
-// resolveEntry finds a directory entry that is to be made, changed or removed. The
-// place must be closed also if it is not writable.
+// resolveEntry finds a directory entry that the caller will make, change or remove. The
+// caller must close the place also on error.
 func (f *FS) resolveEntry(name string) (place, Errno) {
 	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
@@ -444,19 +445,19 @@ func (p *place) checkWritable() Errno {
 // isWalked reports whether the name was walked, one name at a time.
 func (p *place) isWalked() bool { return p.walked || p.staged() && p.m.guard != nil }
 
-// staged reports whether changes are made to a node. What the walk found is
-// known then, as it is in a guarded mount.
+// staged reports whether the place is in a staged mount. Its file is known then, as in a
+// guarded mount.
 func (p *place) staged() bool { return p.parent != nil }
 
 func (p *place) isResolved() bool { return p.isWalked() || p.staged() }
 
-// isPinned reports whether the entry must stay what it is: the mount itself, and
-// what leads to something hidden.
+// isPinned reports whether the entry must not be renamed, replaced or removed: the mount
+// itself, and names on the way to a hidden path.
 func (p *place) isPinned() bool {
 	return p.name == "." || p.isWalked() && leadsToHidden(p.trails, p.name)
 }
 
-// lstat is what is at the place, without following a symbolic link unless the
+// lstat describes the file at the place, without following a symbolic link unless the
 // walk did.
 func (p *place) lstat() (os.FileInfo, Errno) {
 	if p.isResolved() {
@@ -472,7 +473,7 @@ func (p *place) lstat() (os.FileInfo, Errno) {
 	return fi, errnoOf(err)
 }
 
-// stat is what is at the place behind symbolic links.
+// stat describes the file at the place, following symbolic links.
 func (p *place) stat() (os.FileInfo, Errno) {
 	if p.isResolved() {
 		return p.lstat()
@@ -481,11 +482,11 @@ func (p *place) stat() (os.FileInfo, Errno) {
 	return fi, errnoOf(err)
 }
 
-// openExisting opens what is at the place and says what it is, which is a regular
-// file or a directory. It never creates, truncates or blocks.
+// openExisting opens and describes the regular file or directory at the place. It never
+// creates, truncates or blocks.
 func (p *place) openExisting(access int) (*os.File, os.FileInfo, Errno) {
 	if p.isWalked() {
-		// A link is at the place only if it was not to be followed.
+		// A link is at the place only if it must not be followed.
 		switch {
 		case p.lookupErrno != 0:
 			return nil, nil, p.lookupErrno
@@ -522,8 +523,8 @@ func (p *place) openExisting(access int) (*os.File, os.FileInfo, Errno) {
 	return file, fi, 0
 }
 
-// open opens what is at the place. A name that was not walked is ELOOP if it has
-// symbolic links, or if they cannot be told.
+// open opens the file at the place. If the name was not walked, it returns ELOOP for a
+// name with symbolic links, or one in which the host cannot detect them.
 func (p *place) open(flag int) (*os.File, error) {
 	if p.isWalked() {
 		return p.dir.OpenFile(p.name, flag, 0)
@@ -531,8 +532,7 @@ func (p *place) open(flag int) (*os.File, error) {
 	return p.dir.OpenNoSymlinks(p.name, flag)
 }
 
-// openForChange opens what is at the place in order to change what is known
-// about it.
+// openForChange opens the file at the place in order to change its times or mode.
 func (p *place) openForChange() (*os.File, Errno) {
 	if errno := p.checkWritable(); errno != 0 {
 		return nil, errno

@@ -89,7 +89,7 @@ func TestNoMountsIsAnEmptyDirectory(t *testing.T) {
 }
 
 func TestOrdinaryWork(t *testing.T) {
-	t.Setenv("TMPDIR", "") // where all is mounted, there is nothing of /dev
+	t.Setenv("TMPDIR", "") // the mount contains /dev, and nothing of it may be shown
 	w := newWorld(t)
 	w.Dir("ws/masked")
 	for _, tc := range []struct {
@@ -234,7 +234,7 @@ func TestListingStreams(t *testing.T) {
 			t.Fatalf("%d entries, first %v", len(seen), order[:2])
 		}
 	}
-	// Anywhere, in any order.
+	// Cookies work in any order.
 	for i := len(order) - 2; i >= 0; i -= 97 {
 		if e, more, errno := d.Entry(order[i].Next); !more || errno != 0 || e != order[i+1] {
 			t.Fatalf("entry %d is %v, %v, %v, not %v", i+1, e, more, errno, order[i+1])
@@ -252,7 +252,7 @@ func TestListingStreams(t *testing.T) {
 	for _, e := range order {
 		real[e.Name] = true
 	}
-	// Cookies that nobody was given show nothing that is elsewhere.
+	// Cookies that were never returned show nothing of other places.
 	for _, cookie := range []uint64{1, 2, 77, 1 << 31, 1 << 32, 1<<62 + 12345, 1<<63 - 1, firstCookie, firstCookie + 1, firstCookie + 2, 1<<64 - 2} {
 		if e, more, _ := d.Entry(cookie); more && !real[e.Name] {
 			t.Errorf("cookie %#x gave %v", cookie, e)
@@ -260,7 +260,7 @@ func TestListingStreams(t *testing.T) {
 	}
 }
 
-// A directory that is read again from the start is read as it is now.
+// A directory that is read again from the start shows its current state.
 func TestListingAgainSeesWhatChanged(t *testing.T) {
 	w := newWorld(t)
 	w.File("ws/one/a", "")
@@ -484,7 +484,7 @@ func TestCloseWhileTheGuestWorks(t *testing.T) {
 	}
 }
 
-// What was being opened during Close is not left open.
+// A file that is being opened during Close is not left open.
 func TestCloseBetweenOpenAndKeep(t *testing.T) {
 	w := newWorld(t)
 	g := w.open(w.rw("ws"))

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzNames does everything with two names in a workspace full of traps: what
-// is outside or masked is neither read nor changed, and nothing panics.
+// FuzzNames does every operation with two names in a workspace full of traps: files
+// outside or masked are neither read nor changed, and nothing panics.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{
 		"ws/f.txt", "ws/d/g.txt", "ws/new", "ws", "/", "", ".", "..", "../x", "ws/../out/secret", "a/../../x",
@@ -35,7 +35,7 @@ func FuzzNames(f *testing.F) {
 		w.Link("ws/loop", "loop")
 		w.Link("ws/hl", "hidden")
 		w.Link("ws/d/l", "..")
-		// What must stay; the rest of the workspace may change.
+		// These files must stay; the rest of the workspace may change.
 		kept := func() map[string]string {
 			state := w.State()
 			maps.DeleteFunc(state, func(p, _ string) bool {

@@ -11,22 +11,21 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// guard keeps a guest away from things inside a mount: masked paths, and the
-// directories of nested mounts, which are reached under their own name and
-// with their own rights only.
+// guard keeps a guest away from paths inside a mount: masked paths, and the directories
+// of nested mounts, which are reached under their own name and with their own rights
+// only.
 //
-// What exists is known by its identity, so that no other name for it helps: a
-// symbolic link, a bind mount, a renamed parent. What may come into existence
-// is known by name, as a trail from a directory that exists. A guarded mount
-// is walked one name at a time, because a lookup by the host in one go would
-// not say what it passed through.
+// An existing path is known by its identity, so that no other name for it helps: a
+// symbolic link, a bind mount, a renamed parent. A path that may come into existence is
+// known by name, as a trail from a directory that exists. A guarded mount is walked one
+// name at a time, because a single look-up by the host would not tell which directories
+// it passed through.
 type guard struct {
 	hidden []os.FileInfo
 	trails []trail
 }
 
-// trail says that the names, one below the other, starting in dir, lead to
-// something hidden.
+// trail is the way to a hidden path: names, one below the other, starting in dir.
 type trail struct {
 	dir   os.FileInfo
 	names []string
@@ -44,7 +43,7 @@ func (g *guard) hides(fi os.FileInfo) bool {
 	return false
 }
 
-// hidesInode reports whether what has an inode number may be hidden.
+// hidesInode reports whether a file with an inode number may be hidden.
 func (g *guard) hidesInode(ino uint64) bool {
 	if g == nil {
 		return false
@@ -57,8 +56,8 @@ func (g *guard) hidesInode(ino uint64) bool {
 	return false
 }
 
-// trailsIn returns the trails that go on in a directory: those that start there,
-// and those of its parent that went through its name.
+// trailsIn returns the trails that continue in dir: those starting there, and the rest of
+// each trail of its parent that goes through name.
 func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]string {
 	if g == nil {
 		return nil
@@ -77,8 +76,8 @@ func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]st
 	return out
 }
 
-// isHiddenName reports whether name, in a directory with these trails, is itself
-// hidden, for some file system; see [sameName].
+// isHiddenName reports whether name, in a directory with these trails, is itself hidden;
+// names are compared with [sameName].
 func isHiddenName(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) == 1 && sameName(names[0], name) {
@@ -88,10 +87,10 @@ func isHiddenName(trails [][]string, name string) bool {
 	return false
 }
 
-// leadsToHidden reports whether name, in a directory with these trails, is on the way
-// to something hidden. Such a name can be used, but neither renamed nor
-// removed nor replaced: the next call looks for the masked path by its name
-// and would not find what was moved.
+// leadsToHidden reports whether name, in a directory with these trails, is on the way to
+// a hidden path. Such a name can be used, but neither renamed nor removed nor replaced:
+// the next call looks for the masked path by its name and would not find a path that was
+// moved.
 func leadsToHidden(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) > 1 && sameName(names[0], name) {
@@ -101,11 +100,11 @@ func leadsToHidden(trails [][]string, name string) bool {
 	return false
 }
 
-// maxHostLinks is how many symbolic links a path given by the host may have.
+// maxHostLinks limits the number of symbolic links in a path given by the host.
 const maxHostLinks = 40
 
-// lstatCache are what was found at names of the host, while several paths are followed: most
-// of what is masked is below the same few directories.
+// lstatCache caches the results of os.Lstat while several host paths are followed: most
+// masked paths are below the same few directories.
 type lstatCache map[string]lstatResult
 
 type lstatResult struct {
@@ -122,9 +121,9 @@ func (l lstatCache) lstat(name string) (os.FileInfo, error) {
 	return found.info, found.err
 }
 
-// follow looks up an absolute path of the host name by name. It returns the
-// trail from every directory that is passed, also by way of symbolic links,
-// and what is at the end, nil if there is nothing or it cannot be seen.
+// follow looks up an absolute path of the host name by name. It returns a trail from
+// every directory that it passes, also by way of symbolic links, and the file at the end;
+// nil if there is nothing or it cannot be seen.
 func (l lstatCache) follow(p string) (trails []trail, end os.FileInfo, err error) {
 	root := filepath.VolumeName(p) + string(filepath.Separator)
 	cur, todo := root, split(p[len(root):])
@@ -185,14 +184,15 @@ func split(p string) []string {
 	return names
 }
 
-// maxSteps bounds the work for one name: ".." in a symbolic link starts over.
+// maxSteps limits the number of names that one look-up may pass: ".." in a symbolic link
+// starts over.
 const maxSteps = 2 * MaxPath
 
-// walk finds rel where links matter. Each directory is opened by its name in
-// the one before, and what was opened must be what was seen there; so no
-// exchange of a directory for a symbolic link leads past the guard. It says how
-// many names it has looked at before the last one. The descent, if there is
-// one, has what the latest walk has opened.
+// walk finds rel one name at a time, so that every symbolic link is seen. Each directory
+// is opened by its name in its parent, and must be the file that was seen there; so
+// exchanging a directory for a symbolic link does not lead past the guard. steps is the
+// number of names looked up before the last one. d caches the directories of the latest
+// walk; it may be nil.
 func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (p place, steps int, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash, walked: true, rel: "."}
 	var done []string // the names from the root of the mount to p.dir
@@ -217,8 +217,8 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 			if len(done) == 0 {
 				return p, steps, errOutside
 			}
-			// The directory may have been moved since it was opened, so its
-			// parent is looked up again rather than asked for.
+			// The directory may have been moved since it was opened, so its parent is
+			// looked up again from the mount.
 			todo = append(append([]string(nil), done[:len(done)-1]...), todo[1:]...)
 			p.close()
 			p.dir, p.cached, p.info, p.trails, done = m.root, false, m.info, m.guard.trailsIn(m.info, nil, ""), nil
@@ -228,7 +228,7 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 			return p, steps, errOutside
 		}
 		if len(done) > 0 && !p.cached {
-			d = nil // the rest is too deep, or somewhere else
+			d = nil // the rest is too deep to be cached, or somewhere else
 		}
 		if next, ok := d.verifiedDir(m, len(done), name); ok && !last {
 			p.enter(next, true)
@@ -291,8 +291,8 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 	return p, steps, 0
 }
 
-// enterLink goes through a symbolic link, maybe the last of the name: it returns the
-// names in its target, which must be relative.
+// enterLink returns the names in the target of a symbolic link, which must be relative.
+// last is set if the link is the last name of the path.
 func (p *place) enterLink(target string, last bool) ([]string, Errno) {
 	if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
 		return nil, errOutside
@@ -304,8 +304,8 @@ func (p *place) enterLink(target string, last bool) ([]string, Errno) {
 	return split(target), 0
 }
 
-// enter makes a directory the one that the next name is in.
-func (p *place) enter(next cachedDir, kept bool) {
+// enter makes next the directory of the next name. cached is set if a dirCache closes it.
+func (p *place) enter(next cachedDir, cached bool) {
 	p.close()
-	p.dir, p.cached, p.info, p.trails = next.root, kept, next.info, next.trails
+	p.dir, p.cached, p.info, p.trails = next.root, cached, next.info, next.trails
 }

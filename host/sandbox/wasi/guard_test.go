@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reach tries everything on a name that must look as if it were nowhere.
+// reach tries every operation on a name that must seem not to exist.
 func reach(g *guestFS, p string) {
 	t := g.w.T
 	t.Helper()
@@ -90,7 +90,7 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 			g := w.openMasked([]string{tc.masked}, w.rw("ws"))
 			before := w.State()
 			if tc.name == "missing, and its parent" {
-				// The parent may come into being.
+				// The parent may be made.
 				wantErrno(t, "mkdir of the parent", g.Mkdir(g.name("ws/no")), 0)
 				before = w.State()
 			}
@@ -131,7 +131,7 @@ func TestMaskedDirectoryIsNotListed(t *testing.T) {
 	reach(g, "ws/d/e/later")
 }
 
-// The name is not what a masked directory is known by.
+// A masked directory is known by its identity and not by its name.
 func TestMaskedDirectoryStaysMaskedWhenRenamed(t *testing.T) {
 	w := newWorld(t)
 	w.File("ws/secrets/key", canary)
@@ -143,13 +143,12 @@ func TestMaskedDirectoryStaysMaskedWhenRenamed(t *testing.T) {
 	if diff := cmp.Diff([]string{"g.txt"}, g.list("ws/d")); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
-	// What takes its place is masked as well.
+	// A directory that takes its place is masked as well.
 	w.File("ws/secrets/key", canary)
 	reach(g, "ws/secrets")
 }
 
-// The next call finds a masked path by its name. Nothing that the name goes
-// through can be moved, or the next call would not find it.
+// The next call finds a masked path by its name. So no directory on the way can be moved.
 func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
 	w := newWorld(t)
 	w.File("ws/a/b/secrets/key", canary)
@@ -215,7 +214,7 @@ func TestMaskElsewhereCostsNothing(t *testing.T) {
 func TestNestedMounts(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
-		outer, inner bool // may write
+		outer, inner bool // with write access
 	}{
 		{"read-only in writable", true, false},
 		{"writable in read-only", false, true},
@@ -241,7 +240,7 @@ func TestNestedMounts(t *testing.T) {
 				wantErrno(t, "write "+p, g.try(p, ReadWrite), errOutside)
 				wantErrno(t, "create "+p+"/new", g.try(p+"/new", ReadWrite|Create), errOutside)
 			}
-			// Nor can it be moved to where one does.
+			// Nor can it be moved to a place that a name reaches.
 			for _, p := range []string{"ws/a", "ws/a/sub"} {
 				if errno := g.Rename(g.name(p), g.name("ws/moved")); errno == 0 {
 					t.Errorf("%s was renamed", p)

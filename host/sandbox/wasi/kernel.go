@@ -7,12 +7,13 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Some file systems hold no files: they show the kernel and every process.
-// Package beneath opens nothing there, whatever is mounted. The usual ones are
-// hidden too, under the names that they have.
+// Some file systems hold no files: they show the kernel and every process. Package
+// rootedfs opens nothing there, wherever they are mounted. The usual ones are hidden too,
+// under their usual names.
 
-// hideSystem hides [paths.SystemDirs], by name and identity, as what is masked
-// is, in the mounts that could show them.
+// hideSystem hides [paths.SystemDirs], by name and identity like masked paths, in every
+// mount that could show them. crossed is set for each mount that holds another mount
+// point.
 func (f *FS) hideSystem(seen lstatCache, crossed []bool) error {
 	for _, p := range paths.SystemDirs() {
 		trails, end, err := seen.follow(p)

@@ -12,7 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// readWriteStaged opens mounts in every way in which a guest has them.
+// readWriteStaged opens mounts in the three ways that guests have: for reading, for
+// writing and staged.
 func readWriteStaged(w *world, hosts ...string) map[string]*guestFS {
 	var read, write []policy.Mount
 	for _, host := range hosts {
@@ -24,8 +25,8 @@ func readWriteStaged(w *world, hosts ...string) map[string]*guestFS {
 	return map[string]*guestFS{"read": w.open(read...), "write": w.open(write...), "staged": staged}
 }
 
-// wantNothing wants a guest to get nothing of a file or directory, and to change
-// neither what it holds nor what is in it.
+// wantNothing fails the test if a guest can read a file or directory, or change its
+// content.
 func (g *guestFS) wantNothing(how, p string) {
 	g.w.T.Helper()
 	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite, WriteOnly | Truncate, ReadOnly | Truncate, DirectoryOnly, NoFollow} {
@@ -115,8 +116,8 @@ func TestAMountOfTheKernelIsRefused(t *testing.T) {
 	}
 }
 
-// What the kernel shows stays hidden where else it is mounted, whole or as a
-// single file, and what is ordinary beside it does not.
+// The kernel's file systems stay hidden where they are mounted a second time, whole or as
+// a single file, and ordinary files beside them do not.
 func TestProcBehindABindMount(t *testing.T) {
 	t.Setenv("TMPDIR", "") // where all is mounted, there is nothing of /dev
 	if base := os.Getenv(bindWorld); base != "" {

@@ -5,38 +5,38 @@ import (
 	"fmt"
 )
 
-// Limits bounds what one call may use. A zero field is its default; a negative
-// one is an error of [New].
+// Limits bounds the resources of one call. A zero field means its default; a negative
+// field is an error of [New].
 type Limits struct {
-	// MaxOpenFiles is the number of files and directories open at the same
-	// time. More is EMFILE. Default 256. An open directory of a guarded mount
-	// takes two descriptors of the host, everything else one. Beside these, a
-	// view and a row of directories have up to 16 for what leads to them.
+	// MaxOpenFiles limits the number of files and directories open at the same time. More
+	// is EMFILE. Default 256. An open directory of a guarded mount takes two descriptors
+	// of the host, everything else one. Besides, a view and a row of directories keep up
+	// to 16 parent directories open.
 	MaxOpenFiles int
-	// MaxWriteBytes is the sum of bytes written and of bytes by which files
-	// grew without being written. More is ENOSPC, and the write that would
-	// exceed it writes nothing. Default 1 GiB.
+	// MaxWriteBytes limits the sum of bytes written and of bytes by which files grew
+	// without being written. More is ENOSPC, and a write that would exceed the limit
+	// writes nothing. Default 1 GiB.
 	MaxWriteBytes int64
-	// MaxFileBytes is the largest offset that can be written or truncated to.
+	// MaxFileBytes is the largest offset, in bytes, that can be written or truncated to.
 	// More is EFBIG. Default 1 GiB.
 	MaxFileBytes int64
-	// MaxCreated is the number of files and directories created, whether or
-	// not they are removed again. More is ENOSPC. Default 65536.
+	// MaxCreated limits the number of files and directories created, including those
+	// removed again. More is ENOSPC. Default 65536.
 	MaxCreated int64
-	// Charge takes what the guest has to pay for, in units of fuel. It is called
-	// from the goroutine of the guest. Nil: nothing has a price.
+	// Charge is called with the price of each operation, in units of fuel, on the
+	// goroutine of the guest. Nil: operations are free.
 	Charge func(units uint64)
 }
 
-// What operations cost, in units of fuel. One unit is about a nanosecond when
-// everything is in the host's caches.
+// Prices of operations, in units of fuel. One unit is about a nanosecond if everything is
+// in the host's caches.
 const (
-	costPath    = 4000 // the look-up of a name
-	costName    = 1500 // a directory that it goes through
-	costWalk    = 4000 // the same in a guarded mount
+	costPath    = 4000 // look-up of a name
+	costName    = 1500 // each directory that the name passes through
+	costWalk    = 4000 // each directory of the name in a guarded mount
 	costSyscall = 500  // an operation on an open file
-	costEntry   = 100  // an entry of a directory that is read in order
-	costShift   = 3    // so many bytes, as a power of two, that are read or written cost one unit
+	costEntry   = 100  // an entry of a directory, read in order
+	costShift   = 3    // 1<<costShift bytes read or written cost one unit
 )
 
 const (

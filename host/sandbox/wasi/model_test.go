@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxModelLinks is how many links a name may have with every root.
+// maxModelLinks is a number of links that a name may have with every root.
 const maxModelLinks = 8
 
-// model is a plain file system in memory: what the other two must be like. It
-// knows nothing of hosts, handles or stages.
+// model is a plain file system in memory, with which the FS is compared. It knows nothing
+// of hosts, handles or stages.
 type model struct {
 	root *modelNode
 }
@@ -23,9 +23,9 @@ type modelNode struct {
 	entries   map[string]*modelNode
 	parent    *modelNode
 	mtim      int64  // if set by the guest, else zero
-	mode      string // where it is written through: that of the last file it replaced
-	firstMode string // what it had first
-	staged    string // on a stage: own, or that of the file whose place it has
+	mode      string // if written through: the mode of the last file it replaced
+	firstMode string // its mode when it was made
+	staged    string // on a stage: "own", or the mode of the file whose place it has
 	gone      bool
 }
 
@@ -33,7 +33,7 @@ func newModelDir(up *modelNode) *modelNode {
 	return &modelNode{kind: Directory, entries: map[string]*modelNode{}, parent: up}
 }
 
-// put makes what a test begins with.
+// put makes a starting file of a test.
 func (m *model) put(name string, n *modelNode) {
 	dir := m.root
 	parts := strings.Split(name, "/")
@@ -44,8 +44,8 @@ func (m *model) put(name string, n *modelNode) {
 	dir.entries[parts[len(parts)-1]] = n
 }
 
-// find returns the directory of a name, the last name in it, and what is
-// there. linked says that a link at the end led there.
+// find returns the directory of a name, the last name in it, and the node there. linked
+// is set if a link at the end led there.
 func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *modelNode, linked bool, _ Errno) {
 	todo := split(path.Clean("/" + name))
 	dir = m.root
@@ -232,7 +232,7 @@ func (m *model) rename(from, to string) Errno {
 	return 0
 }
 
-// tree is everything there is, by name.
+// tree describes every node, by name.
 func (m *model) tree(staged bool) map[string]string {
 	out := map[string]string{}
 	var visit func(name string, n *modelNode)

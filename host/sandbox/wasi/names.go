@@ -7,10 +7,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sameName reports whether some file system of the host takes two names for the
-// same. Case and the two ways to write an accent are the business of many; a
-// few ignore characters that nobody sees. Who looks here would rather be wrong
-// about a file that is not called Secret beside a masked secret.
+// sameName reports whether some file system of the host may treat a and b as the same
+// name. Many ignore case and the two encodings of an accent; a few ignore invisible
+// characters. The check errs on the safe side: a harmless name beside a masked secret may
+// be hidden too.
 func sameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
@@ -30,7 +30,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// normalizeName is a name without what nobody sees, its accents taken apart.
+// normalizeName returns a name without invisible characters, its accents decomposed.
 func normalizeName(s string) string {
 	return norm.NFD.String(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {

@@ -20,7 +20,7 @@ func TestNamesThatAFileSystemTakesForTheSame(t *testing.T) {
 		{"secret", "sec\u200cret", true},
 		{"secret", "\ufeffsecret", true},
 		{"secret", "secret\ufe0f", true},
-		{"secret", "s\u0435cret", false}, // a Cyrillic letter is another file everywhere
+		{"secret", "s\u0435cret", false}, // a Cyrillic letter: another file everywhere
 	} {
 		if got := sameName(tc.a, tc.b); got != tc.same {
 			t.Errorf("%+q and %+q: %v", tc.a, tc.b, got)

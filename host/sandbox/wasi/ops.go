@@ -15,7 +15,7 @@ const (
 	newDirMode  = 0o777
 )
 
-// Flag says how a file is opened.
+// Flag is a set of options for opening a file.
 type Flag uint32
 
 // One of the first three, and any of the others.
@@ -25,8 +25,8 @@ const (
 	ReadWrite Flag = 2
 
 	Append        Flag = 1 << 2 // every write goes to the end
-	Create        Flag = 1 << 3 // if there is nothing
-	Exclusive     Flag = 1 << 4 // with Create: there must be nothing
+	Create        Flag = 1 << 3 // if there is no file
+	Exclusive     Flag = 1 << 4 // with Create: the file must not exist
 	Truncate      Flag = 1 << 5
 	DirectoryOnly Flag = 1 << 6
 	NoFollow      Flag = 1 << 7 // a symbolic link at the end is ELOOP
@@ -47,7 +47,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	if access > ReadWrite {
 		return nil, EINVAL
 	}
-	// Truncation and the like need no right to write in WASI, but are changes.
+	// In WASI truncation and the like need no right to write, but they are changes.
 	change := access != 0 || flag&(Create|Truncate|Append) != 0
 	exclusive := flag&Create != 0 && flag&Exclusive != 0
 	last := followLink
@@ -111,8 +111,8 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	if errno == ENOENT && flag&Create != 0 {
 		host, fi, errno = f.create(&p, how)
 		if errno == EEXIST && !exclusive {
-			// Somebody else made it, or it is a link to nothing. Through
-			// such a link nothing is created.
+			// Another process made it, or it is a link to nothing. Through such a link
+			// nothing is created.
 			host, fi, errno = p.openExisting(how)
 		}
 	}
@@ -142,7 +142,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 			return nil, errnoOf(err)
 		}
 	}
-	// Only now, when it is known what would be lost.
+	// Only now is it known which content would be lost.
 	size := fi.Size()
 	if flag&Truncate != 0 && size > 0 {
 		if err := host.Truncate(0); err != nil {
@@ -153,10 +153,10 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	return f.newFile(&p, hostFile{host}, size, flag)
 }
 
-// readsContent reports whether a file is opened to read what it holds.
+// readsContent reports whether a flag opens a file to read its content.
 func readsContent(flag Flag) bool { return flag&accessMask != WriteOnly && flag&Truncate == 0 }
 
-// newFile is an open file. The caller closes the body on error.
+// newFile returns an open file. On error the caller closes b.
 func (f *FS) newFile(p *place, b backingFile, size int64, flag Flag) (Handle, Errno) {
 	access := flag & accessMask
 	file := &File{
@@ -179,7 +179,7 @@ func (f *FS) newFile(p *place, b backingFile, size int64, flag Flag) (Handle, Er
 	return file, 0
 }
 
-// asHandle keeps a nil pointer from becoming a handle that is not nil.
+// asHandle returns a nil Handle on error, instead of one that holds a nil pointer.
 func asHandle(d *Dir, errno Errno) (Handle, Errno) {
 	if errno != 0 {
 		return nil, errno
@@ -213,10 +213,10 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	return host, fi, 0
 }
 
-// Stat describes what is behind a name and its symbolic links.
+// Stat describes the file behind a name and its symbolic links.
 func (f *FS) Stat(name string) (Stat, Errno) { return f.stat(name, followLink) }
 
-// Lstat describes what is under a name, which may be a symbolic link.
+// Lstat describes the file under a name, which may be a symbolic link.
 func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnlessSlash) }
 
 func (f *FS) stat(name string, last linkMode) (Stat, Errno) {
@@ -277,8 +277,8 @@ func (f *FS) Mkdir(name string) Errno {
 }
 
 // SetTimes changes the times of a file or directory, in nanoseconds since 1970;
-// [OmitTime] leaves one as it is. A symbolic link at the end of the name is
-// followed, or has its own times changed.
+// [OmitTime] leaves a time unchanged. A symbolic link at the end of the name is followed
+// if follow is set; else its own times change.
 func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 	last := keepUnlessSlash
 	if follow {
@@ -329,8 +329,8 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 	return errnoOf(rootedfs.SetLinkTimes(dir, name, atim, mtim))
 }
 
-// Rename moves a file or directory within a mount. An empty directory can be
-// replaced by another; that it is removed first can be seen by the host.
+// Rename moves a file or directory within a mount. A directory can replace an empty one;
+// on some hosts the empty one is removed first, which others can see.
 func (f *FS) Rename(from, to string) (out Errno) {
 	a, errno := f.resolveEntry(from)
 	defer a.close()
@@ -392,7 +392,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		}()
 	}
 	if b.lookupErrno != 0 {
-		return b.lookupErrno // its directory is missing
+		return b.lookupErrno // the directory of the new name is missing
 	}
 	if a.staged() {
 		return errnoOf(a.m.tree.Rename(a.node, b.parent, b.name, b.node))
@@ -412,16 +412,16 @@ func (f *FS) Rename(from, to string) (out Errno) {
 func (p *place) hasEntries() bool {
 	dir, err := p.dir.Open(p.name + "/.") // not a FIFO that has just taken its place
 	if err != nil {
-		return false // renaming will tell
+		return false // the rename will fail then
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(1)
 	return len(names) > 0
 }
 
-// adoptMode gives a file the mode of the one whose place it takes, and its owner
-// where the host may set that: a guest can do neither, and replacing a file as
-// a whole is how it is changed safely.
+// adoptMode gives a file the mode of other, the file it is about to replace, and its
+// owner if the host may set it. A guest can do neither, and replacing a whole file is the
+// safe way to change it.
 func (p *place) adoptMode(other os.FileInfo) Errno {
 	host, errno := p.openForChange()
 	if errno != 0 {
@@ -432,8 +432,8 @@ func (p *place) adoptMode(other os.FileInfo) Errno {
 	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 
-// asNotEmpty is what a guest expects instead of EEXIST, which hosts may say of a
-// directory that cannot be removed or replaced.
+// asNotEmpty turns EEXIST into ENOTEMPTY, which guests expect. Hosts may return either
+// for a directory that cannot be removed or replaced because it has entries.
 func asNotEmpty(errno Errno) Errno {
 	if errno == EEXIST {
 		return ENOTEMPTY
@@ -476,8 +476,8 @@ func (f *FS) remove(name string, dir bool) Errno {
 	return asNotEmpty(errnoOf(p.dir.Remove(p.name)))
 }
 
-// Link is refused: the new name would give no access that the old one does
-// not, but a file with two names can be changed through neither.
+// Link always fails: the new name would give no access that the old one does not, but a
+// file with two names could be changed through neither.
 func (f *FS) Link(from, to string) Errno {
 	p, errno := f.resolve(from, keepLink)
 	if errno != 0 {
@@ -487,8 +487,8 @@ func (f *FS) Link(from, to string) Errno {
 	return f.Symlink(from, to)
 }
 
-// Symlink is refused: where a link leads is decided by whoever follows it, and
-// the programs of the host follow it anywhere.
+// Symlink always fails: whoever follows a link decides where it leads, and the programs
+// of the host follow it anywhere.
 func (f *FS) Symlink(_, name string) Errno {
 	p, errno := f.resolveEntry(name)
 	defer p.close()
@@ -498,8 +498,8 @@ func (f *FS) Symlink(_, name string) Errno {
 	return EPERM
 }
 
-// Readlink returns the target of a symbolic link if it is relative and, as
-// text, stays inside the mount.
+// Readlink returns the target of a symbolic link if it is relative and, as text, stays
+// inside the mount.
 func (f *FS) Readlink(name string) (string, Errno) {
 	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
@@ -520,8 +520,8 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	if errno != 0 {
 		return "", errno
 	}
-	// In a link, as elsewhere on Windows, a drive or a leading backslash
-	// makes the target absolute, or nearly so.
+	// In a link, as elsewhere on Windows, a drive or a leading backslash makes the target
+	// absolute, or nearly so.
 	target = filepath.ToSlash(target)
 	rel, _ := relativeTo(p.m.guest, p.shown)
 	if target == "" || target[0] == '/' || filepath.VolumeName(target) != "" ||

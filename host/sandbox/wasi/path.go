@@ -9,11 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// MaxPath is the longest name that is looked at, in bytes.
+// MaxPath limits the length of a name, in bytes.
 const MaxPath = 4096
 
-// clean returns the absolute form of a guest's name, and whether it can only
-// be the name of a directory because it ended in a slash or a dot.
+// clean returns the absolute form of a guest's name. dir is set if the name ends in a
+// slash or a dot, so that it can only be the name of a directory.
 func clean(p string) (_ string, dir bool, _ Errno) {
 	switch {
 	case p == "":
@@ -41,10 +41,10 @@ func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && utf8.ValidString(name)
 }
 
-// JoinBelow returns the name of p, which is relative to the directory dir. Names
-// are put together as text: a directory that was moved since it was opened is
-// looked for where it was, and whatever has taken its place is found, with the
-// rights that one has there. p must neither be absolute nor lead above dir.
+// JoinBelow joins p, a name relative to an open directory, to dir, the name of that
+// directory. They are joined as text: if the directory was moved since it was opened, the
+// result still leads to its old place, and to whatever is there now, with the rights that
+// apply there. p must neither be absolute nor lead above dir.
 func JoinBelow(dir, p string) (string, Errno) {
 	switch {
 	case p == "":
@@ -55,8 +55,8 @@ func JoinBelow(dir, p string) (string, Errno) {
 	return dir + "/" + p, 0
 }
 
-// climbs reports whether p leaves "/" at any point. path.Clean would stay at
-// the root instead, which hides an attempt.
+// climbs reports whether p leads above "/" at any point. path.Clean would stay at the
+// root instead, which hides an attempt.
 func climbs(p string) bool {
 	depth := 0
 	for name := range strings.SplitSeq(p, "/") {
@@ -73,15 +73,14 @@ func climbs(p string) bool {
 	return false
 }
 
-// hasHostSyntax reports whether a name inside a mount means something to the host
-// that it does not mean to a guest: on Windows a separator, a stream or a
-// device.
+// hasHostSyntax reports whether a name inside a mount has a character with a meaning for
+// the host only: on Windows a separator, a stream or a device.
 func hasHostSyntax(rel string) bool {
 	return runtime.GOOS == "windows" && strings.ContainsAny(rel, `\:?*"<>|`)
 }
 
-// relativeTo returns the rest of p below dir; both are clean and absolute. It is
-// "." for dir itself.
+// relativeTo returns p relative to dir, and whether it is inside; both are clean and
+// absolute. The result is "." for dir itself.
 func relativeTo(dir, p string) (string, bool) {
 	switch {
 	case p == dir:
@@ -94,7 +93,7 @@ func relativeTo(dir, p string) (string, bool) {
 	return "", false
 }
 
-// join is the reverse of below.
+// join is the reverse of relativeTo.
 func join(dir, rel string) string {
 	switch {
 	case rel == ".":

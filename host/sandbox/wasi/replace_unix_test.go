@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAFileThatReplacesAnotherTakesItsMode: a guest has no other way to keep
-// what makes a script executable.
+// TestAFileThatReplacesAnotherTakesItsMode: a guest has no other way to keep a script
+// executable.
 func TestAFileThatReplacesAnotherTakesItsMode(t *testing.T) {
 	w := newWorld(t)
 	g := w.open(w.rw("ws"))

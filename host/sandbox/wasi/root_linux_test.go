@@ -8,10 +8,10 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// openRoot is a way to look up names.
+// openRoot opens a directory with one of the ways to look up names.
 type openRoot func(string) (rootedfs.Root, os.FileInfo, error)
 
-// roots are those of this host.
+// roots returns the ways of this host.
 func roots(t testing.TB) map[string]openRoot {
 	out := map[string]openRoot{"os.Root": rootedfs.OpenOSRoot}
 	r, _, err := rootedfs.Open(t.TempDir())
@@ -25,7 +25,7 @@ func roots(t testing.TB) map[string]openRoot {
 	return out
 }
 
-// A name has as many links with a guard or a stage as without.
+// The limit on links in a name is the same with a guard or a stage as without.
 func TestSoManyLinks(t *testing.T) {
 	w := newWorld(t)
 	top := w.open(w.rw("ws")).mounts[0].root
@@ -43,7 +43,7 @@ func TestSoManyLinks(t *testing.T) {
 	}
 }
 
-// lookups counts what a root is asked to look up, and the roots below it too.
+// lookups counts the look-ups of a root, and of the roots opened from it.
 type lookups struct {
 	rootedfs.Root
 	rootedfs.ContentRoot
@@ -62,8 +62,8 @@ func (l lookups) OpenRoot(name string) (rootedfs.Root, error) {
 	return lookups{r, r.(rootedfs.ContentRoot), l.n}, nil
 }
 
-// The files of a directory are opened without looking up again what leads to
-// it, and listed without looking at each.
+// The files of a directory are opened without looking up its parents again, and listed
+// without looking up each.
 func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 	w := newWorld(t)
 	const files = 50
@@ -83,7 +83,7 @@ func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 	root := g.mounts[0].root
 	content, ok := root.(rootedfs.ContentRoot)
 	if !ok {
-		return // nothing is spared then
+		return // nothing is saved then
 	}
 	n := 0
 	g.mounts[0].root = lookups{root, content, &n}
@@ -92,7 +92,7 @@ func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
 		t.Fatal("there is no view")
 	}
 	defer v.Close()
-	const directory = 3 // calls to look it up
+	const directory = 3 // number of calls that look up one directory
 	for row, most := range []int{3 * directory, 3} {
 		n = 0
 		for c, errno := range v.Contents(all) {

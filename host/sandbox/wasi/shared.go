@@ -10,18 +10,18 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Content is the content of a regular file that is open, for a part of the host
-// that reads it for the guest. Any goroutine may read, as long as it is not
-// closed; the guest pays for nothing of that yet.
+// Content is the content of an open regular file, for a part of the host that reads it
+// for the guest. Any goroutine may read until Close; the reads are not charged to the
+// guest.
 type Content interface {
 	io.ReaderAt
-	// Size is how large it was when it was opened.
+	// Size returns the size in bytes at the time of opening.
 	Size() int64
 	// Close may be called more than once.
 	Close()
 }
 
-// OpenContent is Open for what is only read, and is a file.
+// OpenContent opens a regular file for reading only. A directory is EISDIR.
 func (f *FS) OpenContent(name string) (Content, Errno) {
 	h, errno := f.Open(name, ReadOnly)
 	if errno != 0 {
@@ -35,9 +35,8 @@ func (f *FS) OpenContent(name string) (Content, Errno) {
 	return fileContent{file}, 0
 }
 
-// Contents opens files one after the other, as OpenContent does. Who goes on to
-// the next one soon has a directory looked up once for all files in it that
-// follow one another.
+// Contents opens files one after the other, like OpenContent. A [View] does it faster: it
+// looks up a directory once for all files in it that follow one another.
 func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 	return func(yield func(Content, Errno) bool) {
 		for _, name := range names {
@@ -48,25 +47,25 @@ func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// fileContent is what a file of the guest's holds.
+// fileContent is the content of a file opened with [FS.Open].
 type fileContent struct{ *File }
 
 func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.backing.ReadAt(p, off) }
 func (c fileContent) Size() int64                             { return c.size }
 
-// View is another way to read the files of an FS, for one other goroutine. It
-// may be used while the guest uses the FS.
+// View is a second way to read the files of an FS, for one other goroutine. It may be
+// used while the guest uses the FS.
 type View struct {
-	fs     *FS // with the same mounts
+	fs     *FS // shares the mounts of parent
 	parent *FS
 }
 
-// View returns a view, which is to be closed before f is. It can have as many
-// files open at the same time as it is given, at most maxOpen and at most half
-// of what f may still open: these are taken from f, so that what one of the two
-// can open does not depend on the other. What it costs goes to fuel.
+// View returns a view, which must be closed before f. It can have at most maxOpen files
+// open at the same time, and at most half of the number that f may still open: these are
+// taken from f, so that the limits of the two do not depend on each other. fuel is called
+// with the prices of its operations.
 //
-// There is none if f has a stage, which serves one goroutine.
+// ok is false if f is closed, or has a stage, which serves one goroutine only.
 func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
 	if f.stage != nil {
 		return nil, false
@@ -83,8 +82,8 @@ func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
 	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, readableSpecial: f.readableSpecial, refusals: f.refusals, dirCache: &dirCache{}}, f}, true
 }
 
-// Close ends the view, once. All that it opened is closed before: unlike an FS
-// it knows of none.
+// Close ends the view. It must be called once, after everything that the view opened has
+// been closed: unlike an FS, a view does not track its files.
 func (v *View) Close() {
 	v.fs.dirCache.close()
 	v.parent.mu.Lock()
@@ -92,7 +91,7 @@ func (v *View) Close() {
 	v.parent.openCount -= v.fs.limits.MaxOpenFiles
 }
 
-// Contents is [FS.Contents].
+// Contents opens files one after the other, like [FS.Contents].
 func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	return func(yield func(Content, Errno) bool) {
 		v.fs.dirCache.beginRow()
@@ -115,8 +114,9 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// reusePlace makes p the place of a name, if that is all it takes: the directory is
-// the one that p is in, and what has the name is not looked at.
+// reusePlace moves p to a name in the same directory without another look-up, and reports
+// whether it did. It does so only if p is unexamined, so that nothing is known of the old
+// name.
 func (f *FS) reusePlace(p *place, name string) bool {
 	dir, last := path.Split(name)
 	if !p.unexamined || p.slash || strings.Contains(name, `"`) || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
@@ -158,11 +158,11 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 	return c, 0
 }
 
-// needsNoFollow reports whether what is at the place was not looked at, and is to be
-// opened without following a link.
+// needsNoFollow reports whether the place was not examined, and must be opened without
+// following a link.
 func (p *place) needsNoFollow() bool { return p.unexamined || !p.isWalked() }
 
-// openContent opens a regular file.
+// openContent opens a regular file for reading and returns its size in bytes.
 func (p *place) openContent() (rootedfs.Content, int64, Errno) {
 	dir, ok := p.dir.(rootedfs.ContentRoot)
 	if !ok || !p.needsNoFollow() {

@@ -11,8 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// What can be read through a view is what can be read without one, for the same
-// fuel.
+// A view reads the same files as the FS, for the same fuel.
 func TestAViewShowsTheSameFiles(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -78,7 +77,7 @@ func read(c Content, errno Errno) (string, Errno) {
 	return string(text), 0
 }
 
-// The files of a view come out of those of the call, once and for all.
+// The files of a view are taken from those of the FS, once and for all.
 func TestAViewHasFilesOfItsOwn(t *testing.T) {
 	ws := t.TempDir()
 	if err := os.WriteFile(filepath.Join(ws, "f"), nil, 0o666); err != nil {
@@ -130,7 +129,7 @@ func TestAViewHasFilesOfItsOwn(t *testing.T) {
 	}
 }
 
-// A directory that a view has open counts only as long as it has its name.
+// A directory that a view has open is used only as long as it has its name.
 func TestAViewSeesWhatIsReplaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		replace func(w *world)

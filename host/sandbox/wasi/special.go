@@ -9,20 +9,20 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Special paths are those on the list of package paths. They are known by the
-// names that the host has for them, so a name is walked, or is looked up in a
-// way in which no symbolic link is followed.
+// Special paths are those on the list of package paths. They are matched by the names
+// that the host has for them. So a name is either walked, or looked up in a way that
+// follows no symbolic link.
 
-// Refusal is something that a guest was refused because its path is special.
+// Refusal records that a guest was refused a path because it is special.
 type Refusal struct {
-	Path    string // of the host
+	Path    string // absolute, on the host
 	Special paths.Special
 }
 
-// maxRefusals is how many of an FS are remembered.
+// maxRefusals limits the number of refusals that an FS remembers.
 const maxRefusals = 256
 
-// refusals are those of an FS and of its views.
+// refusals holds the refusals of an FS and of its views.
 type refusals struct {
 	mu   sync.Mutex
 	list []Refusal
@@ -42,15 +42,16 @@ func (r *refusals) add(refused Refusal) {
 	r.list = append(r.list, refused)
 }
 
-// Refusals lists what the guest was refused because of its path, the first 256,
-// each path once for each entry of the list that it is on.
+// Refusals lists the special paths that the guest was refused: the first 256, each path
+// once for each entry of the list of package paths that it matches.
 func (f *FS) Refusals() []Refusal {
 	f.refusals.mu.Lock()
 	defer f.refusals.mu.Unlock()
 	return append([]Refusal(nil), f.refusals.list...)
 }
 
-// recordRefusal takes note of a refusal. name is what the guest would call it.
+// recordRefusal records a refusal of name, the guest's absolute name of a path, and
+// returns the error for the guest.
 func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 	host := name
 	if rel, inside := relativeTo(m.guest, name); inside {
@@ -60,9 +61,9 @@ func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 	return errOutside
 }
 
-// realPath is the absolute name of a place in which there is no symbolic link,
-// unless the place is one. Of a place that was not walked it is what the guest
-// has said.
+// realPath returns the absolute name of a place, with all symbolic links resolved except
+// one at the place itself. If the place was not walked, it is the name that the guest
+// used.
 func (p *place) realPath() string {
 	switch {
 	case p.staged():
@@ -73,9 +74,9 @@ func (p *place) realPath() string {
 	return p.shown
 }
 
-// changeForbiddenBy returns the entry because of which the guest may not change what is at
-// the place, or move a directory from there or to there. What has to be asked
-// about can be changed on a stage, where it is.
+// changeForbiddenBy returns the special path that forbids the guest to change the place,
+// or, with moves, to move a directory from there or to there. A path that needs a
+// question can be changed on a stage, because the person is asked later.
 func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 	name := p.realPath()
 	find := paths.SpecialForChange
@@ -94,12 +95,12 @@ func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 	return paths.Special{}, false
 }
 
-// headName is the file by which git knows a repository.
+// headName is the file by which git recognizes a repository.
 const headName = "HEAD"
 
-// hasHead reports whether the host has a HEAD in a directory above the place,
-// which is where git keeps a repository. That the guest has removed it is no
-// matter.
+// hasHead reports whether the host has a HEAD in dir, a directory above the place, which
+// makes it a git repository. It does not matter whether the guest has removed the HEAD on
+// its stage.
 func (p *place) hasHead(dir string) bool {
 	rel, inside := relativeTo(p.m.guest, dir)
 	if !inside {
@@ -125,8 +126,8 @@ func (p *place) hasHead(dir string) bool {
 	return err == nil
 }
 
-// checkChange refuses to change what is at the place, or to move a directory from
-// there or to there.
+// checkChange refuses a change of the place or, with moves, moving a directory from there
+// or to there, if a special path forbids it.
 func (f *FS) checkChange(p *place, moves bool) Errno {
 	if s, barred := f.changeForbiddenBy(p, moves); barred {
 		return f.recordRefusal(p.m, p.realPath(), s)
@@ -134,13 +135,13 @@ func (f *FS) checkChange(p *place, moves bool) Errno {
 	return 0
 }
 
-// checkRead refuses the content of a file.
+// checkRead refuses to read a file whose path is secret.
 func (f *FS) checkRead(p *place) Errno {
 	return f.checkNames(p, f.readableSpecial.SpecialForRead)
 }
 
-// checkMove refuses to take a file, or a directory, from the name by which it is
-// known that it has to be asked about.
+// checkMove refuses to move a file away from a secret path, or a directory that contains
+// one: under a new name it would no longer be recognized.
 func (f *FS) checkMove(p *place, dir bool) Errno {
 	if dir {
 		return f.checkNames(p, paths.SpecialInside)
@@ -148,8 +149,8 @@ func (f *FS) checkMove(p *place, dir bool) Errno {
 	return f.checkRead(p)
 }
 
-// checkNames refuses what has a special name, or had one before the guest moved
-// it. What the guest has made is its own.
+// checkNames refuses a place whose name is special, or was before the guest moved the
+// file. A file that the guest has made may have any name before it is moved.
 func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
 		if p.node.Origin() == nil {
@@ -167,7 +168,8 @@ func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno
 	return 0
 }
 
-// walkAgain walks to a place whose name has links, or may have some.
+// walkAgain walks to a place whose name has symbolic links, or may have some, and
+// replaces p.
 func (f *FS) walkAgain(p *place, last linkMode) Errno {
 	rel, _ := relativeTo(p.m.guest, p.shown)
 	walked, steps, errno := p.m.walk(rel, p.shown, last, p.slash, f.dirCache)

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// plantSpecial makes what the tests below are about.
+// plantSpecial makes the special paths of the tests below.
 func plantSpecial(w *world) {
 	w.File("ws/.git/HEAD", "ref: refs/heads/main")
 	w.File("ws/.git/config", "[core]")
@@ -40,7 +40,7 @@ func plantSpecial(w *world) {
 	w.Link("ws/self", ".")
 }
 
-// specialModes opens ws in every way in which a guest can write.
+// specialModes opens ws in every way that lets a guest write.
 func specialModes(w *world) map[string]func() (*guestFS, *stage.Set) {
 	open := func(masked ...string) func() (*guestFS, *stage.Set) {
 		return func() (*guestFS, *stage.Set) { return w.openMasked(masked, w.rw("ws")), nil }
@@ -53,8 +53,8 @@ func specialModes(w *world) map[string]func() (*guestFS, *stage.Set) {
 	}
 }
 
-// Whatever a guest does to a path that is closed, it is EPERM, the host's files
-// stay as they are, and it is known why.
+// Every operation on a closed path is EPERM, leaves the host's files as they are, and is
+// recorded with its reason.
 func TestClosedPathsAreNotChanged(t *testing.T) {
 	open := func(p string, flag Flag) func(*guestFS) Errno {
 		return func(g *guestFS) Errno { return g.try("ws/"+p, flag) }
@@ -173,7 +173,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 				before := w.State()
 				g, stage := open()
 				got := do(g)
-				missing := got == ENOENT && (mode == "guarded" || mode == "staged and guarded") // the directory, which is looked for first there
+				missing := got == ENOENT && (mode == "guarded" || mode == "staged and guarded") // of the directory, which is looked up first there
 				if !missing {
 					wantErrno(t, what, got, EPERM)
 				}
@@ -190,7 +190,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 							t.Errorf("%s is staged: %s", c.Path, c.Kind)
 						}
 					}
-					if what == "without HEAD" { // that is staged, and asked about
+					if what == "without HEAD" { // which is staged, and asked about
 						return
 					}
 					if err := stage.Commit(t.Context()); err != nil {
@@ -203,7 +203,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 	}
 }
 
-// What has to be asked about is changed on a stage only.
+// A path that needs a question is changed on a stage only.
 func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
@@ -228,7 +228,7 @@ func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 	}
 }
 
-// What looks like a secret is not read, by any name, in any mount.
+// A file that looks like a secret is not read, by any name, in any mount.
 func TestSecretFilesAreNotRead(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
@@ -266,7 +266,7 @@ func TestSecretFilesAreNotRead(t *testing.T) {
 				wantErrno(t, "rename", g.Rename(g.name("ws/.env"), g.name("ws/x.txt")), EPERM)
 				wantErrno(t, "rename the directory", g.Rename(g.name("ws/.ssh"), g.name("ws/x")), EPERM)
 			}
-			// By the name of a link it is not the link that is looked at.
+			// For a link, its own name does not matter.
 			if _, errno := g.Stat(g.name("ws/env-link")); errno != 0 {
 				t.Error(errno)
 			}
@@ -288,8 +288,8 @@ func contentErrno(g *guestFS, name string) Errno {
 	return errno
 }
 
-// A secret can be written by who does not read it, and what a guest has written
-// itself it can read.
+// A guest can write a secret without reading it, and read a secret that it has written
+// itself.
 func TestSecretFilesAreWritten(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
@@ -306,7 +306,7 @@ func TestSecretFilesAreWritten(t *testing.T) {
 	}
 }
 
-// Plain files and directories are what they were, behind links too.
+// Plain files and directories work as before, behind links too.
 func TestWhatIsNotSpecialIsUsed(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
@@ -330,7 +330,7 @@ func TestWhatIsNotSpecialIsUsed(t *testing.T) {
 	}
 }
 
-// A mount can be in what is special itself.
+// A mount can be inside a special directory.
 func TestMountsInsideOfSpecialDirectories(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)

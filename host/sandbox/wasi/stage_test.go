@@ -28,7 +28,7 @@ func (g *guestFS) write(p, content string) {
 	}
 }
 
-// replace writes a file as tools do: a temporary one beside it, and a rename.
+// replace writes a file like editors: a temporary file beside it, and a rename.
 func (g *guestFS) replace(p, content string) {
 	g.w.T.Helper()
 	g.write(p+".tmp", content)
@@ -80,7 +80,7 @@ func TestAStageLeavesNothing(t *testing.T) {
 	}
 }
 
-// What is read while the directory changes is neither lost nor told twice.
+// While a directory changes, a reader neither misses an entry nor sees one twice.
 func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 100 {
@@ -117,7 +117,7 @@ func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 	}
 }
 
-// A guest that has read a file does not overwrite what has taken its place.
+// A guest that has read a file does not overwrite a file that has taken its place.
 func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
 	for name, change := range map[string]func(*guestFS) Errno{
 		"opened to be written":   func(g *guestFS) Errno { return g.try("ws/f.txt", WriteOnly|Truncate) },
@@ -153,7 +153,7 @@ func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
 	wantErrno(t, "another", g.try("ws/other", WriteOnly|Create), 0)
 }
 
-// What is masked may come into being in the place of something staged.
+// A masked path may be made on the host in the place of something staged.
 func TestACommitDoesNotWriteBesideWhatIsMasked(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.openStaged(nil, []string{"ws/later/key"}, w.rw("ws"))
@@ -194,7 +194,7 @@ func TestSetExecutable(t *testing.T) {
 	w.CheckUnchanged(before)
 }
 
-// Names that are no UTF-8 are read as package filename writes them, and only so.
+// Names that are not UTF-8 can be read in the encoding of package filename only.
 func TestNamesThatAreNoUTF8(t *testing.T) {
 	w := newWorld(t)
 	for name, content := range map[string]string{"caf\xe9": "bytes", `"caf\xe9"`: "text", "dir\xff/f": "inside"} {

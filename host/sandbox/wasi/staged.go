@@ -14,7 +14,7 @@ import (
 func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
-			// Each would show the changes of the other too late.
+			// Each of the two would show the changes of the other too late.
 			if m.write != other.write && rootedfs.SameFile(m.info, other.info) {
 				return fmt.Errorf("stage: %s and %s are one directory", m.host, other.host)
 			}
@@ -30,7 +30,7 @@ func (f *FS) stageMounts() error {
 	return nil
 }
 
-// walkStaged finds rel, as [mount.walk] does in a mount that is not staged.
+// walkStaged finds rel in a staged mount, like [mount.walk] in any other.
 func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
 	cur, top := m.tree.Cursor(), m.tree.Top()
 	defer cur.Close()
@@ -40,7 +40,7 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 		return place{}, 0, errnoOf(err)
 	}
 	p.trails = m.guard.trailsIn(fi, nil, "")
-	trails := [][][]string{p.trails} // of each directory down to p.up
+	trails := [][][]string{p.trails} // of each directory down to p.parent
 	todo := split(rel)
 	links := 0
 	for ; len(todo) > 0; steps++ {
@@ -102,8 +102,7 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 	return p, steps, errnoOf(err)
 }
 
-// openStaged opens a file or directory of a staged mount. The caller has
-// reserved it.
+// openStaged opens a file or directory of a staged mount. The caller has called reserve.
 func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	n := p.node
 	switch {
@@ -159,7 +158,7 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	return h, errno
 }
 
-// osFlag is a flag as package os has it.
+// osFlag translates a flag to those of package os.
 func osFlag(flag Flag) int {
 	out := [...]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY, ReadWrite: os.O_RDWR}[flag&accessMask]
 	for _, f := range [...]struct {
@@ -173,7 +172,7 @@ func osFlag(flag Flag) int {
 	return out
 }
 
-// createStaged makes a file or, if the mode says so, a directory.
+// createStaged makes a file or, if mode is that of a directory, a directory.
 func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	if errno := addWithinLimit(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, errno
@@ -185,7 +184,7 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	return n, errnoOf(err)
 }
 
-// SetExecutable makes a regular file on a stage executable for everybody who may read it, or for
+// SetExecutable makes a regular file on a stage executable for all its readers, or for
 // nobody. Guests cannot call it: WASI has no modes.
 func (f *FS) SetExecutable(name string, executable bool) Errno {
 	p, errno := f.resolveEntry(name)
@@ -199,7 +198,7 @@ func (f *FS) SetExecutable(name string, executable bool) Errno {
 	case !p.staged() || p.node == nil || !p.node.Mode().IsRegular():
 		return cmp.Or(p.lookupErrno, errNotFileOrDir)
 	case p.info.(stage.Info).Stat().Nlink > 1:
-		return EMLINK // the other names would have the mode, too
+		return EMLINK // the other names would get the mode, too
 	}
 	mode := p.node.Mode() &^ 0o111
 	if executable {
@@ -208,7 +207,7 @@ func (f *FS) SetExecutable(name string, executable bool) Errno {
 	return errnoOf(p.m.tree.SetMode(p.node, mode))
 }
 
-// setStagedTimes changes the times of what is at the place.
+// setStagedTimes changes the times of the file, directory or link at the place.
 func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	switch {
 	case p.lookupErrno != 0:
@@ -238,7 +237,7 @@ type stagedFile struct{ *stage.File }
 
 func (b stagedFile) writeAt(p []byte, off int64, _ bool) (int, error) { return b.WriteAt(p, off) }
 
-// Sync has nothing to wait for: the commit does.
+// Sync does nothing: the commit waits for the disk.
 func (b stagedFile) Sync() error { return nil }
 
 func (b stagedFile) setAppend(bool) error { return nil }

@@ -8,10 +8,10 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// A directory of a staged mount lists what the host does not have under the
-// name first, then what the host has, as far as the guest still sees it there.
+// A directory of a staged mount first lists the names that the host does not have there,
+// then the entries of the host that the guest can still see.
 
-// listAdded takes down what is listed first.
+// listAdded rebuilds the list of leading entries: those that the stage has added.
 func (d *Dir) listAdded() {
 	if d.node == nil {
 		return
@@ -34,8 +34,8 @@ func (d *Dir) describeEntry(e *Dirent, n *stage.Node) {
 	e.Type, e.Ino = st.Type, st.Ino
 }
 
-// showsStaged reports whether an entry of the host is still there and was not
-// listed yet.
+// showsStaged reports whether an entry of the host is still there for the guest and has
+// not been listed among the added names.
 func (d *Dir) showsStaged(name string) bool {
 	if _, listed := d.addedNames[name]; listed {
 		return false
@@ -44,7 +44,8 @@ func (d *Dir) showsStaged(name string) bool {
 	return shows
 }
 
-// overlayStaged describes an entry of the host as what the guest has there now.
+// overlayStaged replaces the type and inode number of a host entry by those of the staged
+// file that has its name, if there is one.
 func (d *Dir) overlayStaged(e *Dirent) {
 	if d.node == nil {
 		return
@@ -54,7 +55,7 @@ func (d *Dir) overlayStaged(e *Dirent) {
 	}
 }
 
-// guardStaged looks out for what is hidden in the directory.
+// guardStaged opens the directory for look-ups and sets its trails to hidden paths.
 func (d *Dir) guardStaged(p *place) Errno {
 	root, err := p.m.tree.OpenRoot(p.node)
 	if err != nil {
@@ -68,6 +69,8 @@ func (d *Dir) guardStaged(p *place) Errno {
 	return 0
 }
 
+// liveInfo describes the host directory from which the staged one comes, or nil if the
+// guest has made it.
 func (d *Dir) liveInfo() (os.FileInfo, Errno) {
 	if d.fs.stage.Ended() {
 		return nil, EBADF

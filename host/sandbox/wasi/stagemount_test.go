@@ -65,7 +65,7 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 		note := func(errno Errno) { got[i] = append(got[i], errno) }
 		h, errno := g.file("ws/new", ReadWrite|Create)
 		note(errno)
-		note(g.try("ws/f.txt", ReadOnly)) // one is open
+		note(g.try("ws/f.txt", ReadOnly)) // one file is open
 		for range 3 {
 			_, errno := h.Pwrite([]byte(strings.Repeat("x", 400)), 0)
 			note(errno)

@@ -11,12 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// FileType is what something in the file system is, by the numbers of WASI
-// preview 1.
+// FileType is the kind of an entry of the file system, with the numbers of WASI preview
+// 1.
 type FileType uint8
 
-// The types of files. Of the host's others, such as FIFOs, a guest learns
-// only that they are Unknown.
+// The file types. All other types of the host, such as FIFOs, are Unknown to a guest.
 const (
 	Unknown         FileType = 0
 	BlockDevice     FileType = 1
@@ -45,7 +44,7 @@ func typeOfMode(m fs.FileMode) FileType {
 	return Unknown
 }
 
-// Stat is what a guest learns about a file. Times are nanoseconds since 1970.
+// Stat describes a file to a guest. Times are nanoseconds since 1970.
 type Stat struct {
 	Dev, Ino         uint64
 	Type             FileType
@@ -54,14 +53,15 @@ type Stat struct {
 	Atim, Mtim, Ctim int64
 }
 
-// OmitTime is a time that is not to be changed.
+// OmitTime is the value of a time that shall stay unchanged.
 const OmitTime = rootedfs.OmitTime
 
-// syntheticDev is the device number of synthetic directories. Those of mounts
-// follow, in the order of the grant.
+// syntheticDev is the device number of synthetic directories. The mounts have the numbers
+// after it, in the order of the grant.
 const syntheticDev = 1
 
-// describe is what a guest learns about a file of the mount.
+// describe returns the description that a guest gets of a file of the mount. shown is its
+// absolute name.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
 	var st rootedfs.Stat
 	if info, staged := fi.(stage.Info); staged {
@@ -74,7 +74,7 @@ func (m *mount) describe(fi os.FileInfo, shown string) Stat {
 	}
 	st.Ino = m.ino(st.Ino, st.Dev, shown)
 	out := Stat{Dev: m.dev, Ino: st.Ino, Type: typeOfMode(fi.Mode()), Nlink: st.Nlink, Atim: st.Atim, Mtim: st.Mtim, Ctim: st.Ctim}
-	if out.Type != SymbolicLink { // the length of a target is not told either
+	if out.Type != SymbolicLink { // the length of a link's target is hidden too
 		out.Size = uint64(max(fi.Size(), 0))
 	}
 	return out
@@ -84,9 +84,9 @@ func syntheticStat(shown string) Stat {
 	return Stat{Dev: syntheticDev, Ino: hashIno(shown), Type: Directory, Nlink: 1}
 }
 
-// ino is the number of a file for the guest: that of the host, as long as it
-// is on the device of the mount; the host's device numbers stay there. It is
-// made up where the host has none.
+// ino returns the inode number that the guest gets: the host's number if the file is on
+// the device of the mount, else a hash. Device numbers of the host are not shown. If the
+// host has no number, it is a hash of the name.
 func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	switch {
 	case ino == 0:
@@ -100,7 +100,7 @@ func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	return hashIno(string(b[:]))
 }
 
-// hashIno makes up a number that is not zero, which would be none.
+// hashIno returns a made-up inode number. It is never zero, which would mean no number.
 func hashIno(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// operation is one call of a guest. The numbers choose among what there is.
+// operation is one call of a guest. Its numbers select names and open files.
 type operation struct {
 	what, slot byte
 	a, b       string
@@ -33,7 +33,7 @@ var someNames = []string{"a", "b", "c", "d", "d/a", "d/b", "d/e", "d/e/a", "x", 
 
 const slots = 4
 
-// decode makes operations of bytes, so that a fuzzer can make them too.
+// decode makes operations from bytes, so that a fuzzer can make them too.
 func decode(b []byte) (ops []operation) {
 	for ; len(b) >= 8 && len(ops) < 200; b = b[8:] {
 		op := operation{
@@ -181,7 +181,7 @@ func showStat(t FileType, size int, mtim int64) string {
 		return fmt.Sprint(t)
 	}
 	if mtim > 1e16 {
-		mtim = 0 // the host's, not the guest's
+		mtim = 0 // set by the host, not the guest
 	}
 	return fmt.Sprint(t, size, mtim)
 }

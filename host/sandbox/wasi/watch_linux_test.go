@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who watches a file learns of a change when it is made.
+// A watcher of a file learns of a change when it is made.
 func TestNobodySeesAStagedFileOpenedToBeWritten(t *testing.T) {
 	w := newWorld(t)
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
@@ -41,7 +41,7 @@ func TestAStagedFileIsAsWritableAsTheHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, _ := w.openStaged(nil, nil, w.rw("ws"))
-	if os.Getuid() == 0 { // who may write to anything
+	if os.Getuid() == 0 { // root may write to anything
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := unix.Setfsuid(65534); err != nil {

@@ -11,7 +11,7 @@ import (
 
 const canary = hosttest.Canary
 
-// world is a directory of the host, of which guests see parts.
+// world is a directory of the host; guests see parts of it.
 type world struct{ *hosttest.World }
 
 func newWorld(t *testing.T) *world {
@@ -48,12 +48,12 @@ func (g *guestFS) name(p string) string {
 	if strings.HasPrefix(p, "/") {
 		return p
 	}
-	// As text: cleaning is what is tested.
+	// As text: the cleaning is under test.
 	return strings.TrimPrefix(guestName(g.w.Base), "/") + "/" + p
 }
 
-// try opens a name, reads what it can, writes if it was opened for that, and
-// closes it. The test fails if the canary comes out.
+// try opens a name, reads its content, writes if it was opened for writing, and closes
+// it. The test fails if the canary comes out.
 func (g *guestFS) try(p string, flag Flag) Errno {
 	g.w.T.Helper()
 	_, errno := g.content(p, flag)

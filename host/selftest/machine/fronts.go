@@ -2,7 +2,8 @@ package machine
 
 import w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 
-// pluginFunctions are those of an Extism host, and those that hyper-mcp has added.
+// pluginFunctions are the functions of an Extism host, and those that hyper-mcp has
+// added.
 var pluginFunctions = []struct {
 	module    string
 	functions []pluginFunction
@@ -38,16 +39,16 @@ func i64s(n int) (out []w.ValType) {
 	return out
 }
 
-// blockFunctions copy between a block of a plugin's host and the memory: to, from and
-// length, or from, to and length. The last makes a block of what is in the memory, and
-// returns its offset.
+// blockFunctions copy between a block of a plugin's host and the memory. block.put takes
+// the block, the address and the length, as does block.get. block makes a block from a
+// range of the memory and returns its offset.
 var blockFunctions = []function{
 	{name: "block.put", kinds: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, emit: func(m *Machine) []byte { return code(w.Call(m.base+addedPut), w.I32Const(0)) }},
 	{name: "block", kinds: []Kind{Plugin}, sig: i32s(2), emit: func(m *Machine) []byte { return code(m.Block(), i32WrapI64) }},
 	{name: "block.get", kinds: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, emit: func(m *Machine) []byte { return code(w.Call(m.base+addedGet), w.I32Const(0)) }},
 }
 
-// frameTexts is what stands around the report in what a kind answers with.
+// frameTexts returns the text before and after the report in the answer of a kind.
 func (m *Machine) frameTexts() (before, after string) {
 	if m.kind == Native {
 		return "", ""
@@ -55,13 +56,13 @@ func (m *Machine) frameTexts() (before, after string) {
 	return `{"output":"`, `"}`
 }
 
-// hexBase is where the report is written to as text.
+// hexBase returns the address of the report as text.
 func (m *Machine) hexBase() int32 {
 	before, _ := m.frameTexts()
 	return int32(outputBase + len(before))
 }
 
-// frameSegments is the answer with room for the report.
+// frameSegments returns the data of the answer, with room for the report.
 func (m *Machine) frameSegments() []w.Segment {
 	before, after := m.frameTexts()
 	return []w.Segment{
@@ -70,18 +71,18 @@ func (m *Machine) frameSegments() []w.Segment {
 	}
 }
 
-// answerBytes is how long an answer is.
+// answerBytes returns the size of an answer in bytes.
 func (m *Machine) answerBytes() int32 {
 	before, after := m.frameTexts()
 	return int32(len(before) + 2*ReportSize + len(after))
 }
 
-// schemaBase is where a command has what it says of itself.
+// schemaBase is the address of a command's schema.
 const schemaBase = outputBase + 0x5000
 
 const schema = `{"name":"probe","description":"An attack.","parameters":{"asm":{"type":"string","description":"The script."}}}`
 
-// pluginSection is what is said of a plugin.
+// pluginSection is the manifest of a plugin.
 const pluginSection = `{"abi":"extism:plugin","name":"probe","tools":[{"name":"probe","description":"An attack.","parameters":{"type":"object"},` +
 	`"capabilities":{"files":"write","network":"http"},"run":{"function":"play"}}]}`
 
@@ -105,15 +106,15 @@ func (m *Machine) native(o Options) []byte {
 	return w.Tool(options)
 }
 
-// The words in which a command lists where it reads and writes.
+// The addresses of the words with which a command reads and writes.
 const (
 	listBase = w.ScratchBase
 	doneBase = w.ScratchBase + 8
-	argsBase = ImageBase // where its arguments lie, of which it reads one
+	argsBase = ImageBase // pointers to its arguments, of which it reads one
 )
 
-// transfer is a call of fd_read or fd_write for the address and the length that are
-// on the stack; it leaves how much was read or written.
+// transfer is a call of fd_read or fd_write on the code of an address and a length; it
+// leaves the number of bytes. at and n are locals to use.
 func (m *Machine) transfer(function string, fd, at, n uint32, address, length []byte) []byte {
 	return code(
 		address, w.LocalSet(at), length, w.LocalSet(n),
@@ -123,11 +124,11 @@ func (m *Machine) transfer(function string, fd, at, n uint32, address, length []
 	)
 }
 
-// schemaOption is what a command is run with that is asked what it is.
+// schemaOption is the argument with which a command is asked for its schema.
 const schemaOption = "--schema"
 
-// command adds the front of a command: what it is where it is asked for its schema, and
-// else a script from standard input.
+// command adds the front of a command: it prints its schema if asked, and else executes
+// the script from standard input.
 func (m *Machine) command(b *w.Builder) {
 	const at, n, read = 0, 1, 2
 	b.Func("_start", nil, nil, i32s(3),
@@ -147,8 +148,8 @@ func (m *Machine) command(b *w.Builder) {
 	)
 }
 
-// plugin adds the front of a plugin: a function that reads its input and sets its
-// output. Of one that lists its tools nobody asks for the list here.
+// plugin adds the front of a plugin: a function that reads its input and sets its output.
+// With lists, the plugin exports list_tools, which is not called here.
 func (m *Machine) plugin(b *w.Builder, lists bool) {
 	const n, at = 0, 1
 	name := "play"
@@ -175,8 +176,8 @@ func (m *Machine) plugin(b *w.Builder, lists bool) {
 	)
 }
 
-// say is the body of the function that says a text to the host: its address and length.
-// What a command says is heard when it has ended.
+// say is the body of the function that sends a text to the host: its address and length.
+// The output of a command is only seen when it has ended.
 func (m *Machine) say() []byte {
 	const at, n = 0, 1
 	switch m.kind {
@@ -185,11 +186,11 @@ func (m *Machine) say() []byte {
 	case Command:
 		return code(m.transfer("fd_write", 2, at, n, w.LocalGet(at), w.LocalGet(n)), w.Drop())
 	}
-	return code(w.LocalGet(at), w.LocalGet(n), m.Block(), m.call("extism.log_info")) // which frees the block
+	return code(w.LocalGet(at), w.LocalGet(n), m.Block(), m.call("extism.log_info")) // the call frees the block
 }
 
-// addBlocks adds the functions that copy between a block and the memory, eight bytes
-// at a time, and the one that makes a block. They do nothing where there are no blocks.
+// addBlocks adds the functions that copy between a block and the memory, eight bytes at a
+// time, and the one that makes a block. Without blocks they do nothing.
 func (m *Machine) addBlocks(b *w.Builder) {
 	const block, at, n = 0, 1, 2
 	copying := func(eight, one []byte) (body []byte) {

@@ -1,16 +1,15 @@
-// Package machine is the guest with which selftest attacks: a module that
-// carries out a script, which lies in its arguments, and answers with a report.
+// Package machine is the guest with which selftest attacks: a module that executes a
+// script, which is in its arguments, and answers with a report.
 //
-// A script is the image of a piece of the machine's memory, in hexadecimal: its
-// data, and then its calls, each of a function with operands. The functions are
-// those of WASI and of the host, by their names ("fd_read", "log.log"), and what
-// the machine does by itself ("store", "burn"); [FunctionNumbers] gives their numbers. A
-// report says of each call what it returned and how often it was made, and holds
-// what the calls have left there.
+// A script is the image of a part of the machine's memory, in hexadecimal: its data, and
+// then its calls, each of a function with operands. The functions are those of WASI and
+// of the host, by their names ("fd_read", "log.log"), and some of the machine itself
+// ("store", "burn"); [FunctionNumbers] maps names to numbers. A report has the result of
+// each call and the number of times it was made, and data that the calls have written
+// there.
 //
-// The machine is one piece of code. What a kind of module adds is its front, which
-// takes the script from where such a module finds its arguments, and the functions
-// of the host that only such a module has.
+// The machine is one piece of code. Each kind of module adds a front, which takes the
+// script from its arguments, and the functions of the host that only this kind has.
 package machine
 
 import (
@@ -22,17 +21,17 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// ScriptArgument is the argument that holds the script.
+// ScriptArgument is the name of the argument that holds the script.
 const ScriptArgument = "asm"
 
-// Kind is what the machine is built as.
+// Kind is the kind of module that the machine is built as.
 type Kind int
 
 // The kinds.
 const (
 	Native  Kind = iota // a module of the native ABI
 	Command             // a WASI command, which speaks ikigai's protocol
-	Plugin              // an Extism plugin, whose section says which function is called
+	Plugin              // an Extism plugin, whose section names the function to call
 )
 
 // Kinds lists the kinds.
@@ -40,60 +39,60 @@ var Kinds = []Kind{Native, Command, Plugin}
 
 func (k Kind) String() string { return [...]string{"native", "command", "plugin"}[k] }
 
-// The memory of the machine. What the host passes lies below all of this.
+// The memory of the machine. Data that the host passes is below all of this.
 const (
-	inputBase  = 0x1000   // where a front that fetches its input puts that
+	inputBase  = 0x1000   // the input, if the front has to fetch it
 	ImageBase  = 0x200000 // the script: its address, then its data, then its calls
 	ImageBytes = 0x100000
-	ReportBase = 0x300000 // what each call returned, and what it left for the report
-	ResultsEnd = 0x1000   // of the report: up to here lie the results
+	ReportBase = 0x300000 // the result of each call, and data that calls write to the report
+	ResultsEnd = 0x1000   // the size of the results at the start of the report
 	ReportSize = 0x2000
-	outputBase = 0x308000 // the report as JSON, and what a front needs
-	BufferBase = 0x310000 // nobody's; for what is read and written by the 64 KiB
+	outputBase = 0x308000 // the report as JSON, and data of the front
+	BufferBase = 0x310000 // free; for reads and writes of 64 KiB
 	BufferSize = 0x10000
-	StateAt    = 0x330000 // stays zero unless a script writes there
-	// InputLength is where a front that fetches its input notes how long that was.
+	StateAt    = 0x330000 // zero unless a script writes there
+	// InputLength is the address of the length of the input, if the front has to fetch
+	// it.
 	InputLength = StateAt + 0x100
 
 	Pages = 56 // of memory
 )
 
-// A call of a script lies in the memory as a header and its operands.
+// A call of a script is in the memory as a header and its operands.
 const (
-	OpSize      = 16 // function, address of its result, size with operands, nothing
-	OperandSize = 16 // kind, nothing, value (64 bits)
-	ResultSize  = 8  // what it returned, how often it was made
+	OpSize      = 16 // function, address of its result, size with operands, unused
+	OperandSize = 16 // kind, unused, value (64 bits)
+	ResultSize  = 8  // last result, number of times made
 
 	Immediate = 0 // the value is the operand
-	Indirect  = 1 // the operand is the 32-bit number at the address that the value is
+	Indirect  = 1 // the operand is the 32-bit number at the address in the value
 )
 
-// function is what a script can call: an import, or something that the machine
-// does by itself.
+// function is a function that a script can call: an import, or one of the machine itself.
 type function struct {
 	name  string
 	imp   *w.Import
 	sig   []w.ValType
 	emit  func(m *Machine) []byte // the code, with the operands on the stack; leaves an i32
-	kinds []Kind                  // the kinds that have it; nil is all
+	kinds []Kind                  // the kinds with this function; nil is all
 }
 
 func (f function) availableIn(k Kind) bool { return f.kinds == nil || slices.Contains(f.kinds, k) }
 
-// Globals of the machine. The first belongs to the allocator.
+// Globals of the machine. Global 0 belongs to the allocator.
 const (
 	globalNext   = iota + 1 // the address of the next call
-	globalLast              // what the call before this one returned
-	globalEnded             // 1 if the script says that the module ends here
-	globalResult            // and with which result: see "leave"
-	globalState             // zero unless a script sets it
+	globalLast              // the result of the previous call
+	globalEnded             // 1 if the script ends the module here
+	globalResult            // its result then: see "leave"
+	globalState             // zero at the start; see "state.set"
 )
 
 // Machine is the module while it is assembled.
 type Machine struct {
 	kind          Kind
 	imports       []w.Import
-	importIndices map[string]uint32 // of the imports, by the names of the functions
+	importIndices map[string]uint32 // index of each import, by the name of the function
 	base          uint32            // index of the first function that the machine adds
 }
 
@@ -103,14 +102,14 @@ const (
 	addedOperand
 	addedStep
 	addedSay
-	addedPut // of a plugin, as the next two
+	addedPut // of a plugin, as are the next two
 	addedGet
 	addedBlock
 	addedBurn
 	addedDown
 	addedUp
 	addedSelf
-	addedTree // and those that it calls
+	addedTree // and the functions that it calls
 )
 
 var (
@@ -122,8 +121,8 @@ func i32s(n int) []w.ValType { return slices.Repeat(i32x1, n) }
 
 func code(pieces ...[]byte) []byte { return slices.Concat(pieces...) }
 
-// wasiFunctions are those of WASI that scripts use; all return an error number
-// unless said otherwise.
+// wasiFunctions are the functions of WASI that scripts use; all return an error number
+// unless marked.
 var wasiFunctions = []struct {
 	name   string
 	params []w.ValType
@@ -160,7 +159,7 @@ var wasiFunctions = []struct {
 	{"sock_accept", i32s(3)},
 }
 
-// hostFunctions are our own.
+// hostFunctions are the host's own functions.
 var hostFunctions = []struct {
 	iface, name string
 	params      []w.ValType
@@ -178,10 +177,10 @@ var hostFunctions = []struct {
 	{"secrets", "placeholder", i32s(3)},
 }
 
-// ownFunctions are what the machine does by itself.
+// ownFunctions are the functions of the machine itself.
 var ownFunctions = []function{
-	// Goes back to an operand, up to so many times, while the call before
-	// returned zero.
+	// Goes back to an operand, up to that many times, while the call before returned
+	// zero.
 	{name: "again", sig: i32s(2), emit: func(*Machine) []byte {
 		const pc, target, times = 0, 1, 2
 		return code(
@@ -220,12 +219,12 @@ var ownFunctions = []function{
 	{name: "ref.func", emit: func(m *Machine) []byte { return code(w.RefFunc(m.base+addedPlay), w.Drop(), w.I32Const(0)) }},
 	{name: "state.set", sig: i32s(1), emit: thenZero(w.GlobalSet(globalState))},
 	{name: "state.get", emit: constCode(w.GlobalGet(globalState))},
-	// Ends the module without a report: with the result at an address, or what the
-	// function of a plugin returns. A command just ends.
+	// Ends the module without a report: with the result at an address, or the return
+	// value of a plugin's function. A command just ends.
 	{name: "leave", sig: i32s(1), emit: thenZero(code(w.GlobalSet(globalResult), w.I32Const(1), w.GlobalSet(globalEnded)))},
 	{name: "say", sig: i32s(2), emit: func(m *Machine) []byte { return code(w.Call(m.base+addedSay), w.I32Const(0)) }}, // a text to the host
 	{name: "burn", sig: []w.ValType{i64}, emit: func(m *Machine) []byte { return code(m.Burn(), w.I32Const(0)) }},
-	{name: "recurse", sig: i32s(1), emit: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
+	{name: "recurse", sig: i32s(1), emit: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // to that depth
 	{name: "recurse.self", sig: i32s(1), emit: func(m *Machine) []byte { return w.Call(m.base + addedSelf) }},
 	{name: "tree", emit: func(m *Machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
 	{name: "trap", emit: constCode(w.Unreachable())},
@@ -235,11 +234,11 @@ func constCode(c []byte) func(*Machine) []byte { return func(*Machine) []byte { 
 
 func thenZero(c []byte) func(*Machine) []byte { return constCode(code(c, w.I32Const(0))) }
 
-// treeDepth is how deep the calls of "tree" branch: 2^33 of them, which is
-// minutes and not for ever.
+// treeDepth is the depth to which the calls of "tree" branch: 2^33 calls, which take
+// minutes and end.
 const treeDepth = 33
 
-// functions are what scripts can call, of all kinds.
+// functions lists the functions that scripts can call, of all kinds.
 var functions = sync.OnceValue(func() (all []function) {
 	for _, f := range wasiFunctions {
 		imp := w.Import{Module: "wasi_snapshot_preview1", Name: f.name, Params: f.params, Results: i32x1}
@@ -261,7 +260,7 @@ var functions = sync.OnceValue(func() (all []function) {
 	return slices.Concat(all, ownFunctions, blockFunctions)
 })
 
-// FunctionNumbers gives each function its number in scripts, from 1.
+// FunctionNumbers returns the number of each function in scripts, from 1, by name.
 var FunctionNumbers = sync.OnceValue(func() map[string]int {
 	numbers := map[string]int{}
 	for i, f := range functions() {
@@ -270,7 +269,7 @@ var FunctionNumbers = sync.OnceValue(func() map[string]int {
 	return numbers
 })
 
-// OperandCounts is how many operands each function has.
+// OperandCounts returns the number of operands of each function, by name.
 var OperandCounts = sync.OnceValue(func() map[string]int {
 	params := map[string]int{}
 	for _, f := range functions() {
@@ -279,25 +278,24 @@ var OperandCounts = sync.OnceValue(func() map[string]int {
 	return params
 })
 
-// Options say how a machine differs from one that does nothing but carry out its
-// script.
+// Options holds the differences from a machine that only executes its script.
 type Options struct {
 	Kind Kind
 	// Start is the body of the module's start function, and Initialize that of
-	// _initialize, which is not called of a command. Nil: there is none.
+	// _initialize, which the host does not call in a command. Nil: none.
 	Start, Initialize func(m *Machine) []byte
-	// Section is the manifest in the custom section of a command. Empty: it has none.
+	// Section is the manifest in the custom section of a command. Empty: none.
 	Section string
-	// ListsTools has a plugin list and call its tools itself, as one of hyper-mcp; it has no
-	// section.
+	// ListsTools makes a plugin that lists and calls its tools itself, like one of
+	// hyper-mcp; it has no section.
 	ListsTools bool
-	// Pages of memory, if there are to be more.
+	// Pages is the size of the memory in pages, if more than the constant Pages.
 	Pages int
 	// Data is put into the memory.
 	Data []w.Segment
 }
 
-// PlainModule is the machine as a module of a kind.
+// PlainModule returns the machine without options, as a module of a kind.
 func PlainModule(k Kind) []byte { return plainModules()[k] }
 
 var plainModules = sync.OnceValue(func() (all [][]byte) {
@@ -307,7 +305,7 @@ var plainModules = sync.OnceValue(func() (all [][]byte) {
 	return all
 })
 
-// Module is a machine.
+// Module returns a machine with options.
 func Module(o Options) []byte {
 	m := &Machine{kind: o.Kind, importIndices: map[string]uint32{}}
 	for _, f := range functions() {
@@ -327,7 +325,7 @@ func Module(o Options) []byte {
 	}
 	b.Memory(o.Pages, -1)
 	b.ExportMemory("memory")
-	b.Global(i32, true, w.I32Const(0)) // in the place of the allocator's
+	b.Global(i32, true, w.I32Const(0)) // instead of the allocator's
 	for _, s := range append(o.Data, m.frameSegments()...) {
 		b.Data(s.Offset, s.Bytes)
 	}
@@ -349,7 +347,7 @@ func Module(o Options) []byte {
 	return b.Bytes()
 }
 
-// ImportIndex is the index of an import.
+// ImportIndex returns the index of an import. It panics if the kind does not have it.
 func (m *Machine) ImportIndex(name string) uint32 {
 	n, ok := m.importIndices[name]
 	if !ok {
@@ -358,19 +356,19 @@ func (m *Machine) ImportIndex(name string) uint32 {
 	return n
 }
 
-// call calls an import.
+// call returns code that calls an import.
 func (m *Machine) call(name string) []byte { return w.Call(m.ImportIndex(name)) }
 
-// Block is the code that puts so many bytes as the i32 on the stack says, from the
-// address below it, into a new block of a plugin, and leaves its offset.
+// Block returns code that copies memory into a new block of a plugin, and leaves the
+// offset of the block. The address and the length are i32s on the stack.
 func (m *Machine) Block() []byte { return w.Call(m.base + addedBlock) }
 
-// Burn is the code that turns a loop so often as the i64 on the stack says.
+// Burn returns code with a loop of as many turns as the i64 on the stack.
 func (m *Machine) Burn() []byte { return w.Call(m.base + addedBurn) }
 
 // play is the body of the function that finds the script in the input at an address,
-// makes its calls one by one, and writes the report. It returns 1 if the script has
-// left before its end, so that there is no report.
+// makes its calls one by one, and writes the report. It returns 1 if the script has ended
+// the module early, so that there is no report.
 func (m *Machine) play() []byte {
 	const from, to, char = 0, 1, 2
 	const pc, returned = from, to
@@ -382,9 +380,9 @@ func (m *Machine) play() []byte {
 		return code(c, w.LocalTee(char), w.I32Const('0'), w.I32Add(), w.LocalGet(char), w.I32Const(9), w.I32GtU(), w.I32Const(39), w.I32Mul(), w.I32Add())
 	}
 	return code(
-		// Where an instance serves another call, which it must not, that has to be noticed.
+		// If an instance serves another call, which it must not, that has to be noticed.
 		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalEnded),
-		// What comes before the key is the business of the kind.
+		// The input before the key depends on the kind.
 		w.Loop(
 			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from),
 			load64(0), w.I64Const(1<<56-1), i64And, w.I64Const(littleEndian(scriptKey)), i64Ne, w.BrIf(0),
@@ -421,7 +419,7 @@ func (m *Machine) play() []byte {
 	)
 }
 
-// scriptKey is what stands before a script, wherever that comes from. It has 7 bytes.
+// scriptKey is the text before a script, in any input. It has 7 bytes.
 const scriptKey = `"` + ScriptArgument + `":"`
 
 func littleEndian(key string) (v int64) {
@@ -431,13 +429,13 @@ func littleEndian(key string) (v int64) {
 	return v
 }
 
-// add adds what the machine has besides its front.
+// add adds everything but the front.
 func (m *Machine) add(b *w.Builder, o Options) {
 	b.Table(1, -1)
 	for range globalState {
 		b.Global(i32, true, w.I32Const(0))
 	}
-	b.Global(w.FuncRef, false, w.RefFunc(m.base+addedPlay)) // without which ref.func cannot name it
+	b.Global(w.FuncRef, false, w.RefFunc(m.base+addedPlay)) // so that ref.func can name it
 	const at = 0
 	b.Func("", i32x1, i32x1, i32s(2), m.play()) // addedPlay
 	b.Func("", i32x1, []w.ValType{i64}, nil,    // addedOperand: the operand at an address
@@ -449,8 +447,8 @@ func (m *Machine) add(b *w.Builder, o Options) {
 	const left = 0
 	b.Func("", []w.ValType{i64}, nil, nil, // addedBurn: turns so many times
 		w.Loop(w.LocalGet(left), w.I64Const(1), []byte{0x7d}, w.LocalTee(left), []byte{0x50}, w.I32Eqz(), w.BrIf(0)))
-	// addedDown and addedUp call each other so many times, and addedSelf itself;
-	// they add up on the way back, so that no engine can make loops of them.
+	// addedDown and addedUp call each other that many times, and addedSelf itself; they
+	// add up on the way back, so that no engine can turn them into loops.
 	for _, other := range []uint32{addedUp, addedDown, addedSelf} {
 		b.Func("", i32x1, i32x1, nil,
 			w.LocalGet(0), w.I32Eqz(), w.If(w.I32Const(0), w.Return()),
@@ -472,7 +470,7 @@ var (
 	i64And       = []byte{0x83}
 	i64Ne        = []byte{0x52}
 	i64Add       = []byte{0x7c}
-	i64Shr       = []byte{0x88} // of unsigned numbers
+	i64Shr       = []byte{0x88} // unsigned
 	i64Eqz       = []byte{0x50}
 )
 
@@ -509,7 +507,7 @@ func (m *Machine) step() []byte {
 			call = append(call, f.emit(m)...)
 		case len(f.imp.Results) == 0:
 			call = append(call, code(m.call(f.name), w.I32Const(0))...)
-		case f.imp.Results[0] == i64: // what is more than 32 bits is all ones
+		case f.imp.Results[0] == i64: // a result of more than 32 bits becomes all ones
 			call = append(call, code(m.call(f.name), w.LocalTee(long), w.I64Const(32), i64Shr, i64Eqz,
 				w.If(w.LocalGet(long), i32WrapI64, w.Return()), w.I32Const(-1))...)
 		default:

@@ -2,27 +2,27 @@ package fuel
 
 import "github.com/stockade-dev/stockade/host/wasm"
 
-// What operations cost besides their static cost, see [Cost].
+// The variable costs of operations, in addition to the static cost of [Cost], in units.
 const (
-	// CostFrameLocals is how many parameters and locals of a called function
+	// CostFrameLocals is the number of parameters and locals of a called function that
 	// cost one unit: the engine clears them.
 	CostFrameLocals = 8
-	// CostPage is the cost of a page that memory.grow added, which is cleared.
+	// CostPage is the cost of each page that memory.grow adds; the engine clears it.
 	CostPage = 8192
-	// CostTableElement is the cost of an element that table.grow added.
+	// CostTableElement is the cost of each element that table.grow adds.
 	CostTableElement = 16
-	// CostBulkShift: so many bytes, as a power of two, of memory.fill, copy and
-	// init cost one unit. Elements of table.fill, copy and init cost one each.
+	// CostBulkShift is the cost of bytes: 1<<CostBulkShift bytes of memory.fill, copy and
+	// init cost one unit. Elements of table.fill, copy and init cost one unit each.
 	CostBulkShift = 3
-	// CostHostCall is what a call of an imported function costs the guest on
-	// top of a call, and every indirect call in a module that could call one in
-	// that way. The host charges by size besides.
+	// CostHostCall is the extra cost of a call of an imported function, and of every
+	// indirect call in a module whose tables may hold one. The host charges for sizes in
+	// addition.
 	CostHostCall = 60
 )
 
-// Cost is what executing an instruction costs. It is 0 for those that only
-// give structure, 1 for most, and for slower ones about what they take longer
-// than those.
+// Cost returns the static cost of executing an instruction, in units: 0 for instructions
+// that only structure the code, 1 for most, and for slower ones about their relative
+// duration.
 func Cost(op wasm.Op) uint32 { return uint32(costs[op]) }
 
 var costs = func() (t [wasm.MaxOp + 1]uint8) {
@@ -47,7 +47,7 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 		t[op] = 12
 	}
 	t[wasm.OpMemoryGrow] = 64
-	t[wasm.OpRefFunc] = 2 // an element of the table of references
+	t[wasm.OpRefFunc] = 2 // becomes a table.get in the table of references
 	set(wasm.OpMemoryInit, wasm.OpMemoryFill, 32)
 	set(wasm.OpTableInit, wasm.OpTableFill, 16)
 	t[wasm.OpTableGrow] = 64
@@ -58,8 +58,8 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 	return t
 }()
 
-// mayTrap says which instructions can end the guest, or leave it: before one of
-// them the counter has to be where the host looks for it.
+// mayTrap holds the instructions that can end the guest, or leave it: before each of them
+// the counter has to be in the global, where the host reads it.
 var mayTrap = opSet(
 	wasm.OpUnreachable, wasm.OpUnreachable,
 	wasm.OpThrow, wasm.OpThrowRef,
@@ -77,7 +77,8 @@ var mayTrap = opSet(
 	wasm.OpAtomic, wasm.MaxOp,
 )
 
-// opSet is a set of instructions: from each first one to the second.
+// opSet returns the set of instructions in the ranges from the first to the second of
+// each pair.
 func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	for i := 0; i < len(ends); i += 2 {
 		for op := ends[i]; op <= ends[i+1]; op++ {
@@ -87,15 +88,15 @@ func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	return t
 }
 
-// hiddenStateOps names the instructions that change what is neither memory nor a global:
-// tables, and whether a segment has been dropped.
+// hiddenStateOps names the instructions that change state other than memory and globals:
+// tables, and dropped segments.
 var hiddenStateOps = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
 	wasm.OpMemoryInit: "memory.init", wasm.OpDataDrop: "data.drop", wasm.OpElemDrop: "elem.drop",
 }
 
-// needsAnalysis says which instructions do something to the control flow, or cost what
+// needsAnalysis holds the instructions that affect the control flow, or whose cost
 // depends on their operands.
 var needsAnalysis = opSet(
 	wasm.OpUnreachable, wasm.OpReturnCallIndirect,
@@ -107,7 +108,7 @@ var needsAnalysis = opSet(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsFunction says which instructions call a function, be it a helper.
+// callsFunction holds the instructions that call a function, including a helper.
 var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,

@@ -7,31 +7,31 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// The counter lives in a global, where the host and called functions find it,
-// and is computed in a local, which the engine keeps in a register. state says
-// which of the two holds the present value.
+// counterState names the holder of the counter's present value. The counter lives in a
+// global, where the host and called functions find it, and is computed in a local, which
+// the engine keeps in a register.
 type counterState uint8
 
 const (
-	unset counterState = iota // of a label that nothing has reached yet
-	clean                     // both do
-	dirty                     // the local does; the global may not
-	stale                     // the global does; the local may not
+	unset counterState = iota // at a label that nothing has reached yet
+	clean                     // in both
+	dirty                     // in the local; the global may be out of date
+	stale                     // in the global; the local may be out of date
 )
 
 // scope is a structured instruction whose end has not been written yet.
 type scope struct {
 	kind      labelKind
-	state     counterState // in which all that branches here must be, or unset
+	state     counterState // the state that every branch to the label must have, or unset
 	elseState counterState // at the start of the else branch
 }
 
 // emitter writes the instrumented code of one function after another.
 type emitter struct {
-	imported    uint32 // functions; later indices move up by one
+	imported    uint32 // number of imported functions; later indices move up by one
 	refill      uint32
-	counter     uint32 // global
-	depth       uint32 // global
+	counter     uint32 // index of the global with the counter
+	depth       uint32 // index of the global with the depth
 	limitsDepth bool   // the depth of calls is limited
 	help        *helpers
 	refs        *references
@@ -39,18 +39,18 @@ type emitter struct {
 	body   *wasm.Body
 	flow   *flow
 	out    []byte
-	copied int // of body.Code
+	copied int // bytes of body.Code that are copied or skipped
 	scopes []scope
 
 	state        counterState
 	live         bool
-	globalOnly   bool // the counter is not kept in the local: exceptions leave blocks in their middle
+	globalOnly   bool // the counter is not cached in the local, because exceptions leave blocks in their middle
 	counterLocal uint32
-	savedDepth   uint32 // local: the depth on entry
-	innerDepth   uint32 // local: the depth in here
+	savedDepth   uint32 // local: the depth at the entry
+	innerDepth   uint32 // local: the depth inside the function
 	sizeLocal    uint32 // local: the size of a bulk operation
-	wrapsBody    bool   // the body stands in a block, so that there is one way out
-	setAt        int    // where in out a local.set of the counter begins, if it is the last thing there; or -1
+	wrapsBody    bool   // the body is inside a block, so that there is a single exit
+	setAt        int    // position in out of a local.set of the counter, if it is the last instruction there; or -1
 }
 
 const (
@@ -87,11 +87,11 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	if e.wrapsBody {
 		e.enterDepth(results)
 	} else {
-		outer.state = stale // the caller looks at the global
+		outer.state = stale // the caller reads the global
 	}
 	e.scopes = append(e.scopes, outer)
 
-	blocks, start := f.blocks, 0 // of the next one
+	blocks, start := f.blocks, 0 // of the next block
 	for i := range b.Instrs {
 		if i == start {
 			e.live = true
@@ -110,7 +110,7 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	return e.out
 }
 
-// enterDepth counts a call that is not over yet.
+// enterDepth starts the count of a call in the depth, at the entry of the function.
 func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.op(wasm.OpGlobalGet, e.depth)
 	if e.flow.checksLate {
@@ -123,7 +123,8 @@ func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.out = append(e.out, e.help.blockType(results)...)
 }
 
-// goDeeper sets the depth to what it is in here; what it was is on the stack.
+// goDeeper lowers the depth counter by the cost of the frame; the old value is on the
+// stack.
 func (e *emitter) goDeeper() {
 	e.constant(frameCost(e.body, e.flow))
 	e.out = append(e.out, opI64Sub)
@@ -131,12 +132,12 @@ func (e *emitter) goDeeper() {
 	e.op(wasm.OpGlobalSet, e.depth)
 }
 
-// beginBlock writes what stands at the start of a basic block.
+// beginBlock writes the charge and the check at the start of a basic block.
 func (e *emitter) beginBlock(i int, b *block, first bool) {
 	if e.globalOnly {
 		e.state = stale
 	}
-	restore := e.globalOnly && e.wrapsBody && !first // an exception may have skipped what ends calls
+	restore := e.globalOnly && e.wrapsBody && !first // an exception may have skipped the code that restores the depth
 	if b.charge == 0 && !b.check && !restore {
 		return
 	}
@@ -147,7 +148,7 @@ func (e *emitter) beginBlock(i int, b *block, first bool) {
 	}
 	enters := e.wrapsBody && b.firstCheck
 	if enters {
-		e.flush() // what was charged is consumed, even if it goes no deeper
+		e.flush() // the charges so far count even if the depth is exceeded
 		e.op(wasm.OpLocalGet, e.savedDepth)
 		e.goDeeper()
 	}
@@ -179,9 +180,9 @@ func (e *emitter) beginBlock(i int, b *block, first bool) {
 	}
 }
 
-// check writes the look at the counter. That the else branch is the rare one
-// matters: the engine allocates registers for what follows as they are at the
-// end of the first branch, and would reload everything in every loop.
+// check writes the check of the counter. It matters that the else branch is the rare one:
+// the engine allocates registers for the code after it as they are at the end of the
+// first branch, and would reload everything in every loop.
 func (e *emitter) check(depth bool, names span) {
 	if e.setAt >= 0 {
 		e.out[e.setAt] = byte(wasm.OpLocalTee)
@@ -197,8 +198,8 @@ func (e *emitter) check(depth bool, names span) {
 	e.renameLocals(names)
 	e.op(wasm.OpLocalGet, e.counterLocal)
 	if depth {
-		// A guest that always owes fuel must not get away with any depth: a
-		// value that is not negative says that the depth is exceeded.
+		// A guest that always owes fuel must not get away with any depth: a value that is
+		// not negative means that the depth is exceeded.
 		e.out = append(e.out, byte(wasm.OpI64Const), 0)
 		e.op(wasm.OpLocalGet, e.innerDepth)
 		e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpSelect))
@@ -213,14 +214,14 @@ func (e *emitter) check(depth bool, names span) {
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// maxRenamed is how many locals get new names at most: each takes some seven bytes.
+// maxRenamed limits the number of locals that get new names: each takes some seven bytes.
 const maxRenamed = 12
 
-// renameLocals gives the locals that a loop assigns new names for the engine, before
-// the rare call. What is in registers at the head of a loop and needed after a
-// call in it would be written to the stack in every turn of the loop; now only
-// the new names are, and only when the call is made. The instructions that do
-// it change no bit and are not optimised away.
+// renameLocals gives the locals that a loop assigns new names for the engine, before the
+// rare call. Values in registers at the head of a loop that are needed after a call in it
+// would be written to the stack in every turn of the loop; now only the new names are,
+// and only when the call is made. The instructions that rename change no bit and are not
+// optimised away.
 func (e *emitter) renameLocals(names span) {
 	if names.to-names.from > maxRenamed {
 		return
@@ -243,6 +244,8 @@ var sameBits = map[wasm.ValType][]byte{
 	wasm.F64: {0xbd, 0xbf},
 }
 
+// instruction writes one instruction that needs work: control flow, a call, a bulk
+// operation, or a flush before a trap.
 func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:
@@ -307,7 +310,7 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	}
 }
 
-// callHelper calls the helper for an instruction in the place of it.
+// callHelper calls the helper of an instruction, which stands in for the instruction.
 func (e *emitter) callHelper(in *wasm.Instr) {
 	if e.state == stale {
 		e.op(wasm.OpGlobalGet, e.counter)
@@ -317,7 +320,8 @@ func (e *emitter) callHelper(in *wasm.Instr) {
 	e.op(wasm.OpCall, e.help.function(in))
 }
 
-// inlineBulk does a copy or a fill here if it is small.
+// inlineBulk executes a copy or a fill in place if it turns out to be small, and else
+// calls its helper.
 func (e *emitter) inlineBulk(i int, in *wasm.Instr) {
 	e.matchState(int(in.Offset), dirty)
 	e.copyTo(int(in.Offset))
@@ -342,7 +346,7 @@ func (e *emitter) inlineBulk(i int, in *wasm.Instr) {
 	}
 }
 
-// call emits a call or tail call of a function, whose index is in.Arg.
+// call emits a call or tail call of the function with index in.Arg.
 func (e *emitter) call(i int, in *wasm.Instr) {
 	if e.live && e.state == dirty {
 		e.copyTo(int(in.Offset))
@@ -364,7 +368,7 @@ func (e *emitter) call(i int, in *wasm.Instr) {
 	}
 }
 
-// leaveDepth ends the call before a tail call.
+// leaveDepth ends the count of this call before a tail call.
 func (e *emitter) leaveDepth(i int) {
 	if e.wrapsBody {
 		e.copyTo(int(e.body.Instrs[i].Offset))
@@ -377,7 +381,7 @@ func (e *emitter) enter(i int, in *wasm.Instr) {
 	s := scope{}
 	switch in.Op {
 	case wasm.OpLoop:
-		// What branches back has the counter in the local: no load in the loop.
+		// Branches back have the counter in the local: no load in the loop.
 		s.kind, s.state = labelLoop, dirty
 		if e.globalOnly {
 			s.state = stale
@@ -389,7 +393,7 @@ func (e *emitter) enter(i int, in *wasm.Instr) {
 	case wasm.OpIf:
 		s.kind, s.elseState = labelIf, e.state
 		if e.live {
-			s.state = e.state // without an else branch it goes from here to the end
+			s.state = e.state // without an else branch, control goes from here to the end
 		}
 	}
 	e.scopes = append(e.scopes, s)
@@ -424,7 +428,8 @@ func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// prepareBranch prepares for what instruction i branches to.
+// prepareBranch brings the counter into the state that the labels at depths require,
+// before instruction i branches.
 func (e *emitter) prepareBranch(i int, depths ...uint32) {
 	at := int(e.body.Instrs[i].Offset)
 	for _, d := range depths {
@@ -433,8 +438,8 @@ func (e *emitter) prepareBranch(i int, depths ...uint32) {
 	}
 }
 
-// matchState makes the present state fit for a label that must be reached in state
-// want, and returns in which state that label is then.
+// matchState brings the counter into the state want, which a label requires, and returns
+// the state that the label has then.
 func (e *emitter) matchState(at int, want counterState) counterState {
 	switch {
 	case want == unset, want == clean:
@@ -451,7 +456,7 @@ func (e *emitter) matchState(at int, want counterState) counterState {
 	return want
 }
 
-// flush writes the counter to the global.
+// flush writes the counter to the global, if the local is newer.
 func (e *emitter) flush() {
 	if e.state != dirty {
 		return
@@ -480,7 +485,7 @@ func (e *emitter) op(op wasm.Op, index uint32) {
 
 func (e *emitter) constant(v int64) { e.out = appendI64Const(e.out, v) }
 
-// copyTo copies what has not been copied of the original up to an offset.
+// copyTo copies the rest of the original code up to an offset.
 func (e *emitter) copyTo(offset int) {
 	if offset > e.copied {
 		e.setAt = -1
@@ -489,7 +494,7 @@ func (e *emitter) copyTo(offset int) {
 	}
 }
 
-// skip leaves instruction i of the original out; all before it is copied.
+// skip leaves instruction i of the original out; all code before it must be copied.
 func (e *emitter) skip(i int) { e.copied = e.body.End(i) }
 
 func appendI64Const(out []byte, v int64) []byte {

@@ -2,18 +2,18 @@ package fuel
 
 import "github.com/stockade-dev/stockade/host/wasm"
 
-// A guest must not run long between two looks at its counter. These bound what
-// it can consume in between, in units.
+// A guest must not run long between two checks of its counter. These limits bound its
+// consumption in between, in units.
 const (
-	// maxPath is the most that a path through one function costs without a check.
+	// maxPath limits the cost of a path through one function without a check.
 	maxPath = 10_000
-	// maxLeaf is the most that a path costs through a function that checks
-	// nothing at its entry, and calls nothing.
+	// maxLeaf limits the cost of a path through a function that neither checks at its
+	// entry nor calls another.
 	maxLeaf = 64
-	// maxTail is the most that a path costs that begins after a call: when a
-	// deep recursion unwinds there is nothing but such paths.
+	// maxTail limits the cost of a path that begins after a call: when a deep recursion
+	// unwinds there are only such paths.
 	maxTail = 128
-	// maxAhead is the most that is charged ahead, see tree.go.
+	// maxAhead limits the units that are charged ahead, see tree.go.
 	maxAhead = 4096
 )
 
@@ -24,17 +24,17 @@ type block struct {
 	start        int32 // index of its first instruction
 	in, out      int32 // ports
 	weight       uint32
-	freq         int32 // estimate of how often it runs; a logarithm
-	check        bool  // a charge and a check of the counter begin the block
-	firstCheck   bool  // of a function that checks late: this is the first check of a call
-	assignedSpan span  // of an innermost loop: the locals that it assigns, in flow.assigned
-	trap         bool  // it ends with unreachable
+	freq         int32 // logarithm of the estimated number of runs
+	check        bool  // the block begins with a charge and a check of the counter
+	firstCheck   bool  // in a function that checks late: this is the first check of a call
+	assignedSpan span  // of an innermost loop: the locals that it assigns, a range of flow.assigned
+	trap         bool  // the block ends with unreachable
 	charge       int64
 }
 
 type span struct{ from, to int32 }
 
-// port 0 is the outside of the function.
+// outside is the port outside of the function.
 const outside = 0
 
 type labelKind uint8
@@ -46,68 +46,69 @@ const (
 	labelElse
 )
 
-// label is a structured instruction that has not ended yet.
+// label is a structured instruction whose end has not been reached yet.
 type label struct {
 	kind     labelKind
-	live     bool // its start can be reached
-	targeted bool // something branches to its end
+	live     bool // the start can be reached
+	targeted bool // there is a branch to the end
 	caught   bool // an exception can lead there
 	port     int32
 	loop     int32 // the first block of a loop
-	elsePort int32 // what leads to the else branch
-	freq     int32 // before it
-	path     path  // the costliest of those that branch to its end
+	elsePort int32 // port of the else branch
+	freq     int32 // frequency before the instruction
+	path     path  // the costliest path that branches to the end
 	elsePath path
 }
 
-// path is what may have been consumed since the last check.
+// path holds the largest consumption since the last check, in units.
 type path struct {
 	cost uint32
-	tail uint32 // since the last call, plus 1; 0 without a call since the last check
-	// uncheckedEntry: a path leads here from the entry without a check.
+	tail uint32 // consumption since the last call, plus 1; 0 without a call since the last check
+	// uncheckedEntry is set if a path leads here from the entry without a check.
 	uncheckedEntry bool
 }
 
+// join returns the costlier of two paths that meet.
 func (p path) join(q path) path {
 	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.uncheckedEntry || q.uncheckedEntry}
 }
 
-// Logarithms of how often code runs: ten times in a loop, half in a branch.
+// Logarithms of the number of runs: ten times in a loop, half in a branch.
 const (
 	freqLoop = 33
 	freqIf   = -10
 	freqBrIf = -3
 )
 
-// flow is the control flow of one function. It is used for one function after
-// another, so that nothing is allocated for each.
+// flow is the control flow of one function. It is reused for one function after another,
+// so that nothing is allocated for each.
 type flow struct {
 	blocks []block
 	parent []int32 // union-find over ports
 	labels []label
 
-	imported uint32 // functions
-	// unchecked says which of the module's functions can return without a check.
+	imported uint32 // number of imported functions
+	// unchecked is set for each function of the module that can return without a check.
 	unchecked []bool
-	// hostInTable says that an indirect call can be one of the host.
+	// hostInTable is set if an indirect call can reach a function of the host.
 	hostInTable bool
 
-	changesHiddenState bool // it changes what is neither memory nor a global
-	namesDataSegment   bool // it names a data segment
-	hasCalls           bool // it calls a function
-	catchesExceptions  bool // it catches exceptions
+	changesHiddenState bool // the function changes state other than memory and globals
+	namesDataSegment   bool
+	hasCalls           bool
+	catchesExceptions  bool
 	longest            path // the costliest path anywhere
 
-	checksLate     bool   // it does not check at its entry, but before it calls
-	exitsUnchecked bool   // of a late one: it can return without a check
-	uncheckedCost  uint32 // what that costs at most
+	checksLate     bool   // the function checks before its first call, and not at its entry
+	exitsUnchecked bool   // the function checks late, and can return without a check
+	uncheckedCost  uint32 // largest cost of a call without a check
 
-	// assigned are the locals that innermost loops assign.
+	// assigned holds the locals that innermost loops assign.
 	assigned []uint32
-	inLoop   []int32 // of each local: the loop that assigned it last
-	loop     int32   // the first block of the loop that may be an innermost one; or -1
+	inLoop   []int32 // for each local, the loop that assigned it last
+	loop     int32   // first block of the loop that may be innermost; or -1
 
-	cur  int32 // the block that instructions belong to, or -1 in dead code
+	cur  int32 // block of the current instructions, or -1 in dead code
 	freq int32
 	path path
 }
@@ -126,7 +127,7 @@ func (f *flow) find(p int32) int32 {
 	return p
 }
 
-// join makes one port of two. The outside stays the root of what it is in.
+// join merges two ports. The outside stays the root of its set.
 func (f *flow) join(p, q int32) {
 	p, q = f.find(p), f.find(q)
 	if p < q {
@@ -136,21 +137,21 @@ func (f *flow) join(p, q int32) {
 	}
 }
 
-// beginBlock starts a block at instruction start, after a port.
+// beginBlock starts a block at instruction start, after port in.
 func (f *flow) beginBlock(start int, in int32) {
 	f.cur = int32(len(f.blocks))
 	f.blocks = append(f.blocks, block{start: int32(start), in: in, out: f.newPort(), freq: f.freq})
 }
 
-// addCheck makes the current block begin with a check.
+// addCheck puts a check at the start of the current block.
 func (f *flow) addCheck() {
 	f.blocks[f.cur].check = true
 	f.blocks[f.cur].firstCheck = f.path.uncheckedEntry
 	f.path = path{}
 }
 
-// addLateCheck does it if there was none since the entry, so that no path leads
-// from one call to the next without a check.
+// addLateCheck puts a check at the start of the current block if there was none since the
+// entry, so that no path leads from one call to the next without a check.
 func (f *flow) addLateCheck() {
 	if f.path.uncheckedEntry {
 		f.addCheck()
@@ -158,14 +159,15 @@ func (f *flow) addLateCheck() {
 	}
 }
 
-// leaveFunction ends a path that leads out of the function.
+// leaveFunction records the cost of a path that leaves the function.
 func (f *flow) leaveFunction() {
 	if f.path.uncheckedEntry {
 		f.exitsUnchecked, f.uncheckedCost = true, max(f.uncheckedCost, f.path.cost)
 	}
 }
 
-// addCost adds to the weight of the current block.
+// addCost adds the cost of instruction at to the current block, or begins a new one with
+// a check if the path becomes too long.
 func (f *flow) addCost(at int, cost uint32) {
 	p := f.path
 	p.cost += cost
@@ -181,8 +183,9 @@ func (f *flow) addCost(at int, cost uint32) {
 	f.longest = f.longest.join(p)
 }
 
-// maxUnchecked is what a path may cost without a check. An exception makes what led to
-// it forgotten.
+// maxUnchecked returns the limit on the cost of a path without a check. It is lower if
+// exceptions are caught, because an exception leads to a path whose cost so far is
+// unknown.
 func (f *flow) maxUnchecked() uint32 {
 	if f.catchesExceptions {
 		return maxTail
@@ -206,9 +209,9 @@ func (f *flow) branch(depth uint32) {
 	l.path = l.path.join(f.path)
 }
 
-// analyze splits a function into blocks. One that checks late does so before
-// it calls, or comes to a loop, and not at its entry: most calls of a recursive
-// function are those at which the recursion ends.
+// analyze splits a function into blocks. With late, it checks before the first call or
+// loop, and not at its entry: most calls of a recursive function are those at which the
+// recursion ends.
 func (f *flow) analyze(b *wasm.Body, late bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
@@ -299,34 +302,34 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 			}
 		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
 			if !known {
-				f.addUncharged(maxInline >> CostBulkShift) // or it is checked
+				f.addUncharged(maxInline >> CostBulkShift) // larger ones call a helper, which checks
 			}
 		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
-			f.path = path{tail: 1} // what they call checks
+			f.path = path{tail: 1} // the helper checks
 		}
 	}
 }
 
-// isLeaf says whether a function can do without a check. Calls of it count as
-// if it cost maxLeaf.
+// isLeaf reports whether a function can do without a check. Calls of a leaf count as if
+// they cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
-// canCheckLate says the same of a function that has been analyzed as a late one:
-// whether it pays that some calls of it end without a check.
+// canCheckLate reports whether a function that was analyzed with late gains from late
+// checks: some of its calls return without a check, at a cost of at most maxLeaf.
 func (f *flow) canCheckLate() bool {
 	return f.hasCalls && !f.catchesExceptions && f.exitsUnchecked && f.uncheckedCost <= maxLeaf
 }
 
-// A bulk operation is done in place if it is known to be so small, or found to
-// be when it runs. What is larger is done by a helper, which checks.
+// A bulk operation is executed in place if its size is a small constant, or turns out to
+// be small. A larger one calls a helper, which checks.
 const (
 	maxConstant  = 8 << 10
 	maxInlineLog = 10
 	maxInline    = 1 << maxInlineLog
 )
 
-// constantSize returns the size of a memory.copy or memory.fill if that is a
-// constant, and small.
+// constantSize returns the size in bytes of a memory.copy or memory.fill, if it is a
+// small constant.
 func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	op := b.Instrs[i].Op
 	if op != wasm.OpMemoryCopy && op != wasm.OpMemoryFill || i == 0 || b.Instrs[i-1].Op != wasm.OpI32Const {
@@ -343,8 +346,8 @@ func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	return n, n <= maxConstant
 }
 
-// checksFirst reports whether a function comes to a loop that checks before it
-// branches or calls. Most functions of Go do.
+// checksFirst reports whether a function reaches a loop that checks, before it branches
+// or calls. Most Go functions do.
 func (f *flow) checksFirst(b *wasm.Body) bool {
 	if len(f.blocks) < 2 || !f.blocks[1].check || f.blocks[0].weight > maxLeaf {
 		return false
@@ -358,30 +361,30 @@ func (f *flow) checksFirst(b *wasm.Body) bool {
 	return start > 0 && b.Instrs[start-1].Op == wasm.OpLoop
 }
 
-// noteCall notes that another function ran. One that checks nothing may have
-// consumed up to maxLeaf; after one that checks only what comes now counts.
+// noteCall records a call. A callee without a check may have consumed up to maxLeaf;
+// after one that checks, only later code counts.
 func (f *flow) noteCall(unchecked bool) {
 	f.hasCalls = true
 	if !unchecked {
 		f.path = path{tail: 1}
 		return
 	}
-	// In a block of its own the check would come after the call; what counts
-	// is that it comes.
+	// In a block of its own the check would come after the call; it only matters that
+	// there is one.
 	f.path.tail = max(f.path.tail, 1)
 	f.addUncharged(maxLeaf)
 }
 
-// checkAfterHost puts a check after a call of the host, which can take much longer
-// than its fuel says, and charge for it: a recursion that makes one at each
+// checkAfterHost puts a check after a call of the host. The host can take much longer
+// than the cost of the call, and charge for it: a recursion that calls the host at each
 // return would not be stopped otherwise.
 func (f *flow) checkAfterHost(i int) {
 	f.beginBlock(i+1, f.blocks[f.cur].out)
 	f.addCheck()
 }
 
-// addUncharged adds what no block is charged for, because it is charged when it
-// happens.
+// addUncharged adds cost to the path but not to a block, because it is charged at run
+// time.
 func (f *flow) addUncharged(cost uint32) {
 	f.path.cost += cost
 	if f.path.tail > 0 {
@@ -390,6 +393,7 @@ func (f *flow) addUncharged(cost uint32) {
 	f.longest = f.longest.join(f.path)
 }
 
+// enter begins a block, loop, if or try_table.
 func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 	l := label{kind: labelBlock, live: f.cur >= 0, freq: f.freq, port: f.newPort()}
 	switch in.Op {
@@ -440,9 +444,8 @@ func (f *flow) enterElse(i int) {
 	}
 }
 
-// callsFirst reports whether code calls a function, one that checks if that is
-// wanted, before it branches in any way. A loop that does needs no check of its
-// own.
+// callsFirst reports whether code calls a function before it branches in any way; with
+// checks, a function that checks. A loop that does needs no check of its own.
 func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {
 		switch in.Op {
@@ -461,7 +464,7 @@ func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 
 const maxLookahead = 64 // instructions
 
-// closeLabel connects the current block with the end of a label, and leaves it.
+// closeLabel connects the current block with the end of a label, and ends the block.
 func (f *flow) closeLabel(l *label) {
 	if f.cur >= 0 {
 		f.join(f.blocks[f.cur].out, l.port)
@@ -487,7 +490,7 @@ func (f *flow) end(i int) {
 			f.blocks[l.loop].assignedSpan.to = int32(len(f.assigned))
 			f.loop = -1
 		}
-		// Nothing branches here, but it runs less often than what is before.
+		// Nothing branches here, but it runs less often than the loop.
 		if f.cur >= 0 {
 			f.beginBlock(i+1, f.blocks[f.cur].out)
 		}
@@ -502,7 +505,7 @@ func (f *flow) end(i int) {
 		f.path = l.path
 		f.beginBlock(i+1, l.port)
 		if l.caught {
-			f.addCheck() // nobody knows how long it was on its way
+			f.addCheck() // the cost on the way of the exception is unknown
 		}
 	}
 }

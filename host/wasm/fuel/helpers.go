@@ -6,25 +6,26 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// bulkChunk is how many bytes a bulk operation handles between two checks, and
-// how many elements: nothing can stop the engine within one, which takes a
+// bulkChunk limits the number of bytes, or elements, that a bulk operation handles
+// between two checks: nothing can stop the engine within one chunk, which takes a
 // millisecond or two if the memory has not been touched before.
 const bulkChunk = 1 << 20
 
-// helpers are the functions that a module gets for instructions whose cost
-// depends on an operand. They charge for what was done, in pieces. Beside the
-// operands each takes the counter, which is its last parameter. Those that
-// return nothing else return it; after a grow it is found in the global.
+// helpers holds the functions added to a module for instructions whose cost depends on an
+// operand. A helper executes the instruction in pieces and charges for each. Its last
+// parameter is the counter, in addition to the operands. It returns the new counter
+// unless the instruction has a result of its own, as grow has; then the counter is in the
+// global.
 type helpers struct {
-	first         uint32 // index of the first of them
+	first         uint32 // index of the first helper
 	refill        uint32
 	counter       uint32
 	elemType      func(table uint32) wasm.ValType
-	types         []wasm.FuncType // of the module; what is added is appended
-	originalTypes int             // how many of them are the module's
+	types         []wasm.FuncType // types of the module, then added ones
+	originalTypes int             // number of types of the module
 
 	index      map[helperKey]uint32
-	addedTypes map[string]uint32 // of what was added
+	addedTypes map[string]uint32 // index of each added type, by its text
 	typeOf     []uint32
 	bodies     [][]byte
 }
@@ -34,7 +35,7 @@ type helperKey struct {
 	arg, arg2 uint32
 }
 
-// typeIndex returns the index of a type, which is added if it is not there.
+// typeIndex returns the index of a function type, and adds the type if needed.
 func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
 	key := wasm.FuncType{Params: params, Results: results}.String()
 	if i, ok := h.addedTypes[key]; ok {
@@ -57,7 +58,8 @@ func (h *helpers) blockType(results []wasm.ValType) []byte {
 	return wasm.AppendSigned(nil, int64(h.typeIndex(nil, results)))
 }
 
-// function returns the index of the helper for an instruction.
+// function returns the index of the helper for an instruction, and adds the helper if
+// needed.
 func (h *helpers) function(in *wasm.Instr) uint32 {
 	key := helperKey{in.Op, in.Arg, in.Arg2}
 	if i, ok := h.index[key]; ok {
@@ -96,7 +98,7 @@ func (h *helpers) function(in *wasm.Instr) uint32 {
 	return i
 }
 
-// asm writes a helper's code.
+// asm writes the code of a helper.
 type asm struct{ out []byte }
 
 func (a *asm) op(op wasm.Op, args ...uint32) {
@@ -115,8 +117,8 @@ func (a *asm) raw(bytes ...byte) { a.out = append(a.out, bytes...) }
 func (a *asm) i32(v int64) { a.out = wasm.AppendSigned(append(a.out, byte(wasm.OpI32Const)), v) }
 func (a *asm) i64(v int64) { a.out = appendI64Const(a.out, v) }
 
-// instruction writes the instruction that the helper stands for. The segment
-// of an init and the destination of a copy come first, as in the format.
+// instruction writes the instruction of the helper. The segment of an init and the
+// destination of a copy come first, as in the format.
 func (a *asm) instruction(key helperKey) {
 	switch key.op {
 	case wasm.OpMemoryGrow, wasm.OpMemoryFill, wasm.OpTableGrow, wasm.OpTableFill:
@@ -138,7 +140,8 @@ const (
 	opI32ShrU      = 0x76
 )
 
-// charge subtracts the price, an i64, from the counter in a local, and checks.
+// charge subtracts the price, an i64, from the counter in a local, and checks the
+// counter.
 func (h *helpers) charge(a *asm, counter uint32, price func()) {
 	a.op(wasm.OpLocalGet, counter)
 	price()
@@ -155,8 +158,9 @@ func (h *helpers) charge(a *asm, counter uint32, price func()) {
 	a.raw(byte(wasm.OpEnd))
 }
 
-// grow charges for what was added, if it was. The operand that counts is the
-// last of the parameters.
+// grow returns the body of a helper that grows a memory or table and charges for the new
+// pages or elements, unless growing failed. The number to add is the last of the
+// operands.
 func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 	counter, old := params, params+1 // a parameter and a local
 	a := &asm{}
@@ -180,13 +184,13 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 	return a.out
 }
 
-// bulk does an operation on (destination, source or value, number) in chunks.
-// With a source it moves along as the destination does; a copy begins at the
-// end if the source overlaps the destination from below. What is out of bounds
-// traps before anything was written, as if it were one operation.
+// bulk returns the body of a helper that executes an operation on (destination, source or
+// value, number) in chunks. With source, the second operand moves along with the
+// destination; a copy begins at the end if the source overlaps the destination from
+// below. An operation out of bounds traps before anything is written, as in one piece.
 func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	const dst, src, n, counter, k, back = 0, 1, 2, 3, 4, 5
-	both := func(a *asm, op byte, by uint32) { // moves dst, and src if there is one
+	both := func(a *asm, op byte, by uint32) { // moves dst, and src if it is a source
 		for _, p := range []uint32{dst, src} {
 			if p == src && !source {
 				continue
@@ -203,7 +207,7 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 		a.op(wasm.OpLocalGet, n)
 		a.instruction(key)
 	}
-	// overflows says whether p + n needs more than 32 bits.
+	// overflows pushes whether p + n needs more than 32 bits.
 	overflows := func(a *asm, p uint32) {
 		a.op(wasm.OpLocalGet, p)
 		a.op(wasm.OpLocalGet, n)
@@ -241,7 +245,7 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 		a.raw(byte(wasm.OpIf), blockVoid)
 		whole(a) // traps
 		a.raw(byte(wasm.OpEnd))
-		// An operation on nothing traps if its place is out of bounds.
+		// An empty operation traps if its place is out of bounds.
 		both(a, opI32Add, n)
 		a.op(wasm.OpLocalGet, dst)
 		a.op(wasm.OpLocalGet, src)

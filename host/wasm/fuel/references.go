@@ -7,18 +7,19 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// references collects the functions that code names with ref.func, each once, as the elements
-// of a table that no code of the module can name. The engine makes a new reference at each
-// ref.func, and keeps it as long as the instance lives, but it makes the references of a
-// table only once.
+// references collects the functions that code names with ref.func, each once, as the
+// elements of a table that no code of the module can name. The engine makes a new
+// reference at each ref.func, and keeps it as long as the instance lives, but it makes
+// the references of a table only once.
 type references struct {
-	table        uint32              // its index
+	table        uint32              // index of the table
 	newFuncIndex func(uint32) uint32 // the new index of a function
-	// typed says that the module may need references of a function type, which the elements of
-	// the table are not. Its ref.func are kept, if the engine knows such types at all.
+	// typed is set if the module may need references of a function type, which the
+	// elements of the table are not. Then its ref.func instructions stay, if the engine
+	// knows such types at all.
 	typed bool
 	funcs []uint32
-	at    map[uint32]uint32 // the place of a function in funcs
+	at    map[uint32]uint32 // position of each function in funcs
 }
 
 func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
@@ -57,7 +58,8 @@ func (r *references) tables() (entry []byte, n int) {
 	return append(entry, size...), 1
 }
 
-// segments returns the element segment that fills the table, and the number of segments.
+// segments returns the element segment that fills the table, and the number of segments:
+// 0 without references.
 func (r *references) segments() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
 		return nil, 0

@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// WhyNotReusable says what keeps [ExportReusable] from a module, for people. It is
-// empty if it finds nothing.
+// WhyNotReusable returns the reason, for people, why a module does not get
+// [ExportReusable]. It is empty if there is none.
 func WhyNotReusable(m *wasm.Module) (string, error) {
 	if why := unrestorableState(m); why != "" {
 		return why, nil
@@ -20,15 +20,16 @@ func WhyNotReusable(m *wasm.Module) (string, error) {
 		}
 		for _, in := range b.Instrs {
 			if name := hiddenStateOps[in.Op]; name != "" {
-				return fmt.Sprintf("function %d has a %s, which changes what is neither memory nor a global", b.Func, name), nil
+				return fmt.Sprintf("function %d has a %s, which changes state other than memory and globals", b.Func, name), nil
 			}
 		}
 	}
 	return "", bodies.Err()
 }
 
-// unrestorableState says what of all that the module can change is another's, or of
-// a type that a host cannot get at; empty for nothing.
+// unrestorableState names the state of a module that a host could not restore, for people:
+// an import other than a function, or a mutable global that is not a number. It is empty if
+// there is none.
 func unrestorableState(m *wasm.Module) string {
 	for _, i := range m.Imports {
 		if i.Kind != wasm.KindFunc {
@@ -39,7 +40,7 @@ func unrestorableState(m *wasm.Module) string {
 		switch g.Type {
 		case wasm.I32, wasm.I64, wasm.F32, wasm.F64:
 		default:
-			return fmt.Sprintf("its global %d changes and is not a number", g.Index)
+			return fmt.Sprintf("its mutable global %d is not a number", g.Index)
 		}
 	}
 	return ""

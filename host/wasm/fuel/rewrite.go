@@ -10,41 +10,41 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Options says how a module is instrumented.
+// Options holds the settings for instrumenting a module.
 type Options struct {
-	// MaxDepth limits how deep calls can be nested, in units of roughly 16 bytes
-	// of the engine's stack. 0: no limit. The refill function is called with a
-	// value that is not negative when it is exceeded, and must not return.
-	// Functions whose results are typed references are refused with a limit.
+	// MaxDepth limits the depth of nested calls, in units of roughly 16 bytes of the
+	// engine's stack. 0: no limit. When it is exceeded, the refill function is called
+	// with a value that is not negative, and must not return. With a limit, functions
+	// whose results are typed references are refused.
 	MaxDepth int64
-	// MaxTableElements limits how far all tables of the module together can grow.
-	// 0: no limit of ours.
+	// MaxTableElements limits the number of elements of all tables of the module together.
+	// 0: only the engine's limit.
 	MaxTableElements uint64
 	// MergeData merges data segments, see [wasm.MergeDataSegments].
 	MergeData bool
-	// MaxSegments limits the number of data and element segments after merging.
-	// 0: no limit of ours.
+	// MaxSegments limits the number of data and element segments after merging. 0: only
+	// the engine's limit.
 	MaxSegments int
-	// Inspect is called once with each function before it is instrumented, in
-	// no certain order, and can refuse it. What it gets is only valid during
-	// the call.
+	// Inspect is called once with each function before it is instrumented, in any order;
+	// an error refuses the module. The body is only valid during the call. Nil: nothing
+	// is inspected.
 	Inspect func(*wasm.Body) error
 }
 
-// ErrReserved is wrapped by the refusal of a module that uses a name with
-// which a guest could reach its own counter.
+// ErrReserved is wrapped by the error for a module that uses a reserved name, with which
+// a guest could reach its own counter.
 var ErrReserved = errors.New("the name is reserved for the host")
 
-// Rewrite returns the module m with code that counts what it consumes.
+// Rewrite returns the module m with code that counts its fuel.
 //
-// Every index in the functions of m is checked first, so that they cannot reach what is added.
-// The types of operands are left for the engine to check: inserted code neither looks at nor
-// changes the operands around it, so that an invalid function stays invalid.
+// Every index in the functions of m is checked first, so that they cannot reach the
+// additions. The engine still has to check the types of operands: inserted code neither
+// reads nor changes the operands around it, so that an invalid function stays invalid.
 //
-// The result has one more import, behind the others, so that the indices of functions that m
-// defines move up by one. Behind those of m, it has some more functions, types, one or two
-// globals, perhaps a table, and exports of its state. It has no start section, but the export
-// [ExportStart] if m had one, and no custom sections.
+// The result has one more import, after the others, so that the indices of functions that
+// m defines move up by one. After those of m, it has some more functions, types, one or
+// two globals, perhaps a table, and exports of its state. It has no start section, but
+// the export [ExportStart] if m had one, and no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
 	if err := r.check(); err != nil {
@@ -63,13 +63,13 @@ type rewriter struct {
 	m    *wasm.Module
 	opts Options
 
-	imported, globals int // functions, and all globals
+	imported, globals int // numbers of imported functions, and of all globals
 	help              helpers
 	refs              *references
 	bodies            []byte // the code section
-	merged            []byte // the data section, if it has fewer segments than it had
+	merged            []byte // the data section after merging; nil if unchanged
 	reusable          bool
-	namesDataSegment  bool // data segments, by the code
+	namesDataSegment  bool // code names a data segment
 }
 
 func (r *rewriter) check() error {
@@ -101,8 +101,8 @@ func (r *rewriter) check() error {
 
 var pluralNames = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
 
-// data merges segments, each of which costs the engine time whenever the
-// module is loaded and whenever it is instantiated.
+// data merges data segments, each of which costs the engine time whenever the module is
+// loaded and whenever it is instantiated.
 func (r *rewriter) data() error {
 	n := r.m.NumDataSegments
 	if r.opts.MergeData && !r.namesDataSegment {
@@ -117,15 +117,14 @@ func (r *rewriter) data() error {
 	return nil
 }
 
-// maxGrowth is how many times as large the code may become, about three times
-// more than that of any compiler's output does. A memory.fill in three bytes
-// becomes fifty.
+// maxGrowth limits the growth of the code, as a factor: about three times the growth of
+// any compiler's output. A memory.fill in three bytes becomes fifty.
 const maxGrowth = 4
 
-// maxHelpers is the number of helpers: most modules need three.
+// maxHelpers limits the number of helpers: most modules need three.
 const maxHelpers = 500
 
-// maxShortBody is how many bytes a function may have that needs no check.
+// maxShortBody limits the size in bytes of a function that needs no check.
 const maxShortBody = 4 * maxLeaf
 
 func (r *rewriter) inspect(b *wasm.Body) error {
@@ -135,8 +134,8 @@ func (r *rewriter) inspect(b *wasm.Body) error {
 	return r.opts.Inspect(b)
 }
 
-// findUnchecked finds the small functions that can return without a check, and
-// which of them check late.
+// findUnchecked sets f.unchecked for the small functions that can return without a check,
+// and returns which of them check late.
 func (r *rewriter) findUnchecked(f *flow) (late []bool, err error) {
 	f.unchecked, late = make([]bool, len(r.m.Funcs)), make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
@@ -147,7 +146,7 @@ func (r *rewriter) findUnchecked(f *flow) (late []bool, err error) {
 			return nil, bodies.Err()
 		}
 		if len(b.Instrs) == 0 {
-			continue // a long one
+			continue // too long
 		}
 		if err := r.inspect(b); err != nil {
 			return nil, err
@@ -166,7 +165,7 @@ func (r *rewriter) code() error {
 		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals), elemType: r.elemType,
 		types: m.Types[:len(m.Types):len(m.Types)], originalTypes: len(m.Types), index: map[helperKey]uint32{}, addedTypes: map[string]uint32{},
 	}
-	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
+	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first added type
 	r.refs = newReferences(m, r.newFuncIndex)
 	e := emitter{
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, limitsDepth: r.opts.MaxDepth > 0,
@@ -180,7 +179,7 @@ func (r *rewriter) code() error {
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
 	var body []byte
-	before := 0 // bytes of all bodies so far
+	before := 0 // bytes of all original bodies so far
 	r.reusable = unrestorableState(r.m) == ""
 	bodies := m.Bodies()
 	for i := range m.Funcs {
@@ -226,8 +225,8 @@ func (r *rewriter) code() error {
 	return nil
 }
 
-// hostInTable reports whether something outside of functions names an imported
-// function, without which none gets into a table. Exports do no harm.
+// hostInTable reports whether a table may hold an imported function: only if a part of
+// the module outside of functions names one. Exports do no harm.
 func (r *rewriter) hostInTable() bool {
 	for _, at := range r.m.FuncRefs {
 		if index, _ := binary.Uvarint(r.m.Raw[at:]); index < uint64(r.imported) {
@@ -250,7 +249,7 @@ func (r *rewriter) elemType(table uint32) wasm.ValType {
 	return r.m.Tables[table].Elem
 }
 
-// module puts the sections together.
+// module assembles the sections of the result.
 func (r *rewriter) module() ([]byte, error) {
 	m := r.m
 	from := map[byte]wasm.Section{}
@@ -329,7 +328,7 @@ func (r *rewriter) module() ([]byte, error) {
 			continue
 		}
 		if r.merged != nil && id == wasm.SectionDataCount {
-			continue // which is for code that names segments
+			continue // it is for code that names segments
 		}
 		if r.merged != nil && id == wasm.SectionData {
 			out = appendSection(out, id, r.merged)
@@ -340,14 +339,14 @@ func (r *rewriter) module() ([]byte, error) {
 	return out, nil
 }
 
-// sectionOrder is that of the sections of the result.
+// sectionOrder is the order of sections in the result.
 var sectionOrder = []byte{
 	wasm.SectionType, wasm.SectionImport, wasm.SectionFunction, wasm.SectionTable, wasm.SectionMemory, wasm.SectionTag,
 	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,
 }
 
-// section appends a section with its entries, the indices of functions among
-// them moved, and n more.
+// section appends a section with its entries, the function indices among them adjusted,
+// and n added entries.
 func (r *rewriter) section(out []byte, id byte, s wasm.Section, n int, added []byte) []byte {
 	if n == 0 && !r.hasFuncRefs(s) {
 		return append(out, r.m.Raw[s.Offset:s.End()]...)
@@ -381,7 +380,7 @@ func (r *rewriter) hasFuncRefs(s wasm.Section) bool {
 	return false
 }
 
-// newFuncIndex returns the new index of a function.
+// newFuncIndex returns the index of a function in the result.
 func (r *rewriter) newFuncIndex(index uint32) uint32 {
 	if int64(index) >= int64(r.imported) {
 		return index + 1
@@ -389,9 +388,9 @@ func (r *rewriter) newFuncIndex(index uint32) uint32 {
 	return index
 }
 
-// cappedTables returns the entries of the table section. The maximum of each table is its
-// minimum and an equal share of the elements that are left of most. The engine has no
-// limit of its own.
+// cappedTables returns the entries of the table section with new maximums. The maximum of
+// each table is its minimum and an equal share of the rest of most elements. The engine
+// has no limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
 	for _, t := range tables {
@@ -437,9 +436,9 @@ func appendTypes(out []byte, types []wasm.ValType) []byte {
 	return out
 }
 
-// frameCost is what a function counts against the depth: the size of its frame
-// in the engine's stack, estimated, and what it may still consume without a
-// check after its calls.
+// frameCost returns the cost of a call of the function in the depth: the estimated size
+// of its frame in the engine's stack, and its consumption without a check after its
+// calls.
 func frameCost(b *wasm.Body, f *flow) int64 {
 	frame := 4 + int64(b.Params+b.Locals)/2 + int64(len(b.Code))/256
 	tail := f.longest.tail

@@ -35,8 +35,8 @@ func mustRewrite(tb testing.TB, module []byte, opts fuel.Options) *wasm.Module {
 	return m
 }
 
-// ops returns the instructions of a function of a module, by its place among
-// those that the module defines.
+// ops returns the instructions of function n, counted among the functions that the module
+// defines.
 func ops(tb testing.TB, m *wasm.Module, n int) (out []wasm.Instr) {
 	tb.Helper()
 	bodies := m.Bodies()
@@ -60,8 +60,8 @@ func count(instrs []wasm.Instr, op wasm.Op, arg uint32) (n int) {
 	return n
 }
 
-// Appended types, functions, globals and locals must not make an index valid
-// that was not: a guest could set its own counter.
+// Appended types, functions, globals and locals must not make an invalid index valid: a
+// guest could set its own counter.
 func TestIndicesAreCheckedAgainstTheOriginal(t *testing.T) {
 	base := func() *w.Builder {
 		b := w.New()
@@ -124,7 +124,7 @@ func TestDecodeChecksIndicesOutsideOfFunctions(t *testing.T) {
 	}
 }
 
-// A start function is run as an export, so nobody else checks its type.
+// A start function runs as an export, so the engine does not check its type.
 func TestStartFunctionMustTakeAndReturnNothing(t *testing.T) {
 	b := w.New()
 	b.Start(b.Func("", []wasm.ValType{w.I32}, nil, nil))
@@ -207,8 +207,8 @@ func insert(module []byte, before, id byte, payload []byte) []byte {
 	panic("no such section")
 }
 
-// Every loop and every function that calls looks at the counter, small leaves
-// do not, and the look has the shape that the engine compiles well.
+// Every loop and every function that calls checks the counter, small leaves do not, and
+// the check has the shape that the engine compiles well.
 func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	b := w.New()
 	b.Memory(1, 1)
@@ -268,7 +268,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	}
 }
 
-// What leads out of a function conditionally must leave the global right.
+// A conditional exit of a function must leave the right value in the global.
 func TestTheGlobalIsWrittenBeforeEveryExit(t *testing.T) {
 	for name, body := range map[string][]byte{
 		"return":   cat(w.I32Const(1), w.If(w.Return())),
@@ -305,8 +305,8 @@ func TestTheGlobalIsWrittenBeforeEveryExit(t *testing.T) {
 }
 
 func TestSectionsKeepTheirOrder(t *testing.T) {
-	// Nothing but a type and a data count: import, global, export and code are
-	// added around them.
+	// Only a type and a data count: import, global, export and code are added around
+	// them.
 	b := w.New()
 	b.Memory(1, 1)
 	b.Func("f", nil, nil, nil, w.I32Const(0), w.I32Const(0), w.I32Const(0), []byte{0xfc, 8, 0, 0})
@@ -325,7 +325,7 @@ func TestSectionsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A data count goes with the segments that were merged, unless code names these.
+// A data count is removed with the segments that were merged, unless code names segments.
 func TestDataCountsAreKeptWhereTheyAreNeeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []byte
@@ -364,7 +364,7 @@ func TestTablesGetALimit(t *testing.T) {
 	}
 }
 
-// No code makes references: they come from a table that nothing else uses, and that has
+// No code makes references: they come from a table that nothing else uses, and that holds
 // each function once.
 func TestNoCodeMakesReferences(t *testing.T) {
 	build := func(declared bool, body ...[]byte) []byte {
@@ -420,7 +420,7 @@ func cat(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
 
 func repeat(n int, pieces ...[]byte) []byte { return bytes.Repeat(cat(pieces...), n) }
 
-// Modules that would grow beyond measure are refused, before they have.
+// Modules that would grow too much are refused before they have grown.
 func TestGrowthHasLimits(t *testing.T) {
 	fill := cat(w.I32Const(0), w.I32Const(0), w.I32Const(-1), w.MemoryFill())
 	for name, build := range map[string]func(b *w.Builder){
@@ -454,5 +454,5 @@ func TestGrowthHasLimits(t *testing.T) {
 	b := w.New()
 	b.Memory(1, 1)
 	b.Func("", nil, nil, nil, repeat(1000, fill))
-	mustRewrite(t, b.Bytes(), fuel.Options{}) // as much as this is nothing
+	mustRewrite(t, b.Bytes(), fuel.Options{}) // this much is fine
 }

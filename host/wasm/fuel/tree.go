@@ -1,24 +1,24 @@
 package fuel
 
-// The charges are placed by the method with which profilers place counters on
-// the edges of a graph (Knuth and Stevenson 1973; Ball and Larus, "Optimally
-// profiling and tracing programs", 1994): a spanning tree of the graph gets none.
+// The charges are placed by the method with which profilers place counters on the edges
+// of a graph (Knuth and Stevenson 1973; Ball and Larus, "Optimally profiling and tracing
+// programs", 1994): the edges of a spanning tree of the graph get none.
 //
-// Let ahead(p) be how much more has been charged than consumed when control
-// passes port p, and 0 outside of the function. A block then has to charge
+// Let ahead(p) be the units charged but not yet consumed when control passes port p, and
+// 0 outside of the function. A block then has to charge
 //
 //	weight + ahead(out) - ahead(in)
 //
-// which can be made 0 for all blocks of a spanning tree by the choice of ahead.
-// The tree takes the blocks that run most often. ahead is never negative: a
-// debt would be multiplied by the depth of a recursion. Charges can be.
+// which can be made 0 for all blocks of a spanning tree by the choice of ahead. The tree
+// takes the blocks that run most often. ahead is never negative: a debt would be
+// multiplied by the depth of a recursion. Charges can be.
 
-// tree is the working memory of place.
+// tree is the working memory of placeCharges.
 type tree struct {
 	buckets   [freqRange + 1]int32
 	order     []int32
 	parent    []int32 // union-find over ports that the tree connects
-	firstLink []int32 // of each port: its first edge in links, or -1
+	firstLink []int32 // for each port, its first edge in links, or -1
 	links     []link
 	ahead     []int64
 	seen      []bool
@@ -31,10 +31,10 @@ type link struct {
 	gain     int64 // ahead(to) - ahead(from)
 }
 
-// freqRange is where estimates of frequency are cut off: loops nested seven deep.
+// freqRange limits the estimates of frequency: loops nested seven deep.
 const freqRange = 256
 
-// placeCharges computes what each block charges.
+// placeCharges computes the charge of each block.
 func (t *tree) placeCharges(f *flow) {
 	for i := range f.blocks {
 		b := &f.blocks[i]
@@ -60,7 +60,7 @@ func (t *tree) placeCharges(f *flow) {
 	}
 	for i := range t.ahead {
 		if t.ahead[i] > maxAhead {
-			return // a charge for each block it is
+			return // keep the charge of each block at its weight
 		}
 	}
 	for i := range f.blocks {
@@ -84,8 +84,8 @@ func (t *tree) reset(ports int) {
 	}
 }
 
-// sort orders the blocks by frequency, the highest first, and of equals the
-// later ones first, so that charges come early.
+// sort orders the blocks by frequency, the highest first, and among equals the later ones
+// first, so that charges come early.
 func (t *tree) sort(blocks []block) {
 	bucket := func(b *block) int { return freqRange - 1 - int(min(max(b.freq+freqRange/4, 0), freqRange-1)) }
 	clear(t.buckets[:])
@@ -103,8 +103,8 @@ func (t *tree) sort(blocks []block) {
 	}
 }
 
-// connect reports whether two ports were in different parts of the tree, and
-// makes one part of them.
+// connect joins the parts of the tree with two ports, and reports whether they were
+// different parts.
 func (t *tree) connect(p, q int32) bool {
 	find := func(p int32) int32 {
 		for t.parent[p] != p {
@@ -118,13 +118,14 @@ func (t *tree) connect(p, q int32) bool {
 	return p != q
 }
 
+// link adds an edge of the tree between two ports, in one direction.
 func (t *tree) link(from, to int32, gain int64) {
 	t.links = append(t.links, link{to: to, next: t.firstLink[from], gain: gain})
 	t.firstLink[from] = int32(len(t.links) - 1)
 }
 
-// setAhead sets ahead for the part of the tree that a port is in, so that its
-// smallest value is 0; that of the outside stays 0.
+// setAhead sets ahead for the part of the tree that contains a port, so that its smallest
+// value is 0; the outside stays at 0.
 func (t *tree) setAhead(from int32) {
 	if t.seen[from] {
 		return

@@ -2,40 +2,40 @@ package wasmtest
 
 import "fmt"
 
-// Bomb is a tool module that makes a host which compiles it use far more time
-// or memory than its size lets expect.
+// Bomb is a tool module that makes a host which compiles it use far more time or memory
+// than its size suggests.
 type Bomb struct {
 	// Name is a few words, fit for t.Run.
 	Name string
-	// Kind is what kind of bomb it is. Several sizes have one row.
+	// Kind names the kind of bomb. Bombs of one kind differ in size.
 	Kind string
-	// Want is the worst that may become of it.
+	// Want is the worst fate that the bomb may have.
 	Want Fate
-	// Module assembles it, which can take a second and a few hundred megabytes.
+	// Module assembles the bomb, which can take a second and a few hundred megabytes.
 	Module func() []byte
-	// Small assembles the same shape in a size that is harmless. It is nil when
-	// the module is broken rather than large.
+	// Small assembles the same shape in a harmless size. It is nil if the module is
+	// broken rather than large.
 	Small func() []byte
 }
 
-// Fate is what may become of a bomb. Each includes those before it.
+// Fate is the outcome of compiling a bomb. Each fate includes those before it.
 type Fate int
 
 const (
-	// Malformed: wasm.Decode refuses it.
+	// Malformed: wasm.Decode refuses the module.
 	Malformed Fate = iota
-	// Refused: it never becomes code, because a limit or a validation refuses
-	// it, at the latest that of the engine.
+	// Refused: the module never becomes code, because a limit or a validation refuses it,
+	// at the latest that of the engine.
 	Refused
-	// Killed: at the latest, the process that compiles it is killed. That one
-	// has 5 s of CPU time and 1 GiB of memory.
+	// Killed: at the latest, the process that compiles the module is killed. It has 5 s
+	// of CPU time and 1 GiB of memory.
 	Killed
-	// Bounded: it may even compile, within these limits.
+	// Bounded: the module may even compile, within these limits.
 	Bounded
 )
 
-// shape assembles a module of a size. What n and m count differs; the hostile
-// part is there times times.
+// shape assembles a module of a size. The meaning of n and m depends on the shape; the
+// hostile part is repeated times times.
 type shape func(n, m, times int) []byte
 
 type size struct {
@@ -49,8 +49,8 @@ type row struct {
 	sizes []size
 }
 
-// Bombs returns modules that are meant to overwhelm the host with their
-// compilation. Most are cheap to assemble only one at a time.
+// Bombs returns modules whose compilation is meant to overwhelm the host. Most are cheap to
+// assemble only one at a time.
 func Bombs() []Bomb {
 	var out []Bomb
 	for _, r := range rows() {

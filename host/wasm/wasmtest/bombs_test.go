@@ -25,7 +25,7 @@ func TestBombs(t *testing.T) {
 				return
 			}
 			if b.Small == nil {
-				return // what is wrong with it need not be visible here
+				return // the error need not be visible here
 			}
 			if err != nil {
 				t.Error(err)

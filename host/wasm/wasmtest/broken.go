@@ -10,10 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// mutants is how many modules with random damage there are.
+// mutants is the number of modules with random damage.
 const mutants = 64
 
-// brokenModules returns modules that break the binary format, or promise more than they hold.
+// brokenModules returns modules that break the binary format, or promise more content
+// than they have.
 func brokenModules() []Bomb {
 	var out []Bomb
 	add := func(row, name string, want Fate, module func() []byte) {
@@ -58,8 +59,8 @@ func brokenModules() []Bomb {
 	})
 	add("count of 2^32-1", "of labels", Refused, func() []byte { return moduleWithCode(join(LocalGet(0), []byte{0x0e}, most)) })
 	add("count of 2^32-1", "of types of select", Refused, func() []byte { return moduleWithCode(join([]byte{0x1c}, most)) })
-	// An engine that reads names makes room for as many as it is told. One that
-	// does not see them has a good module.
+	// An engine that reads names allocates for the number it is told. One that ignores
+	// the section has a good module.
 	for _, n := range []struct {
 		name       string
 		subsection byte
@@ -94,8 +95,8 @@ func brokenModules() []Bomb {
 		return join(whole, Section(wasm.SectionCustom, []byte{100, 'x'}))
 	})
 
-	// What a host adds to a module when it rewrites it must not turn up here:
-	// the i64s are what a counter is made of.
+	// Items that a host adds to a module when it rewrites it must not be reachable by
+	// these: the i64s would fit a counter.
 	for _, i := range []struct {
 		name string
 		body []byte
@@ -146,11 +147,12 @@ func brokenModules() []Bomb {
 	return out
 }
 
-// moduleWithCode is a tool module with one more function, which takes an i32, and with
-// one of everything that code can name.
+// moduleWithCode returns a tool module with one more function, which takes an i32, and
+// with one of everything that code can name.
 func moduleWithCode(body []byte) []byte { return moduleWithRawCode(join([]byte{0}, body, End())) }
 
-// moduleWithRawCode is inCode for code from the declarations of locals to the end.
+// moduleWithRawCode is moduleWithCode for a body that begins with the declarations of
+// locals and ends with the end instruction.
 func moduleWithRawCode(code []byte) []byte {
 	return toolWith(func(b *Builder) {
 		b.Table(1, 1)
@@ -160,8 +162,8 @@ func moduleWithRawCode(code []byte) []byte {
 	})
 }
 
-// mutant is one of the shapes in small with a few bytes changed. The same seed
-// gives the same bytes.
+// mutant returns a small module of one of the shapes with a few bytes changed. The same
+// seed gives the same bytes.
 func mutant(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	all := rows()

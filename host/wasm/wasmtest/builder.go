@@ -26,7 +26,7 @@ const (
 type Builder struct {
 	types    []wasm.FuncType
 	imports  [][]byte
-	imported uint32 // functions
+	imported uint32 // number of imported functions
 	funcs    []function
 	tables   [][]byte
 	memories [][]byte
@@ -49,15 +49,15 @@ type function struct {
 // New returns an empty module.
 func New() *Builder { return &Builder{} }
 
-// Memory adds a memory with limits in pages of 64 KiB and returns its index. A
-// negative max means that there is none.
+// Memory adds a memory with limits in pages of 64 KiB and returns its index. A negative
+// max means no maximum.
 func (b *Builder) Memory(min, max int) uint32 {
 	b.memories = append(b.memories, limits(min, max))
 	return uint32(len(b.memories) - 1)
 }
 
-// Table adds a table of functions and returns its index. A negative max means
-// that there is none.
+// Table adds a table of functions with limits in elements and returns its index. A
+// negative max means no maximum.
 func (b *Builder) Table(min, max int) uint32 {
 	b.tables = append(b.tables, join([]byte{byte(FuncRef)}, limits(min, max)))
 	return uint32(len(b.tables) - 1)
@@ -76,8 +76,8 @@ func (b *Builder) Tag(values []ValType) uint32 {
 	return uint32(len(b.tags) - 1)
 }
 
-// ImportFunc imports a function and returns its index. Imports come before
-// functions in the index space, so it panics after the first [Builder.Func].
+// ImportFunc imports a function and returns its index. Imports come before functions in
+// the index space, so it panics after the first [Builder.Func].
 func (b *Builder) ImportFunc(module, name string, params, results []ValType) uint32 {
 	if len(b.funcs) > 0 {
 		panic("wasmtest: ImportFunc after Func")
@@ -87,17 +87,17 @@ func (b *Builder) ImportFunc(module, name string, params, results []ValType) uin
 	return b.imported - 1
 }
 
-// ImportMemory imports a memory. The module then defines none of its own.
+// ImportMemory imports a memory. The module must then define none of its own.
 func (b *Builder) ImportMemory(module, name string, min, max int) {
 	b.imports = append(b.imports, join(Name(module), Name(name), []byte{byte(wasm.KindMemory)}, limits(min, max)))
 }
 
-// NextFunc is the index that the next Func gets, for a body that calls itself.
+// NextFunc returns the index of the next Func, for a body that calls itself.
 func (b *Builder) NextFunc() uint32 { return b.imported + uint32(len(b.funcs)) }
 
-// Func adds a function and returns its index. It is exported as name unless
-// that is empty. Locals are numbered after the parameters. The body's pieces
-// are joined and an end instruction is added.
+// Func adds a function and returns its index. It is exported as name, unless name is
+// empty. Locals are numbered after the parameters. The pieces of the body are joined and
+// an end instruction is added.
 func (b *Builder) Func(name string, params, results, locals []ValType, body ...[]byte) uint32 {
 	var groups []Locals
 	for _, t := range locals {
@@ -110,21 +110,20 @@ func (b *Builder) Func(name string, params, results, locals []ValType, body ...[
 	return index
 }
 
-// Type adds a function type, which may be there already, and returns its index.
+// Type adds a function type, even if the same one exists, and returns its index.
 func (b *Builder) Type(params, results []ValType) uint32 {
 	b.types = append(b.types, wasm.FuncType{Params: params, Results: results})
 	return uint32(len(b.types) - 1)
 }
 
-// Locals is a group of local variables as the binary format writes them: a
-// number of them in a few bytes.
+// Locals is a group of local variables of one type, as in the binary format.
 type Locals struct {
 	Count uint32
 	Type  ValType
 }
 
-// FuncOf is [Builder.Func] for a type by its index, which also takes more locals
-// than one would write down.
+// FuncOf is [Builder.Func] for the index of a type. With groups of locals it can declare
+// very many.
 func (b *Builder) FuncOf(typ uint32, locals []Locals, body ...[]byte) uint32 {
 	index := b.NextFunc()
 	code := U32(uint32(len(locals)))
@@ -175,12 +174,12 @@ func (b *Builder) ElemExprs(n int, expr []byte) {
 	b.elements = append(b.elements, join([]byte{5, byte(FuncRef)}, U32(uint32(n)), repeat(n, expr, []byte{opEnd})))
 }
 
-// Data puts bytes into memory 0 at an offset when the module is instantiated.
+// Data adds bytes that instantiation writes to memory 0 at an offset.
 func (b *Builder) Data(offset uint32, content []byte) {
 	b.data = append(b.data, join([]byte{0}, I32Const(int32(offset)), []byte{opEnd}, U32(uint32(len(content))), content))
 }
 
-// PassiveData adds bytes that code can put into a memory.
+// PassiveData adds bytes that code can write to a memory.
 func (b *Builder) PassiveData(content []byte) {
 	b.data = append(b.data, join([]byte{1}, U32(uint32(len(content))), content))
 	b.dataCount = true
@@ -238,7 +237,7 @@ func (b *Builder) Bytes() []byte {
 	return append(out, b.customs...)
 }
 
-// Header returns the eight bytes with which a core module begins.
+// Header returns the first eight bytes of a core module.
 func Header() []byte { return []byte("\x00asm\x01\x00\x00\x00") }
 
 // Section returns a section with its size, for modules made by hand.
@@ -247,7 +246,7 @@ func Section(id byte, payload ...[]byte) []byte {
 	return join([]byte{id}, U32(uint32(len(p))), p)
 }
 
-// Name returns a name as the binary format writes it: its length and its bytes.
+// Name returns a name in the binary format: its length and its bytes.
 func Name(s string) []byte { return join(U32(uint32(len(s))), []byte(s)) }
 
 // U32 returns the shortest unsigned LEB128 form of v.

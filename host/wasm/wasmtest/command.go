@@ -2,21 +2,22 @@ package wasmtest
 
 // The functions of WASI preview 1 that a command of [Command] can call.
 const (
-	CmdWrite     = iota // fd_write: (fd, list of buffers, how many, where to put how much) -> errno
+	CmdWrite     = iota // fd_write: (fd, buffers, number of buffers, address for the number of bytes) -> errno
 	CmdRead             // fd_read, the same
-	CmdArgsSizes        // args_sizes_get: (where to put how many, how large) -> errno
-	CmdArgs             // args_get: (where to put pointers, texts) -> errno
+	CmdArgsSizes        // args_sizes_get: (address for the number, address for the size) -> errno
+	CmdArgs             // args_get: (address for pointers, address for texts) -> errno
 	CmdExit             // proc_exit: (code)
 )
 
-// CmdBase is where the memory of a command is free, up to CmdEnd. It has 128 KiB.
+// CmdBase is the start of the free memory of a command, and CmdEnd its end, in bytes: 128
+// KiB in all.
 const (
 	CmdBase = 4096
 	CmdEnd  = 2 << 16
 )
 
-// Command assembles a command for WASI preview 1, whose _start has this body. What is
-// in its memory begins behind CmdBase. Edit adds what else it has; nil is nothing.
+// Command assembles a command for WASI preview 1 with the body of its _start. data should
+// begin at CmdBase or later. edit can add more to the module; it may be nil.
 func Command(body []byte, edit func(*Builder), data ...Segment) []byte {
 	b := New()
 	four := []ValType{I32, I32, I32, I32}
@@ -41,15 +42,15 @@ func Command(body []byte, edit func(*Builder), data ...Segment) []byte {
 	return b.Bytes()
 }
 
-// CmdPrint is a body that writes so many bytes at a place in memory to a descriptor. It
-// uses 16 bytes at 0 itself.
+// CmdPrint returns a body that writes n bytes at an address of the memory to a
+// descriptor. It uses 16 bytes at 0.
 func CmdPrint(fd, at, n int32) []byte {
 	return join(
 		I32Const(0), I32Const(at), I32Store(0), I32Const(0), I32Const(n), I32Store(4),
 		I32Const(fd), I32Const(0), I32Const(1), I32Const(8), Call(CmdWrite), Drop())
 }
 
-// CmdCopyInput is a body that writes its standard input to its standard output.
+// CmdCopyInput returns a body that copies its standard input to its standard output.
 func CmdCopyInput() []byte {
 	const piece = 4096
 	return Block(Loop(
@@ -61,8 +62,8 @@ func CmdCopyInput() []byte {
 		Br(0)))
 }
 
-// CmdCopyArgs is a body that writes its arguments to its standard output, each with a
-// NUL byte behind it.
+// CmdCopyArgs returns a body that writes its arguments to its standard output, each with
+// a NUL byte at its end.
 func CmdCopyArgs() []byte {
 	return join(
 		I32Const(16), I32Const(20), Call(CmdArgsSizes), Drop(),
@@ -71,5 +72,5 @@ func CmdCopyArgs() []byte {
 		I32Const(1), I32Const(0), I32Const(1), I32Const(8), Call(CmdWrite), Drop())
 }
 
-// CmdExitWith is a body that ends the command.
+// CmdExitWith returns a body that ends the command.
 func CmdExitWith(code int32) []byte { return join(I32Const(code), Call(CmdExit)) }

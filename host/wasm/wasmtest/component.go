@@ -2,15 +2,14 @@ package wasmtest
 
 import "github.com/stockade-dev/stockade/host/wasm"
 
-// ComponentOptions are what Component puts into a component.
+// ComponentOptions holds the content of a component.
 type ComponentOptions struct {
 	Imports, Exports []wasm.Extern // of type 0
 	Modules          [][]byte      // core modules
-	Components       [][]byte      // components within
+	Components       [][]byte      // nested components
 }
 
-// Component assembles a component. Its names and modules are there; nothing connects
-// them.
+// Component assembles a component. It has the names and modules; nothing connects them.
 func Component(o ComponentOptions) []byte {
 	out := ComponentHeader()
 	section := func(id byte, n int, items []byte) {
@@ -40,10 +39,10 @@ func Component(o ComponentOptions) []byte {
 	return out
 }
 
-// ComponentHeader is how a component begins.
+// ComponentHeader returns the first eight bytes of a component.
 func ComponentHeader() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }
 
-// sortOf is a kind as the format has it.
+// sortOf returns a kind in the binary format.
 func sortOf(kind wasm.ExternKind) []byte {
 	if kind == wasm.ExternModule {
 		return []byte{byte(kind), 0x11}

@@ -19,7 +19,7 @@
 //	wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.Spin()})
 //	wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.ReturnOK(`{"n":1}`)})
 //
-// [Bombs] is a list of modules that are made to overwhelm who reads or compiles
+// [Bombs] is a list of modules that are made to overwhelm a host that reads or compiles
 // them, from known shapes ("nested loops x locals") in several sizes.
 //
 // Nothing is validated: a test of a decoder or of an engine needs modules

@@ -1,10 +1,10 @@
 package wasmtest
 
-// Spin is a body that never returns.
+// Spin returns a body that never returns.
 func Spin() []byte { return join(Loop(Br(0)), I32Const(0)) }
 
-// GrowForever is a body that asks for one page after another and writes to
-// each; it ends with a trap when it gets no more.
+// GrowForever returns a body that grows the memory by one page after another and writes
+// to each; it traps when it gets no more.
 func GrowForever() []byte {
 	return join(
 		Loop(
@@ -15,8 +15,8 @@ func GrowForever() []byte {
 		I32Const(0))
 }
 
-// Recurse is a body of call that calls itself until the stack is full.
-// Function is ToolOptions.CallFunc.
+// Recurse returns a body of call that calls itself until the stack is full. function is
+// ToolOptions.CallFunc.
 func Recurse(function uint32) []byte {
 	var code []byte
 	for i := range uint32(len(CallParams())) {
@@ -27,7 +27,7 @@ func Recurse(function uint32) []byte {
 	return join(I32Const(0), code, Call(function), I32Store(0), I32Const(0))
 }
 
-// ProcExit is what a tool module imports to end itself.
+// ProcExit returns the import with which a tool module ends itself.
 func ProcExit() Import {
 	return Import{Module: "wasi_snapshot_preview1", Name: "proc_exit", Params: []ValType{I32}}
 }

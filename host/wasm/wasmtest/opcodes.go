@@ -39,8 +39,8 @@ func End() []byte { return []byte{opEnd} }
 func Br(depth uint32) []byte   { return index(0x0c, depth) }
 func BrIf(depth uint32) []byte { return index(0x0d, depth) }
 
-// BrTable takes the number of a label, counted from 0; the last one is taken
-// when there are not so many.
+// BrTable takes the number of a label, counted from 0; too large a number selects the
+// last label.
 func BrTable(labels ...uint32) []byte {
 	code := join([]byte{0x0e}, U32(uint32(len(labels)-1)))
 	for _, l := range labels {
@@ -51,7 +51,7 @@ func BrTable(labels ...uint32) []byte {
 
 func Call(function uint32) []byte { return index(0x10, function) }
 
-// CallIndirect takes the arguments and the number of an element of a table.
+// CallIndirect takes the arguments and the index of an element of a table.
 func CallIndirect(typ, table uint32) []byte { return join(index(0x11, typ), U32(table)) }
 
 func LocalGet(i uint32) []byte  { return index(0x20, i) }
@@ -62,8 +62,8 @@ func GlobalSet(i uint32) []byte { return index(0x24, i) }
 
 func index(op byte, i uint32) []byte { return join([]byte{op}, U32(i)) }
 
-// Loads take an address, stores an address and a value; offset is added to the
-// address. The alignment hint is that of the type.
+// Loads take an address, stores an address and a value; offset is added to the address.
+// The alignment is that of the type.
 
 func I32Load(offset uint32) []byte   { return access(0x28, 2, offset) }
 func I32Load8U(offset uint32) []byte { return access(0x2d, 0, offset) }
@@ -95,7 +95,7 @@ func TableCopy(table uint32) []byte { return join([]byte{0xfc, 14}, U32(table), 
 func RefNull(t ValType) []byte       { return []byte{0xd0, byte(t)} }
 func RefFunc(function uint32) []byte { return index(0xd2, function) }
 
-// Vector is an instruction on vectors without an immediate, by its number.
+// Vector is a vector instruction without an immediate, by its number.
 func Vector(op uint32) []byte { return index(0xfd, op) }
 
 func I32Const(v int32) []byte { return join([]byte{0x41}, signed(int64(v))) }

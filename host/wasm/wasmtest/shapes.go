@@ -7,11 +7,11 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// rows are the shapes and their sizes.
+// rows returns the shapes and their sizes.
 func rows() []row {
 	return []row{
-		// Expensive in one function or in one thing. Sizes to be refused are
-		// just over a limit that real programs stay far below.
+		// Expensive in one function or in one item. Refused sizes are just over a limit
+		// that real programs stay far below.
 		{"nested loops", inFuncs(nestedLoops), []size{{50_000, 0, 1, Killed}, {10_000, 0, 1, Killed}, {65, 0, 1, Refused}}},
 		{"nested loops that repeat", inFuncs(nestedRepeats), []size{{10_000, 0, 1, Killed}, {65, 0, 1, Refused}}},
 		{"nested loops x locals", inFuncs(nestedLoopsLocals), []size{{1000, 1000, 1, Killed}, {2000, 2000, 1, Killed}, {1500, 3000, 1, Killed}, {65, 10, 1, Refused}}},
@@ -39,7 +39,7 @@ func rows() []row {
 		{"elements", elements, []size{{12_000_000, 0, 1, Malformed}, {1_000_000, 0, 12, Malformed}, {80_000, 0, 12, Bounded}}},
 		{"element expressions", elemExprs, []size{{4_000_000, 0, 1, Malformed}, {1_000_000, 0, 4, Malformed}, {250_000, 0, 4, Bounded}}},
 
-		// Expensive only when two things that are harmless each come together.
+		// Expensive only when two items that are harmless alone come together.
 		{"br_table x locals", inFuncs(brTableLocals), []size{{4095, 1990, 1, Killed}}},
 		{"addresses x blocks", inFuncs(addressesBlocks), []size{{4000, 40_000, 1, Killed}}},
 		{"operand stack x blocks", inFuncs(stackBlocks), []size{{4000, 75_000, 1, Killed}}},
@@ -90,7 +90,7 @@ func rows() []row {
 		{"memory.fill in a loop", inCall(fillMemory), []size{{256, 0, 1, Bounded}}},
 		{"memory.copy in a loop", inCall(copyMemory), []size{{256, 0, 1, Bounded}}},
 
-		// Much code from few bytes. Nothing but the density is unusual.
+		// Much code from few bytes. Only the density is unusual.
 		{"memory.copy", dense(func(b *Builder) straightCode { return repeatStep(i32s(3), MemoryCopy()) }), denseSizes(10)},
 		{"memory.init", dense(func(b *Builder) straightCode { b.PassiveData(nil); return repeatStep(i32s(3), MemoryInit(0)) }), denseSizes(10)},
 		{"memory.grow", dense(func(b *Builder) straightCode { return repeatStep(i32s(1), MemoryGrow(), Drop()) }), denseSizes(5)},
@@ -131,7 +131,7 @@ func inFuncs(add func(b *Builder, n, m int)) shape {
 	}
 }
 
-// inCall makes a shape of a module whose call does something for ever.
+// inCall makes a shape of a module whose call repeats a step for ever.
 func inCall(step func(n int) (pages int, code []byte)) shape {
 	return func(n, _, _ int) []byte {
 		pages, code := step(n)
@@ -154,8 +154,8 @@ const (
 	vecConvert = 251 // f32x4.convert_i32x4_u
 )
 
-// Between these a vector is computed. It is stored, so that no compiler can
-// leave that out.
+// Code between these two computes a vector. It is stored, so that no compiler can remove
+// the computation.
 var (
 	vectorStart = join(I32Const(0), LocalGet(1))
 	vectorStore = join(Vector(11), []byte{4, 0}) // v128.store
@@ -168,7 +168,8 @@ type straightCode struct{ start, step, end []byte }
 
 func repeatStep(step ...[]byte) straightCode { return straightCode{step: join(step...)} }
 
-// dense makes a shape of functions of straight code, which have an i32 and a vector.
+// dense makes a shape of functions of straight code, whose locals are an i32 and a
+// vector.
 func dense(of func(b *Builder) straightCode) shape {
 	return func(n, _, times int) []byte {
 		return toolWith(func(b *Builder) {
@@ -181,13 +182,14 @@ func dense(of func(b *Builder) straightCode) shape {
 	}
 }
 
-// denseSizes is a module of 15 MB in functions of 250 kB, for a step of so many bytes.
+// denseSizes returns the size of a module of 15 MB in functions of 250 kB, for a step of
+// that many bytes.
 func denseSizes(bytes int) []size {
 	return []size{{250_000 / bytes, 0, 60, Bounded}}
 }
 
-// nested is n blocks or loops in each other, with before ahead of each, inner
-// in the innermost, and after at the end of each.
+// nested returns n blocks or loops inside each other, with before ahead of each, inner in
+// the innermost, and after at the end of each.
 func nested(n int, op byte, before, inner, after []byte) []byte {
 	return join(repeat(n, before, []byte{op, noValue}), inner, repeat(n, after, []byte{opEnd}))
 }
@@ -199,8 +201,8 @@ func addFunc(b *Builder, m int, body ...[]byte) {
 
 func (b *Builder) i32Type() uint32 { return b.typeIndex([]ValType{I32}, nil) }
 
-// sumStack adds up n values on the stack and uses the result, so that no compiler
-// can leave them out.
+// sumStack adds up n values on the stack and uses the result, so that no compiler can
+// remove them.
 func sumStack(n int) []byte { return join(I32Const(0), repeat(n, I32Add()), GlobalSet(0)) }
 
 func nestedLoops(b *Builder, n, _ int) { addFunc(b, 0, nested(n, opLoop, nil, nil, nil)) }
@@ -209,8 +211,8 @@ func nestedRepeats(b *Builder, n, _ int) {
 	addFunc(b, 0, nested(n, opLoop, nil, nil, join(LocalGet(0), BrIf(0))))
 }
 
-// nestedLoopsLocals changes each local in the innermost loop, so that each
-// loop has to merge two values of each.
+// nestedLoopsLocals changes each local in the innermost loop, so that each loop has to
+// merge two values of each local.
 func nestedLoopsLocals(b *Builder, n, m int) {
 	addFunc(b, m, nested(n, opLoop, nil, incrementLocals(m), join(LocalGet(0), BrIf(0))))
 }
@@ -240,7 +242,7 @@ func brTable(b *Builder, n, _ int) {
 	addFunc(b, 0, Block(LocalGet(0), BrTable(make([]uint32, n)...)))
 }
 
-// brTables branches from each of n blocks to all m that are still open.
+// brTables branches from each of n blocks to up to m enclosing ones.
 func brTables(b *Builder, n, m int) {
 	body := repeat(n, []byte{opBlock, noValue})
 	for i := range n {
@@ -322,8 +324,8 @@ func bigCustom(n, _, _ int) []byte {
 	return toolWith(func(b *Builder) { b.Custom("large", make([]byte, n)) })
 }
 
-// farSegments places bytes all over a memory of 64 MiB, so that joining
-// segments would make 64 MiB of them.
+// farSegments spreads bytes over a memory of 64 MiB, so that joining the segments would
+// produce 64 MiB.
 func farSegments(n, _, _ int) []byte {
 	const pages = 1024
 	return Tool(ToolOptions{MemoryMin: pages, Edit: func(b *Builder) {
@@ -350,8 +352,8 @@ func elemSegments(n, _, _ int) []byte {
 	})
 }
 
-// brTableLocals merges m locals that have one value on each of the n ways from
-// a br_table and another on the way round it.
+// brTableLocals merges m locals that have one value on each of the n ways from a br_table,
+// and another on the way around the br_table.
 func brTableLocals(b *Builder, n, m int) {
 	addFunc(b, m, Block(LocalGet(0), BrIf(0), incrementLocals(m), LocalGet(0), BrTable(make([]uint32, n)...)), incrementLocals(m))
 }
@@ -366,13 +368,13 @@ func stackBlocks(b *Builder, n, m int) {
 	addFunc(b, 0, repeat(m, MemorySize()), repeat(n, LocalGet(0), BrIf(0)), sumStack(m))
 }
 
-// chainReads has n blocks in a row and then reads, m times, a local that was
-// set before the first, which the engine looks up block by block.
+// chainReads has n blocks in a row and then reads a local m times that was set before the
+// first block; the engine looks it up block by block.
 func chainReads(b *Builder, n, m int) {
 	addFunc(b, 0, repeat(n, LocalGet(0), BrIf(0)), repeat(m, LocalGet(0), Drop()))
 }
 
-// chainLocals leaves n blocks in a row for one place, where each of m locals has
+// chainLocals has n blocks in a row that branch to one place, where each of m locals has
 // two values.
 func chainLocals(b *Builder, n, m int) {
 	addFunc(b, m, Block(incrementLocals(m), repeat(n, LocalGet(0), BrIf(0)), incrementLocals(m)), incrementLocals(m))
@@ -416,7 +418,8 @@ func importsFuncs(n, m, _ int) []byte {
 	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) { emptyFuncs(b, m, 0) }})
 }
 
-// importsCalls calls the last of n imports m times; the engine looks for it from the first on.
+// importsCalls calls the last of n imports m times; the engine searches the imports from
+// the first on.
 func importsCalls(n, m, times int) []byte {
 	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) {
 		for range times {
@@ -433,8 +436,8 @@ func importsRefs(n, m, _ int) []byte {
 	}})
 }
 
-// exportsFuncs has n exports, which the engine compares with each of m
-// functions when it describes one of them, as it does for a trap.
+// exportsFuncs has n exports, which the engine compares with each of m functions when it
+// describes one of them, as it does for a trap.
 func exportsFuncs(n, m, _ int) []byte {
 	return toolWith(func(b *Builder) {
 		emptyFuncs(b, m, 0)
@@ -461,8 +464,8 @@ func elemExprs(n, _, times int) []byte {
 	})
 }
 
-// largeFirst has a function of n blocks, whose tables the engine keeps and
-// clears for each of m functions after it.
+// largeFirst has a function of n blocks, whose tables the engine keeps and clears for
+// each of m functions after it.
 func largeFirst(n, m, _ int) []byte {
 	return toolWith(func(b *Builder) {
 		brIfs(b, n, 0)
@@ -480,15 +483,15 @@ func argsCalls(b *Builder, n, m int) {
 	addFunc(b, 0, repeat(n, I64Const(0)), repeat(m, Call(callee)), repeat(n, Drop()))
 }
 
-// blockValues leaves n blocks with m values each.
+// blockValues has n blocks with m results each.
 func blockValues(b *Builder, n, m int) {
 	values := slices.Repeat([]ValType{I32}, m)
 	block := join([]byte{opBlock}, signed(int64(b.typeIndex(nil, values))))
 	addFunc(b, 0, repeat(n, block, repeat(m, MemorySize()), LocalGet(0), BrIf(0), End(), repeat(m, Drop())))
 }
 
-// rotation copies each of n locals to its neighbour, round after round. The
-// engine finds out that all are equal one by one.
+// rotation copies each of n locals to its neighbour, in a loop. The engine finds out one
+// by one that all are equal.
 func rotation(b *Builder, n, _ int) {
 	var body []byte
 	for i := range uint32(n) {
@@ -509,8 +512,8 @@ func fanIn(b *Builder, n, _ int) {
 	addFunc(b, 0, Block(tree(n, 0)))
 }
 
-// largeMaps has a function that sets n locals in each of some blocks, which
-// leaves the engine with maps of that size to clear for each of m functions.
+// largeMaps has a function that sets n locals in each of some blocks. The engine then has
+// maps of that size, which it clears for each of m functions.
 func largeMaps(n, m, _ int) []byte {
 	const blocks = 10
 	return toolWith(func(b *Builder) {

@@ -6,18 +6,16 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// The memory of a module that Tool assembled. Between ScratchBase and
-// ManifestBase a body may write what it likes; the heap of the allocator
-// starts on the page after the manifest.
+// The memory of a module assembled by Tool. Between ScratchBase and ManifestBase a body
+// may write anything; the heap of the allocator starts on the page after the manifest.
 const (
-	describeBase = 16   // where describe leaves pointer and length
-	ScratchBase  = 1024 // where ReturnOK and ReturnError put their result
+	describeBase = 16   // address where describe puts the pointer and length of the manifest
+	ScratchBase  = 1024 // address where ReturnOK and ReturnError put their result
 	ManifestBase = 32768
 )
 
-// Manifest is what describe of a tool module returns unless
-// ToolOptions.Manifest says otherwise: one tool named "probe" that takes any
-// object and asks for no capability.
+// Manifest is the default manifest of a tool module: one tool named "probe" that takes
+// any object and asks for no capability.
 const Manifest = `{"abi":"stockade:tool@0.1.0","name":"probe","version":"0.1.0","tools":[` +
 	`{"name":"probe","description":"A tool made for a test.","parameters":{"type":"object"}}]}`
 
@@ -56,22 +54,22 @@ type Segment struct {
 	Bytes  []byte
 }
 
-// ToolOptions says how a tool module differs from one that returns "ok". The
-// zero value is that one.
+// ToolOptions holds the differences between a tool module and one that returns "ok". The
+// zero value has none.
 type ToolOptions struct {
-	// Call is the body of call. It finds its arguments in the Param locals and
-	// leaves an i32: the address of a result<output, error>. Nil is ReturnOK("ok").
+	// Call is the body of call. It finds its arguments in the Param locals and leaves an
+	// i32: the address of a result<output, error>. Nil is ReturnOK("ok").
 	Call []byte
-	// Locals are more locals of Call, from FirstLocal on.
+	// Locals holds the types of more locals of Call, from FirstLocal on.
 	Locals []ValType
 	// Imports get the function indices 0, 1, ... in their order.
 	Imports []Import
-	// Describe is the body of describe, which leaves the address of a pointer
-	// and a length. Nil returns the manifest.
+	// Describe is the body of describe, which leaves the address of a pointer and a
+	// length. Nil returns the manifest.
 	Describe []byte
-	// Realloc is the body of cabi_export_realloc, whose parameters are locals 0
-	// to 3: old pointer, old size, alignment, new size. Nil is an allocator that
-	// never frees and that grows the memory when it must.
+	// Realloc is the body of cabi_export_realloc, whose parameters are locals 0 to 3: old
+	// pointer, old size, alignment, new size. Nil is an allocator that never frees and
+	// that grows the memory when it must.
 	Realloc []byte
 	// NoRealloc leaves cabi_export_realloc out.
 	NoRealloc bool
@@ -80,25 +78,26 @@ type ToolOptions struct {
 	// PostCall, unless nil, is the body of cabi_post_...#call; local 0 is the
 	// address that call returned.
 	PostCall []byte
-	// Manifest is the JSON of describe and of the custom section. Empty is the
-	// constant Manifest.
+	// Manifest is the JSON of describe and of the custom section. Empty is the constant
+	// Manifest.
 	Manifest string
 	// NoSection leaves out the custom section stockade-tool.
 	NoSection bool
-	// Version of the interface in the names of the exports. Empty is wasm.NativeVersion.
+	// Version is that of the interface in the names of the exports. Empty is
+	// wasm.NativeVersion.
 	Version string
 	// MemoryMin and MemoryMax are in pages. 0 is as many as needed, and no maximum.
 	MemoryMin, MemoryMax int
 	// NoMemory leaves the export of the memory out.
 	NoMemory bool
-	// Data is put into the memory besides the manifest.
+	// Data is written to the memory in addition to the manifest.
 	Data []Segment
-	// Edit, unless nil, is called last, with all of the above in place.
+	// Edit, unless nil, is called last, after everything above was added.
 	Edit func(*Builder)
 }
 
-// CallFunc is the function index of call in the module that Tool assembles, for
-// a body that calls itself.
+// CallFunc returns the function index of call in the module that Tool assembles, for a
+// body that calls itself.
 func (o ToolOptions) CallFunc() uint32 { return uint32(len(o.Imports)) + 2 }
 
 // Tool assembles a module with the native ABI: it exports memory,
@@ -172,8 +171,8 @@ func Tool(o ToolOptions) []byte {
 	return b.Bytes()
 }
 
-// bumpAllocator is the body of a realloc that takes memory from a global and
-// never gives it back. Local 4 is the new block.
+// bumpAllocator is the body of a realloc that takes memory from a global and never gives
+// it back. Local 4 is the new block.
 func bumpAllocator(heap uint32) []byte {
 	const oldPtr, oldSize, align, newSize, block = 0, 1, 2, 3, 4
 	return join(
@@ -184,7 +183,7 @@ func bumpAllocator(heap uint32) []byte {
 		LocalGet(block), LocalGet(newSize), I32Add(), GlobalSet(heap),
 		// trap when that went past 2^32
 		GlobalGet(heap), LocalGet(block), I32LtU(), If(Unreachable()),
-		// if heap/65536 >= pages, grow by what is missing and one page more
+		// if heap/65536 >= pages, grow by the missing pages and one more
 		GlobalGet(heap), I32Const(16), I32ShrU(), MemorySize(), I32GeU(), If(
 			GlobalGet(heap), I32Const(16), I32ShrU(), MemorySize(), I32Sub(), I32Const(1), I32Add(), MemoryGrow(),
 			I32Const(-1), I32Eq(), If(Unreachable()),
@@ -196,7 +195,7 @@ func bumpAllocator(heap uint32) []byte {
 	)
 }
 
-// StoreBytes writes content to the memory at an address, byte by byte.
+// StoreBytes returns code that writes content to the memory at an address, byte by byte.
 func StoreBytes(address uint32, content []byte) []byte {
 	var code []byte
 	for i, c := range content {
@@ -232,9 +231,9 @@ const (
 	ContentBytes = 36 // the largest case is resource
 )
 
-// OKResult returns the memory image of a result that holds one text, and no
-// structured value when structured is empty. It must be placed at base, which
-// is a multiple of 4.
+// OKResult returns the memory image of a result that holds one text and, unless
+// structured is empty, a structured value. It must be placed at base, which is a multiple
+// of 4.
 func OKResult(base uint32, text, structured string) []byte {
 	list := base + resultBytes
 	texts := list + ContentBytes
@@ -246,14 +245,14 @@ func OKResult(base uint32, text, structured string) []byte {
 	return join(image, []byte(text), []byte(structured))
 }
 
-// ErrorResult returns the memory image of a result that holds an error with a
-// text. It must be placed at base, which is a multiple of 4.
+// ErrorResult returns the memory image of a result that holds an error with a text. It
+// must be placed at base, which is a multiple of 4.
 func ErrorResult(base, discriminant uint32, text string) []byte {
 	return join(le32(ResultErr, discriminant, base+resultBytes, uint32(len(text)), 0, 0), []byte(text))
 }
 
-// ReturnImage is a body that writes a memory image to ScratchBase and returns
-// that address. The image has at most ManifestBase - ScratchBase bytes.
+// ReturnImage returns a body that writes a memory image to ScratchBase and returns that
+// address. The image has at most ManifestBase - ScratchBase bytes.
 func ReturnImage(image []byte) []byte {
 	if len(image) > ManifestBase-ScratchBase {
 		panic("wasmtest: the image does not fit below the manifest")
@@ -261,25 +260,26 @@ func ReturnImage(image []byte) []byte {
 	return join(StoreBytes(ScratchBase, image), I32Const(ScratchBase))
 }
 
-// ReturnWords is ReturnImage of 32-bit words, for results that are wrong in
-// some field. The words of a good one are: 0, list pointer, list length,
-// 0 or 1, structured pointer, structured length.
+// ReturnWords is ReturnImage of 32-bit words, for results that are wrong in some field.
+// The words of a good one are: 0, list pointer, list length, 0 or 1, structured pointer,
+// structured length.
 func ReturnWords(words ...uint32) []byte { return ReturnImage(le32(words...)) }
 
-// ReturnOK is a body that succeeds with a text.
+// ReturnOK returns a body that succeeds with a text.
 func ReturnOK(text string) []byte { return ReturnImage(OKResult(ScratchBase, text, "")) }
 
-// ReturnStructured is a body that succeeds with a text and a structured value in JSON.
+// ReturnStructured returns a body that succeeds with a text and a structured value in
+// JSON.
 func ReturnStructured(text, structured string) []byte {
 	return ReturnImage(OKResult(ScratchBase, text, structured))
 }
 
-// ReturnError is a body that fails with one of the Error discriminants.
+// ReturnError returns a body that fails with one of the Error discriminants.
 func ReturnError(discriminant uint32, text string) []byte {
 	return ReturnImage(ErrorResult(ScratchBase, discriminant, text))
 }
 
-// EchoArgs is a body that succeeds with its arguments as the structured value.
+// EchoArgs returns a body that succeeds with its arguments as the structured value.
 func EchoArgs() []byte {
 	return join(
 		StoreBytes(ScratchBase, le32(ResultOK, ScratchBase, 0, 1, 0, 0)),

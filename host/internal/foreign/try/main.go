@@ -1,11 +1,11 @@
-// Command try runs modules of others that are in no registry: it says what each WebAssembly
-// file in a folder is, lists its tools, and calls them. Nothing is granted but files of a
-// new, empty directory. Run it in host/internal/foreign:
+// Command try runs modules of others that are in no registry: for each WebAssembly file
+// in a folder it prints its kind, lists its tools, and calls them. Only the files of a
+// new, empty directory are granted. Run it in host/internal/foreign:
 //
 //	go run ./try DIR
 //
-// What a tool is called with stands in NAME.json beside NAME.wasm: an object with a list
-// of arguments for each tool. A tool that it does not name is called with {}.
+// The arguments of the tools are in NAME.json beside NAME.wasm: an object with a list of
+// arguments for each tool. Other tools are called with {}.
 package main
 
 import (

@@ -6,21 +6,21 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Bounds that keep a module from growing out of proportion to its bytes.
+// Bounds that keep the size of a module in proportion to its bytes.
 const (
-	maxNesting    = 7 // of blocks
-	maxValueDepth = 3 // of operands that are computed
+	maxNesting    = 7 // of nested blocks
+	maxValueDepth = 3 // of nested operands that are computed
 )
 
-// frame is a block that has been opened.
+// frame is an open block.
 type frame struct {
-	op              uint32 // opBlock, which the function itself is too, opLoop or opIf
+	op              uint32 // opBlock, also for the function itself, opLoop or opIf
 	params, results []valType
-	height          int  // of the stack below its operands
-	unreachable     bool // what follows is never executed, and its stack polymorphic
+	height          int  // height of the stack below the operands of the block
+	unreachable     bool // the code that follows is never executed, and its stack is polymorphic
 }
 
-// label is what a branch to the block takes along.
+// label returns the types of the operands that a branch to the block takes.
 func (f *frame) label() []valType {
 	if f.op == opLoop {
 		return f.params
@@ -28,23 +28,24 @@ func (f *frame) label() []valType {
 	return f.results
 }
 
-// body makes the body of one function. It knows the types on the stack, so
-// that it can choose any instruction: operands that are not there are made.
+// body generates the body of one function. It tracks the types on the stack, so that it
+// can choose any instruction: missing operands are generated.
 type body struct {
 	*generator
 	writer
 	src        *source
 	self       int
 	typ        wasm.FuncType
-	locals     []valType // parameters included
+	locals     []valType // parameters, then locals
 	scratch    map[valType]uint32
 	stack      []valType
-	floor      int // operands below it are not to be touched
+	floor      int // operands below this height must not be used
 	frames     []frame
-	valueDepth int // how many calls of value are going on
+	valueDepth int // number of nested calls of value
 }
 
-// bodies makes run first, so that there are bytes left for it.
+// bodies generates the function bodies. It begins with run, so that there are bytes left
+// for it.
 func (g *generator) bodies() {
 	n := len(g.funcs) - g.imported
 	g.code = make([][]byte, n)
@@ -78,8 +79,8 @@ func (g *generator) body(self int) []byte {
 	return append(w.out, b.out...)
 }
 
-// localTypes declares locals, in groups of one type that need not be as large
-// as they could be, and can be empty.
+// localTypes declares locals in groups of one type, which need not be as large as
+// possible and can be empty.
 func (w *writer) localTypes(types []valType) {
 	type group struct {
 		n uint32
@@ -108,24 +109,24 @@ func (w *writer) localTypes(types []valType) {
 
 func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
 
-// available is the operands that the next instruction can take.
+// available returns the operands that the next instruction can take.
 func (b *body) available() []valType { return b.stack[max(b.floor, b.top().height):] }
 
 func (b *body) push(types ...valType) { b.stack = append(b.stack, types...) }
 
-// pop takes n operands away; in dead code there can be fewer.
+// pop removes n operands; in dead code there can be fewer.
 func (b *body) pop(n int) {
 	b.stack = b.stack[:len(b.stack)-min(n, len(b.stack)-b.top().height)]
 }
 
-// markUnreachable is called after an instruction that never ends.
+// markUnreachable must be called after an instruction that never continues.
 func (b *body) markUnreachable() {
 	f := b.top()
 	b.stack = b.stack[:f.height]
 	f.unreachable = true
 }
 
-// emit writes an instruction with indices, whose operands are on the stack.
+// emit writes an instruction with indices. Its operands must be on the stack.
 func (b *body) emit(op uint32, indices ...uint32) {
 	b.op(op)
 	for _, i := range indices {
@@ -133,19 +134,19 @@ func (b *body) emit(op uint32, indices ...uint32) {
 	}
 }
 
-// constI32 writes a constant for an instruction that follows at once.
+// constI32 writes a constant that the next instruction consumes; it is not pushed.
 func (b *body) constI32(v int32) {
 	b.op(opI32Const)
 	b.signed(int64(v), 32)
 }
 
-// pushConst makes a constant operand.
+// pushConst generates a constant operand.
 func (b *body) pushConst(v int) {
 	b.constI32(int32(v))
 	b.push(i32t)
 }
 
-// statements makes up to n statements. After a branch, mostly fewer.
+// statements generates up to n statements; in dead code, mostly fewer.
 func (b *body) statements(n int) {
 	for ; n > 0 && !b.src.done(); n-- {
 		if b.top().unreachable && b.src.chance(30) {
@@ -155,7 +156,7 @@ func (b *body) statements(n int) {
 	}
 }
 
-// statement makes an instruction of a random kind, and what it needs.
+// statement generates an instruction of a random kind, with its operands.
 func (b *body) statement() {
 	switch n := b.src.n(128); {
 	case n < 12:
@@ -204,15 +205,15 @@ func (b *body) statement() {
 	}
 }
 
-// consume puts operands of these types on the stack for the instruction that
-// comes next, and takes note that it consumes them.
+// consume generates operands of these types for the next instruction, and pops them from
+// the stack.
 func (b *body) consume(types ...valType) {
 	b.pushOperands(types...)
 	b.pop(len(types))
 }
 
-// diverge makes what never goes on to the next instruction. That comes rarely
-// in the outermost block, because no more of the function would be executed.
+// diverge generates an instruction that never continues. It is rare in the outermost
+// block, because the rest of the function would not be executed.
 func (b *body) diverge(kind int) {
 	if len(b.frames) == 1 && !b.src.chance(15) {
 		return
@@ -230,8 +231,8 @@ func (b *body) diverge(kind int) {
 	}
 }
 
-// pushOperands puts operands of these types on the stack. Those that are there
-// already are often used. In dead code some can be left out.
+// pushOperands puts operands of these types on the stack. It often uses operands that are
+// there already. In dead code some can be left out.
 func (b *body) pushOperands(types ...valType) {
 	there := 0
 	if b.src.chance(60) {
@@ -253,7 +254,7 @@ func (b *body) pushOperands(types ...valType) {
 	}
 }
 
-// value makes an operand of that type without touching those that are there.
+// value generates an operand of a type without touching existing ones.
 func (b *body) value(t valType) {
 	height, floor := len(b.stack), b.floor
 	b.floor = height
@@ -264,7 +265,8 @@ func (b *body) value(t valType) {
 	b.stack = append(b.stack[:height], t)
 }
 
-// produce makes a value. It is on the stack, and may be missing from b.stack.
+// produce generates code that pushes a value of a type. The value may be missing in
+// b.stack.
 func (b *body) produce(t valType) {
 	s := b.src
 	switch n := s.n(16); {
@@ -306,7 +308,7 @@ func (b *body) produce(t valType) {
 	b.byte(b.constant(t)...)
 }
 
-// pickOfType chooses one of the entries that are t.
+// pickOfType chooses the index of an entry equal to t; false if there is none.
 func (b *body) pickOfType(types []valType, t valType) (uint32, bool) {
 	var found []uint32
 	for i, x := range types {
@@ -320,7 +322,7 @@ func (b *body) pickOfType(types []valType, t valType) (uint32, bool) {
 	return found[b.src.n(len(found))], true
 }
 
-// newLocal adds a local.
+// newLocal adds a local and returns its index.
 func (b *body) newLocal(t valType) uint32 {
 	b.locals = append(b.locals, t)
 	return uint32(len(b.locals) - 1)
@@ -335,7 +337,7 @@ func (b *body) setLocal() {
 		i = int(b.newLocal(b.anyType()))
 	}
 	t := b.locals[i]
-	if have := b.available(); len(have) > 0 && b.src.chance(50) { // one that fits what is there
+	if have := b.available(); len(have) > 0 && b.src.chance(50) { // a local that fits the operand
 		if j, ok := b.pickOfType(b.locals, have[len(have)-1]); ok {
 			i, t = int(j), b.locals[j]
 		}
@@ -371,7 +373,7 @@ func (b *body) selectAny() {
 	b.push(t)
 }
 
-// selectOf writes a select; one of references must say its type.
+// selectOf writes a select. A select of references must name its type.
 func (b *body) selectOf(t valType) {
 	if t == fref || t == eref || b.src.chance(20) {
 		b.byte(opSelectTyped, 1, byte(t))
@@ -380,11 +382,10 @@ func (b *body) selectOf(t valType) {
 	}
 }
 
-// closeBlock leaves exactly the results of the block on the stack, for the end or
-// the else that comes next.
+// closeBlock leaves exactly the results of the block on the stack, before an end or else.
 func (b *body) closeBlock() {
 	f := b.top()
-	if !f.unreachable && f.op != opLoop && b.src.chance(15) { // whatever lies below them
+	if !f.unreachable && f.op != opLoop && b.src.chance(15) { // whatever lies below the results
 		b.consume(f.results...)
 		if len(b.frames) == 1 && b.src.chance(50) {
 			b.op(opReturn)
@@ -417,7 +418,7 @@ func (b *body) closeBlock() {
 	}
 }
 
-// drop writes what takes a value off the stack.
+// drop writes code that removes a value from the stack.
 func (b *body) drop(t valType) {
 	if b.src.chance(30) {
 		if i, ok := b.pickOfType(b.locals, t); ok {

@@ -1,6 +1,6 @@
 package oracle
 
-// bulkMemory makes an instruction on memory as a whole or on a data segment.
+// bulkMemory generates an instruction on the whole memory or on a data segment.
 func (b *body) bulkMemory() {
 	s := b.src
 	kind := s.n(8)
@@ -42,8 +42,8 @@ func (b *body) bulkMemory() {
 		b.countData = true
 		i := s.n(len(b.datas))
 		size := 0
-		// The engine does not drop active segments when it should, so that
-		// nothing is taken from those.
+		// The engine does not drop active segments when it should, so nothing is copied
+		// from them.
 		if d := b.datas[i]; d.flags == 1 {
 			size = len(d.bytes)
 		}
@@ -55,7 +55,7 @@ func (b *body) bulkMemory() {
 	}
 }
 
-// length makes how many bytes are affected.
+// length generates a number of bytes as an operand.
 func (b *body) length() {
 	switch {
 	case b.src.chance(b.risk):
@@ -67,8 +67,8 @@ func (b *body) length() {
 	}
 }
 
-// segmentRange makes where something begins that lies within size, and how long it is;
-// sometimes one too much.
+// segmentRange generates an offset and a length within size, in bytes or elements;
+// sometimes the length is one too large.
 func (b *body) segmentRange(size int) {
 	from := b.src.n(size + 1)
 	n := b.src.n(size - from + 1)
@@ -79,8 +79,8 @@ func (b *body) segmentRange(size int) {
 	b.pushConst(n)
 }
 
-// memoryGrow makes memory grow, in steps or not at all. One without a maximum
-// stops at eight pages, so that loops do not eat up the memory of the host.
+// memoryGrow generates a memory.grow by a few pages or none. A memory without a maximum
+// stops at eight pages, so that loops do not exhaust the memory of the host.
 func (b *body) memoryGrow() {
 	switch {
 	case b.memory.HasMax && b.src.chance(30):
@@ -100,7 +100,7 @@ func (b *body) memoryGrow() {
 	b.byte(0)
 }
 
-// findTable chooses a table with elements of that type.
+// findTable chooses a table with elements of a type; false if there is none.
 func (b *body) findTable(t valType) (uint32, bool) {
 	types := make([]valType, len(b.tables))
 	for i, table := range b.tables {
@@ -109,7 +109,7 @@ func (b *body) findTable(t valType) (uint32, bool) {
 	return b.pickOfType(types, t)
 }
 
-// tableStatement makes an instruction on a table or on an element segment.
+// tableStatement generates an instruction on a table or on an element segment.
 func (b *body) tableStatement() {
 	s := b.src
 	kind := s.n(16)
@@ -158,8 +158,8 @@ func (b *body) tableStatement() {
 	}
 }
 
-// tableIndex makes the index of an entry, mostly of one that exists; false if
-// that is impossible.
+// tableIndex generates the index of an entry, mostly of an existing one; false if that is
+// impossible.
 func (b *body) tableIndex(table uint32) bool {
 	size := int(b.tables[table].Limits.Min)
 	switch {
@@ -190,7 +190,7 @@ func (b *body) tableGrow(table uint32) {
 	b.value(t.Elem)
 	if t.Limits.HasMax && b.src.chance(30) {
 		b.value(i32t)
-	} else { // a table without a maximum grows whatever it costs
+	} else { // a table without a maximum grows by any number
 		b.pushMasked(7)
 	}
 	b.pop(2)
@@ -212,8 +212,8 @@ func (b *body) tableInit(table uint32) {
 	}
 	i := fit[b.src.n(len(fit))]
 	size := 0
-	// Active and declarative segments are empty when code runs. The engine
-	// takes those of externref for empty too.
+	// Active and declarative segments are empty when code runs. The engine also takes
+	// segments of externref for empty.
 	if e := b.elems[i]; e.typ == fref && (e.flags == 1 || e.flags == 5) {
 		size = min(len(e.funcs), int(t.Limits.Min))
 	}

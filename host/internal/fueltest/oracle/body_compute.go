@@ -2,12 +2,12 @@ package oracle
 
 import "github.com/stockade-dev/stockade/host/wasm"
 
-// sig is an instruction that makes one value of others.
+// sig is an instruction that computes one value from others.
 type sig struct {
 	op     uint32
 	params []valType
 	result valType
-	lanes  int // of which an immediate chooses one, if not 0
+	lanes  int // number of lanes to choose from by an immediate; 0: no immediate
 }
 
 var (
@@ -76,7 +76,7 @@ func vectors() (list []sig) {
 			list = append(list, sig{vec | op, params, result, lanes})
 		}
 	}
-	add(0, 13, 14, v128, v128, v128) // i8x16.shuffle, whose immediates are its own, and swizzle
+	add(0, 13, 14, v128, v128, v128) // i8x16.shuffle, which has other immediates, and swizzle
 	add(0, 15, 17, v128, i32t)       // splat
 	add(0, 18, 18, v128, i64t)
 	add(0, 19, 19, v128, f32t)
@@ -107,7 +107,7 @@ func vectors() (list []sig) {
 		if shape > 96 {
 			add(0, shape+21, shape+21, v128, v128, v128) // mul
 		}
-		add(0, shape+22, shape+25, v128, v128, v128) // min and max; of i64x2 comparisons
+		add(0, shape+22, shape+25, v128, v128, v128) // min and max; for i64x2 comparisons
 	}
 	add(0, 98, 98, v128, v128) // i8x16.popcnt
 	add(0, 218, 219, v128, v128, v128)
@@ -116,7 +116,7 @@ func vectors() (list []sig) {
 	return list
 }
 
-// compute makes an instruction with a result of that type; false if there is none.
+// compute generates an instruction with a result of a type; false if there is none.
 func (b *body) compute(t valType) bool {
 	sigs := numericSigs[t]
 	if b.vectors && len(vectorSigs[t]) > 0 && (t == v128 || b.src.chance(10)) {
@@ -159,8 +159,8 @@ func (b *body) compute(t valType) bool {
 	return true
 }
 
-// avoidTrap makes it rare that the conversion of a float to an integer traps.
-// Operation 0 says that all has been done.
+// avoidTrap makes it rare that a conversion of a float to an integer traps. It may change
+// the instruction. Operation 0 means that all code has been generated.
 func (b *body) avoidTrap(s sig) sig {
 	i := s.op - 0xa8 // as for trunc
 	if s.op >= 0xae {
@@ -190,15 +190,15 @@ func (b *body) avoidTrap(s sig) sig {
 	return sig{}
 }
 
-// pushMasked makes an i32 of which only the bits of the mask can be set.
+// pushMasked generates an i32 whose set bits are all in mask.
 func (b *body) pushMasked(mask int32) {
 	b.value(i32t)
 	b.constI32(mask)
 	b.op(opI32And)
 }
 
-// canonicalizeNaN replaces a NaN on the top of the stack by one with known bits. That is
-// due wherever the bits of a float become visible.
+// canonicalizeNaN replaces a NaN on the top of the stack by the canonical NaN. It is
+// needed wherever the bits of a float become visible.
 func (b *body) canonicalizeNaN(t valType) {
 	i, ok := b.scratch[t]
 	if !ok {
@@ -225,7 +225,8 @@ func (b *body) constNaN(t valType) {
 	}
 }
 
-// access is a load or a store; align is the logarithm of its size.
+// access is a load or a store; align is the binary logarithm of its size in bytes. lanes
+// is the number of lanes of a lane access, else 0.
 type access struct {
 	op    uint32
 	typ   valType
@@ -250,12 +251,13 @@ var stores = []access{
 	{vec | 88, v128, 0, 16}, {vec | 89, v128, 1, 8}, {vec | 90, v128, 2, 4}, {vec | 91, v128, 3, 2},
 }
 
-// canAccessMemory says whether there is memory that can be accessed.
+// canAccessMemory reports whether code may access the memory: whether it has pages, or is
+// accessed at a risk.
 func (b *body) canAccessMemory() bool {
 	return b.memory != nil && (b.memory.Min > 0 || b.src.chance(b.risk))
 }
 
-// address makes the address of an access: mostly a valid one.
+// address generates the address of an access: mostly a valid one.
 func (b *body) address() {
 	switch {
 	case b.src.chance(b.risk):
@@ -269,7 +271,7 @@ func (b *body) address() {
 
 func (b *body) memArg(a access) {
 	b.u32(uint32(b.src.n(int(a.align) + 1)))
-	offset := uint32(b.src.n(4)) // with the address right at the end it may be one too many
+	offset := uint32(b.src.n(4)) // with an address at the end of the memory it may be one too large
 	if b.src.chance(20) {
 		offset = uint32(b.src.n(256))
 	}
@@ -282,7 +284,7 @@ func (b *body) memArg(a access) {
 	}
 }
 
-// loadAny makes a load of that type, or a table.get; false if it can't.
+// loadAny generates a load of a type, or a table.get; false if neither is possible.
 func (b *body) loadAny(t valType) bool {
 	if t == fref || t == eref {
 		table, ok := b.findTable(t)

@@ -2,7 +2,7 @@ package oracle
 
 import "slices"
 
-// structured makes a block with what is in it.
+// structured generates a block with its content.
 func (b *body) structured(op uint32) {
 	if len(b.frames) > maxNesting {
 		b.op(opNop)
@@ -54,8 +54,8 @@ func (b *body) structured(op uint32) {
 	b.stack = append(b.stack[:height], results...)
 }
 
-// planBlock chooses the type of a block. Without an else the results of an if
-// must be its parameters.
+// planBlock chooses the type of a block. Without an else the results of an if are its
+// parameters.
 func (b *body) planBlock(op uint32) (params, results []valType, hasElse bool) {
 	s := b.src
 	switch have := b.available(); {
@@ -74,8 +74,8 @@ func (b *body) planBlock(op uint32) (params, results []valType, hasElse bool) {
 	return params, results, op == opIf
 }
 
-// blockType writes the type of a block, in the short form if there is one and
-// chance does not prefer the index of a type.
+// blockType writes the type of a block: in the short form, if there is one, or as the
+// index of a type.
 func (b *body) blockType(params, results []valType) {
 	switch {
 	case len(params)+len(results) == 0 && !b.src.chance(15):
@@ -87,13 +87,13 @@ func (b *body) blockType(params, results []valType) {
 	}
 }
 
-// loopCounterType is the type of the locals that count loops, so that nothing else
-// finds and sets them. They are i32 in the end.
+// loopCounterType marks the locals that count loops, so that no other code finds and sets
+// them. They are declared as i32.
 const loopCounterType valType = 1
 
-// guardBudget counts down the budget of the module, and returns from the function
-// when there is none left. It precedes what could go round in circles, and
-// returns whether that may follow.
+// guardBudget generates code that counts down the budget of the module, and returns from
+// the function when none is left. It must precede code that could run in circles, and
+// reports whether such code may follow.
 func (b *body) guardBudget() bool {
 	if b.unguarded && b.src.chance(40) {
 		return true
@@ -119,8 +119,8 @@ func (b *body) guardBudget() bool {
 	return true
 }
 
-// branchTarget chooses a block to branch to, rarely the function itself, and guards
-// it if it is a loop.
+// branchTarget chooses a block to branch to, rarely the function itself, and generates
+// the guard of a loop.
 func (b *body) branchTarget() (depth uint32, label []valType) {
 	i := b.src.n(len(b.frames))
 	if i > 0 && i == len(b.frames)-1 && b.src.chance(70) {
@@ -132,7 +132,7 @@ func (b *body) branchTarget() (depth uint32, label []valType) {
 	return uint32(i), b.frameAt(i).label()
 }
 
-// frameAt is the block that many blocks out.
+// frameAt returns the block depth levels out.
 func (b *body) frameAt(depth int) *frame { return &b.frames[len(b.frames)-1-depth] }
 
 func (b *body) branch() {
@@ -152,7 +152,7 @@ func (b *body) branchIf() {
 	b.push(label...)
 }
 
-// branchTable branches to one of several blocks that take the same along.
+// branchTable branches to one of several blocks that take the same operands.
 func (b *body) branchTable() {
 	depth, label := b.branchTarget()
 	fit := []uint32{depth}
@@ -178,8 +178,8 @@ func (b *body) emitReturn() {
 	b.markUnreachable()
 }
 
-// call calls any function. Those that come later in the module need no guard:
-// only calls back can go round in circles.
+// call calls any function. Functions that come later in the module need no guard: only
+// calls to earlier ones can run in circles.
 func (b *body) call() {
 	f := b.src.n(len(b.funcs))
 	if f >= b.imported && (f <= b.self || b.src.chance(30)) && !b.guardBudget() {
@@ -191,8 +191,8 @@ func (b *body) call() {
 	b.push(t.Results...)
 }
 
-// callIndirect calls what a table holds, mostly with the type that is right if
-// the table has not been changed.
+// callIndirect calls an entry of a table, mostly with the type that is right unless the
+// table has changed.
 func (b *body) callIndirect() {
 	table, ok := b.findTable(fref)
 	if !ok || !b.guardBudget() {
@@ -224,7 +224,7 @@ func (b *body) tableEntry(table uint32) (slot int, typ uint32) {
 	return slot, uint32(b.src.n(len(b.types)))
 }
 
-// entryIndex makes the index of a table's entry.
+// entryIndex generates the index of a table's entry.
 func (b *body) entryIndex(slot int) {
 	if b.src.chance(b.risk) {
 		b.value(i32t)
@@ -233,7 +233,8 @@ func (b *body) entryIndex(slot int) {
 	}
 }
 
-// tailCall calls, if the module may, a function with the same results.
+// tailCall generates a tail call of a function with the same results, if the module may
+// have tail calls.
 func (b *body) tailCall() {
 	if !b.TailCalls || !b.guardBudget() {
 		b.op(opNop)

@@ -11,7 +11,7 @@ import (
 // module is a decoded module, ready to be instantiated.
 type module struct {
 	types     []wasm.FuncType
-	imported  int // functions, all of them "env"."host"
+	imported  int // number of imported functions, all of them "env"."host"
 	funcTypes []uint32
 	funcs     []function // without the imported ones
 	tables    []wasm.Table
@@ -19,7 +19,7 @@ type module struct {
 	globals   []global
 	elems     []segment
 	datas     []segment
-	start     int // -1: none
+	start     int // index of the start function; -1: none
 	run       int
 }
 
@@ -33,34 +33,34 @@ type segment struct {
 	active, declared bool
 	table            uint32
 	offset           uint32
-	bytes            []byte // of data
-	refs             []slot // of elements
+	bytes            []byte // of a data segment
+	refs             []slot // of an element segment
 }
 
 type function struct {
 	params, results int
-	locals          int // without the parameters
+	locals          int // number of locals without the parameters
 	code            []instr
 	labels          []uint32 // of all br_table instructions
 }
 
-// instr is an instruction with its immediates. Which are used depends on op.
+// instr is an instruction with its immediates. Their meaning depends on op.
 type instr struct {
 	op      uint32
-	counter uint16 // where it is counted
+	counter uint16 // index of its counter in machine.counts
 	lane    uint8
-	// a and b are indices in the order of the format, or the numbers of
-	// parameters and results of a block, or where the labels of a br_table
-	// start in function.labels and how many there are.
+	// a and b are indices in the order of the format, or the numbers of parameters and
+	// results of a block, or the start and the number of the labels of a br_table in
+	// function.labels.
 	a, b uint32
-	// lo is a constant, or the offset of a memory access, or where the block
-	// ends; hi the upper half of a vector, or where the else branch begins (at
-	// the end, if there is none).
+	// lo is a constant, or the offset of a memory access, or the end of the block; hi is
+	// the upper half of a vector, or the start of the else branch (the end of the block,
+	// if there is none).
 	lo, hi uint64
 }
 
-// counters is how many different values instr.count has: 256 for instructions
-// without a prefix, and as many for each of the two prefixes.
+// counters is the number of values of instr.counter: 256 for instructions without a
+// prefix, and as many for each of the two prefixes.
 const counters = 3 * 256
 
 func counterIndex(op uint32) (uint16, error) {
@@ -75,7 +75,7 @@ func counterIndex(op uint32) (uint16, error) {
 	return 0, fmt.Errorf("unknown instruction %#x", op)
 }
 
-// opcode is the opposite of counter.
+// opcode is the reverse of counterIndex.
 func opcode(count int) uint32 {
 	if count < 256 {
 		return uint32(count)
@@ -85,8 +85,8 @@ func opcode(count int) uint32 {
 
 var errCutOff = errors.New("cut off")
 
-// reader reads the fields of a section. It panics with an error at the first
-// that is malformed, which decode recovers from.
+// reader reads the fields of a section. It panics with an error at the first malformed
+// field; decode recovers.
 type reader struct{ data []byte }
 
 func (r *reader) bytes(n int) []byte {
@@ -205,7 +205,7 @@ func decode(data []byte) (_ *module, err error) {
 	return out, nil
 }
 
-// typeOf is the signature of a function by its index.
+// typeOf returns the signature of a function by its index.
 func (m *module) typeOf(f uint32) wasm.FuncType { return m.types[m.funcTypes[f]] }
 
 // constant reads and evaluates a constant expression.

@@ -8,9 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Run instantiates the module and executes its export run, which takes no
-// parameters. It fails when the module cannot be decoded, imports anything but
-// the host function, or does what no valid module does.
+// Run instantiates the module and executes its export run, which takes no parameters. It
+// fails if the module cannot be decoded, imports anything but the host function, or does
+// something that no valid module does.
 func Run(data []byte, opts Options) (out *Outcome, err error) {
 	mod, err := decode(data)
 	if err != nil {
@@ -50,11 +50,11 @@ func Run(data []byte, opts Options) (out *Outcome, err error) {
 	for i, t := range mod.typeOf(uint32(mod.run)).Results {
 		m.out.Results = append(m.out.Results, Value{t, m.stack[i].lo, m.stack[i].hi})
 	}
-	return // what the deferred function sets
+	return // the results that the deferred function sets
 }
 
-// slot holds a value of any type. Only vectors use hi. An i32 or f32 is in the
-// low half of lo, and the rest is zero. A null reference is zero.
+// slot holds a value of any type. Only vectors use hi. An i32 or f32 is in the low half
+// of lo, and the rest is zero. A null reference is zero.
 type slot struct{ lo, hi uint64 }
 
 func funcRef(f uint32) slot { return slot{lo: uint64(f) + 1} }
@@ -65,14 +65,14 @@ type machine struct {
 	out  *Outcome
 
 	memory  []byte
-	pages   uint32 // the most that memory may have
+	pages   uint32 // the largest number of pages that the memory may have
 	tables  []table
 	globals []slot
 
 	stack     []slot
 	labels    []label
 	depth     int
-	op        uint32 // being executed
+	op        uint32 // the current instruction
 	bulkTotal uint64 // see Options.MaxBulk
 	counts    [counters]uint64
 }
@@ -84,9 +84,9 @@ type table struct {
 
 // label is a block that is being executed.
 type label struct {
-	pc     int // where a branch to it goes
-	height int // of the stack below its operands
-	arity  int // how many values a branch to it takes along
+	pc     int // target of a branch to the block
+	height int // height of the stack below the operands of the block
+	arity  int // number of values that a branch to the block takes
 }
 
 func (m *machine) instantiate() {
@@ -124,7 +124,7 @@ func (m *machine) instantiate() {
 	}
 }
 
-// finish writes down the state in which the machine stopped.
+// finish records the state in which the machine stopped.
 func (m *machine) finish() {
 	m.out.Ops = make(map[uint32]uint64)
 	for i, n := range m.counts {
@@ -146,13 +146,13 @@ func (m *machine) top() *slot      { return &m.stack[len(m.stack)-1] }
 func (m *machine) drop(n int)      { m.stack = m.stack[:len(m.stack)-n] }
 func (m *machine) pop() slot       { v := *m.top(); m.drop(1); return v }
 
-// slide moves the topmost n values down to that height of the stack.
+// slide moves the topmost n values down to a height of the stack.
 func (m *machine) slide(height, n int) {
 	copy(m.stack[height:], m.stack[len(m.stack)-n:])
 	m.stack = m.stack[:height+n]
 }
 
-// memorySlice is the n bytes of memory at an address.
+// memorySlice returns n bytes of memory at an address, or traps.
 func (m *machine) memorySlice(at, n uint64) []byte {
 	if at+n > uint64(len(m.memory)) { // both have at most 33 bits
 		panic(TrapMemory)
@@ -167,8 +167,7 @@ func (t *table) slots(at, n uint32) []slot {
 	return t.refs[at : at+n]
 }
 
-// call calls a function. Its arguments are on the stack, and its results
-// replace them.
+// call calls a function. Its arguments are on the stack, and its results replace them.
 func (m *machine) call(f uint32) {
 	if int(f) < m.imported {
 		m.out.HostCalls++
@@ -189,8 +188,8 @@ func (m *machine) call(f uint32) {
 	m.depth--
 }
 
-// body executes a body. After a tail call it returns the function that takes
-// its place, whose arguments then are where its own were.
+// body executes a body. After a tail call it returns the next function, whose arguments
+// are then in the place of its own.
 func (m *machine) body(f *function) (next uint32, tail bool) {
 	base := len(m.stack) - f.params
 	m.stack = append(m.stack, make([]slot, f.locals)...)
@@ -199,7 +198,7 @@ func (m *machine) body(f *function) (next uint32, tail bool) {
 	for pc := 0; pc < len(f.code); {
 		in := &f.code[pc]
 		pc++
-		switch in.op { // what is no step
+		switch in.op { // not counted as steps
 		case opNop:
 			continue
 		case opBlock:
@@ -309,7 +308,7 @@ func (m *machine) body(f *function) (next uint32, tail bool) {
 	return 0, false
 }
 
-// branch leaves blocks and returns where to go on.
+// branch leaves blocks and returns the next instruction.
 func (m *machine) branch(depth uint32) (pc int) {
 	at := len(m.labels) - 1 - int(depth)
 	l := m.labels[at]
@@ -318,7 +317,7 @@ func (m *machine) branch(depth uint32) (pc int) {
 	return l.pc
 }
 
-// callee is the function that an indirect call finds in its table.
+// callee returns the function that an indirect call finds in its table, or traps.
 func (m *machine) callee(in *instr) uint32 {
 	ref := m.tables[in.b].slots(m.pop32(), 1)[0]
 	if ref.lo == 0 {

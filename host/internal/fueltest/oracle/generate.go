@@ -9,16 +9,16 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Generate returns a valid module with an export run for any bytes, and the
-// same for the same bytes.
+// Generate returns a valid module with an export run, for any bytes. The same bytes give
+// the same module.
 func Generate(data []byte) []byte { return Config{}.Generate(data) }
 
-// Config says what modules may use beyond WebAssembly 2.0.
+// Config enables features beyond WebAssembly 2.0.
 type Config struct {
 	TailCalls bool
 }
 
-// Generate is the function Generate with more instructions.
+// Generate is [Generate] with these features.
 func (c Config) Generate(data []byte) []byte {
 	g := &generator{Config: c, src: &source{data}}
 	g.plan()
@@ -38,39 +38,39 @@ const (
 	eref = wasm.ExternRef
 )
 
-// generator makes one module.
+// generator generates one module.
 type generator struct {
 	Config
 	src *source
 
-	pad        int  // percent of numbers in a longer form than needed
-	risk       int  // percent of operands that may trap for which nothing is done about it
+	pad        int  // percentage of numbers in a longer form than needed
+	risk       int  // percentage of operands that may trap and are left as they are
 	unguarded  bool // recursion and loops without a guard are possible
 	vectors    bool
-	emptyFuncs int // functions that do nothing, for indices of more than one byte
+	emptyFuncs int // number of functions that do nothing, for indices of more than one byte
 
 	types    []wasm.FuncType
 	imported int
-	funcs    []uint32 // types, imported functions first
+	funcs    []uint32 // type indices, imported functions first
 	code     [][]byte
 	run      int
-	start    int // -1: none
+	start    int // index of the start function; -1: none
 	memory   *wasm.Limits
 	tables   []wasm.Table
-	initial  [][]int // the functions in each table after instantiation, -1: null
+	initial  [][]int // the functions in each table after instantiation; -1: null
 	globals  []genGlobal
-	budget   int // the global that guards count down, -1: none
+	budget   int // index of the global that guards count down; -1: none
 	elems    []genElem
 	datas    []genData
 
-	referenced map[uint32]bool // by ref.func in a body
+	referenced map[uint32]bool // functions that a ref.func in a body names
 	countData  bool            // a body names a data segment
 }
 
 type genGlobal struct {
 	typ     valType
 	mutable bool
-	init    []byte // without the end
+	init    []byte // without the end instruction
 }
 
 type genElem struct {
@@ -78,7 +78,7 @@ type genElem struct {
 	table  uint32
 	offset uint32
 	typ    valType
-	funcs  []int // -1: null
+	funcs  []int // function indices; -1: null
 }
 
 type genData struct {
@@ -116,8 +116,8 @@ func (g *generator) plan() {
 	g.planSegments()
 }
 
-// planGlobals leaves some modules without any. Those have no budget, and can
-// do little that goes round in circles.
+// planGlobals generates the globals and the budget. Some modules have none: without a
+// budget, almost no code may run in circles.
 func (g *generator) planGlobals() {
 	s := g.src
 	g.budget = -1
@@ -148,7 +148,7 @@ func (g *generator) planFuncs() {
 			g.imported++
 		}
 	}
-	for range s.n(3) { // types for which there may be no function
+	for range s.n(3) { // types that may have no function
 		g.types = append(g.types, wasm.FuncType{Params: g.anyTypes(3), Results: g.anyTypes(2)})
 	}
 	if s.chance(5) { // as the type of a block, 64 takes two bytes
@@ -196,14 +196,14 @@ func (g *generator) planSegments() {
 			n := min(1+s.n(12), int(t.Limits.Min))
 			e := genElem{flags: uint32(pick(s, 2, 6)), table: uint32(i), offset: uint32(s.n(int(t.Limits.Min) - n + 1)), typ: fref}
 			if i == 0 && s.chance(60) {
-				e.flags &^= 2 // table 0 needs not be named
+				e.flags &^= 2 // table 0 need not be named
 			}
 			e.funcs = g.elements(n, e.flags)
 			copy(g.initial[i][e.offset:], e.funcs)
 			g.elems = append(g.elems, e)
 		}
 	}
-	for range pick(s, 1, 0, 2) { // passive and declarative ones
+	for range pick(s, 1, 0, 2) { // passive and declarative segments
 		e := genElem{flags: uint32(pick(s, 1, 5, 5, 3, 7)), typ: fref}
 		e.funcs = g.elements(s.n(6), e.flags)
 		if e.flags&4 != 0 && s.chance(30) {
@@ -230,8 +230,8 @@ func (g *generator) planSegments() {
 	}
 }
 
-// elements chooses the functions of an element segment. Only one that is
-// written as expressions can hold null.
+// elements chooses the functions of an element segment. Only a segment of expressions can
+// hold null.
 func (g *generator) elements(n int, flags uint32) (out []int) {
 	for range n {
 		if flags&4 != 0 && g.src.chance(20) {
@@ -259,7 +259,8 @@ func (g *generator) anyTypes(most int) (out []valType) {
 	return out
 }
 
-// typeIndex finds the type or adds it, sometimes although it is there already.
+// typeIndex returns the index of a type. It adds the type if it is missing, and sometimes
+// again.
 func (g *generator) typeIndex(params, results []valType) uint32 {
 	i := slices.IndexFunc(g.types, func(t wasm.FuncType) bool {
 		return slices.Equal(t.Params, params) && slices.Equal(t.Results, results)
@@ -273,7 +274,7 @@ func (g *generator) typeIndex(params, results []valType) uint32 {
 
 func (g *generator) typeOf(f int) wasm.FuncType { return g.types[g.funcs[f]] }
 
-// constant is an instruction that leaves a constant of that type.
+// constant returns an instruction that pushes a constant of a type.
 func (g *generator) constant(t valType) []byte {
 	s := g.src
 	w := &writer{src: s, pad: g.pad}
@@ -309,7 +310,7 @@ func (g *generator) constant(t valType) []byte {
 	return w.out
 }
 
-// integer chooses an integer of so many bytes: often a small or an extreme one.
+// integer chooses an integer of size bytes: often a small or an extreme one.
 func (g *generator) integer(size int) uint64 {
 	s := g.src
 	switch s.n(8) {
@@ -337,7 +338,7 @@ func (g *generator) real() float64 {
 	case 3:
 		return pick(s, 0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64,
 			math.SmallestNonzeroFloat64, math.MaxFloat32, math.SmallestNonzeroFloat32)
-	case 4: // about the limits of integers
+	case 4: // near the limits of integers
 		v := math.Ldexp(1, pick(s, 31, 32, 63, 64)) + float64(s.n(3)-1)
 		if s.chance(50) {
 			v = -v
@@ -422,7 +423,7 @@ func (g *generator) custom(w *writer) {
 	w.byte(wasm.SectionCustom)
 	w.sized(func(w *writer) {
 		w.name("x")
-		for range 1 + g.src.n(5) { // the engine fails at one that is empty
+		for range 1 + g.src.n(5) { // the engine fails at an empty one
 			w.byte(g.src.byte())
 		}
 	})
@@ -449,7 +450,7 @@ func (g *generator) exports(w *writer) {
 			list = append(list, export{fmt.Sprintf("table%d", i), wasm.KindTable, uint32(i)})
 		}
 	}
-	for i := range g.funcs { // imported ones and run can be among them
+	for i := range g.funcs { // including imported ones and run
 		if s.chance(15) {
 			list = append(list, export{fmt.Sprintf("func%d", i), wasm.KindFunc, uint32(i)})
 		}
@@ -469,7 +470,7 @@ func (w *writer) limits(l wasm.Limits) {
 	}
 }
 
-// offset writes where an active segment goes.
+// offset writes the offset of an active segment.
 func (w *writer) offset(v uint32) {
 	w.op(opI32Const)
 	w.signed(int64(int32(v)), 32)

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// TestGenerateMakesValidModulesOfAllKinds has seeds enough that every
-// instruction is executed, so that it also runs the whole interpreter.
+// TestGenerateMakesValidModulesOfAllKinds has enough seeds that every instruction is
+// executed, so that it also runs the whole interpreter.
 func TestGenerateMakesValidModulesOfAllKinds(t *testing.T) {
 	const seeds, runs = 10_000, 4_000
 	var ended, trapped, limited, started, long int
@@ -82,7 +82,7 @@ func TestGenerateMakesValidModulesOfAllKinds(t *testing.T) {
 	}
 }
 
-// allInstructions is what Generate is to use.
+// allInstructions returns the instructions that Generate must use.
 func allInstructions() (out []uint32) {
 	add := func(from, to uint32) {
 		for op := from; op <= to; op++ {

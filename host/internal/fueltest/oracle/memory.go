@@ -79,8 +79,7 @@ func (m *machine) memoryGrow() {
 	m.push32(old)
 }
 
-// bulk executes the instructions on tables, and those on memory and segments
-// that have a prefix.
+// bulk executes the instructions on tables, and the prefixed ones on memory and segments.
 func (m *machine) bulk(in *instr) {
 	switch in.op {
 	case opTableGet:
@@ -148,7 +147,7 @@ func (m *machine) bulk(in *instr) {
 	now.Trapped = false
 }
 
-// copySegment fills dst with what stands in a segment from an offset on.
+// copySegment fills dst from a segment, beginning at an offset, or traps.
 func copySegment[T any](dst, segment []T, from uint32, trap Trap) {
 	if uint64(from)+uint64(len(dst)) > uint64(len(segment)) {
 		panic(trap)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// numeric executes an instruction that makes a number of one or two numbers.
+// numeric executes an instruction that computes a number from one or two numbers.
 func (m *machine) numeric(op uint32) {
 	if twoOperands(op) {
 		b := m.pop().lo
@@ -15,7 +15,7 @@ func (m *machine) numeric(op uint32) {
 	}
 }
 
-// twoOperands says whether a numeric instruction has two operands.
+// twoOperands reports whether a numeric instruction has two operands.
 func twoOperands(op uint32) bool {
 	switch {
 	case op == 0x45, op == 0x50: // eqz
@@ -26,7 +26,7 @@ func twoOperands(op uint32) bool {
 	return op >= 0x6a && op <= 0x78 || op >= 0x7c && op <= 0x8a || op >= 0x92 && op <= 0x98 || op >= 0xa0 && op <= 0xa6
 }
 
-// arithmetic computes one instruction; b is zero if it has only one operand.
+// arithmetic computes one instruction; b is zero if there is only one operand.
 func arithmetic(op uint32, a, b uint64) uint64 {
 	switch {
 	case op < 0x50 || op >= 0x67 && op < 0x79:
@@ -215,7 +215,7 @@ const (
 
 // floatOp computes the instructions whose operands and result are floats.
 func floatOp(op uint32, a, b uint64) uint64 {
-	switch op { // those on bits
+	switch op { // on bits
 	case 0x8b: // f32.abs
 		return a &^ sign32
 	case 0x8c: // f32.neg
@@ -258,8 +258,9 @@ func floatOp(op uint32, a, b uint64) uint64 {
 	return bits32(float32(floatOp64(op, float64(x), float64(y))))
 }
 
-// floatOp64 computes those that can be computed for an f32 as for an f64. (That
-// holds for the square root, as an f64 has more than twice the digits.)
+// floatOp64 computes the instructions that give the same result for an f32 when computed
+// as an f64. (For the square root, this holds because an f64 has more than twice the
+// digits.)
 func floatOp64(op uint32, a, b float64) float64 {
 	switch op {
 	case 0x8d: // ceil
@@ -324,11 +325,11 @@ func convert(op uint32, a uint64) uint64 {
 	return a // i64.extend_i32_u and the other reinterpretations
 }
 
-// truncation describes the eight instructions that make an integer of a float,
+// truncation describes one of the eight instructions that convert a float to an integer,
 // in the order of their opcodes.
 type truncation struct {
 	from64, signed, to64 bool
-	above, below         float64 // the integral values in between are in range
+	above, below         float64 // integral values between above and below are in range
 }
 
 func truncationOf(i uint32) truncation {
@@ -353,7 +354,7 @@ func (t truncation) operand(a uint64) float64 {
 	return math.Trunc(float64(f32(a)))
 }
 
-// integer converts what is in range.
+// integer converts a value that is in range.
 func (t truncation) integer(v float64) uint64 {
 	switch {
 	case t.signed && t.to64:
@@ -364,7 +365,7 @@ func (t truncation) integer(v float64) uint64 {
 	return uint64(v)
 }
 
-// trunc converts or traps.
+// trunc converts or traps. i is the position of the instruction among the eight.
 func trunc(i uint32, a uint64) uint64 {
 	t := truncationOf(i)
 	v := t.operand(a)
@@ -377,7 +378,7 @@ func trunc(i uint32, a uint64) uint64 {
 	return t.integer(v)
 }
 
-// truncSat converts or takes the nearest integer.
+// truncSat converts, or returns the nearest integer.
 func truncSat(i uint32, a uint64) uint64 {
 	t := truncationOf(i)
 	v := t.operand(a)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNumericEdges has the results that the specification says, not those that
-// Go's own operators would give.
+// TestNumericEdges has the results of the specification, which Go's own operators would
+// not all give.
 func TestNumericEdges(t *testing.T) {
 	const (
 		inf      = 0x7f800000

@@ -1,7 +1,7 @@
 package oracle
 
-// Instructions that the code names. The others are written as numbers, next
-// to their names. One with a prefix is prefix<<16 | number.
+// The instructions that the code names. Others are written as numbers, next to their
+// names. A prefixed instruction is prefix<<16 | number.
 const (
 	opUnreachable        = 0x00
 	opNop                = 0x01
@@ -29,7 +29,7 @@ const (
 	opTableGet           = 0x25
 	opTableSet           = 0x26
 	opI32Load            = 0x28
-	opI64Store32         = 0x3e // the last of loads and stores
+	opI64Store32         = 0x3e // the last load or store
 	opMemorySize         = 0x3f
 	opMemoryGrow         = 0x40
 	opI32Const           = 0x41
@@ -45,14 +45,14 @@ const (
 	opI32And             = 0x71
 	opI32Or              = 0x72
 	opI64Or              = 0x84
-	opI64Extend32S       = 0xc4 // the last
+	opI64Extend32S       = 0xc4 // the last numeric instruction
 	opRefNull            = 0xd0
 	opRefIsNull          = 0xd1
 	opRefFunc            = 0xd2
 
 	miscPrefix  = 0xfc
 	misc        = miscPrefix << 16
-	opTruncSat  = misc // and the seven after it
+	opTruncSat  = misc // the first of eight
 	opMemInit   = misc | 8
 	opDataDrop  = misc | 9
 	opMemCopy   = misc | 10
@@ -72,8 +72,8 @@ const (
 	opShuffle   = vec | 13
 )
 
-// isFree says whether executing the instruction is no step: it only gives the
-// code its structure.
+// isFree reports whether executing the instruction is not counted as a step: it only
+// structures the code.
 func isFree(op uint32) bool {
 	switch op {
 	case opNop, opBlock, opLoop, opElse, opEnd:

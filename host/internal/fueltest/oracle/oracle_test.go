@@ -287,7 +287,7 @@ func TestLimitsEndARun(t *testing.T) {
 
 func TestTailCallsDoNotNest(t *testing.T) {
 	b := wasmtest.New()
-	// f(n) = n == 0 ? 77 : f(n-1), with something below the argument
+	// f(n) = n == 0 ? 77 : f(n-1), with a value below the argument
 	b.Func("", i32, i32, i32, wasmtest.I32Const(1), wasmtest.LocalGet(0), wasmtest.I32Eqz(), wasmtest.If(wasmtest.I32Const(77), wasmtest.Return()),
 		wasmtest.LocalGet(0), wasmtest.I32Const(1), wasmtest.I32Sub(), []byte{0x12, 0})
 	b.Func("run", nil, i32, nil, wasmtest.I32Const(5000), wasmtest.Call(0))
@@ -457,7 +457,7 @@ func TestRunTwiceGivesTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkRun shows the steps in a second.
+// BenchmarkRun reports the steps per second.
 func BenchmarkRun(b *testing.B) {
 	module := wasmtest.New()
 	module.Memory(1, 1)

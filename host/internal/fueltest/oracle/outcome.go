@@ -9,26 +9,26 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Names that the modules have in common: of the function that is run, and of
-// the only one that can be imported. That is (i32) -> i32; see [Host].
+// The names that all modules share: of the function to run, and of the only function that
+// can be imported. Its type is (i32) -> i32; see [Host].
 const (
 	RunName    = "run"
 	HostModule = "env"
 	HostName   = "host"
 )
 
-// Host is what the imported function "env" "host" does.
+// Host is the imported function "env" "host".
 func Host(arg uint32) uint32 { return arg*3 + 1 }
 
-// Options bounds a run.
+// Options holds the limits of a run. A zero field means its default.
 type Options struct {
 	MaxSteps uint64 // 0: ten million
-	MaxDepth int    // of calls, run itself included; 0: 1000
+	MaxDepth int    // of nested calls, run itself included; 0: 1000
 	MaxPages uint32 // of memory, if the module allows more; 0: 65536
-	MaxBulk  uint64 // bytes and references filled or copied, all in all; 0: a hundred million
+	MaxBulk  uint64 // bytes and references filled or copied in total; 0: a hundred million
 }
 
-// Trap says why a run was aborted, in the words that the engine has for it.
+// Trap is the reason why a run was aborted, in the words of the engine.
 type Trap string
 
 const (
@@ -42,7 +42,7 @@ const (
 	TrapSignature   Trap = "indirect call type mismatch"
 )
 
-// Limit says which of the options ended a run.
+// Limit names the option that ended a run.
 type Limit string
 
 const (
@@ -52,72 +52,72 @@ const (
 	LimitBulk  Limit = "bulk"
 )
 
-// Phase is what ran last.
+// Phase is the part of a run that was executed last.
 type Phase int
 
 const (
-	Instantiating Phase = iota // active segments; no step has been made
+	Instantiating Phase = iota // no step has been executed
 	Starting                   // the start function
 	Running                    // the function run
 )
 
-// Outcome is what a run did.
+// Outcome is the result of a run.
 type Outcome struct {
-	Results []Value // empty unless Trap and Limit are
+	Results []Value // nil if Trap or Limit is set
 	Trap    Trap
-	TrapOp  uint32 // the instruction that trapped, as in Ops
+	TrapOp  uint32 // the instruction that trapped, a key of Ops
 	Limit   Limit
 	Phase   Phase
 
-	// Steps is the number of instructions executed, the one that trapped
-	// included. block, loop, else, end and nop are none.
+	// Steps is the number of executed instructions, including one that trapped. block,
+	// loop, else, end and nop do not count.
 	Steps uint64
-	// Ops says how often each instruction was a step. The key of one with a
-	// prefix is prefix<<16 | number. The sum is Steps.
+	// Ops is the number of steps for each instruction. The key of a prefixed instruction
+	// is prefix<<16 | number. The sum is Steps.
 	Ops map[uint32]uint64
-	// FunctionEntries is how often the body of a function was entered, by whatever
-	// call, and by run and the start function.
+	// FunctionEntries is the number of times that a function body was entered: by any
+	// call, and for run and the start function.
 	FunctionEntries uint64
-	// EntriesByLocals says how often a body was entered by how many parameters and
-	// locals it has. The sum is Entered.
+	// EntriesByLocals is FunctionEntries by the number of parameters and locals of the
+	// body. The sum is FunctionEntries.
 	EntriesByLocals map[int]uint64
-	// HostCalls is how often the imported function was called.
+	// HostCalls is the number of calls of the imported function.
 	HostCalls uint64
-	// Depth is how deeply calls were nested at most; run alone is 1.
+	// Depth is the largest depth of nested calls; run alone is 1.
 	Depth int
-	// Bulk is every memory.init, copy, fill and grow, and table.init, copy, fill
-	// and grow in the order of their execution.
+	// Bulk lists every memory.init, copy, fill and grow, and table.init, copy, fill and
+	// grow in the order of their execution.
 	Bulk []BulkOp
 
 	Pages   uint32  // of memory at the end
-	Memory  uint64  // HashMemory of it
-	Globals []Value // at the end, all of them
+	Memory  uint64  // HashMemory of the memory at the end
+	Globals []Value // all globals at the end
 }
 
-// BulkOp is an instruction that takes longer the larger its last operand is.
+// BulkOp is an instruction whose duration depends on its last operand, N.
 type BulkOp struct {
-	Op      uint32 // as in Outcome.Ops
+	Op      uint32 // a key of Outcome.Ops
 	N       uint32
 	Refused bool // a grow that returned -1
-	Trapped bool // then it is the last
+	Trapped bool // it trapped, and is the last
 }
 
-// HashMemory is how Outcome describes memory.
+// HashMemory returns the checksum of a memory that an Outcome has.
 func HashMemory(memory []byte) uint64 { return crc64.Checksum(memory, ecma) }
 
 var ecma = crc64.MakeTable(crc64.ECMA)
 
-// Observed is what an engine did with the same module.
+// Observed is the result of running the same module on an engine.
 type Observed struct {
 	Err     error    // of instantiating the module or of calling run
 	Results []uint64 // of run, as for Values
 	Memory  []byte   // nil if there is none
-	Globals []uint64 // the lower halves of their values; more than the module's own do not matter
+	Globals []uint64 // lower halves of the values; globals beyond those of the module are ignored
 }
 
-// Diff says how an engine's outcome differs from this one, in words, or ""
-// if it does not. A run that a limit ended cannot be compared. After a trap
-// before run only the error is.
+// Diff describes in words how the result of an engine differs from this outcome; ""
+// if it does not. It also reports a run that a limit ended, which cannot be compared. After a
+// trap before run it compares the error only.
 func (o *Outcome) Diff(got Observed) string {
 	switch {
 	case o.Limit != LimitNone:

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Seed returns bytes for Generate that depend on n alone: enough for a module
-// of middling size, as a rule, and sometimes for a tiny or a large one.
+// Seed returns bytes for Generate that depend on n alone: mostly enough for a module of
+// middling size, and sometimes for a tiny or a large one.
 func Seed(n uint64) []byte {
 	r := rand.New(rand.NewPCG(n, 0x57ac_fade))
 	out := make([]byte, []int{50, 400, 1000, 1500, 2000, 3000, 4000, 8000}[r.IntN(8)])
@@ -18,9 +18,9 @@ func Seed(n uint64) []byte {
 	return out
 }
 
-// source deals out fuzz bytes as choices. Small changes of the bytes shall make
-// small changes of the module, so each choice takes as few as it can. When no
-// bytes are left they are zero: zero chooses what is plain and ends soon.
+// source turns fuzz bytes into choices. Small changes of the bytes shall make small
+// changes of the module, so each choice takes as few bytes as possible. When no bytes are
+// left they are zero: zero chooses code that is plain and ends soon.
 type source struct{ data []byte }
 
 func (s *source) done() bool { return len(s.data) == 0 }
@@ -37,7 +37,7 @@ func (s *source) byte() byte {
 // n chooses a number from 0 to limit-1; limit is 256 at most.
 func (s *source) n(limit int) int { return int(s.byte()) % limit }
 
-// chance says yes in that many of a hundred cases.
+// chance returns true in p of a hundred cases.
 func (s *source) chance(p int) bool { return p > 0 && int(s.byte())*100 >= 256*(100-p) }
 
 func (s *source) uint64(size int) uint64 {
@@ -54,12 +54,12 @@ func pick[T any](s *source, from ...T) T { return from[s.n(len(from))] }
 type writer struct {
 	src *source
 	out []byte
-	pad int // how many of a hundred numbers get a longer form than they need
+	pad int // percentage of numbers that get a longer form than needed
 }
 
 func (w *writer) byte(b ...byte) { w.out = append(w.out, b...) }
 
-// op writes an opcode, without padding: the engine knows none there.
+// op writes an opcode, without padding, which the engine does not accept.
 func (w *writer) op(op uint32) {
 	if op>>16 == 0 {
 		w.byte(byte(op))
@@ -93,7 +93,7 @@ func (w *writer) signed(v int64, bits int) {
 	w.padding(from, (bits+6)/7, fill)
 }
 
-// padding makes the number that was written from there longer, if chance has it.
+// padding sometimes lengthens the number that begins at from, up to most bytes.
 func (w *writer) padding(from, most int, fill byte) {
 	more := most - (len(w.out) - from)
 	if more == 0 || !w.src.chance(w.pad) {
@@ -118,7 +118,7 @@ func (w *writer) name(s string) {
 	w.byte([]byte(s)...)
 }
 
-// sized writes what f writes, after its size.
+// sized writes the output of f, after its size.
 func (w *writer) sized(f func(w *writer)) {
 	inner := &writer{src: w.src, pad: w.pad}
 	f(inner)
@@ -126,7 +126,7 @@ func (w *writer) sized(f func(w *writer)) {
 	w.byte(inner.out...)
 }
 
-// section writes a section. One without entries is mostly left out.
+// section writes a section. A section without entries is mostly left out.
 func (w *writer) section(id byte, entries int, entry func(w *writer, i int)) {
 	if entries == 0 && !w.src.chance(5) {
 		return

@@ -7,15 +7,14 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Value is a value with its type. A reference is 0 when it is null, and
-// something else when it is not.
+// Value is a value with its type. A null reference is 0, any other reference is not.
 type Value struct {
 	Type   wasm.ValType
 	Lo, Hi uint64 // Hi is the upper half of a v128
 }
 
-// Values gives types to what an engine returns: 64 bits for each value, and
-// twice as many for a v128.
+// Values gives types to the results of an engine: 64 bits for each value, and twice as
+// many for a v128.
 func Values(types []wasm.ValType, bits []uint64) []Value {
 	var out []Value
 	for _, t := range types {
@@ -30,8 +29,8 @@ func Values(types []wasm.ValType, bits []uint64) []Value {
 	return out
 }
 
-// Equal compares bits, but takes a NaN for equal to every other, and a
-// reference for equal to every other unless one is null.
+// Equal compares bits, except that all NaNs are equal, and all references that are not
+// null.
 func (v Value) Equal(w Value) bool {
 	if v.Type != w.Type {
 		return false

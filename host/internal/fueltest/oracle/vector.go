@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// Of the vector instructions those are known that Generate uses: all ways of
-// writing immediates, and of the arithmetic what exists for every shape.
+// The interpreter knows the vector instructions that Generate uses: every kind of
+// immediate, and the arithmetic that exists for every shape.
 
-// lane is lane i of a vector whose lanes have that many bits.
+// lane returns lane i of a vector with lanes of width bits.
 func (v slot) lane(width, i int) uint64 {
 	half := v.lo
 	if i*width >= 64 {
@@ -27,7 +27,7 @@ func (v *slot) setLane(width, i int, x uint64) {
 	*half = *half&^mask | x<<(i*width%64)&mask
 }
 
-// lanes makes a vector of what f returns for each lane.
+// lanes returns a vector with the lanes that f returns.
 func lanes(width int, f func(i int) uint64) (v slot) {
 	for i := range 128 / width {
 		v.setLane(width, i, f(i))
@@ -35,11 +35,11 @@ func lanes(width int, f func(i int) uint64) (v slot) {
 	return v
 }
 
-// extend repeats the sign bit of a lane.
+// extend extends the sign bit of a lane.
 func extend(width int, x uint64) int64 { return int64(x<<(64-width)) >> (64 - width) }
 
-// shape is the number of bits of a lane where the shapes come in the order
-// i8x16, i16x8, i32x4, i64x2, f32x4, f64x2.
+// shape returns the number of bits of a lane, for the shapes i8x16, i16x8, i32x4, i64x2,
+// f32x4, f64x2 in this order.
 func shape(i uint32) int { return []int{8, 16, 32, 64, 32, 64}[i] }
 
 // vector executes a vector instruction.
@@ -198,7 +198,8 @@ func (m *machine) bitwise(sub uint32) {
 	m.push(slot{f(a.lo, b.lo), f(a.hi, b.hi)})
 }
 
-// vecInteger executes what integers of each width have, in the order of i8x16.
+// vecInteger executes an instruction that exists for integers of each width. op is its
+// offset in the order of i8x16.
 func (m *machine) vecInteger(width int, op uint32) {
 	switch op {
 	case 3: // all_true

@@ -1,32 +1,32 @@
 //go:build bench
 
-// Command agents measures what a turn costs of stockade, next to codex, opencode and
-// gemini-cli: how long a process takes until it is gone, what it takes of memory, and how
-// large its first request is.
+// Command agents measures the cost of a turn of stockade, beside codex, opencode and
+// gemini-cli: the time until the process has ended, its memory, and the size of its first
+// request.
 //
 // Run it on Linux, when the machine is otherwise idle, with make bench-agents: that
-// installs the others (npm; 800 MB) and runs this where nothing but the machine itself can
-// be reached:
+// installs the others (npm; 800 MB) and runs this command where only the machine itself
+// can be reached:
 //
 //	bin/bench-agents [-rounds N] [-only names] [-json FILE] [-programs DIR]
 //
-// One server on this machine plays the model for all of them, in the wire format that each
-// speaks: chat completions for stockade and opencode, OpenAI's responses for codex,
-// Google's own for gemini-cli. It answers at once, so that what is measured is the
-// programs'. Each has a home and a workspace of its own, on the disk. Settings are the
-// defaults, but for the model, and for updates and telemetry where there is a switch.
-// codex and opencode are started as the native programs that their launchers start; codex
-// also by its launcher, as whoever has installed it with npm starts it.
+// One server on this machine plays the model for all of them, in the wire format of each:
+// chat completions for stockade and opencode, OpenAI's responses for codex, Google's own
+// for gemini-cli. It answers at once, so that only the programs are measured. Each has a
+// home and a workspace of its own, on the disk. Settings are the defaults, except for the
+// model, and for updates and telemetry if they can be turned off. codex and opencode are
+// started as the native programs that their launchers start; codex also by its launcher,
+// the way it starts for everybody who has installed it with npm.
 //
-//	version  what --version takes
-//	turn     a turn that no tool is called in
-//	new      the same in a home where there is nothing but the settings
-//	read     a turn in which the model has a small file read: by the shell where a
-//	         program has no tool for that
+//	version  --version
+//	turn     a turn that calls no tool
+//	new      the same in a home that has only the settings
+//	read     a turn in which the model has a small file read: with the shell if a
+//	         program has no tool for it
 //
-// All take turns, and a figure is the median of the ratios of two of the same round.
-// "noise" is stockade once more. Memory is what the largest process of a program had at
-// most: where a program is several, it takes more than that.
+// The programs take turns, and a figure is the median of the ratios of two programs in
+// the same round. "noise" is stockade once more. Memory is the peak of the largest
+// process of a program: a program with several processes takes more than that.
 package main
 
 import (
@@ -45,14 +45,15 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// job is one thing that all programs do.
+// job is a task that all programs do.
 type job struct {
 	Name   string
-	prompt string // none: say which version it is
-	fresh  bool   // in a home where there are only the settings
-	// atMost is the target: what part of the time that another takes ours may take.
+	prompt string // empty: print the version
+	fresh  bool   // in a home that has only the settings
+	// atMost is the target: the largest share of the other program's time that ours may
+	// take.
 	atMost float64
-	target string // the only other program that there is a target for; empty: all
+	target string // the only other program with a target; empty: all
 }
 
 var jobs = []job{
@@ -63,19 +64,19 @@ var jobs = []job{
 }
 
 const (
-	memoryAtMost  = 0.5 // of that of each other
-	requestAtMost = 20.0
+	memoryAtMost  = 0.5  // as a share of the memory of each other program
+	requestAtMost = 20.0 // in KB
 )
 
-// jobResult is what came of a job, by program.
+// jobResult holds the measurements of a job, by program.
 type jobResult struct {
 	Name string
 	Took map[string][]time.Duration
 	CPU  map[string][]time.Duration
 	// Memory is in KiB.
 	Memory map[string][]float64
-	// First is the size in bytes of the first request that offers tools, and Requests how
-	// many a turn sends.
+	// First is the size in bytes of the first request that offers tools, and Requests the
+	// number of requests in a turn.
 	First, Requests map[string]int
 }
 
@@ -107,7 +108,7 @@ func run(o bench.Options, installed string) (err error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(cache, "stockade-agents-") // codex wants no home in /tmp
+	dir, err := os.MkdirTemp(cache, "stockade-agents-") // codex refuses a home in /tmp
 	if err != nil {
 		return err
 	}
@@ -148,8 +149,8 @@ func run(o bench.Options, installed string) (err error) {
 	return bench.WriteJSON(o.JSON, r)
 }
 
-// measure does a job with all programs, round after round. Round 0 warms the caches of the
-// machine, and of each home.
+// measure does a job with all programs, round after round. Round 0 warms the caches of
+// the machine, and of each home.
 func (j job) measure(programs []*program, m *model, rounds int) (*jobResult, error) {
 	r := &jobResult{
 		Name: j.Name, Took: map[string][]time.Duration{}, CPU: map[string][]time.Duration{}, Memory: map[string][]float64{},
@@ -188,7 +189,7 @@ func (j job) measure(programs []*program, m *model, rounds int) (*jobResult, err
 	return r, nil
 }
 
-// check fails if a turn was not what it should be.
+// check fails if a turn did not go as planned.
 func (j job) check(out *outcome, requests []request) error {
 	if j.prompt == "" {
 		return nil
@@ -209,7 +210,7 @@ func (j job) check(out *outcome, requests []request) error {
 	return nil
 }
 
-// firstRequestBytes is the size of the first request that offers tools.
+// firstRequestBytes returns the size of the first request that offers tools.
 func firstRequestBytes(requests []request) int {
 	for _, r := range requests {
 		if r.tools > 0 {
@@ -245,8 +246,8 @@ func (j job) figures(m *jobResult, programs []string) (out []bench.Figure) {
 	return append(out, bench.Figure{Name: "first request, " + j.Name, Measured: float64(m.First[bench.Ours]) / 1000, AtMost: requestAtMost, Unit: "KB"})
 }
 
-// checkMemory fails if this process had so much memory that those of the programs are not
-// known: what the kernel says of a process includes what it had before it became another.
+// checkMemory fails if this process had so much memory that the memory of the programs is
+// unknown: the kernel's figure for a process includes the memory before exec.
 func (r *results) checkMemory() error {
 	var own unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {

@@ -21,19 +21,19 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// program is one of those that are compared.
+// program is one of the compared programs.
 type program struct {
 	name     string
-	argv     []string // how it is started
+	argv     []string // command line of the start
 	version  []string
-	turn     []string // before the prompt; nil: it is asked for its version only
-	env      []string // besides HOME and PATH
+	turn     []string // arguments before the prompt; nil: only its version is measured
+	env      []string // in addition to HOME and PATH
 	settings map[string]string
 
-	dir string // where its home and its workspace are
+	dir string // parent of its home and its workspace
 }
 
-// outcome is what came of a process.
+// outcome is the result of a process.
 type outcome struct {
 	stdout    string
 	took, cpu time.Duration
@@ -116,7 +116,7 @@ wire_api = "responses"
 func (p *program) home() string { return filepath.Join(p.dir, "home") }
 func (p *program) work() string { return filepath.Join(p.dir, "work") }
 
-// resetHome makes a home with nothing but settings, and a workspace with nothing but the file.
+// resetHome makes a home with only the settings, and a workspace with only the file.
 func (p *program) resetHome() error {
 	if err := os.RemoveAll(p.dir); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (p *program) resetHome() error {
 	return os.MkdirAll(p.home(), 0o700)
 }
 
-// run starts the program with a prompt, or without one for its version, and waits for its
-// end.
+// run starts the program with a prompt, or with an empty one for its version, and waits
+// for its end.
 func (p *program) run(prompt string) (*outcome, error) {
 	args := p.version
 	if prompt != "" {
@@ -157,8 +157,7 @@ func (p *program) run(prompt string) (*outcome, error) {
 	return &outcome{stdout.String(), took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), usage.Maxrss}, nil
 }
 
-// loopback brings the interface of the machine itself up, which it is not in a new
-// namespace of networks.
+// loopback brings up the loopback interface, which is down in a new network namespace.
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"sync"
 )
 
-// The conversation that the model plays, whoever asks: a prompt with the file's name is
-// answered by a call that reads it, and everything else, a result too, by a text.
+// The conversation that the model plays for every program: it answers a prompt with the
+// file's name by a call that reads the file, and everything else, including a result, by
+// a text.
 const (
 	fileName    = "notes.txt"
 	fileText    = "The budget is 4711 and the deadline is Friday.\n"
@@ -29,16 +30,16 @@ type model struct {
 	requests []request
 }
 
-// request is what a client has sent.
+// request is a request of a client.
 type request struct {
 	path   string
 	body   []byte
-	tools  int  // that it offers
-	result bool // it holds what the file does
+	tools  int  // number of tools offered
+	result bool // it contains the content of the file
 	err    error
 }
 
-// takeRequests returns the requests since it was called last.
+// takeRequests returns the requests since the last call.
 func (m *model) takeRequests() []request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +48,7 @@ func (m *model) takeRequests() []request {
 	return all
 }
 
-// call is what the model calls: the first of these that is offered.
+// call is a tool call of the model. It calls the first of readCalls that is offered.
 type call struct {
 	tool string
 	args map[string]any
@@ -62,15 +63,15 @@ var readCalls = []call{
 	{"shell", map[string]any{"command": []string{"cat", fileName}}},
 }
 
-// parsedRequest is what a request says, in whatever format.
+// parsedRequest is the content of a request in any format.
 type parsedRequest struct {
 	prompt  bool // the last prompt has the file's name
-	result  bool // the file was read, and nothing was asked after that
+	result  bool // the file was read, and no prompt followed
 	noTools bool // it offers no tools
 	offered map[string]bool
 }
 
-// nextCall decides; a nil call is a text.
+// nextCall returns the model's next tool call; nil means that it answers with a text.
 func (a parsedRequest) nextCall() (*call, error) {
 	if a.noTools || a.result || !a.prompt {
 		return nil, nil
@@ -126,14 +127,14 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, c)
 }
 
-// words are the pieces in which a text is streamed.
+// words returns the pieces in which a text is streamed.
 func words() []string { return strings.SplitAfter(answer, " ") }
 
 func event(w io.Writer, name string, data any) {
 	if name != "" {
 		fmt.Fprintf(w, "event: %s\n", name)
 	}
-	encoded, _ := json.Marshal(data) // of maps of texts and numbers
+	encoded, _ := json.Marshal(data) // maps of texts and numbers always encode
 	fmt.Fprintf(w, "data: %s\n\n", encoded)
 }
 

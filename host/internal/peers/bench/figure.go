@@ -8,21 +8,20 @@ import (
 	"text/tabwriter"
 )
 
-// Figure is one of the numbers that there is a target for, or none. Without
-// any measurement it says so.
+// Figure is a measured number with its target.
 type Figure struct {
 	Name     string
 	Measured float64
-	P10      *float64 `json:",omitempty"` // that a tenth of what was measured is below of
+	P10      *float64 `json:",omitempty"` // 10th percentile of the measurements
 	AtMost   float64  // the target
-	AtLeast  float64  `json:",omitempty"` // the target, where more is better
+	AtLeast  float64  `json:",omitempty"` // the target, if more is better
 	NoTarget bool     `json:",omitempty"`
-	Missing  bool     `json:",omitempty"` // it was not measured, Note says why
+	Missing  bool     `json:",omitempty"` // it was not measured; Note has the reason
 	Unit     string
 	Note     string `json:",omitempty"`
 }
 
-// The units that have digits of their own.
+// The units with their own number of digits.
 const (
 	Ratio  = "x"
 	Millis = "ms"
@@ -60,7 +59,7 @@ func (f Figure) measured() string {
 	return digits(f.Measured, f.Unit)
 }
 
-// PrintFigures writes the figures next to their targets.
+// PrintFigures writes the figures with their targets.
 func PrintFigures(w io.Writer, figures []Figure) {
 	fmt.Fprintln(w, "Against the targets")
 	p10 := false
@@ -85,15 +84,15 @@ func PrintFigures(w io.Writer, figures []Figure) {
 	t.Flush()
 }
 
-// Table aligns columns that tabs end.
+// Table returns a writer that aligns columns, which end with tabs.
 func Table(w io.Writer, flags uint) *tabwriter.Writer {
 	return tabwriter.NewWriter(w, 0, 0, 2, ' ', flags)
 }
 
-// Round leaves three digits, as they are printed.
+// Round rounds to three digits, as in the output.
 func Round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// digits are enough to compare with the target by.
+// digits formats a number with enough digits to compare it with the target.
 func digits(x float64, unit string) string {
 	switch unit {
 	case Ratio:

@@ -7,16 +7,16 @@ import (
 	"os"
 )
 
-// Options are what a benchmark is told on its command line.
+// Options holds the command line of a benchmark.
 type Options struct {
-	Rounds     int                    // 1 at least
-	IsSelected func(name string) bool // what to measure
-	JSON       string                 // a file for everything that was measured; empty: none
+	Rounds     int                    // at least 1
+	IsSelected func(name string) bool // reports whether to measure a name
+	JSON       string                 // file for all measurements; empty: none
 }
 
-// Main is the rest of a main function: it reads -rounds, -only and -json, besides the
-// flags that were declared before, and runs the benchmark. such are names that one may
-// select.
+// Main is the body of a main function: it reads -rounds, -only and -json, in addition to
+// flags that were declared before, and runs the benchmark. rounds is the default, and
+// such has examples of names for -only.
 func Main(name string, rounds int, such string, run func(Options) error) {
 	var o Options
 	flag.IntVar(&o.Rounds, "rounds", rounds, "how often everything is done")

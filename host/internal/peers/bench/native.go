@@ -17,8 +17,8 @@ func BuildGuest(guest, program string) error {
 	return nil
 }
 
-// RunNative makes a call of such a program, on one core as in the sandbox, and returns the
-// result.
+// RunNative makes a call of such a program, on one core as in the sandbox, and returns
+// the result.
 func RunNative(program, dir string, args []byte) ([]byte, error) {
 	cmd := exec.Command(program)
 	cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(args), os.Stderr

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Load is the load average of the last minute.
+// Load returns the load average of the last minute.
 func Load() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -18,8 +18,8 @@ func Load() string {
 	return minute
 }
 
-// Selection tells whether a name is among comma-separated patterns; without
-// any, it is.
+// Selection returns a function that reports whether a name matches one of the
+// comma-separated patterns; an empty list matches everything.
 func Selection(patterns string) func(string) bool {
 	return func(name string) bool {
 		for pattern := range strings.SplitSeq(patterns, ",") {
@@ -31,10 +31,10 @@ func Selection(patterns string) func(string) bool {
 	}
 }
 
-// Progress tells the person who waits.
+// Progress prints a message for the person who waits.
 func Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// WriteJSON writes everything that was measured to a file, if that has a name.
+// WriteJSON writes all measurements to a file, unless its name is empty.
 func WriteJSON(file string, results any) error {
 	if file == "" {
 		return nil

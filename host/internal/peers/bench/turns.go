@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// Ours is the way that is compared with the others, and Noise is the same once more:
-// differences as small as those between both mean nothing.
+// Ours is the name of the way that is compared with the others, and Noise that of a
+// second run of it: differences as small as those between the two mean nothing.
 const (
 	Ours  = "ours"
 	Noise = "noise"
 )
 
-// Job is one thing that is done in several ways.
+// Job is a task that is done in several ways.
 type Job struct {
 	Name    string
 	Measure func() (*JobResult, error)
 }
 
-// JobResult is what came of a job.
+// JobResult holds the measurements of a job.
 type JobResult struct {
 	Name      string
-	Note      string   `json:",omitempty"` // behind the name
-	Ways      []string // in the order in which they are shown
+	Note      string   `json:",omitempty"` // printed after the name
+	Ways      []string // in the order of the output
 	Took      map[string][]time.Duration
 	FuelUsed  uint64 // of the last call of ours
 	PeakBytes uint64
 }
 
-// Turns does a job in all ways, round after round. turn does it once, and says how long
-// that took; round 0 warms the caches and does not count.
+// Turns does a job in all ways, round after round. turn does the job once and returns its
+// duration; round 0 warms the caches and does not count.
 func (m *JobResult) Turns(rounds int, turn func(round int, way string) (time.Duration, error)) error {
 	m.Took = map[string][]time.Duration{}
 	for round := range rounds + 1 {
@@ -51,8 +51,8 @@ func (m *JobResult) Turns(rounds int, turn func(round int, way string) (time.Dur
 	return nil
 }
 
-// RatioTo is the figure that says how often as long one way takes as another, without a
-// target.
+// RatioTo returns the figure for the duration of one way as a multiple of another,
+// without a target.
 func (m *JobResult) RatioTo(way, other string) Figure {
 	name := m.Name + " / " + other
 	if way != Ours {
@@ -61,8 +61,8 @@ func (m *JobResult) RatioTo(way, other string) Figure {
 	return Figure{Name: name, Measured: PairedRatio(m.Took[way], m.Took[other]), NoTarget: true, Unit: Ratio}
 }
 
-// Compare measures the jobs that are selected, and prints what they take, behind what,
-// and the figures that are made of that.
+// Compare measures the selected jobs, and prints their durations, after the text what,
+// and the figures derived from them.
 func (o Options) Compare(what string, jobs []Job, figures func(*JobResult) []Figure) error {
 	r := struct {
 		Rounds                int

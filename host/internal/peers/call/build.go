@@ -12,10 +12,11 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// outDir is where everything is built, outside of this module and ignored by git.
+// outDir is the directory for all built files, outside of this Go module and ignored by
+// git.
 const outDir = "../../../bin/peers"
 
-// build builds a command of this module into out, and returns the file.
+// build builds a command of this module into outDir, and returns the file.
 func build(file, source string, env []string, flags ...string) (string, error) {
 	bench.Progress("build %s", file)
 	file, err := filepath.Abs(filepath.Join(outDir, file))
@@ -31,7 +32,7 @@ func build(file, source string, env []string, flags ...string) (string, error) {
 	return file, nil
 }
 
-// wasip1 is what a module is built with.
+// wasip1 is the environment for building a module.
 var wasip1 = []string{"GOOS=wasip1", "GOARCH=wasm"}
 
 func buildTool(job string) (string, error) {
@@ -42,7 +43,7 @@ func buildPlugin(job string) (string, error) {
 	return build(job+"-extism.wasm", "./workloads/call/"+job, wasip1, "-buildmode=c-shared", "-ldflags=-s -w", "-tags=extism")
 }
 
-// The native program is static, which starts soonest.
+// buildNative builds a static program, which starts fastest.
 func buildNative(job string) (string, error) {
 	return build(job+"-native", "./workloads/call/"+job, []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// emptyTurns is how often a round makes both calls.
+// emptyTurns is the number of times that a round makes both calls.
 const emptyTurns = 2000
 
-// emptyResult is what isolation adds to a call of a tool that does nothing.
+// emptyResult holds the time that isolation adds to a call of a tool that does nothing.
 type emptyResult struct {
 	Fresh, Reused  time.Duration   // medians
 	Differences    []time.Duration // of the medians, by round
 	Median, Lowest time.Duration   // of the differences
-	Noise          time.Duration   // the difference of fresh calls to others, median
+	Noise          time.Duration   // the difference of fresh calls to other fresh calls, median
 }
 
-// measureEmpty takes turns as the pairs do, but subtracts.
+// measureEmpty takes turns as the pairs do, but subtracts the times.
 func (s *setup) measureEmpty(rounds int) (_ *emptyResult, err error) {
 	c, err := guest.New("probe", wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("{}")}), s.dir, "{}")
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *setup) measureEmpty(rounds int) (_ *emptyResult, err error) {
 				times[i] = append(times[i], d)
 			}
 		}
-		// The first and the last follow each other: only the latter is right
-		// after a reused instance.
+		// The first and the last follow each other: only the last is right after a reused
+		// instance.
 		f, l := bench.Median(times[2]), bench.Median(times[1])
 		fresh, reused = append(fresh, f), append(reused, l)
 		r.Differences = append(r.Differences, f-l)

@@ -9,8 +9,8 @@ import (
 	extism "github.com/extism/go-sdk"
 )
 
-// extismWay makes an instance of a plug-in for the call, as Extism's
-// documentation says. Its code was compiled before; nothing is metered.
+// extismWay makes an instance of a plug-in for each call, as Extism's documentation
+// recommends. Its code is already compiled; nothing is metered.
 type extismWay struct {
 	plugin *extism.CompiledPlugin
 	args   []byte

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// targets are what a fresh call may take, as a part of what a peer takes.
+// targets limits the time of a fresh call, as a multiple of a peer's time.
 var targets = map[string]float64{
 	"small-" + reused:     1.10,
 	"large-" + reused:     1.15,
@@ -24,7 +24,7 @@ var targets = map[string]float64{
 	"large-" + wasmtime:   1.35,
 }
 
-// peerNames are how the figures call the peers.
+// peerNames are the names of the peers in the figures.
 var peerNames = map[string]string{
 	noise:      "fresh call (noise)",
 	reused:     "reused instance that leaks",
@@ -33,7 +33,7 @@ var peerNames = map[string]string{
 	wasmtime:   "wasmtime, pooled, pre-initialised, with fuel",
 }
 
-// figures are the measured numbers next to what was set out to reach.
+// figures returns the measured numbers with their targets.
 func (r *results) figures() []bench.Figure {
 	var all []bench.Figure
 	if e := r.Empty; e != nil {

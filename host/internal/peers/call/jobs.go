@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// job is what is done in all ways.
+// job is a task that is done in all ways.
 type job struct {
 	name string
 	args func(dir string) map[string]any // as seen from a guest that knows dir by this name
@@ -30,7 +30,7 @@ func (j job) arguments(dir string) string {
 	return string(data)
 }
 
-// script leaves nothing that it could find again.
+// script leaves no state behind that it could find again.
 const script = `(function () {
 	var counts = {};
 	for (var i = 0; i < n; i++) {

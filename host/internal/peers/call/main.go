@@ -1,8 +1,8 @@
 //go:build bench
 
-// Command call measures what a call of a tool costs in a fresh instance, next
-// to what it is compared with: an instance that is used again as the last call
-// left it, a process of its own, Extism, and wasmtime.
+// Command call measures the cost of a tool's call in a fresh instance, beside others: an
+// instance that is reused in the state of the last call, a separate process, Extism, and
+// wasmtime.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
 // after make build:
@@ -12,13 +12,12 @@
 // The names are those of the jobs and the peers, such as 'small-*' or
 // large-wasmtime, and empty, throughput, starts and memory.
 //
-// Two jobs are done in all ways, by one source each (workloads/call): small
-// reads a file of 2.1 kB and parses it, large carries an interpreter along and
-// runs a script. A figure is the ratio of two calls that were made one right
-// after the other: its median, and what a tenth of the ratios are below of.
-// Garbage of this process is not collected while calls are timed, which Extism
-// gains most from: it makes megabytes with each call. "noise" is our call
-// against itself: differences as small as that mean nothing.
+// Two jobs are done in all ways, each from one source (workloads/call): small reads a
+// file of 2.1 kB and parses it, large contains an interpreter and runs a script. A figure
+// is the ratio of two calls made one right after the other: its median, and its 10th
+// percentile. The garbage of this process is not collected while calls are timed, which
+// helps Extism most: it makes megabytes with each call. "noise" is our call against
+// itself: differences as small as that mean nothing.
 package main
 
 import (
@@ -29,10 +28,10 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
 )
 
-// results is what a run of the benchmark found out.
+// results is the outcome of a run of the benchmark.
 type results struct {
 	Rounds int
-	// The load of the machine, in which this run has a part after a while.
+	// The load of the machine. After a while this run is a part of it.
 	LoadBefore, LoadAfter string
 	Targets               []bench.Figure
 	Pairs                 []*pairResult           `json:",omitempty"`

@@ -13,14 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// memoryResult is what the tool of a job takes of memory.
+// memoryResult is the memory that the tool of a job takes.
 type memoryResult struct {
-	// Of a process that has loaded it, beyond what that had before: the private
-	// memory in KiB when it is loaded, when it was called once, and of each
-	// instance that waits. What was not there to be measured is missing.
+	// Private is the private memory of a process in KiB, beyond its memory before it
+	// loads the tool: "loaded" after loading, "called" after a call, and "slot" for each
+	// waiting instance. Missing values could not be measured.
 	Private map[string]int
-	// Of a guest, in bytes: with which a call begins, and what it had at most.
-	// An instance that grows is not used again.
+	// Image is the memory of a guest at the start of a call, and Peak its largest size,
+	// in bytes. An instance that grows is not reused.
 	Image, Peak uint64
 }
 
@@ -44,7 +44,7 @@ func (s *setup) measureMemory() (map[string]memoryResult, error) {
 	return all, nil
 }
 
-// privateMemory asks a process of its own.
+// privateMemory runs a process of its own and reads its measurements.
 func (s *setup) privateMemory(probe string, j job) (m map[string]int, err error) {
 	cmd := exec.Command(probe, "memory", s.cache, s.files[j.name], s.calls[j.name].Module.Digest, s.dir, j.arguments(s.dir))
 	cmd.Stderr = os.Stderr

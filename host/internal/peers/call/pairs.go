@@ -12,17 +12,17 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// turns is how often a round makes both calls of a pair.
+// turns is the number of times that a round makes both calls of a pair.
 const turns = 25
 
-// pair is a way next to a fresh call of the same job.
+// pair is a way beside a fresh call of the same job.
 type pair struct {
 	fresh, variant way
 	result         *pairResult
 }
 
-// pairResult is what came of a pair: the times of fresh calls and of the others
-// that were made right after them.
+// pairResult holds the times of fresh calls, and of the other calls made right after
+// them.
 type pairResult struct {
 	Job, Peer    string
 	Fresh, Other []time.Duration
@@ -32,7 +32,7 @@ type pairResult struct {
 	OtherMedian  time.Duration
 }
 
-// addPairs makes pairs, and lets each do its job once.
+// addPairs makes the pairs of a job, and runs each once.
 func (s *setup) addPairs(j job, picked []string) error {
 	var want []byte
 	for _, name := range picked {
@@ -62,10 +62,10 @@ func (s *setup) addPairs(j job, picked []string) error {
 	return nil
 }
 
-// measurePairs goes through all pairs round after round, so that a change of
-// the machine's speed does not hit one alone.
+// measurePairs goes through all pairs round after round, so that a change of the
+// machine's speed does not hit a single pair.
 func (s *setup) measurePairs(rounds int) ([]*pairResult, error) {
-	// Garbage is collected between the rounds of a pair, not beside a call.
+	// Garbage is collected between the rounds of a pair, not during a call.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var all []*pairResult
 	for round := range rounds {
@@ -84,7 +84,7 @@ func (s *setup) measurePairs(rounds int) ([]*pairResult, error) {
 	return all, nil
 }
 
-// round takes turns. The first one, in which the caches are cold, does not count.
+// round takes turns. The first turn, in which the caches are cold, does not count.
 func (p *pair) round() error {
 	for i := range turns + 1 {
 		ours, err := timed(p.fresh)

@@ -15,8 +15,8 @@ struct pooled {
   wasmtime_instance_pre_t *pre;
 };
 
-// failed takes what a function of wasmtime returned, and says whether that is
-// an error.
+// failed takes the result of a wasmtime function, and reports whether it is an
+// error.
 static bool failed(const char *what, wasmtime_error_t *error, wasm_trap_t *trap, failure *f) {
   if (error == NULL && trap == NULL) return false;
   wasm_byte_vec_t text;
@@ -101,7 +101,7 @@ static bool call(guest *g, const char *what, const wasmtime_func_t *func, wasmti
   return !failed(what, error, trap, g->f);
 }
 
-// lower copies a string into the guest and writes the two values that say where.
+// lower copies a string into the guest and writes its address and length.
 static bool lower(guest *g, string s, wasmtime_val_raw_t *out) {
   wasmtime_val_raw_t v[4] = {{.i32 = 0}, {.i32 = 0}, {.i32 = 1}, {.i32 = (int32_t)s.size}};
   if (!call(g, "allocate", &g->realloc, v, 4)) return false;

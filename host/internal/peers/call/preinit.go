@@ -11,9 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// preinitialise writes a module whose instances begin as a snapshot of it does:
-// the memory as data segments, and the globals by their initial values. It is
-// what Wizer makes of a module, with the snapshot that our own calls begin with.
+// preinitialise returns a module whose instances begin in the state of a snapshot: the
+// memory as data segments, and the globals as initial values. This is what Wizer does to
+// a module, with the snapshot that our own calls begin with.
 func preinitialise(code, memory []byte, globals []uint64) ([]byte, error) {
 	m, err := wasm.Decode(code)
 	if err != nil {
@@ -90,8 +90,8 @@ func globalValues(globals []wasm.Global, values []uint64) ([]byte, error) {
 	return out, nil
 }
 
-// dataSegments are the pages of a memory that are not zero, next to each other
-// in one segment: an engine can map what is aligned.
+// dataSegments returns the pages of a memory that are not zero, adjacent ones in one
+// segment: an engine can map aligned segments.
 func dataSegments(memory []byte) (payload []byte, n int) {
 	const page = 4096
 	var zeros [page]byte

@@ -13,10 +13,10 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// setup is what all measurements share.
+// setup holds everything that the measurements share.
 type setup struct {
-	dir   string // that the guests see
-	cache string // of compiled code, which stays
+	dir   string // directory that the guests see
+	cache string // of compiled code; it stays
 	box   *sandbox.Sandbox
 	files map[string]string      // of the tools, by job
 	calls map[string]*guest.Call // by job
@@ -43,7 +43,7 @@ func setUp(selected func(string) bool) (_ *setup, err error) {
 	if err := writeItems(s.dir); err != nil {
 		return nil, err
 	}
-	// What the jobs are needed for besides the pairs.
+	// The other measurements that need the jobs.
 	also := map[string][]string{"small": {"throughput", "starts", "memory"}, "large": {"memory"}}
 	for _, j := range jobs {
 		var picked []string

@@ -14,29 +14,29 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
 )
 
-// startTurns is how often a round makes each start.
+// startTurns is the number of times that a round makes each start.
 const startTurns = 5
 
-// startResults are times until something is there that was not in this process,
-// or not in any.
+// startResults holds start times: until something is ready that was not in this process
+// before, or not in any.
 type startResults struct {
-	Load  difference // of the small tool's code, from the cache
-	Ready difference // and of what its calls begin with
-	First difference // a process that makes a call, over one that does nothing
-	Call  difference // stockade call, over stockade version
-	Home  difference // stockade call in a home where nothing was compiled; all of it
-	// NothingNoise is a process that does nothing, over one that does.
+	Load  difference // loading the small tool's code from the cache
+	Ready difference // loading the tool, and preparing the state for its calls
+	First difference // a process that makes a call, minus one that does nothing
+	Call  difference // stockade call, minus stockade version
+	Home  difference // stockade call in a home without compiled code; not a difference
+	// NothingNoise is a process that does nothing, minus another one.
 	NothingNoise difference
 }
 
-// difference is what something takes beyond its base, which ran right before.
+// difference is the time of a start minus that of its base, which ran right before.
 type difference struct {
 	Base, Full  []time.Duration
 	Median, P10 time.Duration
 	BaseMedian  time.Duration
 }
 
-// measure runs both once; without a base the difference is all.
+// measure runs both once; a nil base counts as zero.
 func (d *difference) measure(base, full func() error) error {
 	var took [2]time.Duration
 	for i, f := range []func() error{base, full} {
@@ -116,7 +116,7 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 	return r, nil
 }
 
-// measureLoad loads the small tool in a sandbox that is new.
+// measureLoad loads the small tool in a new sandbox.
 func (s *setup) measureLoad(r *startResults) error {
 	ctx := context.Background()
 	c := s.calls["small"]
@@ -136,7 +136,7 @@ func (s *setup) measureLoad(r *startResults) error {
 	return nil
 }
 
-// stockade returns what runs the program, in an environment of its own.
+// stockade returns functions that run the program with the given home.
 func (s *setup) stockade(home string) (func(args ...string) func() error, error) {
 	file, err := filepath.Abs("../../../bin/stockade")
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *setup) stockade(home string) (func(args ...string) func() error, error)
 
 func workOf(home string) string { return filepath.Join(home, "work") }
 
-// emptyHome makes a home of which nothing is left.
+// emptyHome makes an empty home, without the files of an earlier one.
 func emptyHome(home string) error {
 	if err := os.RemoveAll(home); err != nil {
 		return err

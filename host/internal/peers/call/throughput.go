@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// window is how long calls are counted at a time.
+// window is the time for which calls are counted at once.
 const window = 500 * time.Millisecond
 
-// throughputResult is how many fresh calls a second are made at the same time.
+// throughputResult holds the numbers of fresh calls per second made at the same time.
 type throughputResult struct {
 	One, Two []float64 // by round: with one goroutine, and with two
 	Ratio    float64   // median
 	P10      float64
-	Noise    float64 // of one goroutine to one, median
+	Noise    float64 // ratio of two measurements with one goroutine, median
 }
 
-// measureThroughput collects garbage as ever: to do so is part of the work.
+// measureThroughput collects garbage as usual: that is part of the work.
 func (s *setup) measureThroughput(rounds int) (*throughputResult, error) {
 	r := &throughputResult{}
 	var ratios, noise []float64

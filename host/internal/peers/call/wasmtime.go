@@ -25,8 +25,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// wasmtimeWay makes an instance for the call of a module that begins as our own
-// instances do, from a pool, with fuel.
+// wasmtimeWay makes an instance for each call, from a pool and with fuel. The module
+// begins in the same state as our own instances.
 type wasmtimeWay struct {
 	pooled       *C.pooled
 	dir          *C.char

@@ -15,13 +15,13 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// way is a way to get a job done.
+// way is a way to do a job.
 type way interface {
 	call(ctx context.Context) ([]byte, error)
 	close() error
 }
 
-// The ways. The first is ours, and all are compared with it.
+// The ways. The first is ours, and all others are compared with it.
 const (
 	fresh      = "fresh"
 	noise      = "noise"
@@ -31,10 +31,10 @@ const (
 	wasmtime   = "wasmtime"
 )
 
-// peers are what a fresh call is compared with.
+// peers lists the ways that a fresh call is compared with.
 var peers = []string{noise, reused, native, extismPeer, wasmtime}
 
-// newWay makes one ready.
+// newWay prepares a way for a job.
 func (s *setup) newWay(name string, j job) (way, error) {
 	switch name {
 	case fresh, noise:
@@ -54,7 +54,7 @@ func (s *setup) newWay(name string, j job) (way, error) {
 	return nil, fmt.Errorf("there is no way %s", name)
 }
 
-// freshWay is what this is about: a call that finds nothing of the one before.
+// freshWay makes calls as Stockade does: each finds no state of the one before.
 type freshWay struct {
 	box  *sandbox.Sandbox
 	data *guest.Call
@@ -63,7 +63,7 @@ type freshWay struct {
 func (w *freshWay) call(ctx context.Context) ([]byte, error) { return w.data.Run(ctx, w.box) }
 func (w *freshWay) close() error                             { return nil }
 
-// reusedWay is an instance that is used again as the last call left it.
+// reusedWay is an instance that is reused in the state of the last call.
 type reusedWay struct {
 	leaky *sandbox.Leaky
 	data  *guest.Call
@@ -78,7 +78,7 @@ func (w *reusedWay) close() error {
 	return nil
 }
 
-// nativeWay starts a process for the call.
+// nativeWay starts a process for each call.
 type nativeWay struct {
 	file string
 	args []byte
@@ -93,7 +93,7 @@ func (w *nativeWay) call(ctx context.Context) ([]byte, error) {
 
 func (w *nativeWay) close() error { return nil }
 
-// sameJSON: the ways write spaces in different places.
+// sameJSON compares values: the ways write spaces in different places.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

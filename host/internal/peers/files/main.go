@@ -1,9 +1,9 @@
 //go:build bench
 
-// Command files measures what the built-in tools for files take on large inputs, in
-// the sandbox and with a grant, next to the commands that a person would run: a page
-// at the end of a file of 100 MB (sed -n), a directory of 10,000 entries (ls -l), a
-// line of a file of 8 MB (sed -i), and a patch of 100 files (git apply, and patch).
+// Command files measures the built-in file tools on large inputs, in the sandbox and with
+// a grant, beside the commands that a person would run: a page at the end of a file of
+// 100 MB (sed -n), a directory of 10,000 entries (ls -l), a line of a file of 8 MB (sed
+// -i), and a patch of 100 files (git apply, and patch).
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
 // make build; it needs git and patch:
@@ -12,10 +12,10 @@
 //
 // All ways take turns, each on files of its own in /dev/shm, and a figure is the median
 // of the ratios of two that ran one after the other. The commands are processes, and
-// their start counts; ours is a call in a process that runs, as it is for an agent,
-// with what it changes on a stage and then committed. That is most of what a patch
-// takes: a file is written on the stage, then beside the old one, which is moved aside,
-// where git writes it once. "noise" is ours against itself.
+// their start counts; ours is a call in a running process, as for an agent, whose changes
+// are staged and then committed. The stage is most of the cost of a patch: a file is
+// written on the stage, then beside the old one, which is moved aside, while git writes
+// it once. "noise" is ours against itself.
 package main
 
 import (
@@ -37,16 +37,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// job is one thing to do, by a tool and by commands.
+// job is a task that is done by a tool and by commands.
 type job struct {
 	Name    string
 	Tool    string
 	changes bool
 	setUp   func(dir string) error
 	args    func(round int) map[string]any
-	native  []string // the commands, by name
+	native  []string // names of the commands
 	command func(way string, round int) []string
-	// wantOutput is what a result, or what a command prints, has to hold.
+	// wantOutput is a text that every result, and every output of a command, must
+	// contain.
 	wantOutput string
 }
 
@@ -101,7 +102,7 @@ var jobs = []job{
 		},
 		args: func(round int) map[string]any {
 			old, changed := line(50), "changed"
-			if round%2 == 1 { // there and back
+			if round%2 == 1 { // changed back every other round
 				old, changed = changed, old
 			}
 			var b strings.Builder
@@ -221,8 +222,8 @@ func (j job) measure(box *sandbox.Sandbox, code []byte, rounds int) (*bench.JobR
 	return m, j.compare(m.Ways, dirs)
 }
 
-// prepare does what is not measured, because the program does it once for all calls:
-// it hashes the module.
+// prepare does the part that is not measured, because the program does it once for all
+// calls: it hashes the module.
 func (j job) prepare(code []byte, dir string, round int) (*guest.Call, error) {
 	args, err := json.Marshal(j.args(round))
 	if err != nil {

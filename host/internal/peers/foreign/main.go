@@ -1,23 +1,22 @@
 //go:build bench
 
-// Command foreign measures what a call costs of a module that was made for another host,
-// next to that host: a command next to wazero's own WASI, a plugin next to Extism's SDK
-// for Go.
+// Command foreign measures the cost of a call of a module that was made for another host,
+// beside that host: a command beside wazero's own WASI, a plugin beside Extism's SDK for
+// Go.
 //
 // Run it in host/internal/peers, when the machine is otherwise idle, after make build:
 //
 //	go run -tags bench ./foreign [-rounds N] [-only names] [-plugins DIR] [-json FILE]
 //
 // Both sides have compiled the module before. Ours is the call that the program makes,
-// with its fuel, its limits and its grant; theirs is what their documentation says, with
-// a fresh instance for each call and neither fuel nor a deadline. "warm" is an instance
-// of theirs that is used again as the last call left it, which ours never is. A ratio is
+// with its fuel, its limits and its grant; theirs follows their documentation, with a
+// fresh instance for each call and neither fuel nor a deadline. "warm" is an instance of
+// theirs that is reused in the state of the last call, which ours never is. A ratio is
 // that of two calls, one right after the other, and its median is shown. "noise" is our
 // call against itself.
 //
-// In a folder that -plugins names lie plugins with tools of their own, of mcp.run and
-// hyper-mcp; what is measured is the first call of the first tool, as make try-plugins
-// makes it.
+// The folder of -plugins has plugins with tools of their own, of mcp.run and hyper-mcp;
+// the first call of the first tool is measured, as make try-plugins makes it.
 package main
 
 import (
@@ -35,11 +34,11 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// result is what came of a pair.
+// result holds the measurements of a pair.
 type result struct {
 	Name         string
 	Ours, Theirs []time.Duration
-	Ratio        float64 // of theirs to ours, median: how often ours is faster
+	Ratio        float64 // of theirs to ours, median: how many times faster ours is
 	P10, P90     float64
 	AtLeast      float64 `json:",omitempty"` // the target
 }
@@ -66,7 +65,7 @@ func run(o bench.Options, plugins string) (err error) {
 	for _, p := range pairs {
 		all = append(all, &result{Name: p.name, AtLeast: p.atLeast})
 	}
-	// Garbage is collected between the rounds of a pair, not beside a call.
+	// Garbage is collected between the rounds of a pair, not during a call.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for round := range o.Rounds {
 		for i, p := range pairs {
@@ -101,13 +100,13 @@ func (r *result) print(t *tabwriter.Writer) {
 	fmt.Fprintf(t, "%s\t%.0f us\t%.0f us\t%.2f\t%.2f\t%.2f\t%s\t\n", r.Name, us(bench.Median(r.Ours)), us(bench.Median(r.Theirs)), r.Ratio, r.P10, r.P90, target)
 }
 
-// turns and roundTime end a round.
+// A round ends after this many turns, or this time.
 const (
 	turns     = 25
 	roundTime = 4 * time.Second
 )
 
-// round takes turns. The first one, in which the caches are cold, does not count.
+// round takes turns. The first turn, in which the caches are cold, does not count.
 func (p *pair) round(ctx context.Context, r *result) error {
 	for i, began := 0, time.Now(); i <= turns && (i < 3 || time.Since(began) < roundTime); i++ {
 		var took [2]time.Duration

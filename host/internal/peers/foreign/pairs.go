@@ -24,16 +24,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// pair is a call here and the same elsewhere.
+// pair is a call here and the same call on the other host.
 type pair struct {
 	name         string
 	ours, theirs func(context.Context) error
-	atLeast      float64 // how often faster ours should be; 0: there is no target
+	atLeast      float64 // target: how many times faster ours should be; 0: none
 }
 
-// setup is what all of them share.
+// setup holds everything that the pairs share.
 type setup struct {
-	dir     string // that the modules see
+	dir     string // directory that the modules see
 	files   *foreign.Fetcher
 	box     *sandbox.Sandbox
 	closers []func() error
@@ -61,11 +61,11 @@ func (s *setup) close() error {
 	return errors.Join(errs...)
 }
 
-// modulePairs are the pairs of modules of the table, by the name of the pair.
+// modulePairs lists the pairs of modules of the table.
 var modulePairs = []struct {
 	name, module string
-	input        string // in place of the table's
-	warm         bool   // their instance is used again
+	input        string // instead of the table's
+	warm         bool   // their instance is reused
 	atLeast      float64
 }{
 	{name: "extism-small", module: "count_vowels", input: "hello world", atLeast: 5},
@@ -126,7 +126,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 	return append(all, starts...), err
 }
 
-// noise is the first call against itself.
+// noise returns a pair of the first call with itself.
 func (s *setup) noise(all []*pair) []*pair {
 	if len(all) == 0 {
 		return nil
@@ -179,8 +179,8 @@ func (s *setup) extism(ctx context.Context, m foreign.Module, code []byte, warm 
 	}, err
 }
 
-// wazero makes the same call on wazero's own WASI: the code is compiled, the instance
-// fresh.
+// wazero makes the same call on wazero's own WASI: with compiled code, in a fresh
+// instance.
 func (s *setup) wazero(ctx context.Context, m foreign.Module, code []byte) (func(context.Context) error, error) {
 	rt := wazero.NewRuntime(ctx)
 	s.closers = append(s.closers, func() error { return rt.Close(context.Background()) })
@@ -205,7 +205,8 @@ func (s *setup) wazero(ctx context.Context, m foreign.Module, code []byte) (func
 	}, err
 }
 
-// pluginPairs are plugins of a folder that list their tools: calls of the first tool of each.
+// pluginPairs returns a pair for each plugin of a folder that lists its tools: calls of
+// its first tool.
 func (s *setup) pluginPairs(ctx context.Context, dir string) (all []*pair, _ error) {
 	if dir == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 )
 
 // interpreters run a script of one line, each call in a process of its own: the program
-// with the tool added, and wazero's command, which keeps compiled code too.
+// with the tool added, and wazero's command, which caches compiled code too.
 var interpreters = []string{"QuickJS", "CPython 3.12"}
 
 func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*pair, _ error) {
@@ -71,7 +71,7 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 	return all, nil
 }
 
-// wazeroCommand builds the command that comes with wazero.
+// wazeroCommand builds wazero's own command.
 func (s *setup) wazeroCommand() (string, error) {
 	file := filepath.Join(s.dir, "wazero-command")
 	return file, runCommand(exec.Command("go", "build", "-o", file, "github.com/tetratelabs/wazero/cmd/wazero"))

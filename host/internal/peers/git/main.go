@@ -1,7 +1,7 @@
 //go:build bench
 
-// Command git measures what the built-in tool git takes, in the sandbox and with a
-// grant, next to git itself and to the tool's own code as a native program.
+// Command git measures the built-in tool git, in the sandbox and with a grant, beside git
+// itself and the tool's own code as a native program.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
 // make build; it needs git:
@@ -9,11 +9,11 @@
 //	go run -tags bench ./git [-rounds N] [-only names] [-json FILE]
 //
 // The repositories are made once, in bin/peers: one of 10,000 files of the source of Go
-// and 600 commits, each of which changes one file of 2000 lines, and one of 60,000
-// commits, of which few change a file, with a commit-graph. All ways take turns, and a
-// figure is the ratio of two calls that were made one after the other: its median. git
-// and the native program are processes, and their start counts; ours is a call in a
-// process that runs. "noise" is our call against itself. All have to print the same.
+// and 600 commits, each of which changes a single file of 2000 lines, and one of 60,000
+// commits, few of which change the file asked about, with a commit-graph. All ways take turns,
+// and a figure is the ratio of two calls that were made one after the other: its median.
+// git and the native program are processes, and their start counts; ours is a call in a
+// running process. "noise" is our call against itself. All must print the same.
 package main
 
 import (
@@ -42,7 +42,7 @@ const (
 	longCommits = 60_000 // commits of the other repository
 )
 
-// operation is what is looked at, and what git prints of it.
+// operation is a call of the tool, with the git command that prints the same.
 type operation struct {
 	Name   string
 	Args   string
@@ -128,7 +128,7 @@ func run(o bench.Options) (err error) {
 	})
 }
 
-// measure makes a call in all ways, which have to print the same.
+// measure makes a call in all ways, which must print the same.
 func (op operation) measure(m *bench.JobResult, rounds int, call func(way string) (string, error)) error {
 	want := ""
 	return m.Turns(rounds, func(round int, way string) (time.Duration, error) {
@@ -145,7 +145,7 @@ func (op operation) measure(m *bench.JobResult, rounds int, call func(way string
 	})
 }
 
-// textOf is the output of our tool without what is said at its end.
+// textOf returns the output of our tool without the notes at its end.
 func textOf(result []byte, err error) (string, error) {
 	var r struct {
 		Output string `json:"output"`
@@ -171,7 +171,7 @@ func command(dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// makeRepository makes it, unless it is there.
+// makeRepository makes the repository of many files, unless it exists.
 func makeRepository(dir string) error {
 	mark := filepath.Join(dir, ".git", "made")
 	want := fmt.Sprintf("%d files, %d commits, %s\n", files, commits, runtime.Version())
@@ -204,7 +204,7 @@ func makeRepository(dir string) error {
 	if err != nil {
 		return err
 	}
-	// It is inside of this module, which it must not be a part of.
+	// The repository is inside of this module, and must not be a part of it.
 	if err := put(filepath.Join(dir, "go.mod"), []byte("module tree\n")); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func makeRepository(dir string) error {
 	return put(mark, []byte(want))
 }
 
-// makeLong makes the repository of many commits, unless it is there.
+// makeLong makes the repository of many commits, unless it exists.
 func makeLong(dir string) error {
 	mark := filepath.Join(dir, ".git", "made")
 	want := fmt.Sprintf("%d commits\n", longCommits)
@@ -280,7 +280,7 @@ func git(dir string, stdin []byte, args ...string) error {
 	return nil
 }
 
-// history is the commits that change a file, for git fast-import.
+// history returns the commits that change a file, for git fast-import.
 func history() []byte {
 	var out bytes.Buffer
 	text := make([]string, lines)

@@ -1,26 +1,24 @@
 //go:build bench
 
-// Command grep measures what it takes to search a source tree of 20,000 files,
-// and as many files of one KiB, with the built-in tool, in the sandbox and with
-// a grant, next to ripgrep and to the tool's own code as a native program on one
-// core.
+// Command grep measures a search in a source tree of 20,000 files, and in as many files
+// of one KiB, with the built-in tool, in the sandbox and with a grant, beside ripgrep and
+// the tool's own code as a native program on one core.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
 // after make build; it needs ripgrep:
 //
 //	go run -tags bench ./grep [-rounds N] [-only names] [-json FILE]
 //
-// The names are those of the searches, such as literal or small-no-hit. The
-// source tree is the source of Go, copied until there are enough files, with
-// .gitignore files and files that they exclude, and the small files are pieces
-// of it; both trees are made once, in bin/peers. Everything is in the page
-// cache when time is taken. All ways take turns, and a figure is the ratio of
-// two searches that were made one after the other: its median. ripgrep and the
-// native program are processes, and their start counts; ours is a call in a
-// process that runs, as it is for an agent, and "process" is stockade call,
-// with its record on the disk. In both a path is masked, as in every workspace.
-// "noise" is our search against itself: differences as small as that mean
-// nothing. All have to find the same lines.
+// The names are those of the searches, such as literal or small-no-hit. The source tree
+// is the source of Go, copied until there are enough files, with .gitignore files and
+// files that they exclude, and the small files are pieces of the source; both trees are
+// made once, in bin/peers. Everything is in the page cache when time is taken. All ways
+// take turns, and a figure is the ratio of two searches that were made one after the
+// other: its median. ripgrep and the native program are processes, and their start
+// counts; ours is a call in a running process, as for an agent, and "process" is stockade
+// call, with its record on the disk. In both a path is masked, as in every workspace.
+// "noise" is our search against itself: differences as small as that mean nothing. All
+// must find the same lines.
 package main
 
 import (
@@ -63,14 +61,14 @@ func run(o bench.Options) (err error) {
 	})
 }
 
-// The targets: how often as long as another our search may take.
+// The targets: the time of our search as a multiple of the other's.
 const (
 	maxOfRipgrep      = 1.5
 	maxOfRipgrepSmall = 2.5
 	maxOfNative       = 2.0
 )
 
-// measure makes a search in all ways, which have to find the same.
+// measure makes a search in all ways, which must find the same lines.
 func (s *setup) measure(q search, rounds int) (*bench.JobResult, error) {
 	m := &bench.JobResult{Name: q.Name, Ways: []string{bench.Ours, ripgrep, native, process, bench.Noise}}
 	all, err := s.ways(q, m)

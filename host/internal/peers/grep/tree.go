@@ -15,23 +15,22 @@ import (
 )
 
 const (
-	// files is how many the tree has, besides .gitignore files and go.mod.
+	// files is the number of files in a tree, without .gitignore files and go.mod.
 	files = 20_000
-	// ignoredShare says that one file in so many is one that .gitignore
-	// excludes.
+	// ignoredShare makes .gitignore exclude one file in that many.
 	ignoredShare = 20
-	// smallBytes is how much each file of the small tree has.
+	// smallBytes is the size of each file of the small tree.
 	smallBytes = 1 << 10
-	// smallDir is how many of them are in a directory.
+	// smallDir is the number of small files in a directory.
 	smallDir = 100
-	// binaryProbe is where a NUL makes a file binary for our tool; for ripgrep it
-	// may be anywhere, so that files with a later one are left out.
+	// binaryProbe is the offset up to which a NUL makes a file binary for our tool. For
+	// ripgrep a NUL anywhere does, so files with a later NUL are left out.
 	binaryProbe = 8000
 )
 
-// makeSource makes a source tree, unless it is there: the source of
-// Go, as often as it takes to get so many files, with .gitignore files at the
-// top and in every tenth directory, and files that they exclude.
+// makeSource makes a source tree, unless it exists: the source of Go, repeated until
+// there are enough files, with .gitignore files at the top and in every tenth directory,
+// and files that they exclude.
 func makeSource(dir string) error {
 	return makeTree(dir, func(t *tree) error {
 		if err := t.put(".gitignore", []byte("*.log\nbuild/\n/vendor/\n*.o\n.DS_Store\n")); err != nil {
@@ -41,8 +40,8 @@ func makeSource(dir string) error {
 	})
 }
 
-// makeSmall makes a tree of so many files of one KiB, which are pieces of the
-// source of Go, unless it is there.
+// makeSmall makes a tree of files of one KiB, which are pieces of the source of Go,
+// unless it exists.
 func makeSmall(dir string) error {
 	return makeTree(dir, func(t *tree) error { return t.fill(t.cutPieces) })
 }
@@ -58,7 +57,7 @@ func makeTree(dir string, fill func(*tree) error) error {
 		return err
 	}
 	t := &tree{dir: dir}
-	// It is inside of this module, which it must not be a part of.
+	// The tree is inside of this module, and must not be a part of it.
 	if err := t.put("go.mod", []byte("module tree\n")); err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ type tree struct {
 	made, dirs int
 }
 
-// fill takes the source of Go until there are enough files.
+// fill calls take with the source of Go until there are enough files.
 func (t *tree) fill(take func(to, from string) error) error {
 	for n := 0; t.made < files; n++ {
 		if err := take("part"+strconv.Itoa(n), filepath.Join(runtime.GOROOT(), "src")); err != nil {
@@ -83,7 +82,7 @@ func (t *tree) fill(take func(to, from string) error) error {
 	return nil
 }
 
-// cutPieces cuts all files into pieces.
+// cutPieces makes files from pieces of all files below from.
 func (t *tree) cutPieces(to, from string) error {
 	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

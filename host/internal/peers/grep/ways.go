@@ -26,7 +26,7 @@ const (
 	native  = "native"
 )
 
-// search is what is searched for.
+// search is one search.
 type search struct {
 	Name       string
 	Pattern    string
@@ -52,9 +52,9 @@ func (q search) args() []byte {
 	return data
 }
 
-// setup is what all searches share.
+// setup holds everything that the searches share.
 type setup struct {
-	source, small string // that are searched
+	source, small string // the trees that are searched
 
 	native  string // the guest's code as a program of this machine
 	program string
@@ -95,10 +95,10 @@ func setUp() (*setup, error) {
 	return s, nil
 }
 
-// searcher carries out a search and says which lines match, as file:line.
+// searcher carries out a search and returns the matching lines, as file:line.
 type searcher func() ([]string, error)
 
-// ways makes the ways to carry out a search ready. What ours uses goes to m.
+// ways prepares the ways to carry out a search. Fuel and memory of ours go to m.
 func (s *setup) ways(q search, m *bench.JobResult) (map[string]searcher, error) {
 	dir := s.source
 	if q.Small {
@@ -187,7 +187,7 @@ func lineRefs(out []byte) []string {
 	return all
 }
 
-// diffLines shows where two results differ.
+// diffLines shows the differences between two results.
 func diffLines(a, b []string) string {
 	var out []string
 	for _, x := range a {

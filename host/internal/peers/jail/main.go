@@ -1,24 +1,24 @@
 //go:build bench
 
-// Command jail measures what a command costs in the jail, next to bash started
-// plainly and in bubblewrap.
+// Command jail measures the cost of a command in the jail, beside plain bash and bash in
+// bubblewrap.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
 // after make helper; it needs bubblewrap (bwrap) where namespaces are allowed:
 //
 //	go run -tags bench ./jail [-rounds N] [-only names] [-json FILE]
 //
-// The names are those of the workloads, such as empty or many-names-empty. The
-// tier is the best that there is; what tier 1 costs is seen where user namespaces
-// are forbidden, as make bench-jail does it in one of its own.
+// The names are those of the workloads, such as empty or many-names-empty. The tier is
+// the best available; tier 1 is measured where user namespaces are forbidden, as make
+// bench-jail does in a user namespace of its own.
 //
-// All ways take turns, in another order each round, and a figure is the ratio of
-// two of one round: its median. "cold" starts a helper for the command, and for
-// "waiting" it was started after the one before, as for all commands of an agent
-// but the first. "staged" is like that, with changes that are kept apart, listed and
-// then made. Each way begins when what the last one has left to the kernel,
-// and the helper that is started ahead, have had time to be done. "noise" is plain
-// bash once more: differences as small as that mean nothing.
+// All ways take turns, in another order each round, and a figure is the ratio of two ways
+// in one round: its median. "cold" starts a helper for the command; for "waiting" it was
+// started after the previous command, as for all commands of an agent but the first.
+// "staged" is like "waiting", with changes that are staged, listed and then committed.
+// Each way starts after a pause, in which the kernel finishes the work of the last way,
+// and the helper for the next command starts. "noise" is plain bash once more:
+// differences as small as that mean nothing.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
-// results is what a run of the benchmark found out.
+// results is the outcome of a run of the benchmark.
 type results struct {
 	Tier                  string
 	Rounds                int
@@ -42,7 +42,8 @@ type results struct {
 	Targets               []bench.Figure
 }
 
-// loadResult is what came of one workload. Took has as many times for each way.
+// loadResult holds the measurements of one workload. Took has equally many times for each
+// way.
 type loadResult struct {
 	Load workload
 	Took map[string][]time.Duration
@@ -77,8 +78,8 @@ func run(o bench.Options) (err error) {
 	return bench.WriteJSON(o.JSON, r)
 }
 
-// measure runs a command in all ways, round after round. The first round warms
-// the caches.
+// measure runs a command in all ways, round after round. The first round warms the
+// caches.
 func (s *setup) measure(l workload, rounds int) (*loadResult, error) {
 	all := s.ways(l)
 	m := &loadResult{Load: l, Took: map[string][]time.Duration{}}

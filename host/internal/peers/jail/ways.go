@@ -33,16 +33,15 @@ const (
 
 var names = []string{plain, noise, bwrap, cold, waiting, staged}
 
-// workload is a command in a workspace. Cold and waiting are the targets: how often
-// as long as plain bash it may take; staged is how often as long as waiting. 0: there
-// is none.
+// workload is a command in a workspace. cold and waiting are the targets, as multiples of
+// the time of plain bash; staged is a multiple of waiting. 0: none.
 type workload struct {
 	Name, Command         string
 	Many                  bool // in the workspace of many names
 	cold, waiting, staged float64
 }
 
-// What takes about 150 ms starts processes, or opens files.
+// Commands of about 150 ms that start processes, or open files.
 const (
 	forks  = "for ((i = 0; i < 400; i++)); do (:); done"
 	writes = "for ((i = 0; i < 10000; i++)); do echo $i >> file$((i % 100)); done"
@@ -58,20 +57,20 @@ var workloads = []workload{
 	{Name: "many-names-walk", Command: "find . -type f | wc -l", Many: true},
 }
 
-// units is how many files a build compiles.
+// units is the number of files that a build compiles.
 const units = 6
 
-// manyNames is how many the large workspace has, in directories of ten.
+// manyNames is the number of names in the large workspace, in directories of ten.
 const manyNames = 20_000
 
-// settleTime is how long nothing is done before time is taken.
+// settleTime is the pause before time is taken.
 const settleTime = 60 * time.Millisecond
 
-// setup is what all workloads share.
+// setup holds everything that the workloads share.
 type setup struct {
-	dir         string // that holds both workspaces
+	dir         string // parent of both workspaces
 	few, many   string
-	bash, bwrap string // bwrap is empty where it does not work
+	bash, bwrap string // bwrap is empty if it does not work
 	jail        *jail.Jail
 	area        *stage.Area // of stages
 }
@@ -138,7 +137,7 @@ func (s *setup) bubblewrap(dir, command string) []string {
 	}
 }
 
-// way is a way to run one command. Prepare is what takes no part of its time.
+// way is a way to run one command. prepare runs before, and is not timed.
 type way struct {
 	name         string
 	prepare, run func() error
@@ -182,8 +181,8 @@ func start(dir string, argv ...string) error {
 	return nil
 }
 
-// runJailed runs a command in the jail. On a stage all that it has changed is listed and
-// made.
+// runJailed runs a command in the jail. With on, it runs on a stage, and its changes are
+// listed and committed.
 func (s *setup) runJailed(grant policy.Grant, dir, command string, on bool) (err error) {
 	cmd := services.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
 	if on {
@@ -205,7 +204,7 @@ func (s *setup) runJailed(grant policy.Grant, dir, command string, on bool) (err
 	return cmd.Stage.Commit(context.Background())
 }
 
-// warmHelper runs a command, after which the jail has a helper wait for the next.
+// warmHelper runs a command, after which a helper of the jail waits for the next.
 func (s *setup) warmHelper(dir string, on bool) error {
 	grant, err := s.approve(dir, ":", on)
 	if err != nil {
@@ -214,7 +213,8 @@ func (s *setup) warmHelper(dir string, on bool) error {
 	return s.runJailed(grant, dir, ":", on)
 }
 
-// approve is the grant of a call of bash that a person has approved, maybe on a stage.
+// approve returns the grant of a bash call that a person has approved; with on, on a
+// stage.
 func (s *setup) approve(dir, command string, on bool) (policy.Grant, error) {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

@@ -1,17 +1,17 @@
 //go:build bench && linux
 
-// Command steps measures what a step of a long turn costs: the processor time of the
+// Command steps measures the cost of a step in a long turn: the processor time of the
 // program between two requests to a scripted server, at the beginning of a turn of 400
 // steps and at its end. Each step reads another file of 4 KB, so that the conversation
-// grows to 2 MB where it may, and is cut again and again where it may not.
+// grows to 2 MB if it may, and is cut again and again if it may not.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
 // make build:
 //
 //	go run -tags bench ./steps [-rounds N] [-only names] [-program FILE]
 //
-// The processor time is that of all threads of the process, by the scheduler of the
-// kernel. A figure is the median of the rounds.
+// The processor time is that of all threads of the process, counted by the scheduler of
+// the kernel. A figure is the median of the rounds.
 package main
 
 import (
@@ -37,14 +37,14 @@ import (
 
 const steps = 400
 
-// The steps that are compared. Before the first of them the program is still reading
-// code that runs for the first time.
+// The ranges of steps that are compared. In earlier steps the program still reads code
+// that runs for the first time.
 var (
 	early = [2]int{5, 25}
 	late  = [2]int{375, 395}
 )
 
-// budgets are budgets for the conversation, in characters, by name.
+// budgets lists limits of the conversation, in characters, by name.
 var budgets = []struct {
 	name   string
 	budget int
@@ -89,14 +89,14 @@ func median(x []float64) float64 {
 	return x[len(x)/2]
 }
 
-// turn is what was seen of one.
+// turn holds the measurements of a turn.
 type turn struct {
-	cpuTimes  []time.Duration // the processor time when each request came
-	rewritten int             // requests that do not begin with what the one before had
-	memory    float64         // KiB
+	cpuTimes  []time.Duration // processor time at the arrival of each request
+	rewritten int             // number of requests that do not begin with the messages of the one before
+	memory    float64         // peak, in KiB
 }
 
-// step is the mean of the steps from one to another, in milliseconds.
+// step returns the mean time of the steps in a range, in milliseconds.
 func (t *turn) step(of [2]int) float64 {
 	return (t.cpuTimes[of[1]] - t.cpuTimes[of[0]]).Seconds() * 1000 / float64(of[1]-of[0])
 }
@@ -186,13 +186,13 @@ func (t *turn) serve(cmd *exec.Cmd) http.HandlerFunc {
 	}
 }
 
-// processorTime is what the threads of a process have used.
+// processorTime returns the processor time used by the threads of a process.
 func processorTime(pid int) (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is right
 	for _, file := range threads {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		used, _, _ := strings.Cut(string(text), " ")
 		n, _ := strconv.ParseInt(used, 10, 64)

@@ -1,19 +1,19 @@
 //go:build bench
 
-// Command web measures what http_fetch takes for a page of 1 MB and of 8 MB from a
-// server on this machine, in the sandbox and with a grant, next to curl, which only
-// throws the page away, and to lynx and w3m, which make text of it, if they are there.
+// Command web measures http_fetch for a page of 1 MB and of 8 MB from a server on this
+// machine, in the sandbox and with a grant, beside curl, which discards the page, and
+// lynx and w3m, which convert it to text, if they are installed.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle, after
 // make build; it needs curl:
 //
 //	go run -tags bench ./web [-rounds N] [-only names] [-json FILE]
 //
-// "first" is a call in a process that runs, as it is for an agent: it returns the first
-// 50,000 bytes of text. "last" returns the last ones, for which the whole page has to
-// be read. "process" is stockade call, with its record on the disk. The others are
-// processes, and their start counts. All ways take turns, and a figure is the ratio of
-// two that were made one after the other: its median. "noise" is first against itself.
+// "first" is a call in a running process, as for an agent: it returns the first 50,000
+// bytes of text. "last" returns the last ones, for which the whole page has to be read.
+// "process" is stockade call, with its record on the disk. The others are processes, and
+// their start counts. All ways take turns, and a figure is the ratio of two that were
+// made one after the other: its median. "noise" is first against itself.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	bench.Main("web", 7, "1mb", run)
 }
 
-// page is HTML of so many bytes, as an ordinary document has it.
+// page returns HTML of about size bytes, like that of an ordinary document.
 func page(size int) string {
 	const section = `<h2 id="s">A heading</h2><p class="text">Some words of a <b>page</b> with <a href="/docs/other.html" title="x">a link</a> and an &eacute; in it,
  and more words that go on for a while until the paragraph is at its end.</p><ul class="list"><li>one thing</li><li><a href="https://other.example/x">another</a></li></ul>
@@ -99,11 +99,11 @@ func run(o bench.Options) (err error) {
 		return func(url string) error {
 			cmd := exec.Command(name, append(args, url)...)
 			cmd.Env = append(os.Environ(), "HOME="+home)
-			return cmd.Run() // what it writes is thrown away
+			return cmd.Run() // the output is discarded
 		}
 	}
 	offsets := map[string]int{"/1mb": 400_000, "/8mb": 3_200_000}
-	names := []string{"first", "last", "curl"} // ours stand at the ends
+	names := []string{"first", "last", "curl"} // ours are first and last
 	ways := map[string]func(url string) error{
 		"first":     func(url string) error { return fetch(url, 0) },
 		"last":      func(url string) error { return fetch(url, offsets[strings.TrimPrefix(url, server.URL)]) },

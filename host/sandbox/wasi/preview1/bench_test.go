@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
-// BenchmarkCalls is what a guest waits for a function, with the host's part.
+// BenchmarkCalls measures a guest's calls, including the host's part.
 func BenchmarkCalls(b *testing.B) {
 	ctx := context.Background()
 	rt := wazero.NewRuntime(ctx)

@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// The clocks. There are two more, of processor time, which no guest gets.
+// The clocks. The specification has two more, of processor time; guests get neither.
 const (
 	clockRealtime = iota
 	clockMonotonic
@@ -37,11 +37,11 @@ func clockTimeGet(g guest) wasi.Errno {
 	return 0
 }
 
-// resolution is that of the clocks, in nanoseconds. It is too coarse to time what
-// a guest does to the caches of the processor.
+// resolution is the resolution of the clocks, in nanoseconds. It is too coarse to time
+// the effect of a guest on the caches of the processor.
 const resolution = int64(time.Millisecond)
 
-// clock returns what a clock says, in nanoseconds.
+// clock returns the time of a clock, in nanoseconds.
 func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 	switch id {
 	case clockRealtime:
@@ -54,6 +54,7 @@ func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 
 func (w *World) realtime() uint64 { return w.coarsen(w.opts.Wall().UnixNano(), &w.lastWall) }
 
+// coarsen rounds now down to the resolution, but never below the last result.
 func (w *World) coarsen(now int64, last *uint64) uint64 {
 	now = max(now, 0)
 	*last = max(*last, uint64(now-now%resolution))

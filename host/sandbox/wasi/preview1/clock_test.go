@@ -65,7 +65,8 @@ func TestClocksAreCoarseAndDoNotGoBack(t *testing.T) {
 	}
 }
 
-// inSyncBubble runs a test with a guest in a bubble, where sleeping takes no time.
+// inSyncBubble runs a test with a guest in a synctest bubble, where sleeping takes no
+// time.
 func inSyncBubble(t *testing.T, test func(g *guest, start time.Time)) {
 	if _, err := engine(); err != nil { // outside: it outlives the bubble
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func TestPollSleeps(t *testing.T) {
 			g.t.Errorf("%+v", events)
 		}
 		slept(3 * time.Second)
-		// The soonest, and those that go off with it.
+		// The soonest, and the clocks that go off at the same time.
 		events = g.poll(clockSub(1, 1, 20*sec, 0), clockSub(2, 0, 5*sec, 0), clockSub(3, 1, 5*sec, 0), clockSub(4, 1, 5*sec+1, 0))
 		if len(events) != 2 || events[0].userdata != 2 || events[1].userdata != 3 {
 			g.t.Errorf("%+v", events)
@@ -112,7 +113,7 @@ func TestPollSleeps(t *testing.T) {
 		g.must("clock_time_get", 0, uint64(0), resultAt)
 		g.poll(clockSub(1, 0, g.u64(resultAt)+2*sec, 1))
 		slept(2 * time.Second)
-		// What is ready is told at once, without the clocks that are not.
+		// Ready events are returned at once, without the clocks that have not gone off.
 		events = g.poll(clockSub(1, 1, sec, 0), fdSub(2, evWrite, 1), clockSub(3, 1, 0, 0))
 		if len(events) != 2 || events[0].userdata != 2 || events[1].userdata != 3 {
 			g.t.Errorf("%+v", events)
@@ -163,7 +164,7 @@ func TestPollRefuses(t *testing.T) {
 	bad := fdSub(1, 3, 1)
 	at := g.put(bad)
 	g.want(wasi.EINVAL, "poll_oneoff", at, 8192, 1, resultAt)
-	// As many as there may be, and the answers over the questions.
+	// The maximum number of subscriptions, with the answers written over the questions.
 	var subs [][]byte
 	for i := range 4096 {
 		subs = append(subs, fdSub(uint64(i), evWrite, 1))
@@ -182,7 +183,7 @@ func TestPollRefuses(t *testing.T) {
 	}
 }
 
-// A guest that sleeps for a year is ended by whatever ends it otherwise.
+// A guest that sleeps for a year ends like any other guest.
 func TestSleepEnds(t *testing.T) {
 	year := uint64(365 * 24 * time.Hour)
 	for _, timeout := range []uint64{year, math.MaxInt64, math.MaxUint64} {
@@ -216,7 +217,7 @@ func TestSleepEnds(t *testing.T) {
 			t.Errorf("it ended after %v", got)
 		}
 	})
-	// Nobody begins to sleep whose time is up.
+	// A guest whose time is up does not start to sleep.
 	ends := &endAfter{}
 	g := newGuest(t, &preview1.Options{MustEnd: ends.check})
 	_, err := g.try("poll_oneoff", g.put(clockSub(1, 1, year, 0)), 8192, 1, resultAt)

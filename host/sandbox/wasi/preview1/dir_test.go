@@ -42,7 +42,7 @@ func TestReaddir(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	// What leads to the mounts, and nothing beside them.
+	// The directories above the mounts list the way to them, and nothing else.
 	dir := preopen
 	for p := h.name("ro"); ; {
 		names := namesOf(g.list(dir, 4096))[2:]
@@ -113,7 +113,7 @@ func TestReaddirOfMany(t *testing.T) {
 	if part, full, errno := g.readdir(dir, 100, first[count+1].next); len(part) != 0 || full || errno != 0 {
 		t.Errorf("at the end: %v, %v, %v", part, full, errno)
 	}
-	// A tiny buffer is full with a part of one entry, again and again.
+	// A tiny buffer is filled with a part of one entry, again and again.
 	for _, size := range []int{1, 23, 24, 35} {
 		for range 100 {
 			if _, full, errno := g.readdir(dir, size, first[count/2].next); !full || errno != 0 {
@@ -187,7 +187,7 @@ func TestReaddirWhileRemoving(t *testing.T) {
 	}
 }
 
-// Names that cannot be told are left out, however many there are.
+// Names that are not UTF-8 are left out, however many there are.
 func TestReaddirLeavesOutWhatIsNotUTF8(t *testing.T) {
 	h := newHost(t)
 	h.Dir("many")

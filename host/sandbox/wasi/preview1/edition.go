@@ -2,20 +2,20 @@ package preview1
 
 import "github.com/stockade-dev/stockade/host/sandbox/wasi"
 
-// The names under which guests import the functions.
+// The names of the modules from which guests import the functions.
 const (
 	ModuleName = "wasi_snapshot_preview1"
-	// UnstableName is that of the snapshot before preview 1, for which modules were
-	// built until 2020.
+	// UnstableName is the module of the snapshot before preview 1. Modules were built for
+	// it until 2020.
 	UnstableName = "wasi_unstable"
 )
 
-// edition is what the modules differ in. All else of the one is as in the other:
+// edition holds the differences between the two modules. Everything else is the same:
 // functions, errors, rights, and every other record.
 type edition struct {
-	whence            [3]wasi.Whence // what the numbers mean
-	filestatBytes     uint64         // the number of links has 32 bits where eight are missing, of which four were padding
-	subscriptionBytes uint64         // a clock's begins with an identifier, which means nothing, where there are eight more
+	whence            [3]wasi.Whence // meaning of each number
+	filestatBytes     uint64         // in wasi_unstable the number of links has 32 bits, and four bytes of padding are missing
+	subscriptionBytes uint64         // in wasi_unstable a clock's subscription begins with eight more bytes, an unused identifier
 }
 
 var editions = map[string]*edition{
@@ -23,5 +23,5 @@ var editions = map[string]*edition{
 	UnstableName: {[3]wasi.Whence{wasi.FromCurrent, wasi.FromEnd, wasi.FromStart}, 56, 56},
 }
 
-// Offers reports whether a module is one that [Instantiate] can give to a runtime.
+// Offers reports whether module is a name that [Instantiate] accepts.
 func Offers(module string) bool { return editions[module] != nil }

@@ -19,8 +19,8 @@ import (
 
 var oldTrampoline = sync.OnceValue(func() []byte { return trampolineTo(preview1.UnstableName, "memory") })
 
-// newUnstableGuest is a guest built for the snapshot before preview 1. Of a guest of a test, stat
-// and poll know the records of preview 1 only.
+// newUnstableGuest is a guest built for the snapshot before preview 1. The methods stat
+// and poll of a test guest know the records of preview 1 only.
 func newUnstableGuest(t *testing.T, opts *preview1.Options) *guest {
 	t.Helper()
 	world := preview1.New(opts)
@@ -30,14 +30,14 @@ func newUnstableGuest(t *testing.T, opts *preview1.Options) *guest {
 
 const oldFilestatBytes, oldSubscriptionBytes = 56, 56
 
-// oldFilestat reads the record of a file.
+// oldFilestat decodes the filestat record of wasi_unstable.
 func (g *guest) oldFilestat() filestat {
 	b := g.bytes(resultAt, oldFilestatBytes)
 	u := func(i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 	return filestat{u(0), u(8), int(b[16]), uint64(binary.LittleEndian.Uint32(b[20:])), u(24), u(32), u(40), u(48)}
 }
 
-// unstableSubscription is a subscription as the snapshot before has it.
+// unstableSubscription turns a subscription into the form of wasi_unstable.
 func unstableSubscription(sub []byte) []byte {
 	out := slices.Concat(sub[:16], sub[16:], make([]byte, 8))
 	if sub[8] == evClock {
@@ -81,7 +81,7 @@ func TestWhenceOfTheSnapshotBefore(t *testing.T) {
 			t.Errorf("seek %d by %d: %d, %v", s.off, s.whence, at, errno)
 		}
 	}
-	// The right to tell will do for one that moves nothing.
+	// The right to tell is enough if nothing is moved.
 	telling := g.opened(g.directory(h, "ws"), "f.txt", openOptions{base: rFDTell})
 	for whence, want := range []wasi.Errno{0, wasi.ENOTCAPABLE, wasi.ENOTCAPABLE} {
 		_, errno := g.seek(telling, 0, whence)
@@ -187,13 +187,13 @@ func TestFaultsOfTheSnapshotBefore(t *testing.T) {
 		if !bytes.Equal(whole, before) {
 			t.Errorf("%s: something was written", name)
 		}
-		if name != "path_filestat_get, name" { // where no name is
+		if name != "path_filestat_get, name" { // which has no name
 			wantErrno(t, name+" at the end", c.call(memoryBytes-c.size), 0)
 		}
 		copy(whole, before)
 	}
 	g.must("fd_tell", fd, resultAt)
-	if at := g.u64(resultAt); at != 5 { // of the one call that succeeded
+	if at := g.u64(resultAt); at != 5 { // from the one call that succeeded
 		t.Errorf("the position is %d", at)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// costShift says how many bytes cost a unit of fuel when they are written to a
-// stream or read from it, as a power of two. Those of files are charged by the FS.
+// costShift sets the price of reading from or writing to a stream: 1<<costShift bytes
+// cost one unit of fuel. For files, the FS charges.
 const costShift = 3
 
-// transferIovecs reads or writes the buffers that the parameters 1 and 2 tell, and
-// stores how much it was where parameter i points.
+// transferIovecs calls do with each buffer of the list in the parameters 1 and 2, and
+// stores the number of bytes transferred at the pointer in parameter i.
 func (g guest) transferIovecs(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
 	out, errno := g.result(i, 4)
 	if errno != 0 {
@@ -65,7 +65,8 @@ func fdWrite(g guest) wasi.Errno {
 	return g.syncIfFlagged(d, g.transferIovecs(3, d.file.Write))
 }
 
-// syncIfFlagged makes what was written durable if the descriptor wants that.
+// syncIfFlagged waits until written content is durable, if the flags of the descriptor
+// demand it and errno is 0.
 func (g guest) syncIfFlagged(d *descriptor, errno wasi.Errno) wasi.Errno {
 	if errno == 0 && d.flags&(flagSync|flagDsync) != 0 {
 		return d.file.Sync()
@@ -128,8 +129,8 @@ func fdSeek(g guest) wasi.Errno {
 
 func fdTell(g guest) wasi.Errno { return g.tell(1) }
 
-// tell stores the position where a parameter points. The right to move it will
-// do for that.
+// tell stores the position at the pointer in parameter result. The right to seek is
+// enough.
 func (g guest) tell(result int) wasi.Errno {
 	d, errno := g.w.checkedFD(g.u32(0), regularOnly, 0)
 	if errno != 0 {
@@ -154,7 +155,7 @@ func (g guest) seek(d *descriptor, off int64, whence wasi.Whence, result int) wa
 	return 0
 }
 
-// fdAdvise takes no advice.
+// fdAdvise checks its parameters and does nothing else.
 func fdAdvise(g guest) wasi.Errno {
 	const advices = 6
 	d, errno := g.w.fd(g.u32(0))
@@ -169,9 +170,8 @@ func fdAdvise(g guest) wasi.Errno {
 	return d.checkRights(rightFDAdvise)
 }
 
-// fdAllocate makes the file longer. The bytes count as written, so the guest's
-// own limits will not be in the way of them; the host may still run out of
-// room.
+// fdAllocate makes the file longer. The bytes count as written, so a later write to them
+// cannot fail by the guest's own limits; the host may still run out of room.
 func fdAllocate(g guest) wasi.Errno {
 	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDAllocate)
 	if errno != 0 {

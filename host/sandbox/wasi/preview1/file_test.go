@@ -168,7 +168,7 @@ func TestFlags(t *testing.T) {
 	g.must("fd_fdstat_set_flags", ws, fNonblock)
 }
 
-// Every function of a file wants its right, and nothing happens without.
+// Every function of a file needs its right, and does nothing without.
 func TestFileRights(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))

@@ -39,7 +39,7 @@ var guestModule = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(out)
 })
 
-// compiled keeps what wazero made of the guest.
+// compiled caches wazero's compiled code of the guest.
 var compiled = wazero.NewCompilationCache()
 
 // op is an operation of the guest, with names relative to the world, and the
@@ -104,7 +104,7 @@ func (h *host) run(fs *wasi.FS, ops []op) {
 	}
 }
 
-// plantAttacks puts into the workspace what a hostile repository might.
+// plantAttacks makes files in the workspace that a hostile repository might have.
 func plantAttacks(w *host) {
 	w.Link("ws/abs", "out/secret")
 	w.Link("ws/rel", "../out/secret")
@@ -143,7 +143,7 @@ var attacks = []op{
 	{"rename @out/secret @out/moved", fails(wasi.EPERM)},
 }
 
-// inside are attacks by way of a workspace that can be read.
+// inside are attacks through a workspace that can be read.
 var inside = []op{
 	{"read @ws/abs", fails(wasi.EPERM)},
 	{"read @ws/rel", fails(wasi.EPERM)},
@@ -326,7 +326,7 @@ func TestGuestWithARoot(t *testing.T) {
 	}
 }
 
-// What one guest has open is not what another may open.
+// Files that one guest has open do not count for another.
 func TestGuestsDoNotShareLimits(t *testing.T) {
 	w := newHost(t)
 	for range 2 {

@@ -14,7 +14,7 @@ import (
 
 const canary = hosttest.Canary
 
-// host is a directory of the host, of which guests see parts.
+// host is a directory of the host; guests see parts of it.
 type host struct{ *hosttest.World }
 
 func newHost(t *testing.T) *host {
@@ -22,7 +22,7 @@ func newHost(t *testing.T) *host {
 	return &host{hosttest.New(t)}
 }
 
-// name is the name that a guest has for p, below its preopen.
+// name returns the guest's name of p, below its preopen.
 func (h *host) name(p string) string { return strings.TrimPrefix(h.Path(p), "/") }
 
 func (h *host) rw(p string) policy.Mount { return policy.Mount{Host: h.Path(p), Write: true} }
@@ -41,7 +41,7 @@ func (h *host) fs(masked []string, limits wasi.Limits, mounts ...policy.Mount) *
 	return f
 }
 
-// options is a tree with these mounts, and nothing else.
+// options has an FS with these mounts, and nothing else.
 func (h *host) options(masked []string, mounts ...policy.Mount) *preview1.Options {
 	h.T.Helper()
 	return &preview1.Options{FS: h.fs(masked, wasi.Limits{}, mounts...)}

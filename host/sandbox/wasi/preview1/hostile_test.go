@@ -150,7 +150,7 @@ func TestLengthsThatOverflow(t *testing.T) {
 	}
 }
 
-// What a call costs grows with what it does.
+// The price of a call grows with its work.
 func TestCharges(t *testing.T) {
 	h := newHost(t)
 	h.File("ws/large", strings.Repeat("x", 200_000))
@@ -178,7 +178,7 @@ func TestCharges(t *testing.T) {
 	}
 	for what, tc := range map[string]struct {
 		little, much func()
-		least        uint64 // the difference
+		least        uint64 // the smallest allowed difference
 	}{
 		"read":       {transfer("fd_read", fd, small), func() { g.seek(fd, 0, 0); transfer("fd_read", fd, large)() }, 20_000},
 		"write":      {transfer("fd_write", fd, small), transfer("fd_write", fd, large), 20_000},
@@ -204,7 +204,7 @@ func TestCharges(t *testing.T) {
 	}
 }
 
-// What takes long ends with the guest, having done no more than a piece.
+// A long transfer ends with the guest, after one piece at most.
 func TestLongTransfersEnd(t *testing.T) {
 	h := newHost(t)
 	h.File("ws/large", "")
@@ -243,7 +243,7 @@ func (c *countingWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A guest that exports no memory is told so.
+// A guest that exports no memory gets EFAULT.
 func TestGuestWithoutMemory(t *testing.T) {
 	g := guestOf(t, trampolineNoMemory(), preview1.New(nil))
 	g.want(wasi.EFAULT, "random_get", 0, 1)
@@ -251,8 +251,8 @@ func TestGuestWithoutMemory(t *testing.T) {
 	g.must("sched_yield")
 }
 
-// FuzzCalls lets a guest make calls with whatever arguments: what is outside,
-// masked or read-only is neither read nor changed, and nothing panics.
+// FuzzCalls lets a guest make calls with any arguments: files outside, masked or
+// read-only are neither read nor changed, and nothing panics.
 func FuzzCalls(f *testing.F) {
 	functions := preview1.Functions()
 	names := slices.Sorted(maps.Keys(functions))
@@ -286,7 +286,7 @@ func FuzzCalls(f *testing.F) {
 		world.SetProcess(preview1.Process{Args: []string{"prog", "-x"}, Env: []string{"A=b"}, Stdin: "input", Cwd: h.Path("ws")})
 		g := guestIn(t, world)
 		before := kept()
-		// What a guest would have in its memory.
+		// Values that a guest would have in its memory.
 		const base = 1024
 		paths := []string{h.name("ws"), h.name("ws/f.txt"), h.name("out/secret"), "f.txt", "../out/secret", "up/secret", "rel", "masked/key", "ml/key", "later", "new", "..", h.name("ro/x"), "hard", "d", "l", h.Path("out/secret"), h.Path("ws/masked/key"), "/"}
 		var values []uint64

@@ -14,13 +14,13 @@ var le = binary.LittleEndian
 
 // guest is one call of a guest. Every number in it is the guest's choice.
 //
-// A function looks at all the memory that it is going to use before it does
-// anything, so that what fails with EFAULT has changed nothing.
+// A function checks all the memory that it will use before it changes anything, so that a
+// call which fails with EFAULT has changed nothing.
 type guest struct {
 	ctx   context.Context
 	w     *World
 	e     *edition
-	mem   api.Memory // nil: it exports none
+	mem   api.Memory // nil if the guest exports none
 	stack []uint64
 }
 
@@ -30,7 +30,7 @@ func (g guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (g guest) u64(i int) uint64 { return g.stack[i] }
 
-// view returns n bytes at ptr, which stay the guest's, or EFAULT.
+// view returns n bytes of the guest's memory at ptr, not copied, or EFAULT.
 func (g guest) view(ptr uint32, n uint64) ([]byte, wasi.Errno) {
 	if g.mem == nil || n > math.MaxUint32 {
 		return nil, wasi.EFAULT
@@ -42,10 +42,10 @@ func (g guest) view(ptr uint32, n uint64) ([]byte, wasi.Errno) {
 	return b, 0
 }
 
-// result returns the place of a result of n bytes, whose pointer is parameter i.
+// result returns the memory for a result of n bytes, whose pointer is parameter i.
 func (g guest) result(i int, n uint64) ([]byte, wasi.Errno) { return g.view(g.u32(i), n) }
 
-// path copies a name whose pointer and length are the parameters from i on.
+// path copies the name whose pointer and length are the parameters i and i+1.
 func (g guest) path(i int) (string, wasi.Errno) {
 	n := g.u32(i + 1)
 	if n > wasi.MaxPath {
@@ -57,23 +57,23 @@ func (g guest) path(i int) (string, wasi.Errno) {
 
 const (
 	iovecBytes = 8 // pointer and length
-	// maxIovecs is how many buffers one call can have, as on Linux.
+	// maxIovecs limits the number of buffers of one call, as on Linux.
 	maxIovecs = 1024
-	// maxTransfer is how much one call reads or writes at most. A guest that
-	// wants more gets that much.
+	// maxTransfer limits the number of bytes that one call reads or writes. A larger
+	// request is cut to it.
 	maxTransfer = 1 << 30
-	// transferPiece is how much is read or written at a time; whether the guest has to
-	// end is asked in between.
+	// transferPiece is the number of bytes read or written at a time; the guest may be
+	// ended in between.
 	transferPiece = 1 << 20
 
 	costIovec = 4
-	// costPiece is what a buffer costs beside its bytes, unless it is empty: each is
-	// passed on and redacted by itself, and the deadline is looked at in between.
+	// costPiece is the price of each non-empty buffer, in addition to its bytes: each is
+	// passed on and redacted separately, and the deadline is checked in between.
 	costPiece = 200
 )
 
-// buffers returns the buffers of the list whose pointer and length are the
-// parameters from i on. They are valid until the next call.
+// buffers returns the buffers of the list whose pointer and length are the parameters i
+// and i+1. They are valid until the next call.
 func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 	n := g.u32(i + 1)
 	if n > maxIovecs {
@@ -100,8 +100,8 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 	return out, 0
 }
 
-// transfer does something with the buffers, one after the other, until one is
-// not dealt with as a whole. An error counts only if nothing was done before.
+// transfer calls do with the buffers, one after the other, until one is processed only in
+// part. An error counts only if nothing was processed before.
 func (g guest) transfer(buffers [][]byte, do func([]byte) (int, wasi.Errno)) (uint32, wasi.Errno) {
 	total := uint32(0)
 	for i, b := range buffers {

@@ -9,16 +9,17 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// MissingFunction is a function that a guest imports from this module and that WASI does
-// not have, or has with another type: sockets of other runtimes, for example. It answers
-// ENOTSUP.
+// MissingFunction is a function that a guest imports from this module although WASI has no
+// function with this name or this type: sockets of other runtimes, for example. It
+// always returns ENOTSUP.
 type MissingFunction struct {
 	Name    string
 	Params  []api.ValueType
-	Results []api.ValueType // one error number
+	Results []api.ValueType // must be one error number
 }
 
-// Check refuses a function that could not answer.
+// Check refuses a function with arguments that are not numbers, or with results other
+// than one error number.
 func (m MissingFunction) Check() error {
 	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
 	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {

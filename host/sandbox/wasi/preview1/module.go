@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// ErrPanic is wrapped by the failure of a guest in which a function of this
-// package panicked, which is our fault and not the guest's.
+// ErrPanic is wrapped by the error of a call in which a function of this package
+// panicked. That is the fault of the host and not of the guest.
 var ErrPanic = errors.New("WASI function panicked")
 
 const (
@@ -23,8 +23,7 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// function is one function of the module. All but proc_exit return an error
-// number.
+// function is one function of the module. All but proc_exit return an error number.
 type function struct {
 	name   string
 	params []api.ValueType
@@ -33,7 +32,7 @@ type function struct {
 
 func params(types ...api.ValueType) []api.ValueType { return types }
 
-// functions is every function of preview 1, in the order of its witx files.
+// functions lists every function of preview 1, in the order of its witx files.
 var functions = []function{
 	{"args_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeList(g.w.args) }},
 	{"args_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.writeListSizes(g.w.args) }},
@@ -90,8 +89,8 @@ func (f function) results() []api.ValueType {
 	return []api.ValueType{i32}
 }
 
-// Functions returns the signature of every function, by name. The caller may
-// keep and change the map.
+// Functions returns the signature of every function, by name. The caller may keep and
+// change the map.
 func Functions() map[string]abi.Signature {
 	out := make(map[string]abi.Signature, len(functions))
 	for _, f := range functions {
@@ -100,9 +99,9 @@ func Functions() map[string]abi.Signature {
 	return out
 }
 
-// Instantiate gives the runtime the host module, under one of its names. The guests
-// of one runtime share it; each finds its world in the context of the call. What they
-// import and there is not, answers that.
+// Instantiate gives the runtime the host module with a name. The guests of one runtime
+// share it; each finds its world in the context of the call. missing are the functions
+// that guests import and WASI does not have: they return ENOTSUP.
 func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ...MissingFunction) error {
 	e := editions[name]
 	if e == nil {
@@ -130,8 +129,8 @@ func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ..
 	return nil
 }
 
-// costCall is what a call costs the guest, in units of fuel, beside what it
-// does: about as long as the cheapest takes.
+// costCall is the price of a call, in units of fuel, in addition to its work: about the
+// time of the cheapest function.
 const costCall = 100
 
 func (f function) goFunc(e *edition) api.GoModuleFunc {
@@ -147,7 +146,7 @@ func (f function) goFunc(e *edition) api.GoModuleFunc {
 			panic(stop{errClosed})
 		default:
 		}
-		w.checkpoint() // not every guest looks at its counter between two calls
+		w.checkpoint() // some guests check their counter rarely between two calls
 		w.opts.Charge(costCall)
 		errno := f.run(guest{ctx, w, e, mod.ExportedMemory(abi.ExportMemory), stack})
 		if !void {
@@ -156,8 +155,8 @@ func (f function) goFunc(e *edition) api.GoModuleFunc {
 	}
 }
 
-// translatePanic tells an intended end of the guest, whose reason becomes that of the
-// trap, from a mistake of ours.
+// translatePanic turns a panic that ends the guest into a trap with its reason, and any
+// other panic into [ErrPanic].
 func translatePanic(name string) {
 	switch r := recover().(type) {
 	case nil:

@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// at returns the absolute name that a path has below a directory. dir and i
-// are parameters: the descriptor, and where the pointer and the length of the
-// path begin.
+// absPath returns the absolute name of a path below a directory. dir is the parameter
+// with the descriptor, and i the first of the two with the pointer and the length of the
+// path.
 func (g guest) absPath(dir, i int, need rights) (string, wasi.Errno) {
 	d, errno := g.w.checkedFD(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
@@ -24,7 +24,7 @@ func (g guest) absPath(dir, i int, need rights) (string, wasi.Errno) {
 	return wasi.JoinBelow(d.name, p)
 }
 
-// pathFunc is a function whose parameters are a name and nothing else.
+// pathFunc returns a function of WASI whose only parameters are a name.
 func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
 	return func(g guest) wasi.Errno {
 		name, errno := g.absPath(0, 1, need)
@@ -35,7 +35,7 @@ func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) was
 	}
 }
 
-// pathAndFollow is at and follow, of the parameters 0 to 3.
+// pathAndFollow decodes the descriptor, follow flag and path in the parameters 0 to 3.
 func (g guest) pathAndFollow(need rights) (name string, follow bool, errno wasi.Errno) {
 	if name, errno = g.absPath(0, 2, need); errno == 0 {
 		follow, errno = g.followFlag(1)
@@ -43,7 +43,7 @@ func (g guest) pathAndFollow(need rights) (name string, follow bool, errno wasi.
 	return name, follow, errno
 }
 
-// followFlag decodes how the end of a path is looked up.
+// followFlag reports whether parameter i asks to follow a symbolic link at the end.
 func (g guest) followFlag(i int) (bool, wasi.Errno) {
 	if f := g.u32(i); f > 1 {
 		return false, wasi.EINVAL
@@ -119,7 +119,7 @@ func pathOpen(g guest) wasi.Errno {
 	case oflags >= openTruncate<<1, fl&^uint32(allFlags) != 0, oflags&openCreate != 0 && oflags&openDirectory != 0:
 		return wasi.EINVAL
 	}
-	// A bit that has no meaning applies to no file, so it is not given.
+	// Bits without a meaning are not granted, as they apply to no file.
 	dir := g.w.fds[g.u32(0)]
 	d := &descriptor{base: rights(g.u64(5)) & allRights, inheriting: rights(g.u64(6)) & allRights, flags: fdflags(fl)}
 	if d.base&^dir.inheriting != 0 || d.inheriting&^dir.inheriting != 0 {
@@ -148,15 +148,16 @@ func pathOpen(g guest) wasi.Errno {
 	return 0
 }
 
-// mayTruncate reports whether a file that is opened to write could be truncated
-// right afterwards. Then it may be at once, without the directory's own right
-// to that: os.Root of the Go toolchain asks for none when it opens a directory.
+// mayTruncate reports whether a file that is opened for writing could be truncated right
+// afterwards. Then the open may truncate it, without the directory's own right to
+// truncate: os.Root of the Go toolchain requests no such right when it opens a directory.
 func (d *descriptor) mayTruncate(file *descriptor) bool {
 	const inherited = rightFDWrite | rightFDFilestatSetSize
 	return file.base&rightFDWrite != 0 && d.inheriting&inherited == inherited
 }
 
-// openFlags says how a file is opened that is to have a descriptor's rights and flags.
+// openFlags returns the flags for opening a file with the rights and flags of a
+// descriptor.
 func (d *descriptor) openFlags(oflags uint32, follow bool) wasi.Flag {
 	how := wasi.ReadOnly
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// plant puts into the host what the rows of TestPaths need.
+// plant makes the files of the host that the rows of TestPaths need.
 func plant(h *host) {
 	h.Dir("ws/empty")
 	h.Link("ws/l", "f.txt")
@@ -36,12 +36,12 @@ func plant(h *host) {
 	}
 }
 
-// Each row is done with a workspace that is mounted with write, without, and
-// not at all. Nothing but what the row says may have changed afterwards: a row
-// whose result is an error changes nothing.
+// Each row runs with a workspace that is mounted with write, without, and not at all.
+// Only the change that the row names may have happened afterwards: a row whose result is
+// an error changes nothing.
 func TestPaths(t *testing.T) {
-	// Each of hundreds of cases has a tree of its own, which takes a disk longer than the
-	// case. Those of TestPathsWork are on the disk.
+	// Each of hundreds of cases has a tree of its own; on a disk that takes longer than
+	// the case. The cases of TestPathsWork are on the disk.
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm")
 	}
@@ -334,10 +334,10 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// anyErrno stands for whatever error.
+// anyErrno stands for any error.
 const anyErrno = wasi.Errno(0xffff)
 
-// What the functions do when they succeed.
+// The results of the functions when they succeed.
 func TestPathsWork(t *testing.T) {
 	h := newHost(t)
 	plant(h)

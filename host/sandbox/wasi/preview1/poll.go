@@ -11,7 +11,7 @@ import (
 
 const (
 	eventBytes = 32
-	// maxSubscriptions is how many things a guest can wait for at once.
+	// maxSubscriptions limits the number of subscriptions in one call.
 	maxSubscriptions = 4096
 
 	costSubscription = 50
@@ -35,12 +35,11 @@ type event struct {
 	typ       byte
 	bytes     uint64
 	flags     uint16
-	remaining time.Duration // a clock that has not gone off yet: when it will
+	remaining time.Duration // time until a clock goes off; 0 for any other event
 }
 
-// pollOneoff waits for the first of several things. Files and streams are
-// always ready, so it only ever sleeps for a clock; and the sleep ends when
-// the context of the call does.
+// pollOneoff waits for the first of several events. Files and streams are always ready,
+// so it sleeps for clocks only; and the sleep ends with the context of the call.
 func pollOneoff(g guest) wasi.Errno {
 	n := g.u32(2)
 	if n == 0 || n > maxSubscriptions {
@@ -59,7 +58,7 @@ func pollOneoff(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	// All is read before anything is written, because they may overlap.
+	// All is read before anything is written, because the two may overlap.
 	g.w.events = slices.Grow(g.w.events[:0], int(n))
 	events := g.w.events[:n]
 	soonest := time.Duration(math.MaxInt64)
@@ -96,7 +95,8 @@ func pollOneoff(g guest) wasi.Errno {
 	return 0
 }
 
-// subscribe decodes a subscription and says what becomes of it.
+// subscribe decodes a subscription into its event. An error of the event itself is in the
+// event.
 func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	e := event{userdata: le.Uint64(in), typ: in[8]}
 	switch e.typ {
@@ -113,7 +113,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	return e, 0
 }
 
-// pollRead says how much can be read from a descriptor.
+// pollRead sets the number of bytes that can be read from a descriptor.
 func (w *World) pollRead(e *event, fd uint32) {
 	d, errno := w.checkedFD(fd, anyKind, rightPollFDReadwrite|rightFDRead)
 	switch {
@@ -122,7 +122,7 @@ func (w *World) pollRead(e *event, fd uint32) {
 	case d.kind == stream && d.in != nil && d.in.Len() > 0:
 		e.bytes = uint64(d.in.Len())
 	case d.kind == stream:
-		e.flags = eventHangup // at its end
+		e.flags = eventHangup // at the end of the stream
 	default:
 		var st wasi.Stat
 		if st, e.errno = d.file.Stat(); e.errno != 0 {
@@ -134,7 +134,7 @@ func (w *World) pollRead(e *event, fd uint32) {
 	}
 }
 
-// timeUntil says how long it is until a time on a clock.
+// timeUntil returns the time left until a clock goes off.
 func (w *World) timeUntil(clock uint32, timeout uint64, flags uint16) (time.Duration, wasi.Errno) {
 	if flags > clockAbsolute {
 		return 0, wasi.EINVAL
@@ -149,8 +149,7 @@ func (w *World) timeUntil(clock uint32, timeout uint64, flags uint16) (time.Dura
 	return time.Duration(min(timeout, math.MaxInt64)), 0
 }
 
-// sleep ends the guest when ctx ends or the world is closed: there is nobody
-// left to sleep for.
+// sleep waits for d. It ends the guest when ctx ends or the world is closed.
 func (w *World) sleep(ctx context.Context, d time.Duration) {
 	w.checkpoint()
 	t := time.NewTimer(d)

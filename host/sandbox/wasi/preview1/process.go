@@ -11,28 +11,29 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Process is what a guest gets that is a program of its own. The zero value is what
-// every guest has without.
+// Process holds the settings of a guest that is a program. The zero value is a guest
+// without any: no arguments, no environment, an empty input.
 type Process struct {
-	// Args begin with the name of the program. Env are NAME=VALUE, without PWD. Neither
-	// holds a NUL byte; together they are less than 4 GiB.
+	// Args are the arguments, beginning with the name of the program. Env are NAME=VALUE,
+	// without PWD. Neither holds a NUL byte; together they are less than 4 GiB.
 	Args, Env []string
-	// Stdin is what it can read.
+	// Stdin is the content of the standard input.
 	Stdin string
-	// Stdout and Stderr take what it writes, instead of those of the world. Nil is the
+	// Stdout and Stderr receive the output, instead of those of the world. Nil means the
 	// world's.
 	Stdout, Stderr io.Writer
-	// Cwd is the absolute name of the directory where its relative paths start; empty
-	// for none. Where the guest cannot see it, that is "/": programs that ask first of
-	// all where they are go no further without an answer. Libraries of C take relative
-	// paths for absolute ones, and for both the preopen with the longest name that fits,
-	// so that the directory is one more, called ".", behind one for each mount. The
-	// library of Go, and shells, go by the variable PWD. The library of Zig takes the
-	// first preopen for the working directory, and passes it absolute paths, too.
+	// Cwd is the absolute name of the working directory; empty for none. If the guest
+	// cannot see the directory, "/" is used: programs that ask for their directory first
+	// do not run without an answer. C libraries take relative paths for absolute ones,
+	// and for both use the preopen with the longest matching name, so the working
+	// directory is one more preopen, called ".", after one for each mount. The Go
+	// library, and shells, use the variable PWD. The Zig library takes the first preopen
+	// for the working directory, and passes it absolute paths, too.
 	Cwd string
 }
 
-// SetProcess makes the guest of the world a process. It has not run yet.
+// SetProcess makes the guest of the world a program. It must be called before the guest
+// runs.
 func (w *World) SetProcess(p Process) {
 	if p.Cwd != "" {
 		if !w.opts.FS.Shows(p.Cwd) {
@@ -51,24 +52,24 @@ func (w *World) SetProcess(p Process) {
 	if p.Cwd == "" {
 		return
 	}
-	also := func(at int, name, preopen string) {
+	insertPreopen := func(at int, name, preopen string) {
 		w.fds = slices.Insert(w.fds, at, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
 	}
-	also(len(w.fds)-1, p.Cwd, cwdPreopenName) // before "/"
+	insertPreopen(len(w.fds)-1, p.Cwd, cwdPreopenName) // before "/"
 	for _, m := range w.opts.FS.Mounts() {
-		also(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for one inside it
+		insertPreopen(len(w.fds), m, "."+m) // Go's library would take a name that begins with the text of another for a name inside it
 	}
-	also(len(w.fds), p.Cwd, ".")
+	insertPreopen(len(w.fds), p.Cwd, ".")
 }
 
-// cwdPreopenName is the name of the first preopen of a process: its working directory. Libraries
-// of C take the name for ".", and use the last preopen of that name.
+// cwdPreopenName is the name of the first preopen of a program: its working directory. C
+// libraries take the name for ".", and use the last preopen of that name.
 const cwdPreopenName = "./"
 
-// stringList are the arguments or the variables of a process.
+// stringList holds the arguments or the variables of a program.
 type stringList struct {
 	texts []string
-	size  int // with a NUL byte at the end of each
+	size  int // bytes, with a NUL byte at the end of each text
 }
 
 func newStringList(texts []string) stringList {
@@ -79,11 +80,11 @@ func newStringList(texts []string) stringList {
 	return l
 }
 
-// list writes the texts one after the other where parameter 1 points, and where
-// each of them begins where parameter 0 points.
+// writeList writes the texts, one after the other, to the pointer in parameter 1, and the
+// address of each text to the pointer in parameter 0.
 func (g guest) writeList(l stringList) wasi.Errno {
 	if len(l.texts) == 0 {
-		return 0 // the pointers mean nothing
+		return 0 // the pointers are not used
 	}
 	places, errno := g.result(0, 4*uint64(len(l.texts)))
 	if errno != 0 {
@@ -105,7 +106,7 @@ func (g guest) writeList(l stringList) wasi.Errno {
 	return 0
 }
 
-// writeListSizes writes how many there are, and how long they are together.
+// writeListSizes writes the number of texts, and their total size in bytes.
 func (g guest) writeListSizes(l stringList) wasi.Errno {
 	count, errno := g.result(0, 4)
 	if errno != 0 {
@@ -120,11 +121,11 @@ func (g guest) writeListSizes(l stringList) wasi.Errno {
 	return 0
 }
 
-// procExit ends the guest. The error is the engine's own, as it would be with
-// the engine's WASI. The instance is not closed: whoever made it does that.
+// procExit ends the guest. The error is the engine's own, as with the engine's WASI. The
+// instance stays open: its maker closes it.
 func procExit(g guest) wasi.Errno { panic(stop{sys.NewExitError(g.u32(0))}) }
 
-// procRaise sends no signals.
+// procRaise always fails: there are no signals.
 func procRaise(guest) wasi.Errno { return wasi.ENOSYS }
 
 func schedYield(guest) wasi.Errno {

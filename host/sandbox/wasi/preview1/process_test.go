@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
-// endAfter says that the guest has to end, after it was asked a few times.
+// endAfter ends the guest after a number of checks.
 type endAfter struct{ after, asked int }
 
 var errEnd = errors.New("the guest has to end")
@@ -100,8 +100,8 @@ func TestRandom(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	g.want(wasi.EIO, "random_get", 8192, 1)
-	// In pieces, with a look at the time in between.
-	ends := &endAfter{after: 2} // one when it is called
+	// In pieces, with a check of the time in between.
+	ends := &endAfter{after: 2} // the call itself checks once
 	read := &countingReader{}
 	g = newGuest(t, &preview1.Options{Random: read, MustEnd: ends.check})
 	_, err := g.try("random_get", 0, memoryBytes)
@@ -191,7 +191,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	h.CheckUnchanged(before)
 }
 
-// Close comes while the guest works, from another goroutine.
+// Close is called while the guest works, from another goroutine.
 func TestCloseMeanwhile(t *testing.T) {
 	h := newHost(t)
 	for range 20 {
@@ -222,7 +222,7 @@ func TestCloseMeanwhile(t *testing.T) {
 	}
 }
 
-// A mistake of the host's is not taken for a crash of the guest.
+// A bug of the host is not taken for a crash of the guest.
 func TestPanicIsOurFault(t *testing.T) {
 	g := newGuest(t, &preview1.Options{Stdout: panicWriter{}})
 	at, n := g.pieces([]string{"x"})
@@ -230,7 +230,7 @@ func TestPanicIsOurFault(t *testing.T) {
 	if !errors.Is(err, preview1.ErrPanic) || !strings.Contains(err.Error(), "fd_write: a broken writer") {
 		t.Errorf("got %v", err)
 	}
-	// What ends a guest on purpose is not one.
+	// An end of the guest on purpose is no bug.
 	ends := &endAfter{}
 	g = newGuest(t, &preview1.Options{MustEnd: ends.check})
 	if _, err := g.try("sched_yield"); errors.Is(err, preview1.ErrPanic) {
@@ -242,7 +242,7 @@ type panicWriter struct{}
 
 func (panicWriter) Write([]byte) (int, error) { panic("a broken writer") }
 
-// A preopen that cannot be opened is an error of what wants it open.
+// A preopen that cannot be opened is an error of the function that needs it.
 func TestPreopenThatCannotBeOpened(t *testing.T) {
 	h := newHost(t)
 	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{MaxOpenFiles: 1}, h.rw("ws"))})

@@ -1,6 +1,6 @@
 package preview1
 
-// rights is what may be done with a descriptor.
+// rights is a set of permitted operations on a descriptor.
 type rights uint64
 
 const (
@@ -38,8 +38,8 @@ const (
 	allRights = rightSockAccept<<1 - 1
 )
 
-// What applies to each kind of descriptor. Asking for more is no mistake; it
-// is not given.
+// The rights that apply to each kind of descriptor. Asking for others is no error; they
+// are not granted.
 const (
 	fileRights = rightFDDatasync | rightFDRead | rightFDSeek | rightFDFdstatSetFlags | rightFDSync | rightFDTell |
 		rightFDWrite | rightFDAdvise | rightFDAllocate | rightFDFilestatGet | rightFDFilestatSetSize |

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Every function that has a directory wants its right.
+// Every function that takes a directory needs its right.
 func TestPathRights(t *testing.T) {
 	h := newHost(t)
 	plant(h)
@@ -49,8 +49,8 @@ func TestPathRights(t *testing.T) {
 	h.CheckUnchanged(before)
 }
 
-// Opening to write and truncating is not more than opening to write, if what is
-// opened may be truncated.
+// Opening for writing and truncating needs no more than opening for writing, if the
+// opened file may be truncated.
 func TestTruncateOfWhatMayBeWritten(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
@@ -81,7 +81,7 @@ func TestTruncateOfWhatMayBeWritten(t *testing.T) {
 	}
 }
 
-// A descriptor has no rights that its directory does not let others inherit.
+// A descriptor has no rights beyond the inheriting rights of its directory.
 func TestRightsAreInherited(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
@@ -109,7 +109,7 @@ func TestRightsAreInherited(t *testing.T) {
 	sub := g.opened(dir, "d", openOptions{oflags: oDirectory, base: 0, inheriting: some})
 	_, errno := g.open(sub, "g.txt", openOptions{base: rFDRead})
 	wantErrno(t, "open without path_open", errno, wasi.ENOTCAPABLE)
-	// What was given up stays away also from a second look at the same thing.
+	// A right that was given up stays away after opening the same file again.
 	g.must("fd_fdstat_set_rights", preopen, rPathOpen, rFDRead)
 	_, errno = g.open(preopen, h.name("ws/f.txt"), openOptions{base: rFDWrite})
 	wantErrno(t, "open to write", errno, wasi.ENOTCAPABLE)

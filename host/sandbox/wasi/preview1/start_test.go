@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
-// startGuest is a guest that is a process.
+// startGuest returns a guest that is a program.
 func startGuest(t *testing.T, opts *preview1.Options, p preview1.Process) *guest {
 	t.Helper()
 	world := preview1.New(opts)
@@ -24,7 +24,7 @@ func startGuest(t *testing.T, opts *preview1.Options, p preview1.Process) *guest
 	return guestIn(t, world)
 }
 
-// texts reads what args_get or environ_get writes.
+// texts returns the strings that args_get or environ_get writes.
 func (g *guest) texts(name string) []string {
 	g.t.Helper()
 	g.must(name+"_sizes_get", resultAt, resultAt+4)
@@ -46,7 +46,7 @@ func (g *guest) texts(name string) []string {
 	return out
 }
 
-// The first are what the wasi-testsuite asks for.
+// The first cases are those of the wasi-testsuite.
 func TestAProcessHasArgumentsAndVariables(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"the name of the program": {"prog"},
@@ -68,7 +68,7 @@ func TestAProcessHasArgumentsAndVariables(t *testing.T) {
 	}
 }
 
-// Where not all fits into the memory, nothing is written.
+// If the list does not fit into the memory, nothing is written.
 func TestArgumentsThatFault(t *testing.T) {
 	p := preview1.Process{Args: []string{"prog", "argument"}} // 8 bytes, and 14
 	p.Env = p.Args
@@ -104,7 +104,7 @@ func TestArgumentsThatFault(t *testing.T) {
 	}
 	g.must("args_get", memoryBytes-8, 1024)
 	g.must("args_get", 1024, memoryBytes-14)
-	g.must("args_get", 1024, 1024) // its own affair
+	g.must("args_get", 1024, 1024) // the guest harms only itself
 }
 
 func TestArgumentsHaveTheirPrice(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAProcessReadsItsInput(t *testing.T) {
 	g.want(wasi.EFAULT, "fd_read", 0, at, n, resultAt)
 }
 
-// preopens lists them as a library does that starts.
+// preopens lists the preopens as a library does at its start.
 func (g *guest) preopens() map[string]int {
 	g.t.Helper()
 	out := map[string]int{}
@@ -171,8 +171,8 @@ func (g *guest) preopens() map[string]int {
 	return out
 }
 
-// The working directory, and the mounts, are other names for what is there anyway: what
-// can be done by them, and what not, is the same.
+// The working directory, and the mounts, are other names for directories below "/": the
+// same operations succeed and fail there.
 func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 	h := newHost(t)
 	plant(h)
@@ -193,7 +193,7 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 		"read": func(g *guest, dir int, p string) wasi.Errno {
 			fd, errno := g.open(dir, p, openOptions{base: rFDRead})
 			if errno == 0 {
-				g.read(fd, 1000) // which looks for the canary
+				g.read(fd, 1000) // which fails the test if it finds the canary
 				g.must("fd_close", fd)
 			}
 			return errno
@@ -223,12 +223,12 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 				continue // once is enough
 			}
 			g := open()
-			if !strings.HasPrefix(p, "d/..") { // a library that knows of one directory only gives this name
+			if !strings.HasPrefix(p, "d/..") { // only a library that knows a single directory uses this name
 				wantErrno(t, fmt.Sprintf("%s the absolute %.40q", what, p), call(g, names["./"], h.Path("ws")+"/"+p), want)
 			}
 			for name, fd := range map[string]int{".": names["."], "the first": names["./"], "the mount": names["."+h.Path("ws")]} {
 				if strings.HasPrefix(p, "d/..") {
-					want = wasi.EPERM // above the directory, which is where it was meant to lead
+					want = wasi.EPERM // above the directory, where the name is meant to lead
 				}
 				wantErrno(t, fmt.Sprintf("%s %.40q in %s", what, p, name), call(g, fd, p), want)
 			}
@@ -243,7 +243,7 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 	wantErrno(t, "write to what is read-only", errno, wasi.EROFS)
 }
 
-// A process begins at the root where it cannot see the working directory.
+// A program begins at the root if it cannot see the working directory.
 func TestWhereAProcessBegins(t *testing.T) {
 	h := newHost(t)
 	plant(h)
@@ -287,8 +287,8 @@ func TestWhereAProcessBegins(t *testing.T) {
 	}
 }
 
-// FuzzArguments lets a guest ask for its arguments anywhere: they are all where it
-// wants them, or nowhere.
+// FuzzArguments lets a guest ask for its arguments with any pointers: they are written
+// completely or not at all.
 func FuzzArguments(f *testing.F) {
 	f.Add(uint32(8192), uint32(16384), "a\nb")
 	f.Add(uint32(memoryBytes-8), uint32(0), "a")

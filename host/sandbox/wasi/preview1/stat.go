@@ -25,8 +25,8 @@ func fdFdstatGet(g guest) wasi.Errno {
 	return 0
 }
 
-// filetype says what a descriptor is. A stream is of no known type: it is no
-// terminal, for which a guest would take a character device.
+// filetype returns the type of a descriptor. A stream is Unknown: as a character device,
+// a guest would take it for a terminal.
 func (d *descriptor) filetype() wasi.FileType {
 	switch d.kind {
 	case regular:
@@ -37,7 +37,7 @@ func (d *descriptor) filetype() wasi.FileType {
 	return wasi.Unknown
 }
 
-// fdFdstatSetFlags changes what can be changed without opening the file again.
+// fdFdstatSetFlags changes the flags that can change without opening the file again.
 func fdFdstatSetFlags(g guest) wasi.Errno {
 	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFdstatSetFlags)
 	if errno != 0 {
@@ -96,6 +96,7 @@ func fdFilestatGet(g guest) wasi.Errno {
 	return 0
 }
 
+// putFilestat encodes st as a filestat record of the edition.
 func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 	clear(out)
 	le.PutUint64(out, st.Dev)
@@ -109,7 +110,7 @@ func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 	}
 	le.PutUint64(rest, st.Size)
 	for i, t := range []int64{st.Atim, st.Mtim, st.Ctim} {
-		le.PutUint64(rest[8+8*i:], uint64(max(t, 0))) // there is nothing before 1970
+		le.PutUint64(rest[8+8*i:], uint64(max(t, 0))) // times before 1970 are written as 0
 	}
 }
 
@@ -138,7 +139,7 @@ func fdFilestatSetTimes(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	return h.SetTimes(atim, mtim) // a stream has not the right
+	return h.SetTimes(atim, mtim) // a stream lacks the right
 }
 
 const (
@@ -148,8 +149,8 @@ const (
 	setMtimNow
 )
 
-// times decodes an access time, a modification time and what to do with them,
-// which are the parameters from i on.
+// times decodes the access time, the modification time and the flags in the parameters i
+// to i+2. A time that stays is [wasi.OmitTime].
 func (g guest) times(i int) (atim, mtim int64, _ wasi.Errno) {
 	flags := g.u32(i + 2)
 	if flags >= setMtimNow<<1 {

@@ -9,10 +9,9 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// What follows does what the cases of the wasi-testsuite do in which wazero's
-// WASI fails, with a directory in which everything is allowed. Where a case
-// makes links, the test has them planted by the host, and shows that the guest
-// cannot make them.
+// The tests below do the same as the cases of the wasi-testsuite that wazero's WASI
+// fails, with a directory in which everything is allowed. If a case makes links, the host
+// makes them instead, and the test shows that the guest cannot.
 
 func scratch(t *testing.T) (*host, *guest, int) {
 	t.Helper()
@@ -137,7 +136,7 @@ func TestSuiteOverwritePreopen(t *testing.T) {
 		t.Errorf("%+v, want %+v", now, was)
 	}
 	g.want(wasi.EBADF, "fd_fdstat_get", dir, resultAt)
-	// It is not a preopen because of its number.
+	// Its number does not make it a preopen.
 	g.want(wasi.EBADF, "fd_prestat_get", preopen, resultAt)
 	g.must("fd_close", preopen)
 }
@@ -387,7 +386,7 @@ type event struct {
 	flags    uint16
 }
 
-// poll waits for subscriptions.
+// poll calls poll_oneoff and returns its events.
 func (g *guest) poll(subs ...[]byte) []event {
 	g.t.Helper()
 	var in []byte

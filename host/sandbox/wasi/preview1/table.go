@@ -15,7 +15,7 @@ const (
 	directory
 )
 
-// descriptor is an entry of the table of what a guest has open.
+// descriptor is an open file, directory or stream of a guest.
 type descriptor struct {
 	kind             kind
 	base, inheriting rights
@@ -23,18 +23,18 @@ type descriptor struct {
 
 	file *wasi.File // regular
 
-	// Of a stream. Nil is one that is at its end, or discards.
+	// Of a stream. in is nil for an empty input.
 	in  *strings.Reader
 	out io.Writer
 
 	// Of a directory:
 	dir     *wasi.Dir // nil until the preopen is used for more than its name
 	name    string    // absolute
-	preopen string    // what a preopen is called
+	preopen string    // the name of a preopen; empty for other directories
 }
 
-// rootPreopenName is what the first preopen is called, whatever is mounted. Guests that
-// are called read the list of preopens once, before the first call.
+// rootPreopenName is the name of the first preopen, whatever is mounted. Guests whose
+// functions are called read the list of preopens once, before the first call.
 const rootPreopenName = "/"
 
 type fdflags uint16
@@ -58,8 +58,8 @@ func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	return w.fds[n], 0
 }
 
-// kindErrnos is the error of a function for each kind of descriptor. Zero is none:
-// it takes that kind.
+// kindErrnos holds the error of a function for each kind of descriptor. Zero: it accepts
+// the kind.
 type kindErrnos [directory + 1]wasi.Errno
 
 var (
@@ -70,7 +70,7 @@ var (
 	noStream      = kindErrnos{stream: wasi.EINVAL}
 )
 
-// checkedFD is fd for something that needs a kind and rights.
+// checkedFD returns an open descriptor, or the error for its kind or missing rights.
 func (w *World) checkedFD(n uint32, wrong kindErrnos, need rights) (*descriptor, wasi.Errno) {
 	d, errno := w.fd(n)
 	if errno != 0 {
@@ -89,8 +89,7 @@ func (d *descriptor) checkRights(need rights) wasi.Errno {
 	return 0
 }
 
-// openDir returns the directory of a descriptor, which for the preopen is
-// opened now.
+// openDir returns the directory of a descriptor. A preopen is opened now.
 func (w *World) openDir(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	if d.dir == nil {
 		h, errno := w.opts.FS.Open(d.name, wasi.DirectoryOnly)
@@ -102,7 +101,7 @@ func (w *World) openDir(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	return d.dir, 0
 }
 
-// handle returns what is open, or nil for a stream.
+// handle returns the open file or directory, or nil for a stream.
 func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
 	switch d.kind {
 	case regular:
@@ -117,8 +116,7 @@ func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
 	return nil, 0
 }
 
-// add gives a descriptor the lowest number that is free. How many there are is
-// limited by the FS.
+// add gives a descriptor the lowest free number. The FS limits the number of descriptors.
 func (w *World) add(d *descriptor) uint32 {
 	for n, other := range w.fds {
 		if other == nil {
@@ -130,7 +128,7 @@ func (w *World) add(d *descriptor) uint32 {
 	return uint32(len(w.fds) - 1)
 }
 
-// close closes what is open under an open descriptor's number.
+// close closes an open descriptor.
 func (w *World) close(n uint32) {
 	d := w.fds[n]
 	w.fds[n] = nil
@@ -151,8 +149,8 @@ func fdClose(g guest) wasi.Errno {
 	return 0
 }
 
-// fdRenumber moves a descriptor to the number of another, which is closed.
-// That one must be open, so that the table stays as short as it is.
+// fdRenumber moves a descriptor to the number of another, which is closed. The other must
+// be open, so that the table does not grow.
 func fdRenumber(g guest) wasi.Errno {
 	from, to := g.u32(0), g.u32(1)
 	d, errno := g.w.fd(from)
@@ -167,8 +165,7 @@ func fdRenumber(g guest) wasi.Errno {
 	return 0
 }
 
-// prestat returns what a preopen is called, and the place of a result of n bytes
-// about it.
+// prestat returns the name of a preopen, and the memory for a result of n bytes.
 func (g guest) prestat(n uint64) (string, []byte, wasi.Errno) {
 	d, errno := g.w.fd(g.u32(0))
 	switch {

@@ -25,7 +25,7 @@ func TestWhatAGuestStartsWith(t *testing.T) {
 				rFDWrite | rFDFdstatSetFlags | rFDFilestatGet | rPollFDReadwrite,
 				rFDWrite | rFDFdstatSetFlags | rFDFilestatGet | rPollFDReadwrite,
 			} {
-				// No terminal, whatever the program itself has.
+				// No terminal, whatever the host program has.
 				if st, errno := g.fdstat(fd); errno != 0 || st != (fdstat{tUnknown, 0, base, 0}) {
 					t.Errorf("descriptor %d: %+v, %v", fd, st, errno)
 				}
@@ -91,7 +91,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Without its preopen a guest has only what it has opened, and no way back.
+// Without its preopen a guest has only the files it has opened, and no way back.
 func TestCloseOfThePreopen(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
@@ -126,14 +126,14 @@ func TestRenumberWidensNothing(t *testing.T) {
 	_, errno := g.open(preopen, "g.txt", openOptions{base: rFDWrite})
 	wantErrno(t, "open to write", errno, wasi.ENOTCAPABLE)
 	fd := g.opened(preopen, "g.txt", openOptions{base: rFDRead})
-	// What is moved onto standard output is written to by nobody else.
+	// Nothing else writes to a file that has become standard output.
 	g.must("fd_renumber", fd, 1)
 	_, errno = g.write(1, "x")
 	wantErrno(t, "write", errno, wasi.ENOTCAPABLE)
 	h.CheckUnchanged(before)
 }
 
-// The preopen keeps what it is under another number.
+// The preopen works as before under another number.
 func TestRenumberOfThePreopen(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
@@ -192,7 +192,7 @@ func TestStreams(t *testing.T) {
 	wantErrno(t, "write after close", errno, wasi.EBADF)
 }
 
-// A write that fails in part is as much as was written.
+// A partial write returns the number of bytes written.
 func TestStreamThatFails(t *testing.T) {
 	out := &limitedWriter{room: 5}
 	g := newGuest(t, &preview1.Options{Stdout: out})

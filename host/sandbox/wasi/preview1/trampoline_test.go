@@ -67,11 +67,11 @@ const (
 	scratchAt, resultAt                       int = 4096, 64
 )
 
-// trampoline is a module that has its memory and, for each function of WASI,
-// an export that calls it.
+// trampoline is a module with its own memory and, for each function of WASI, an export
+// that calls it.
 var trampoline = sync.OnceValue(func() []byte { return trampolineTo(preview1.ModuleName, "memory") })
 
-// trampolineNoMemory is one that hides its memory.
+// trampolineNoMemory is a trampoline that does not export its memory under its name.
 func trampolineNoMemory() []byte { return trampolineTo(preview1.ModuleName, "hidden") }
 
 func trampolineTo(module, memory string) []byte {
@@ -102,19 +102,19 @@ func trampolineTo(module, memory string) []byte {
 	return b.Bytes()
 }
 
-// engine is shared: what a guest has is in its world.
+// engine is shared by all tests: the state of a guest is in its world.
 var engine = sync.OnceValues(func() (wazero.Runtime, error) {
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	return rt, errors.Join(preview1.Instantiate(ctx, rt, preview1.ModuleName), preview1.Instantiate(ctx, rt, preview1.UnstableName))
 })
 
-// guest is a guest that calls what the test tells it to.
+// guest is a guest that makes the calls of a test.
 type guest struct {
 	t   *testing.T
 	ctx context.Context
 	mod api.Module
-	at  int // where the next argument goes
+	at  int // address of the next argument
 }
 
 func newGuest(t *testing.T, opts *preview1.Options) *guest {
@@ -143,13 +143,13 @@ func guestOf(t *testing.T, module []byte, world *preview1.World) *guest {
 	return &guest{t: t, ctx: preview1.WithWorld(t.Context(), world), mod: mod, at: scratchAt}
 }
 
-// mounted is a guest in a tree with these mounts.
+// mounted returns a guest in a tree with these mounts.
 func (h *host) mounted(mounts ...policy.Mount) *guest {
 	h.T.Helper()
 	return newGuest(h.T, &preview1.Options{FS: h.fs(nil, wasi.Limits{}, mounts...)})
 }
 
-// try calls a function, which may trap.
+// try calls a function that may trap.
 func (g *guest) try(name string, args ...any) (wasi.Errno, error) {
 	g.t.Helper()
 	var stack []uint64
@@ -179,7 +179,7 @@ func (g *guest) try(name string, args ...any) (wasi.Errno, error) {
 	return wasi.Errno(out[0]), nil
 }
 
-// call calls a function that returns.
+// call calls a function that must return.
 func (g *guest) call(name string, args ...any) wasi.Errno {
 	g.t.Helper()
 	errno, err := g.try(name, args...)
@@ -195,7 +195,7 @@ func (g *guest) must(name string, args ...any) {
 	g.want(0, name, args...)
 }
 
-// want fails the test unless a function gives one of these errors.
+// want fails the test unless a function returns this error.
 func (g *guest) want(want wasi.Errno, name string, args ...any) {
 	g.t.Helper()
 	wantErrno(g.t, name, g.call(name, args...), want)
@@ -208,7 +208,7 @@ func wantErrno(t *testing.T, what string, got wasi.Errno, want ...wasi.Errno) {
 	}
 }
 
-// put writes bytes where nothing else is, for one call.
+// put writes bytes to unused memory, for one call.
 func (g *guest) put(b []byte) int {
 	g.t.Helper()
 	at := g.at
@@ -219,7 +219,7 @@ func (g *guest) put(b []byte) int {
 	return at
 }
 
-// room is n bytes where nothing else is, until the next call.
+// room returns n unused bytes, until the next call.
 func (g *guest) room(n int) int { return g.put(make([]byte, n)) }
 
 func (g *guest) bytes(at, n int) []byte {
@@ -234,7 +234,7 @@ func (g *guest) bytes(at, n int) []byte {
 func (g *guest) u32(at int) uint32 { return binary.LittleEndian.Uint32(g.bytes(at, 4)) }
 func (g *guest) u64(at int) uint64 { return binary.LittleEndian.Uint64(g.bytes(at, 8)) }
 
-// openOptions is how a file is opened.
+// openOptions are the parameters of path_open.
 type openOptions struct {
 	oflags           int
 	base, inheriting uint64
@@ -242,7 +242,7 @@ type openOptions struct {
 	follow           int
 }
 
-// all is the rights to everything there is.
+// all returns all rights.
 func all() openOptions { return openOptions{base: rAll, inheriting: rAll} }
 
 func (g *guest) open(dir int, p string, o openOptions) (int, wasi.Errno) {
@@ -251,7 +251,7 @@ func (g *guest) open(dir int, p string, o openOptions) (int, wasi.Errno) {
 	return int(g.u32(resultAt)), errno
 }
 
-// opened is open that succeeds.
+// opened is open that must succeed.
 func (g *guest) opened(dir int, p string, o openOptions) int {
 	g.t.Helper()
 	fd, errno := g.open(dir, p, o)
@@ -325,7 +325,7 @@ func (g *guest) pieces(pieces []string) (at, n int) {
 	return g.iovecs(buffers...)
 }
 
-// position is where a descriptor is after a seek.
+// seek calls fd_seek.
 func (g *guest) seek(fd int, off int64, whence int) (uint64, wasi.Errno) {
 	g.t.Helper()
 	errno := g.call("fd_seek", fd, uint64(off), whence, resultAt)
@@ -376,8 +376,8 @@ type dirent struct {
 	name      string
 }
 
-// readdir reads what fits into a buffer, without the entry that is cut off,
-// and says whether the buffer was full.
+// readdir reads one buffer of entries, without the entry that is cut off. full is set if
+// the buffer was full.
 func (g *guest) readdir(fd, size int, cookie uint64) (list []dirent, full bool, _ wasi.Errno) {
 	g.t.Helper()
 	buf := g.room(size)
@@ -398,7 +398,7 @@ func (g *guest) readdir(fd, size int, cookie uint64) (list []dirent, full bool, 
 	return list, used == size, 0
 }
 
-// list reads a whole directory with buffers of a size.
+// list reads a whole directory with buffers of size bytes.
 func (g *guest) list(fd, size int) []dirent {
 	g.t.Helper()
 	var out []dirent

@@ -11,50 +11,50 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Options is what a guest gets. The zero value of a field gives it nothing, or
-// what the field says.
+// Options holds the resources of a guest. The zero value of a field gives it nothing, or
+// the default of the field.
 type Options struct {
-	// FS is what the preopen shows. The world closes it. Nil is an empty tree.
+	// FS holds the files of the preopen. The world closes it. Nil is an empty tree.
 	FS *wasi.FS
-	// Stdout and Stderr take what the guest writes there, in pieces and on its
-	// goroutine. An error ends the guest's call with EIO. Nil discards.
+	// Stdout and Stderr receive the output of the guest, in pieces and on its goroutine.
+	// An error fails the guest's write with EIO. Nil discards.
 	Stdout, Stderr io.Writer
-	// Random is where random_get reads. Nil is crypto/rand.
+	// Random is the source of random_get. Nil is crypto/rand.
 	Random io.Reader
-	// Wall and Monotonic are the clocks; nil are the system's. The guest sees
-	// them rounded down to a millisecond, and never going backwards.
+	// Wall and Monotonic are the clocks; nil are the system's. The guest sees them
+	// rounded down to a millisecond, and never going backwards.
 	Wall      func() time.Time
 	Monotonic func() time.Duration
-	// Charge takes what the guest has to pay for, in units of fuel, on the
-	// guest's goroutine. Nil: nothing has a price. What the FS does is charged
-	// by its own limits.
+	// Charge is called with the price of each operation, in units of fuel, on the guest's
+	// goroutine. Nil: operations are free. The FS charges for files by its own limits.
 	Charge func(units uint64)
-	// WithoutTurn carries out the wait of a guest that sleeps. Nil: it just waits.
+	// WithoutTurn calls wait while a guest sleeps, so that others can run in the
+	// meantime. Nil: wait is called directly.
 	WithoutTurn func(wait func())
-	// MustEnd says why the guest has to end, or nil. It is asked in everything
-	// that can take long. Nil: never.
+	// MustEnd returns the reason why the guest has to end, or nil. It is called during
+	// everything that can take long. Nil: the guest never has to end.
 	MustEnd func() error
 }
 
-// World is what one guest can reach through WASI in one call. It is used from
-// one goroutine; only Close may be called from others.
+// World holds everything that one guest can reach through WASI in one call. It is used
+// from one goroutine; only Close may be called from others.
 type World struct {
-	opts Options // fixed at creation, without nil
+	opts Options // fixed at creation, without nil fields
 
 	fds       []*descriptor
 	args, env stringList
 	lastWall  uint64
 	lastMono  uint64
-	buffers   [][]byte // of one call, kept for the next
-	events    []event  // the same
+	buffers   [][]byte // reused from call to call
+	events    []event  // reused from call to call
 
 	closeOnce sync.Once
 	closed    chan struct{}
-	err       error // of closing
+	err       error // the result of closing
 }
 
-// New returns a world. Nothing is opened before the guest asks for it. The
-// caller must Close the result.
+// New returns a world. Nothing is opened before the guest uses it. The caller must Close
+// the result.
 func New(opts *Options) *World {
 	w := &World{closed: make(chan struct{})}
 	if opts != nil {
@@ -97,13 +97,12 @@ func New(opts *Options) *World {
 	return w
 }
 
-// clockEpoch is a while before the program, because some guests take a clock that
-// says zero for a broken one.
+// clockEpoch is a second before the start of the program, because some guests take a
+// clock at zero for a broken one.
 var clockEpoch = time.Now().Add(-time.Second)
 
-// Close closes the FS and what the guest has open. It may be called at any
-// time and more than once. A guest that sleeps is ended, and one that runs on
-// ends at its next call.
+// Close closes the FS and everything the guest has open. It may be called at any time and
+// more than once. A sleeping guest is ended, and a running one at its next call.
 func (w *World) Close() error {
 	w.closeOnce.Do(func() {
 		close(w.closed)
@@ -130,12 +129,12 @@ func worldFrom(ctx context.Context) *World {
 	return w
 }
 
-// stop is what this package panics with to end a guest, so that it can be told
-// from a mistake.
+// stop is the panic value that ends a guest on purpose. Any other panic is a bug of the
+// host.
 type stop struct{ err error }
 
-// checkpoint ends the guest if there is a reason to. It is called between the
-// parts of what takes long.
+// checkpoint ends the guest if there is a reason to. It is called between the pieces of
+// long operations.
 func (w *World) checkpoint() {
 	if err := w.opts.MustEnd(); err != nil {
 		panic(stop{err})

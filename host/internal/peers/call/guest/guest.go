@@ -1,5 +1,5 @@
-// Package guest makes calls of a tool's module the way that a program does:
-// with a grant, in a sandbox that keeps what it has compiled.
+// Package guest makes calls of a tool's module the way that a program does: with a grant,
+// in a sandbox that caches compiled code.
 package guest
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Call is a call of a tool that is granted.
+// Call is a call of a tool with its grant.
 type Call struct {
 	Module *tool.Module
 	Grant  policy.Grant
 	Call   tool.Call
 }
 
-// FromFile makes a call of the only tool of a module, which has the module's
-// name; so does the file. It sees dir.
+// FromFile returns a call of the only tool of a module. The tool and the file have the
+// module's name. The tool sees dir.
 func FromFile(file, dir, args string) (*Call, error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -39,8 +39,8 @@ func New(name string, code []byte, dir, args string) (*Call, error) {
 	return readingCall(tool.NewModule(name, tool.OriginFile, name+".wasm", code), dir, args)
 }
 
-// FromInstalled is FromFile for a module whose digest is known, as it is of one
-// that is installed: it is not read before it has to be compiled.
+// FromInstalled is FromFile for a module with a known digest, like an installed one: it
+// is not read before it has to be compiled.
 func FromInstalled(file, digest, dir, args string) (*Call, error) {
 	st, err := os.Stat(file)
 	if err != nil {
@@ -89,13 +89,13 @@ func grantedCall(mod *tool.Module, dir, args string, files tool.Files) (*Call, e
 	return &Call{mod, grant, call}, err
 }
 
-// Run makes the call in a fresh instance, and commits what it changes.
+// Run makes the call in a fresh instance, and commits its changes.
 func (c *Call) Run(ctx context.Context, box *sandbox.Sandbox) ([]byte, error) {
 	out, _, err := c.Measure(ctx, box)
 	return out, err
 }
 
-// Measure is Run, and says what the call has used.
+// Measure is Run, and returns the usage of the call.
 func (c *Call) Measure(ctx context.Context, box *sandbox.Sandbox) ([]byte, tool.Usage, error) {
 	r, staged, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
 	if err == nil && r.Err != nil {
@@ -110,21 +110,21 @@ func (c *Call) Measure(ctx context.Context, box *sandbox.Sandbox) ([]byte, tool.
 	return r.Output, r.Usage, err
 }
 
-// NewSandbox makes a sandbox like that of the program. The process that compiles is
-// this program again, see Compile.
+// NewSandbox returns a sandbox like that of the program, with compiled code in the
+// directory cache. The process that compiles is this program again, see RunCompileChild.
 func NewSandbox(cache string) *sandbox.Sandbox {
 	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, AllowLarge: true})
 }
 
-// RunCompileChild lets this process be the one that compiles, if it was started as
-// that; it does not return then. A main function begins with it.
+// RunCompileChild makes this process compile a module and exit, if it was started for
+// that. A main function must call it first.
 func RunCompileChild() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
 	}
 }
 
-// Cache makes a directory for compiled code, which is nobody else's.
+// Cache makes a directory for compiled code, for this user only.
 func Cache(parent string) (string, error) {
 	dir, err := filepath.Abs(filepath.Join(parent, "compiled"))
 	if err != nil {

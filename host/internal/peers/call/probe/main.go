@@ -1,14 +1,14 @@
 //go:build bench
 
-// Command probe is a process whose start, or whose memory, is measured: it is
-// this program and not the benchmark because that carries its peers along.
+// Command probe is a process whose start, or whose memory, is measured. The benchmark
+// itself is no such process because it contains its peers.
 //
 //	probe nothing
 //	probe first CACHE MODULE DIGEST DIR ARGS
 //	probe memory CACHE MODULE DIGEST DIR ARGS
 //
-// nothing ends at once; first makes a call, whose code is in the cache, and
-// ends; memory prints as JSON what it had at which time.
+// nothing ends at once; first makes a call, whose code is in the cache, and ends; memory
+// prints its memory at several times as JSON.
 package main
 
 import (
@@ -63,11 +63,11 @@ func run(args []string) error {
 	return errors.New("see the comment of this command")
 }
 
-// slots is how many instances are made to wait beside the first.
+// slots is the number of waiting instances made in addition to the first.
 const slots = 3
 
-// measure takes the private memory of the process at several times, in KiB.
-// Without an instance that waits there is nothing to say about one.
+// measure returns the private memory of the process at several times, in KiB. "slot" is
+// missing if no instance waits.
 func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[string]int, error) {
 	start, err := privateKiB()
 	if err != nil {
@@ -88,7 +88,7 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 		kib, err = privateKiB()
 		return waiting, kib, err
 	}
-	// Neither is garbage before the end.
+	// Both must stay until the end.
 	defer runtime.KeepAlive(box)
 	defer runtime.KeepAlive(call)
 	few, one, err := fill(1)
@@ -103,9 +103,9 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 	return m, err
 }
 
-// privateKiB is the private memory in KiB, without garbage.
+// privateKiB returns the private memory in KiB, without garbage.
 func privateKiB() (int, error) {
-	for range 3 { // what a finalizer holds goes with the next collection
+	for range 3 { // finalizers free memory at the next collection
 		debug.FreeOSMemory()
 	}
 	data, err := os.ReadFile("/proc/self/smaps_rollup")

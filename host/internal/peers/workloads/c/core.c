@@ -91,7 +91,7 @@ static uint16_t matrix(uint32_t seed, uint16_t c) {
 
 enum state { START, INT, FRACTION, EXPONENT, BAD, STATES };
 
-// numbers counts how often its states are left, reading text as numbers.
+// numbers reads text as numbers with a state machine, and counts its transitions.
 static uint16_t numbers(uint32_t seed, uint16_t c) {
 	static const char alphabet[] = "0123456789.e+,0123,5.";
 	uint32_t left[STATES] = {0};

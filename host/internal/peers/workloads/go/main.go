@@ -1,5 +1,5 @@
-// Command go runs the workload that its first argument names and prints a
-// checksum of the result. It is built for wasip1 by the benchmark above.
+// Command go runs the workload that its first argument names and prints a checksum of the
+// result. The benchmark builds it for wasip1.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// runMap sums up without regard to the order of keys, which is random.
+// runMap computes a sum that does not depend on the order of keys, which is random.
 func runMap() (sum uint64) {
 	r := random(21)
 	byNumber, byName := map[uint32]uint64{}, map[string]int{}

@@ -14,7 +14,7 @@ var words = strings.Fields(`error warning info the quick brown fox jumps over a 
 	connection to server was refused timeout after retry user logged in from address request
 	took too long cache miss for key value stored in table index rebuilt file not found`)
 
-// text is n lines that look like those of a log.
+// text returns n lines like those of a log.
 func text(n int) []byte {
 	var b bytes.Buffer
 	r := random(42)

@@ -1,4 +1,4 @@
-;; memory.grow by nothing, which leaves compiled code each time.
+;; memory.grow by 0 pages, which leaves compiled code each time.
 (module
   (memory 1)
   (func (export "run")

@@ -9,7 +9,7 @@
       (local.set $sum (f64.add (local.get $sum) (f64.sqrt (f64.div (local.get $x) (f64.const 3)))))
       (local.set $sum (f64.add (local.get $sum) (f64.sqrt (f64.div (local.get $x) (f64.const 5)))))
       (local.set $sum (f64.add (local.get $sum) (f64.sqrt (f64.div (local.get $x) (f64.const 7)))))
-      ;; Stored, so that nothing of it can be left out.
+      ;; Stored, so that no computation can be removed.
       (f64.store (i32.const 0) (local.get $sum))
       (br $again)))
   (memory 1))

@@ -1,4 +1,4 @@
-;; Calls without a loop: a tree of 2^40, which nobody sees the end of.
+;; Calls without a loop: a tree of 2^40, which takes too long to end.
 (module
   (func $tree (param $depth i32)
     (if (local.get $depth)

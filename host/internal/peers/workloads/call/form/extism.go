@@ -38,7 +38,7 @@ func errorSet(at uint64)
 
 var run func(in []byte) ([]byte, error)
 
-// Offer makes a job what the export "run" does.
+// Offer makes a job the function of the export "run".
 func Offer[In, Out any](_, _ string, job func(In) (Out, error)) {
 	run = func(raw []byte) ([]byte, error) {
 		var in In
@@ -82,7 +82,7 @@ func input() []byte {
 	return in
 }
 
-// put copies to the memory of the kernel.
+// put copies bytes to the memory of the kernel and returns their offset.
 func put(b []byte) uint64 {
 	at := alloc(uint64(len(b)))
 	whole := len(b) &^ 7

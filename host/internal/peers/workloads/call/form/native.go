@@ -10,7 +10,7 @@ import (
 
 var run func() error
 
-// Offer makes a job what the program does.
+// Offer makes a job the task of the program.
 func Offer[In, Out any](_, _ string, job func(In) (Out, error)) {
 	run = func() error {
 		var in In

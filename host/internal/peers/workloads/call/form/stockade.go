@@ -14,7 +14,8 @@ func Offer[In, Out any](name, description string, job func(In) (Out, error)) {
 	tool.Register(name, description, func(_ context.Context, in In) (Out, error) { return job(in) }, tool.ReadsFiles())
 }
 
-// Warm has fn called once before the memory is kept that each call begins with.
+// Warm calls fn once before the snapshot of the memory is taken with which each call
+// begins.
 func Warm(fn func()) { tool.Warm(fn) }
 
 // Main is never called: the module is a library.

@@ -1,7 +1,6 @@
-// Command large is the job of a tool with a large image: it runs a script in an
-// interpreter of JavaScript that it carries along. What the interpreter makes
-// when it is used for the first time is made beforehand where the form allows
-// that, with a script of its own.
+// Command large is the job of a tool with a large image: it runs a script in a JavaScript
+// interpreter that it contains. The interpreter's state after its first use is made in
+// advance if the form allows it, with a script of its own.
 package main
 
 import (
@@ -24,7 +23,7 @@ func init() {
 	form.Warm(func() { _, _ = run(arguments{Script: sample, N: 1}) })
 }
 
-// sample is a script of the kind that is to be expected.
+// sample is a script of the expected kind.
 const sample = `(function () {
 	var seen = {};
 	for (var i = 0; i < n; i++) { seen["k" + i] = (seen["k" + i] || 0) + 1; }
@@ -33,7 +32,7 @@ const sample = `(function () {
 
 func main() { form.Main() }
 
-// run keeps nothing from one call to the next, in whatever form it runs.
+// run keeps nothing from one call to the next, in any form.
 func run(args arguments) (result, error) {
 	vm := goja.New()
 	if err := vm.Set("n", args.N); err != nil {

@@ -1,5 +1,5 @@
-// Command small is the job of a small tool: it reads a list from a JSON file
-// and says what is in it.
+// Command small is the job of a small tool: it reads a list from a JSON file and sums up
+// its items.
 package main
 
 import (

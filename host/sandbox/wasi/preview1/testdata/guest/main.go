@@ -1,8 +1,8 @@
 //go:build wasip1
 
-// Guest does what it is told: each line of what it reads from the test is an
-// operation with its arguments, separated by tabs. It answers with a line each: "ok" and what
-// came of it, or "errno" and the number WASI gave.
+// Guest executes the operations that it reads from the test, one a line, with arguments
+// separated by tabs. It answers each with a line: "ok" and the result, or "errno" and the
+// number that WASI returned.
 package main
 
 import (
@@ -52,7 +52,7 @@ func fdReaddir(fd int32, buf unsafe.Pointer, size uint32, cookie uint64, result 
 //go:wasmimport test read
 func testRead(buf unsafe.Pointer, size uint32) uint32
 
-// input is what the test wants done.
+// input reads the operations of the test.
 type input struct{}
 
 func (input) Read(p []byte) (int, error) {
@@ -89,7 +89,7 @@ func errno(n uint32) error {
 	return syscall.Errno(n)
 }
 
-// relative is the name below the preopen, which WASI wants.
+// relative returns the name below the preopen, which WASI wants.
 func relative(p string) string {
 	if p == "/" {
 		return "."
@@ -114,7 +114,7 @@ func num(s string) uint64 {
 	return n
 }
 
-// withFile opens a name for reading and writing, if it can, else for reading.
+// withFile opens a name for reading and writing, if possible, else for reading.
 func withFile(p string, do func(fd int32) uint32) error {
 	fd, err := open(preopen, p, 0, allRights, 0)
 	if err != nil {
@@ -188,7 +188,7 @@ func run(op string, args []string) (string, error) {
 		}
 		sort.Strings(names)
 		return strings.Join(names, " "), err
-	case "open": // path, oflags, rights, fdflags: what path_open is given
+	case "open": // path, oflags, rights, fdflags: as in path_open
 		fd, err := open(preopen, args[0], uint32(num(args[1])), num(args[2]), uint32(num(args[3])))
 		if err != nil {
 			return "", err
@@ -245,7 +245,7 @@ func run(op string, args []string) (string, error) {
 			}
 			fds = append(fds, fd)
 		}
-	case "readdir": // path, size of the buffer: how many entries, with a size that need not be true
+	case "readdir": // path, size of the buffer, which need not be true: returns the number of entries
 		fd, err := open(preopen, args[0], oflagDir, allRights&^rightWrite, 0)
 		if err != nil {
 			return "", err
