@@ -8,23 +8,24 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What the processes of one turn may take that run before anybody is asked. It is
-// the person's machine that they keep busy.
+// Limits for the processes of one turn that run before anybody was asked. They keep
+// the person's machine busy.
 const (
-	maxRehearsedRuns = 100
-	maxRehearsedTime = 10 * time.Minute
+	maxRehearsedRuns = 100              // processes
+	maxRehearsedTime = 10 * time.Minute // of all of them together
 )
 
-// rehearsedRuns counts the processes of the current turn that ran before anybody was asked.
-// A call outside of turns, which a person makes, is not counted.
+// rehearsedRuns counts the processes of the current turn that ran before anybody was
+// asked. Calls outside of turns, which a person makes, are not counted.
 type rehearsedRuns struct {
 	mu    sync.Mutex
-	turn  int // the newest
+	turn  int // the newest turn with such a process
 	runs  int
-	spent time.Duration
+	spent time.Duration // total running time
 }
 
-// whyFull says why no more may run ahead in the turn of a call; empty if one may.
+// whyFull returns the reason why the call must ask before its process runs; empty: the
+// process may run first.
 func (a *rehearsedRuns) whyFull(call tool.Call) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,7 +39,7 @@ func (a *rehearsedRuns) whyFull(call tool.Call) string {
 	return ""
 }
 
-// add counts one that has run for so long.
+// add counts a process of the call that has run for d.
 func (a *rehearsedRuns) add(call tool.Call, d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -358,7 +358,7 @@ func TestWhatIsWrittenToCaches(t *testing.T) {
 			if w.did("keep") != c.kept || !w.did("drop") {
 				t.Errorf("kept is %t: %v", !c.kept, w.trace)
 			}
-			if strings.Contains(warning, `"/work/program" is a program, and commands without a yes`) != c.warns {
+			if strings.Contains(warning, `"/work/program" is a program, and parts of it may come from a cache`) != c.warns {
 				t.Errorf("the warning is %q", warning)
 			}
 		})
