@@ -383,7 +383,7 @@ func TestNothingIsUndone(t *testing.T) {
 			w.opts.Mounts = append(w.opts.Mounts, policy.Mount{Host: w.Path("ws/new")})
 		}, want: "which tools may only read now"},
 		{name: "tools are shown another directory now", since: func(w *world) { w.opts.Mounts[0].Host = w.Path("out") }, want: "in no directory that tools are shown now"},
-		{name: "it is hidden from tools now", since: func(w *world) { w.opts.Masked = []string{w.Path("ws/new/deep")} }, want: "what no tool sees"},
+		{name: "it is hidden from tools now", since: func(w *world) { w.opts.Masked = []string{w.Path("ws/new/deep")} }, want: "is hidden from tools, or leads"},
 		{name: "a rule denies it", since: func(w *world) {
 			w.opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: policy.AnyTool, Source: policy.SourceUser}}
 		}, want: "undo was denied"},
@@ -410,13 +410,13 @@ func TestNothingIsUndone(t *testing.T) {
 		{name: "an image was exchanged", since: func(w *world) { w.exec("UPDATE images SET packed = x'6576696c', size = 4") }, want: "not what was written"},
 		{name: "an image of another session was put there", since: func(w *world) {
 			w.exec("UPDATE images SET session = 'other'")
-		}, want: "is not kept"},
+		}, want: "is not stored"},
 		{name: "the log was changed", since: func(w *world) {
 			w.exec(`DROP TRIGGER bodies_no_update; UPDATE bodies SET body = CAST(replace(CAST(body AS TEXT), 'f.txt', 'x.txt') AS BLOB)`)
 		}, want: "the log is not as it was written"},
 
 		// What is not known.
-		{name: "images made room", since: func(w *world) { w.exec("DELETE FROM images") }, want: "is not kept"},
+		{name: "images made room", since: func(w *world) { w.exec("DELETE FROM images") }, want: "is not stored"},
 		{name: "bodies were deleted", since: func(w *world) { must(w.T, w.store.DeleteBodies(w.T.Context(), id)) }, want: "was deleted from the log"},
 		{name: "it looks like a secret", turn: func(w *world) {
 			w.record(1, session.Changes{Files: []session.Change{{Path: w.Path("ws/secret.key"), Kind: tool.Modified, NoPreimage: session.NoPreimageSecret,
