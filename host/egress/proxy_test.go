@@ -152,9 +152,9 @@ func TestAHostileProxy(t *testing.T) {
 	}{
 		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, services.Connect, true, "network.proxy_resolves = true"},
 		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, services.Connect, true, "without a password in network.proxy"},
-		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
-		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, services.Connect, false, "whoever runs the proxy"},
-		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
+		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, services.Connect, true, "the administrator of the proxy"},
+		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, services.Connect, false, "the administrator of the proxy"},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, services.Connect, true, "the administrator of the proxy"},
 		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, services.Timeout, false, "names an HTTP proxy"},
 		"says nothing":        {silent, services.Timeout, false, "names an HTTP proxy"},
 		"has a long head": {func(conn net.Conn) {
