@@ -144,7 +144,6 @@ func (p *Conversation) add(e session.Event) {
 	}
 }
 
-// append adds a message at the end.
 func (p *Conversation) append(m llm.Message) {
 	p.messages = append(p.messages, m)
 	p.chars += size(m)

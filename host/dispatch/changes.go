@@ -143,7 +143,6 @@ func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	return out, nil
 }
 
-// addImage adds a content to the images; nil: nothing.
 func (a *changeRecorder) addImage(content []byte) {
 	if content != nil {
 		a.images = append(a.images, content)

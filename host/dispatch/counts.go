@@ -19,7 +19,6 @@ func (c *counts) reserve(tool string) int {
 	return c.byTool[tool] - 1
 }
 
-// release subtracts a call that reserve has counted.
 func (c *counts) release(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,7 +37,6 @@ type callInState struct {
 	othersChanges [sha256.Size]byte
 }
 
-// repeat counts equal results of one call.
 type repeat struct {
 	result [sha256.Size]byte
 	step   int // the newest step with this result

@@ -36,7 +36,6 @@ type resumeState struct {
 	intents  map[string]session.Intent   // calls that have begun and have no result yet, by call ID
 }
 
-// resume takes over one event.
 func (d *Dispatcher) resume(e session.Event, r resumeState) {
 	d.stores.Fold(e)
 	switch e.Type {

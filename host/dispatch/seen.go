@@ -36,7 +36,6 @@ type knownFile struct {
 // step.
 type stepID struct{ turn, step int }
 
-// stepIDOf returns the step of a call.
 func stepIDOf(call tool.Call) stepID { return stepID{call.Turn, call.Step} }
 
 func (s *seenFiles) file(path string) knownFile {

@@ -61,7 +61,6 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	return body[:kept:kept], kept < len(body) || slow, redacted, nil
 }
 
-// readError returns the error of a body that could not be read.
 func (x *fetch) readError(err error, tooLarge *services.Error) error {
 	if errors.Is(err, errBodyTooLarge) {
 		return tooLarge

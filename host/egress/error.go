@@ -62,7 +62,6 @@ func (e *nameError) Error() string {
 
 func (e *nameError) Unwrap() error { return e.DNSError }
 
-// timedOut reports whether err is a timeout of any kind.
 func timedOut(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()

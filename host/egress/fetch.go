@@ -159,7 +159,6 @@ var rangeHeaders = []string{"if-range", "range", "request-range"}
 // secret was taken out, they would reveal its length, or whether a guess is right.
 var bodyHeaders = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
-// decide returns the decision about the current target.
 func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }

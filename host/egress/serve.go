@@ -145,7 +145,6 @@ func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, maxDrain)
 }
 
-// run serves the connection.
 func (c *relay) run(ctx context.Context) error {
 	h, err := readHead(c.r)
 	if err != nil {

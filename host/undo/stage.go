@@ -248,7 +248,6 @@ func (r reader) Close() error {
 	return r.File.Close()
 }
 
-// open opens a regular file for reading, and returns its size.
 func open(at place) (reader, int64, error) {
 	f, info, err := at.tree.OpenFile(at.n, os.O_RDONLY)
 	if err != nil {

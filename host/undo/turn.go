@@ -58,7 +58,6 @@ func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
 	return p, nil
 }
 
-// add takes over one event.
 func (p *callLog) add(e session.Event) {
 	p.turns = max(p.turns, e.Turn)
 	c := p.byID[e.Call]
