@@ -85,7 +85,7 @@ func (c *call) isHidden(path string) bool {
 // any path. It checks only where somebody could have made such an entry without reading
 // the content: in an index (staged), and in a repository that borrows objects.
 func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // a path that looks like a secret is checked by itself
+	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // the caller checks paths that look like secrets
 		return false
 	}
 	if c.indexes == nil {

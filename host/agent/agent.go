@@ -329,7 +329,7 @@ func (t *turn) recordPartial(ctx context.Context, text string) error {
 // their ID, and some models count from 1 in each reply.
 func (t *turn) assignID(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
-		call.ID = "call" // headers are never deleted: they hold no text from a model
+		call.ID = "call" // the ID is in event headers, which are never deleted, so it must hold no text of a model
 	}
 	for base, n := call.ID, 2; t.a.conversation.ids[call.ID]; n++ {
 		call.ID = fmt.Sprintf("%s_%d", base, n)

@@ -394,7 +394,7 @@ func replaceText(m llm.Message, data any, text *string, note func(length int) an
 	*text = short
 	m.Data = tool.Marshal(data)
 	if m.Kind == llm.ToolCall {
-		m.Parts = nil // what led to a call is of no use without it
+		m.Parts = nil // the reasoning behind a call is useless without its arguments
 	}
 	return m
 }

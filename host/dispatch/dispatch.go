@@ -16,9 +16,9 @@ import (
 // Runner runs a granted call. The sandbox is one.
 type Runner interface {
 	// Run returns a result for everything that the guest does. An error means that the
-	// host is at fault, or is [policy.ErrAskFirst]. The changes of the call come back
-	// staged. The policy.Staged is nil if the call has failed or could not change
-	// anything.
+	// host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError]. The
+	// changes of the call come back staged. The policy.Staged is nil if the call has
+	// failed or could not change anything.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 

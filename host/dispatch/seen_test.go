@@ -335,7 +335,7 @@ func TestAModelLearnsNothingOfFilesThatItIsNotShown(t *testing.T) {
 	}
 }
 
-// What was seen before a resume is seen after it, and what was not is not.
+// After a resume the same files count as seen as before.
 func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 	_, d, ran := editWorld(t)
 	asks := func(call, name, args string) session.Event {

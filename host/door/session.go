@@ -30,8 +30,9 @@ type SessionOptions struct {
 	Workspace string
 	// Catalog lists the tools. Nil: the built-in ones.
 	Catalog *tool.Catalog
-	// Policy holds the mounts, rules and limits of the session. Its zero value allows
-	// nothing without an answer. Layers must be nil: the door's hold.
+	// Policy holds the mounts, rules and limits of the session. Its zero value has no
+	// mounts and no rules. Layers, Tier and LikelyTier must be unset, because the door
+	// sets them.
 	Policy policy.Options
 	// Approver answers the questions of the policy. Nil: every answer is no.
 	Approver dispatch.Approver
@@ -235,7 +236,7 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 	return func(yield func(session.Event, error) bool) {
 		none := true
 		for e, err := range events {
-			if err == nil && e.Body == nil { // the model would go on without what it was told
+			if err == nil && e.Body == nil { // the model would go on with a part of the conversation
 				err = &session.ChainError{Seq: e.Seq, Problem: "has lost its body"}
 			}
 			if none = false; !yield(e, err) || err != nil {

@@ -133,7 +133,7 @@ func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Req
 	req.Header = h.header.Clone()
 	deleteHopHeaders(req.Header)
 	if req.UserAgent() == "" {
-		req.Header.Set("User-Agent", "") // or the transport would name itself
+		req.Header.Set("User-Agent", "") // otherwise the transport would send its own name
 	}
 	if h.header.Get("Transfer-Encoding") != "" {
 		req.Body, req.ContentLength = io.NopCloser(httputil.NewChunkedReader(body)), -1

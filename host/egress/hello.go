@@ -28,7 +28,7 @@ func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error)
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello = h
 		return nil, errors.New("that is all we wanted to know")
-	}}).HandshakeContext(context.Background()) // maxHello and the watch of the connection limit the reading
+	}}).HandshakeContext(context.Background()) // maxHello and the relay's idle timer limit the reading
 	if hello != nil {
 		err = nil
 	}

@@ -55,7 +55,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	}()
 	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
-	// Whatever ends the context ends the reading.
+	// The end of the context ends the reading.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 

@@ -252,7 +252,7 @@ func (c *relay) serveConnect(ctx context.Context) error {
 	sending.Go(func() { c.copy(server, c.r) })
 	c.copy(c.conn, server)
 	sending.Wait()
-	return nil // or the cause of the context's end
+	return nil // serve reports why the context has ended, if it has
 }
 
 // accept answers a CONNECT with success.

@@ -125,7 +125,7 @@ func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	if err == nil && kind == KindCommit {
 		l, rest, ok := r.parseHead(id, data)
 		author, rest, _ := bytes.Cut(rest, []byte{'\n'})
-		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // what was read may end before
+		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // whole is false if the data ends before
 		if ok && whole && bytes.HasPrefix(author, []byte("author ")) && bytes.HasPrefix(committer, []byte("committer ")) {
 			l.When = whenOf(string(committer))
 			return l, nil

@@ -173,7 +173,7 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	if err != nil || e.kind <= KindTag {
 		return e.size, err
 	}
-	head := make([]byte, min(e.size, 2*10)) // two numbers: the size of the base, and this one's
+	head := make([]byte, min(e.size, 2*10)) // two numbers: the sizes of the base and of the object
 	if err := r.inflate(p, e.at, head, true); err != nil {
 		return 0, err
 	}

@@ -201,7 +201,7 @@ const (
 func isNoise(kind []byte, i int) bool {
 	const window, share = 100, 4
 	look := func(step int) (nevers, oftens int) {
-		oftens = 1 // the line itself, on both sides
+		oftens = 1 // the line itself counts on each side
 		for j := i + step; j >= 0 && j < len(kind) && max(i-j, j-i) <= window; j += step {
 			switch kind[j] {
 			case never:
