@@ -147,8 +147,8 @@ func TestCallsThatACrashHasLeftOpenGetAResult(t *testing.T) {
 	}
 }
 
-// TestNoSessionGoesOnWithoutItsBeginning: somebody has taken the first bodies out of the
-// database, and with them what the model was told.
+// TestNoSessionGoesOnWithoutItsBeginning: somebody has deleted the first bodies from the
+// database, and with them the model's instructions.
 func TestNoSessionGoesOnWithoutItsBeginning(t *testing.T) {
 	_, opts := work(t)
 	opts.Provider = &Provider{Name: ProviderOffline}

@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// tunnels is a proxy that connects to where the test says.
+// tunnels is a proxy that connects to the address that the test gives.
 type tunnels struct {
 	net.Listener
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ func TestTheProxy(t *testing.T) {
 	}
 }
 
-// TestAHostileProxy: it gets no further than its head.
+// TestAHostileProxy: of a hostile proxy's answer only the head is read.
 func TestAHostileProxy(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
@@ -205,7 +205,8 @@ func TestAHostileProxy(t *testing.T) {
 	})
 }
 
-// TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
+// TestAProxyThatIsNotAuthenticated: such a proxy gets no request, and the program goes
+// on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")

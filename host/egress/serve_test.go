@@ -70,8 +70,8 @@ func caFile(t testing.TB) string {
 	return file
 }
 
-// outside runs a program that knows of the proxy by its environment only, and
-// returns what it prints.
+// outside runs a program that finds the proxy only by its environment, and returns its
+// output.
 func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -82,7 +82,8 @@ func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	return string(out), err
 }
 
-// TestOtherProgramsThroughTheProxy: they were not written for it.
+// TestOtherProgramsThroughTheProxy: programs that were not written for the proxy work
+// with it.
 func TestOtherProgramsThroughTheProxy(t *testing.T) {
 	handler := func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
@@ -191,8 +192,8 @@ func TestGitThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: more than there may be, all of them through Go's own client,
-// some behind the administrator's proxy.
+// TestManyAtOnce makes more connections than are served at once, all with Go's own
+// client, some behind the administrator's proxy.
 func TestManyAtOnce(t *testing.T) {
 	for _, upstream := range []string{"", "http://10.9.9.9:3128"} {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = upstream })
@@ -229,8 +230,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A tunnel for tcp is for what is neither TLS nor HTTP, with ends that come one
-// after the other.
+// A tunnel for tcp carries protocols other than TLS and HTTP, and either side may close
+// first.
 func TestATunnelForTCP(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	w.wires.plug(public+":22", raw(t, func(conn net.Conn) {
@@ -256,8 +257,7 @@ func TestATunnelForTCP(t *testing.T) {
 	}
 }
 
-// TestAnswersInPlainHTTP, as bytes: to clients that cannot be had from programs at
-// will.
+// TestAnswersInPlainHTTP sends bytes as clients do that are hard to get as programs.
 func TestAnswersInPlainHTTP(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	w.wires.plug(public+":80", plain(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -361,7 +361,7 @@ func (p *pipes) dial() net.Conn {
 	return a
 }
 
-// TestAConnectionEnds with time that does not pass, and finds goroutines that stay.
+// TestAConnectionEnds uses fake time, and finds goroutines that stay.
 func TestAConnectionEnds(t *testing.T) {
 	const connect = "CONNECT a.example:1 HTTP/1.1\r\nHost: a.example:1\r\n\r\n"
 	const limit = 7 * time.Second
@@ -450,7 +450,8 @@ func TestAConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreFew: the next one is not accepted before another has ended.
+// TestConnectionsAreFew: at the limit, no connection is accepted before another has
+// ended.
 func TestConnectionsAreFew(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example")
 	synctest.Test(t, func(t *testing.T) {
