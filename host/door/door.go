@@ -292,10 +292,10 @@ func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNot
 // from tools. Layers, Tier and LikelyTier of opts must be unset.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
-		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
+		return nil, errors.New("a session cannot set layers: those of the door hold for all its sessions")
 	}
 	if opts.Tier != nil || opts.LikelyTier != nil {
-		return nil, errors.New("the tier is that of the door, which starts the processes")
+		return nil, errors.New("a session cannot set the tier: the door starts the processes")
 	}
 	opts.Layers, opts.Tier, opts.LikelyTier, opts.WhyNotStaged = d.opts.Layers, d.Tier, d.jail.LikelyTier, d.WhyNotStaged
 	opts.Masked = slices.Clone(opts.Masked)

@@ -229,7 +229,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			return ok
 		}},
 		"layers of a session alone": {Options{}, SessionOptions{Workspace: dir, Policy: policy.Options{Layers: layer(policy.Ceiling{})}}, func(err error) bool {
-			return err != nil && strings.Contains(err.Error(), "layers are those of the door")
+			return err != nil && strings.Contains(err.Error(), "a session cannot set layers")
 		}},
 		"no workspace":       {Options{}, SessionOptions{Workspace: blocked}, func(err error) bool { return err != nil }},
 		"no id of a session": {Options{}, SessionOptions{Workspace: dir, ID: "../x"}, func(err error) bool { return err != nil }},

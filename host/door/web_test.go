@@ -251,7 +251,7 @@ func TestRequestsThatMustNotGoOut(t *testing.T) {
 		"a line end in a header":     {url(server.URL+"/plain", "headers", map[string]string{"X-A": "a\r\nHost: b"}), tool.CodeInvalidArgs, "header"},
 		"a line end in a name":       {url(server.URL+"/plain", "headers", map[string]string{"X-A\r\nB": "a"}), tool.CodeInvalidArgs, "header"},
 		"a line end in a URL":        {url(server.URL + "/plain\r\nHost: b"), "INVALID_URL", ""},
-		"Authorization":              {url(server.URL+"/plain", "headers", map[string]string{"Authorization": "Bearer x"}), tool.CodeInvalidArgs, "for the host to set"},
+		"Authorization":              {url(server.URL+"/plain", "headers", map[string]string{"Authorization": "Bearer x"}), tool.CodeInvalidArgs, "only the host may set it"},
 		"the name of the host":       {url(server.URL+"/plain", "headers", map[string]string{"Host": "b"}), tool.CodeInvalidArgs, "host"},
 		"a method of its own":        {url(server.URL+"/plain", "method", "TRACE"), tool.CodeInvalidArgs, "method"},
 		"a server that is silent":    {url(server.URL + "/silent"), "TIMED_OUT", "slow"},

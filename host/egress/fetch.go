@@ -50,7 +50,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 		}
 	}
 	if len(x.headers.Values("Authorization")) > 0 {
-		return nil, fail(services.Invalid, errors.New(`header "Authorization": it is for the host to set`))
+		return nil, fail(services.Invalid, errors.New(`header "Authorization": only the host may set it`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.maxBody {
 		x.maxBody, x.truncates = req.MaxBytes, true

@@ -38,7 +38,7 @@ func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error)
 // checkHello refuses a TLS client that asks for a server other than host.
 func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	if slices.Contains(hello.Extensions, encryptedClientHello) {
-		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s was decided on", host)
+		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s is allowed", host)
 	}
 	named, err := network.ParseHost(hello.ServerName)
 	switch {
@@ -47,7 +47,7 @@ func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	case hello.ServerName == "":
 		return fmt.Errorf("the TLS client does not say that it asks for %s (SNI)", host)
 	case err != nil || named != host:
-		return fmt.Errorf("the TLS client asks for %q (SNI), and %s was decided on", shorten(hello.ServerName, 200), host)
+		return fmt.Errorf("the TLS client asks for %q (SNI), and only %s is allowed", shorten(hello.ServerName, 200), host)
 	}
 	return nil
 }

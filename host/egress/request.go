@@ -59,7 +59,7 @@ const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 
 func checkHeader(name, value string) error {
 	if slices.Contains(reservedHeaders, name) || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-") {
-		return errors.New("it is for the host to set")
+		return errors.New("only the host may set it")
 	}
 	return checkField(name, value)
 }

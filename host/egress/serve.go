@@ -117,7 +117,7 @@ type relay struct {
 	sent, received atomic.Int64
 }
 
-var errIdle = fail(services.Timeout, errors.New("nothing was said for too long"))
+var errIdle = fail(services.Timeout, errors.New("the connection made no progress for too long"))
 
 func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close()

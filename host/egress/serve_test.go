@@ -380,27 +380,27 @@ func TestAConnectionEnds(t *testing.T) {
 		after  time.Duration
 		logs   string
 	}{
-		"that says nothing":          {client: func(net.Conn) {}, after: limit, logs: "said for too long"},
-		"that never ends its head":   {client: func(c net.Conn) { trickle(c, time.Second, 1000) }, after: limit, logs: "said for too long"},
-		"that never begins its TLS":  {client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "said for too long"},
-		"that trickles its TLS":      {client: func(c net.Conn) { fmt.Fprint(c, connect, "\x16\x03\x01\x40\x00\x01"); trickle(c, time.Second, 1000) }, after: limit, logs: "said for too long"},
-		"that is silent both ways":   {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "said for too long"},
-		"whose client talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, limit-1, 3) }, after: 3*(limit-1) + limit, logs: "said for too long"},
-		"whose server talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(s net.Conn) { trickle(s, limit-1, 3); silent(s) }, after: 3*(limit-1) + limit, logs: "said for too long"},
+		"that says nothing":          {client: func(net.Conn) {}, after: limit, logs: "no progress for too long"},
+		"that never ends its head":   {client: func(c net.Conn) { trickle(c, time.Second, 1000) }, after: limit, logs: "no progress for too long"},
+		"that never begins its TLS":  {client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "no progress for too long"},
+		"that trickles its TLS":      {client: func(c net.Conn) { fmt.Fprint(c, connect, "\x16\x03\x01\x40\x00\x01"); trickle(c, time.Second, 1000) }, after: limit, logs: "no progress for too long"},
+		"that is silent both ways":   {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "no progress for too long"},
+		"whose client talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, limit-1, 3) }, after: 3*(limit-1) + limit, logs: "no progress for too long"},
+		"whose server talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(s net.Conn) { trickle(s, limit-1, 3); silent(s) }, after: 3*(limit-1) + limit, logs: "no progress for too long"},
 		"whose server hangs up":      {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(net.Conn) {}, logs: "proxy connection"},
 		"whose client hangs up":      {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); time.Sleep(time.Second); c.Close() }, after: time.Second, logs: "proxy connection"},
 		"whose command ends":         {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, time.Second, 1000) }, after: time.Hour / 4, logs: "context canceled"},
 		"whose body never comes": {rule: "http", client: func(c net.Conn) {
 			fmt.Fprint(c, "PUT http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\nContent-Length: 5\r\n\r\n")
-		}, after: limit, logs: "said for too long"},
-		"whose answer does not begin": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") }, after: limit, logs: "said for too long"},
+		}, after: limit, logs: "no progress for too long"},
+		"whose answer does not begin": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") }, after: limit, logs: "no progress for too long"},
 		"whose answer never ends": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") },
 			server: func(s net.Conn) {
 				_, _ = s.Read(make([]byte, 4096))
 				fmt.Fprint(s, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 				trickle(s, time.Second, 3)
 				silent(s)
-			}, after: 3*time.Second + limit, logs: "said for too long"},
+			}, after: 3*time.Second + limit, logs: "no progress for too long"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if c.rule == "" {

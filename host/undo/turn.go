@@ -156,12 +156,12 @@ type plan struct {
 	hasInterrupted bool
 }
 
-// file is the planned change of one file, directory or link: from after back to before. A
-// nil version means that there is no file.
+// file is the planned change of one file, directory or link. A nil version means that
+// there is no file. For a redo, both versions are those around the undoing call.
 type file struct {
 	path    string
-	before  *session.Version   // before the turn
-	after   *session.Version   // after the turn
+	before  *session.Version   // version to put back
+	after   *session.Version   // version that must be there now
 	noImage session.NoPreimage // reason why the content of before is not stored; empty: it is stored
 }
 
@@ -198,7 +198,7 @@ func (p *callLog) planUndo() (*plan, error) {
 }
 
 // planTurn returns the plan to undo one turn; nil if the turn has changed nothing.
-// interrupted reports whether the changes of interrupted calls count as made.
+// interrupted: the changes of interrupted calls count as made.
 func (p *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
 	for _, c := range p.calls {
