@@ -31,7 +31,7 @@ func (p *pending) putQuestion(ctx context.Context, question policy.Question) (po
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
 		if err = question.CheckAnswer(answer, time.Now()); err != nil {
-			err = fmt.Errorf("the yes does not count: %w", err)
+			err = fmt.Errorf("no yes that counts: %w", err)
 		}
 	}
 	if err != nil {

@@ -134,9 +134,9 @@ func TestACallIsARow(t *testing.T) {
      a.example redirects to b.example: the administrator denies it
 `},
 		"a yes that does not count is no answer of the person": {
-			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), event(session.TypeDecision, "a", session.Decision{Answer: &no, AnsweredBy: "the yes does not count: the question was not answered within 10m0s"}), returned("a", denied)}, `
+			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), event(session.TypeDecision, "a", session.Decision{Answer: &no, AnsweredBy: "no yes that counts: the question was not answered within 10m0s"}), returned("a", denied)}, `
   1  http_fetch a.example                                          not allowed
-     not run: the yes does not count: the question was not answered within 10m0s
+     not run: no yes that counts: the question was not answered within 10m0s
 `},
 		"a call that is no command was stopped": {
 			[]session.Event{proposed("a", "http_fetch", `{"url":"a.example"}`), returned("a", tool.Failed(tool.CodeCancelled, tool.InternalError, "http_fetch was cancelled after 250003 units of fuel"))}, `
