@@ -37,7 +37,7 @@ type Preloader interface {
 // default.
 type Options struct {
 	Model     llm.Model // answers the requests
-	Provider  string    // for the record
+	Provider  string    // name of the provider, recorded only
 	ModelName string    // sent in requests and recorded; empty: the provider's default
 	Tools     Tools
 	Log       *session.Log
@@ -115,7 +115,7 @@ func (a *Agent) Run(ctx context.Context, prompt string, attachments ...Attachmen
 
 // Attachment goes with a prompt, for example the content of a file.
 type Attachment struct {
-	Text   string
+	Text   string       // behind the prompt in the message for the model
 	Images []tool.Image // images that the text mentions; nil: none
 }
 

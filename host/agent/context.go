@@ -35,8 +35,8 @@ func (l LeftOut) plus(m LeftOut) LeftOut {
 	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Images + m.Images, l.Chars + m.Chars}
 }
 
-// Spent is the usage of a session, including the turns from its log. A request without a
-// reported usage adds nothing.
+// Spent is the usage of a session, including its earlier turns from the log. A request
+// without a reported usage adds nothing.
 type Spent struct {
 	Turns int
 	Usage llm.Usage

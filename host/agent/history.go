@@ -44,21 +44,21 @@ const maxPersonCalls = 16
 
 // PersonCalls returns the calls of a person since the last turn, at most the newest 16.
 // Calls without a result are left out.
-func (p *Conversation) PersonCalls() []PersonCall {
-	return slices.DeleteFunc(slices.Clone(p.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
+func (c *Conversation) PersonCalls() []PersonCall {
+	return slices.DeleteFunc(slices.Clone(c.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
 }
 
 // addPersonCall takes over the message of a call outside of a turn.
-func (p *Conversation) addPersonCall(id string, m llm.Message) {
+func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	var call llm.CallData
 	switch {
 	case m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
 		call.ID = id
-		p.personCalls = append(p.personCalls, PersonCall{Call: call})
-		p.personCalls = p.personCalls[max(len(p.personCalls)-maxPersonCalls, 0):]
+		c.personCalls = append(c.personCalls, PersonCall{Call: call})
+		c.personCalls = c.personCalls[max(len(c.personCalls)-maxPersonCalls, 0):]
 	case m.Kind == llm.ToolResult:
-		if i := slices.IndexFunc(p.personCalls, func(a PersonCall) bool { return a.Call.ID == id }); i >= 0 {
-			p.personCalls[i].Result = m
+		if i := slices.IndexFunc(c.personCalls, func(a PersonCall) bool { return a.Call.ID == id }); i >= 0 {
+			c.personCalls[i].Result = m
 		}
 	}
 }
@@ -82,24 +82,24 @@ func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Con
 }
 
 // add takes over an event. An event that is not stored changes nothing.
-func (p *Conversation) add(e session.Event) {
-	p.turn = max(p.turn, e.Turn)
-	p.spent.add(e)
+func (c *Conversation) add(e session.Event) {
+	c.turn = max(c.turn, e.Turn)
+	c.spent.add(e)
 	if e.Call != "" {
-		p.reserveID(e.Call)
+		c.reserveID(e.Call)
 	}
 	if e.Type == session.TypeTurnStarted {
-		p.personCalls = nil
+		c.personCalls = nil
 	}
 	m, ok := e.Message()
 	// Calls outside a turn are a person's own, and no part of the conversation. Briefs
 	// about them are.
 	if e.Turn == 0 && e.Call != "" {
-		p.addPersonCall(e.Call, m)
+		c.addPersonCall(e.Call, m)
 		return
 	}
 	if e.Type == session.TypeStepEnded || e.Type == session.TypeToolResult {
-		p.answered = true
+		c.answered = true
 	}
 	if !ok {
 		return
@@ -111,22 +111,22 @@ func (p *Conversation) add(e session.Event) {
 			data.RawOutput = ""
 			m.Data = tool.Marshal(data)
 		}
-		if p.results == nil {
-			p.results = map[string]llm.Message{}
+		if c.results == nil {
+			c.results = map[string]llm.Message{}
 		}
-		p.results[e.Call] = m
+		c.results[e.Call] = m
 	case llm.Assistant:
-		if p.answered || len(p.openCalls) == 0 { // otherwise it is text between the calls of a step
-			p.endStep()
-			p.makeRoom()
+		if c.answered || len(c.openCalls) == 0 { // otherwise it is text between the calls of a step
+			c.endStep()
+			c.makeRoom()
 		}
-		p.append(m)
+		c.append(m)
 	case llm.ToolCall:
-		if p.answered {
-			p.endStep() // a new step without any text
+		if c.answered {
+			c.endStep() // a new step without any text
 		}
-		if len(p.openCalls) == 0 {
-			p.makeRoom()
+		if len(c.openCalls) == 0 {
+			c.makeRoom()
 		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
@@ -135,20 +135,20 @@ func (p *Conversation) add(e session.Event) {
 				call.Function.Original = nil
 				m.Data = tool.Marshal(call)
 			}
-			p.openCalls = append(p.openCalls, call)
-			p.append(m)
+			c.openCalls = append(c.openCalls, call)
+			c.append(m)
 		}
 	default:
-		p.endStep()
-		p.append(m)
+		c.endStep()
+		c.append(m)
 	}
 }
 
-func (p *Conversation) append(m llm.Message) {
-	p.messages = append(p.messages, m)
-	p.chars += size(m)
+func (c *Conversation) append(m llm.Message) {
+	c.messages = append(c.messages, m)
+	c.chars += size(m)
 	if slices.ContainsFunc(m.Parts, func(part llm.Part) bool { return part.Data != nil }) {
-		p.dropImages()
+		c.dropImages()
 	}
 }
 
@@ -167,14 +167,14 @@ const (
 // dropImages drops the oldest images if there are more than a request may hold. It goes
 // down to half of the limits, to leave room for new ones: each change of earlier messages
 // makes the provider's cache of them useless. The newest image stays.
-func (p *Conversation) dropImages() {
+func (c *Conversation) dropImages() {
 	number, bytes := 0, 0
 	each := func(f func(m *llm.Message, n int)) {
-		for i := range slices.Backward(p.messages) {
-			for n := range slices.Backward(p.messages[i].Parts) {
-				if data := p.messages[i].Parts[n].Data; data != nil {
+		for i := range slices.Backward(c.messages) {
+			for n := range slices.Backward(c.messages[i].Parts) {
+				if data := c.messages[i].Parts[n].Data; data != nil {
 					number, bytes = number+1, bytes+len(data)
-					f(&p.messages[i], n)
+					f(&c.messages[i], n)
 				}
 			}
 		}
@@ -188,8 +188,8 @@ func (p *Conversation) dropImages() {
 		if number > 1 && (number > maxImages/2 || bytes > maxImagesBytes/2) {
 			m.Parts = slices.Clone(m.Parts)
 			m.Parts[n].Data = nil
-			p.chars -= imageChars
-			p.leftOut = p.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
+			c.chars -= imageChars
+			c.leftOut = c.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
 		}
 	})
 }
@@ -199,50 +199,50 @@ func (p *Conversation) dropImages() {
 // quarter of maxChars free: the following requests then begin like this one, so that the
 // provider's cache stays useful, and nothing is shortened anew at each step. If it cannot
 // free enough, it tries again after another sixteenth of maxChars.
-func (p *Conversation) makeRoom() {
-	if p.maxChars <= 0 || p.chars <= max(p.maxChars, p.retryChars) {
+func (c *Conversation) makeRoom() {
+	if c.maxChars <= 0 || c.chars <= max(c.maxChars, c.retryChars) {
 		return
 	}
-	kept, left := fit(p.messages, p.maxChars-p.maxChars/4)
-	p.messages = slices.Clone(kept) // so that the other messages can be freed
-	p.leftOut = p.leftOut.plus(left)
-	p.chars -= left.Chars
-	p.retryChars = 0
-	if p.chars > p.maxChars {
-		p.retryChars = p.chars + p.maxChars/16
+	kept, left := fit(c.messages, c.maxChars-c.maxChars/4)
+	c.messages = slices.Clone(kept) // so that the other messages can be freed
+	c.leftOut = c.leftOut.plus(left)
+	c.chars -= left.Chars
+	c.retryChars = 0
+	if c.chars > c.maxChars {
+		c.retryChars = c.chars + c.maxChars/16
 	}
 }
 
 // hasBrief reports whether this text is the newest brief under its name, or stands in the
 // system prompt and no brief under the name has followed.
-func (p *Conversation) hasBrief(b Brief) bool {
-	for _, m := range slices.Backward(p.messages) {
+func (c *Conversation) hasBrief(b Brief) bool {
+	for _, m := range slices.Backward(c.messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
 			return m.Content == b.Text
 		}
 	}
-	return slices.ContainsFunc(p.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
+	return slices.ContainsFunc(c.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
 // endStep ends a step: it appends the results of its calls in the order of the calls. A
 // call without a result counts as interrupted.
-func (p *Conversation) endStep() {
-	for _, call := range p.openCalls {
-		m, ok := p.results[call.ID]
+func (c *Conversation) endStep() {
+	for _, call := range c.openCalls {
+		m, ok := c.results[call.ID]
 		if !ok {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
-		p.append(m)
+		c.append(m)
 	}
-	p.openCalls, p.results, p.answered = nil, nil, false
+	c.openCalls, c.results, c.answered = nil, nil, false
 }
 
 // reserveID marks the ID as taken, so that no other call of the session gets it.
-func (p *Conversation) reserveID(id string) {
-	if p.ids == nil {
-		p.ids = map[string]bool{}
+func (c *Conversation) reserveID(id string) {
+	if c.ids == nil {
+		c.ids = map[string]bool{}
 	}
-	p.ids[id] = true
+	c.ids[id] = true
 }
 
 // interruptedResult returns the result of a call without a result in the log.

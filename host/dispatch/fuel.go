@@ -50,7 +50,7 @@ func (f *fuel) budgets(tool string) []*policy.Budget {
 // FuelUse holds the use and the limit of one budget.
 type FuelUse struct {
 	Tool        string // name; empty: the whole session
-	Used, Limit uint64 // units
+	Used, Limit uint64 // units of fuel
 }
 
 // Fuel returns the fuel use of the session, first of all tools together, then of each

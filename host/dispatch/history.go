@@ -44,8 +44,8 @@ func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry 
 	}
 }
 
-// search has a guest search the history of a repository, and passes its findings to
-// learn. If the search fails, findings are nil: the whole history counts as unsearched.
+// search has a guest search the history of a repository, and passes the findings to
+// learn. If the search fails, it passes nil: the whole history counts as unsearched.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.HistoryTool; searcher != nil {

@@ -15,16 +15,16 @@ type rateLimits struct {
 	starts map[string][]time.Time // by tool, of the last minute; some are in the near future
 }
 
-// reserve returns the time at which a call may begin, at least a second after the one
-// before. If perMinute calls have begun in the last minute, it reserves nothing and
-// returns the time to wait instead.
-func (p *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.starts == nil {
-		p.starts = map[string][]time.Time{}
+// reserve returns the time at which a call may begin, at least a second after the call
+// before it. If perMinute calls have begun in the last minute, it reserves nothing and
+// returns the time to wait.
+func (r *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starts == nil {
+		r.starts = map[string][]time.Time{}
 	}
-	starts := p.starts[name]
+	starts := r.starts[name]
 	for len(starts) > 0 && now.Sub(starts[0]) >= time.Minute {
 		starts = starts[1:]
 	}
@@ -35,7 +35,7 @@ func (p *rateLimits) reserve(name string, perMinute int, now time.Time) (at time
 	if n := len(starts); n > 0 && starts[n-1].Add(time.Second).After(now) {
 		at = starts[n-1].Add(time.Second)
 	}
-	p.starts[name] = append(starts, at)
+	r.starts[name] = append(starts, at)
 	return at, 0
 }
 

@@ -26,28 +26,28 @@ type rehearsedRuns struct {
 
 // whyFull returns the reason why the call must ask before its process runs; empty: the
 // process may run first.
-func (a *rehearsedRuns) whyFull(call tool.Call) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (r *rehearsedRuns) whyFull(call tool.Call) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case call.Turn == 0 || call.Turn != a.turn:
-	case a.runs >= maxRehearsedRuns:
-		return fmt.Sprintf("%d commands of this turn have run before they were asked about", a.runs)
-	case a.spent >= maxRehearsedTime:
-		return fmt.Sprintf("commands of this turn have run for %s before they were asked about", a.spent.Round(time.Second))
+	case call.Turn == 0 || call.Turn != r.turn:
+	case r.runs >= maxRehearsedRuns:
+		return fmt.Sprintf("%d commands of this turn have run before they were asked about", r.runs)
+	case r.spent >= maxRehearsedTime:
+		return fmt.Sprintf("commands of this turn have run for %s before they were asked about", r.spent.Round(time.Second))
 	}
 	return ""
 }
 
 // add counts a process of the call that has run for d.
-func (a *rehearsedRuns) add(call tool.Call, d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if call.Turn > a.turn {
-		a.turn, a.runs, a.spent = call.Turn, 0, 0
+func (r *rehearsedRuns) add(call tool.Call, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if call.Turn > r.turn {
+		r.turn, r.runs, r.spent = call.Turn, 0, 0
 	}
-	if call.Turn == a.turn {
-		a.runs++
-		a.spent += d
+	if call.Turn == r.turn {
+		r.runs++
+		r.spent += d
 	}
 }

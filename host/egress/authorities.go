@@ -11,7 +11,7 @@ import (
 // Authorities holds the certificate authorities of one file.
 type Authorities struct {
 	Name string // of the file, for errors
-	PEM  []byte
+	PEM  []byte // content of the file
 }
 
 // parse returns all certificates of the file. Package x509 skips unreadable ones; here

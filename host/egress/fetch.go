@@ -107,7 +107,7 @@ func (x *fetch) run(ctx context.Context) (*services.Response, error) {
 	from := "" // host of the last redirect
 	for range maxRedirects + 1 {
 		resp, location, err := x.exchange(ctx)
-		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // the guest could ask for the new address itself
+		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // the guest learns the target, and can request it itself
 			return nil, failf(services.Denied, "%s redirects to %.200s: %w", from, x.e.opts.Redact.Text(x.target.url.String()), err)
 		}
 		if err != nil || location == "" {

@@ -39,13 +39,13 @@ type fileTally struct {
 // the log has: direct changes of commands are not recorded. Changes of interrupted calls
 // count as made, which is not certain. events are the events of the session's log.
 func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int, err error) {
-	p, err := read(events)
+	log, err := read(events)
 	if err != nil {
 		return nil, 0, err
 	}
 	var all []*fileTally
 	byPath := map[string]*fileTally{}
-	for _, c := range p.calls {
+	for _, c := range log.calls {
 		if c.outcome == outcomeFailed || c.undo {
 			continue
 		}
@@ -57,7 +57,7 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 				unrecorded++
 			}
 			for _, change := range changes.Files {
-				all = addChange(all, byPath, c, change, p.undone[c.turn])
+				all = addChange(all, byPath, c, change, log.undone[c.turn])
 			}
 		}
 	}

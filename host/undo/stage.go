@@ -46,8 +46,8 @@ type conflict struct {
 
 // stage stages a plan. An error, maybe a [refusal], means that it cannot be staged. Files
 // that have changed since are no error, but conflicts of the result.
-func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *plan) (_ *staging, err error) {
-	s := &staging{u: u, cwd: cwd, plan: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
+func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, p *plan) (_ *staging, err error) {
+	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
 	if s.set, err = stage.New(&stage.Options{Dir: u.stageDir(), Budget: u.budget}); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *p
 		}
 	}()
 	already := true
-	for _, f := range w.files {
+	for _, f := range p.files {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}

@@ -48,35 +48,35 @@ const (
 
 // read reads the log and verifies its chain.
 func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
-	p := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
+	l := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
 	for e, err := range session.VerifyEach(events) {
 		if err != nil {
 			return nil, err
 		}
-		p.add(e)
+		l.add(e)
 	}
-	return p, nil
+	return l, nil
 }
 
-func (p *callLog) add(e session.Event) {
-	p.turns = max(p.turns, e.Turn)
-	c := p.byID[e.Call]
+func (l *callLog) add(e session.Event) {
+	l.turns = max(l.turns, e.Turn)
+	c := l.byID[e.Call]
 	switch e.Type {
 	case session.TypeTurnStarted:
 		var t session.TurnStarted
 		if json.Unmarshal(e.Body, &t) == nil {
-			p.prompts[e.Turn] = t.Prompt
+			l.prompts[e.Turn] = t.Prompt
 		}
 	case session.TypeToolCall:
 		m, _ := e.Message()
-		p.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
+		l.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
 	case session.TypeCallIntended:
 		var i session.Intent
 		if c == nil {
 			return
 		}
-		if !slices.Contains(p.calls, c) { // a call that was asked about begins twice
-			p.calls = append(p.calls, c)
+		if !slices.Contains(l.calls, c) { // a call that was asked about begins twice
+			l.calls = append(l.calls, c)
 		}
 		if json.Unmarshal(e.Body, &i) != nil {
 			c.bodyDeleted = true
@@ -99,13 +99,13 @@ func (p *callLog) add(e session.Event) {
 		}
 	case session.TypeToolResult:
 		if c != nil {
-			p.noteResult(c, e)
+			l.noteResult(c, e)
 		}
 	}
 }
 
 // noteResult sets the outcome of a call, and the turn that it has undone.
-func (p *callLog) noteResult(c *call, e session.Event) {
+func (l *callLog) noteResult(c *call, e session.Event) {
 	var data llm.ResultData
 	var envelope struct {
 		Success bool      `json:"tool_success"`
@@ -121,14 +121,14 @@ func (p *callLog) noteResult(c *call, e session.Event) {
 	}
 	switch {
 	case envelope.Success && c.undo && envelope.Result.Redo:
-		p.undone[envelope.Result.Turn] = false
-		if again := p.lastUndo(); again != nil {
+		l.undone[envelope.Result.Turn] = false
+		if again := l.lastUndo(); again != nil {
 			again.undoneTurn = 0
 		}
 	case envelope.Success:
 		if c.outcome = outcomeCommitted; c.undo {
 			c.undoneTurn = envelope.Result.Turn
-			p.undone[c.undoneTurn] = true
+			l.undone[c.undoneTurn] = true
 		}
 	case envelope.Code != tool.CodeInterrupted && envelope.Code != tool.CodeHost:
 		c.outcome = outcomeFailed
@@ -136,8 +136,8 @@ func (p *callLog) noteResult(c *call, e session.Event) {
 }
 
 // lastUndo returns the last call that has undone a turn which is still undone; nil: none.
-func (p *callLog) lastUndo() *call {
-	for _, c := range slices.Backward(p.calls) {
+func (l *callLog) lastUndo() *call {
+	for _, c := range slices.Backward(l.calls) {
 		if c.undoneTurn > 0 {
 			return c
 		}
@@ -179,19 +179,19 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why)
 }
 
-func (w *plan) refuse(format string, args ...any) *refusal {
-	return &refusal{w.turn, w.redo, fmt.Sprintf(format, args...)}
+func (p *plan) refuse(format string, args ...any) *refusal {
+	return &refusal{p.turn, p.redo, fmt.Sprintf(format, args...)}
 }
 
 // planUndo returns the plan to undo the last turn that has changed something and is not
 // undone; nil if there is none. The changes of interrupted calls count as made.
-func (p *callLog) planUndo() (*plan, error) {
-	for turn := p.turns; turn > 0; turn-- {
-		if p.undone[turn] {
+func (l *callLog) planUndo() (*plan, error) {
+	for turn := l.turns; turn > 0; turn-- {
+		if l.undone[turn] {
 			continue
 		}
-		if w, err := p.planTurn(turn, true); w != nil || err != nil {
-			return w, err
+		if p, err := l.planTurn(turn, true); p != nil || err != nil {
+			return p, err
 		}
 	}
 	return nil, nil
@@ -199,31 +199,31 @@ func (p *callLog) planUndo() (*plan, error) {
 
 // planTurn returns the plan to undo one turn; nil if the turn has changed nothing.
 // interrupted: the changes of interrupted calls count as made.
-func (p *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
+func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
-	for _, c := range p.calls {
+	for _, c := range l.calls {
 		if c.turn == turn && !c.undo {
 			calls = append(calls, c)
 		}
 	}
-	w := &plan{turn: turn, prompt: p.prompts[turn]}
-	return w.collectFiles(calls, interrupted)
+	p := &plan{turn: turn, prompt: l.prompts[turn]}
+	return p.collectFiles(calls, interrupted)
 }
 
 // planRedo returns the plan to make the last undone turn again; nil if there is none.
-func (p *callLog) planRedo() (*plan, error) {
-	c := p.lastUndo()
+func (l *callLog) planRedo() (*plan, error) {
+	c := l.lastUndo()
 	if c == nil {
 		return nil, nil
 	}
-	w := &plan{turn: c.undoneTurn, redo: true, prompt: p.prompts[c.undoneTurn]}
-	return w.collectFiles([]*call{c}, true)
+	p := &plan{turn: c.undoneTurn, redo: true, prompt: l.prompts[c.undoneTurn]}
+	return p.collectFiles([]*call{c}, true)
 }
 
 // collectFiles fills in the files that the calls have changed, and returns the plan; nil
 // if there are none.
-func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
-	no := func(format string, args ...any) (*plan, error) { return nil, w.refuse(format, args...) }
+func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
+	no := func(format string, args ...any) (*plan, error) { return nil, p.refuse(format, args...) }
 	files := map[string]*file{}
 	for _, c := range calls {
 		switch {
@@ -234,7 +234,7 @@ func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 		case len(c.changes) == 0 || c.outcome == outcomeFailed:
 			continue
 		case c.outcome == outcomeUnknown:
-			if w.hasInterrupted = true; !interrupted {
+			if p.hasInterrupted = true; !interrupted {
 				continue
 			}
 		}
@@ -261,13 +261,13 @@ func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if f := files[path]; !same(f.before, f.after) {
-			w.files = append(w.files, *f)
+			p.files = append(p.files, *f)
 		}
 	}
-	if len(w.files) == 0 {
+	if len(p.files) == 0 {
 		return nil, nil
 	}
-	return w, w.checkContents()
+	return p, p.checkContents()
 }
 
 // filesOf returns the effect of the changes of one call on each file, by path.
@@ -301,9 +301,9 @@ func filesOf(changes session.Changes) (map[string]*file, error) {
 }
 
 // checkContents refuses the plan if a content that it needs is not stored.
-func (w *plan) checkContents() error {
+func (p *plan) checkContents() error {
 	var all []string
-	for _, f := range w.files {
+	for _, f := range p.files {
 		if f.noImage != "" && !sameContent(f.before, f.after) {
 			all = append(all, fmt.Sprintf("%q (%s)", f.path, describeNoImage(f.noImage)))
 		}
@@ -314,7 +314,7 @@ func (w *plan) checkContents() error {
 	if more := len(all) - maxNamed; more > 0 {
 		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return w.refuse("the earlier content is not stored for %s", strings.Join(all, ", "))
+	return p.refuse("the earlier content is not stored for %s", strings.Join(all, ", "))
 }
 
 // maxNamed limits the files that a message names.

@@ -40,7 +40,7 @@ func New(store session.Store, session string, stageDir func() string, budget *st
 type Output struct {
 	Turn   int    `json:"turn"`           // number of that turn
 	Redo   bool   `json:"redo,omitempty"` // the changes were made again
-	Prompt string `json:"prompt"`
+	Prompt string `json:"prompt"`         // of that turn
 	// Files lists the paths that were put back; empty: all were as before already.
 	Files []string `json:"files"`
 	// KeptDirs lists directories that the turn has made. They stay because they hold
@@ -78,23 +78,23 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if args.Redo {
 		find = log.planRedo
 	}
-	w, err := find()
+	p, err := find()
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
 	switch {
-	case w == nil && args.Redo:
+	case p == nil && args.Redo:
 		return failed(tool.CodeFailed, tool.NotFound, "nothing was undone that could be made again", ""), nil, "", nil
-	case w == nil:
+	case p == nil:
 		return failed(tool.CodeFailed, tool.NotFound, "no turn of this session has changed files that could be put back", ""), nil, "", nil
 	}
-	s, err := u.stage(ctx, grant, call.Cwd, w)
+	s, err := u.stage(ctx, grant, call.Cwd, p)
 	if err != nil {
-		return w.errorResult(err), nil, "", nil
+		return p.errorResult(err), nil, "", nil
 	}
-	if len(s.conflicts) > 0 && w.hasInterrupted { // try again as if the interrupted calls had changed nothing
-		if w, err := log.planTurn(w.turn, false); w != nil && err == nil {
-			if other, err := u.stage(ctx, grant, call.Cwd, w); err == nil && len(other.conflicts) == 0 {
+	if len(s.conflicts) > 0 && p.hasInterrupted { // try again as if the interrupted calls had changed nothing
+		if p, err := log.planTurn(p.turn, false); p != nil && err == nil {
+			if other, err := u.stage(ctx, grant, call.Cwd, p); err == nil && len(other.conflicts) == 0 {
 				s.drop()
 				s = other
 			} else {
@@ -131,31 +131,31 @@ func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
 }
 
 // errorResult returns the result for an error of staging the plan.
-func (w *plan) errorResult(err error) tool.Result {
+func (p *plan) errorResult(err error) tool.Result {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.ValidationFailed, no.Error(), byHand)
 	}
-	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", w.turn, err), byHand)
+	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", p.turn, err), byHand)
 }
 
 // textForModel returns the text that tells the model about the changed files: its
 // knowledge of them is out of date.
-func (w *plan) textForModel() string {
+func (p *plan) textForModel() string {
 	var names []string
 	bytes := 0
-	for _, f := range w.files {
+	for _, f := range p.files {
 		name := strconv.Quote(f.path)
 		if bytes += len(name); len(names) == maxTold || bytes > maxToldBytes {
 			break
 		}
 		names = append(names, name)
 	}
-	if more := len(w.files) - len(names); more > 0 {
+	if more := len(p.files) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	prompt, _, _ := strings.Cut(w.prompt, "\n")
+	prompt, _, _ := strings.Cut(p.prompt, "\n")
 	what := "undone all file changes of the turn that began with %.80q. These are as they were before that turn"
-	if w.redo {
+	if p.redo {
 		what = "made the file changes of the turn that began with %.80q again, which were undone. These are as that turn has left them"
 	}
 	return fmt.Sprintf("The user has "+what+": %s. What this conversation says about them otherwise is out of date; "+
