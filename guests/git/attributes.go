@@ -13,7 +13,7 @@ import (
 // Attributes that name a program, such as filter and diff, are reported, and the program
 // is never run.
 type attributes struct {
-	text     string // set, unset, auto, or "" (unspecified)
+	text     string // state of text: set, unset, auto, or "" (unspecified)
 	eol      string // lf, crlf or ""
 	binary   bool   // diff is unset: the file counts as binary
 	filter   string // filter=NAME, or ident or working-tree-encoding: the content is converted; "": it is not

@@ -30,7 +30,7 @@ type origin struct {
 	commit *repo.CommitNode // nil: the worktree
 	path   string
 	blob   repo.ID
-	text   *textdiff.Text // of the worktree's version; nil: read it from blob
+	text   *textdiff.Text // text of the worktree's version; nil: read it from blob
 	lines  []span         // lines that go back at least to this version
 }
 
@@ -42,8 +42,8 @@ type span struct{ at, from, n int }
 type blamedLine struct {
 	*origin
 	from     int  // line number in the origin, from 0
-	boundary bool // the origin is the first commit
-	orOlder  bool // the line may be older, which was not examined
+	boundary bool // set if the origin is the first commit
+	orOlder  bool // set if the line may be older, which was not examined
 }
 
 type blamer struct {
@@ -53,8 +53,8 @@ type blamer struct {
 	out     []blamedLine          // one for each shown line
 	first   int                   // number of the first shown line, from 0
 	looked  int                   // number of commits that were read
-	oldest  int64                 // of the last commit, in seconds since 1970
-	large   bool                  // a version of the file was too large to compare
+	oldest  int64                 // time of the last commit, in seconds since 1970
+	large   bool                  // set if a version of the file was too large to compare
 	texts   []cachedText          // texts used last, the newest first
 }
 

@@ -12,7 +12,7 @@ type file struct {
 	path       string
 	mode       uint32 // 0: it does not exist
 	id         repo.ID
-	inWorktree bool // it is in the worktree, and id is unknown
+	inWorktree bool // set for a file of the worktree, whose id is unknown
 }
 
 func (f file) exists() bool { return f.mode != 0 }

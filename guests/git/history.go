@@ -59,12 +59,12 @@ type walk struct {
 	*call
 	queue        byDate
 	seen         map[repo.ID]bool
-	marks        map[repo.ID]uint8      // of a range: commits marked right are left out; nil: no range
+	marks        map[repo.ID]uint8      // marks of a range: commits marked right are left out; nil: no range
 	partlyMarked bool                   // marking took too much work, so only some commits have their marks
 	excluded     []string               // words of the revision that the range leaves out
 	entries      map[repo.ID]repo.Entry // by tree: its entry at the path of the call
 	looked       int                    // number of commits that were read
-	truncated    bool                   // the walk has ended early, and there may be more commits
+	truncated    bool                   // set if the walk has ended early, and there may be more commits
 	oldest       int64                  // time of the last commit, in seconds since 1970
 }
 

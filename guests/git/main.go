@@ -80,10 +80,10 @@ type call struct {
 
 	partial     bool          // some files were not compared
 	hiddenPaths []string      // paths that a policy hides, relative to the top
-	indexes     []*repo.Index // of all worktrees; nil: not read yet
+	indexes     []*repo.Index // indexes of all worktrees; nil: not read yet
 
-	attrs         map[string]*attributeFile // by directory
-	infoAttrs     []attributeRule           // of info/attributes, which have precedence
+	attrs         map[string]*attributeFile // attribute rules, by directory
+	infoAttrs     []attributeRule           // rules of info/attributes, which have precedence
 	comparedIndex *repo.Index               // index that the files are compared with; nil: none
 }
 

@@ -66,7 +66,7 @@ type renames struct {
 	*call
 	changes []change
 	used    map[int]bool   // files that are paired
-	sums    map[int]*spans // of files that were read; a nil entry is not compared
+	sums    map[int]*spans // pieces of the files that were read; nil entry: the file is not compared
 	read    int            // bytes read so far
 	work    int            // units of work for comparing so far
 }

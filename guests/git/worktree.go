@@ -28,8 +28,8 @@ type scan struct {
 	index     *repo.Index
 	changes   []change
 	untracked []string // untracked paths; an untracked directory ends in a slash
-	exists    []bool   // by index entry: the file exists
-	sameTimes []bool   // by index entry: the file has the same size and times
+	exists    []bool   // by index entry: set if the file exists
+	sameTimes []bool   // by index entry: set if the file has the same size and times
 	reread    int      // units of work for files that were read again
 	notReread int      // files that were not compared because reread was too large
 }

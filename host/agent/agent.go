@@ -36,9 +36,9 @@ type Preloader interface {
 // Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the
 // default.
 type Options struct {
-	Model     llm.Model // answers the requests
+	Model     llm.Model // model that answers the requests
 	Provider  string    // name of the provider, recorded only
-	ModelName string    // sent in requests and recorded; empty: the provider's default
+	ModelName string    // name of the model in requests and records; empty: the provider's default
 	Tools     Tools
 	Log       *session.Log
 	// System returns the system prompt. It is called in the first turn of a new session.
@@ -48,7 +48,7 @@ type Options struct {
 	// changed since it was last sent is not sent again. Nil: none.
 	Briefs       func() []Brief
 	Cwd          string       // absolute directory in which the relative paths of calls start
-	Conversation Conversation // of a resumed session, from [ReadConversation]; the agent owns it from then on
+	Conversation Conversation // conversation of a resumed session, from [ReadConversation]; the agent owns it from then on
 
 	MaxSteps        int // limit for the steps with tool calls in one turn; 0: [MaxSteps]
 	MaxCallsPerStep int // calls of one step that are carried out; 0: [MaxCallsPerStep]
@@ -115,7 +115,7 @@ func (a *Agent) Run(ctx context.Context, prompt string, attachments ...Attachmen
 
 // Attachment goes with a prompt, for example the content of a file.
 type Attachment struct {
-	Text   string       // behind the prompt in the message for the model
+	Text   string       // text behind the prompt in the message for the model
 	Images []tool.Image // images that the text mentions; nil: none
 }
 
@@ -126,13 +126,13 @@ type turn struct {
 	step         int // number of the step, from 1; 0 after the last one
 	start        time.Time
 	end          session.TurnEnded
-	repeatCounts map[string]int  // by call: repetitions since the last new result of a step
-	lastUsage    llm.Usage       // of the last request; zero: the provider did not report it
+	repeatCounts map[string]int  // number of repetitions since the last new result of a step, by call
+	lastUsage    llm.Usage       // usage of the last request; zero: the provider did not report it
 	finalDrafts  []session.Draft // events of the last step, recorded with the end of the turn
 	// fallback is the model that answers for the rest of the turn because the agent's own
 	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
 	fallback         *llm.Alternative
-	warnedCallAsText bool // the model was warned in this turn that it wrote a call as text
+	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
 }
 
 // run runs one turn. It returns an error only if an event could not be recorded.

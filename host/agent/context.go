@@ -40,7 +40,7 @@ func (l LeftOut) plus(m LeftOut) LeftOut {
 type Spent struct {
 	Turns int
 	Usage llm.Usage
-	Last  llm.Usage // of the last request
+	Last  llm.Usage // usage of the last request
 	Cost  *float64  // US dollars, of the turns with a known cost; nil: none has one
 }
 

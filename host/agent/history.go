@@ -24,12 +24,12 @@ type Conversation struct {
 	retryChars  int                    // size at which to try again to make room; 0: maxChars
 	leftOut     LeftOut                // parts that were left out so far
 	turn        int                    // number of the last turn
-	ids         map[string]bool        // of all calls of the session, including a person's
+	ids         map[string]bool        // IDs of all calls of the session, including a person's
 	openCalls   []llm.CallData         // calls of the current step, in order
-	results     map[string]llm.Message // of the current step, by call ID
-	answered    bool                   // the current step has all its calls
+	results     map[string]llm.Message // results of the current step, by call ID
+	answered    bool                   // set when the current step has all its calls
 	spent       Spent
-	personCalls []PersonCall // since the last turn, the newest maxPersonCalls
+	personCalls []PersonCall // calls of a person since the last turn, the newest maxPersonCalls
 }
 
 // PersonCall is a call that a person has made between two turns, and its result. The

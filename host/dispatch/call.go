@@ -28,7 +28,7 @@ type pending struct {
 	textForModel  string      // text that the model gets if the changes of the call are made
 	requestedName string      // name of the tool in the call as written, maybe an alias
 	limit         string      // LimitMessage of the result: how near the end of the loop is
-	usage         tool.Usage  // of the guest; zero until it has run
+	usage         tool.Usage  // usage of the guest; zero until it has run
 	sideEffects   sideEffects // changes that the call has made
 	movedLines    []int       // line numbers in its arguments that the host has corrected; nil: none
 	lineShiftNote string      // note to the caller about movedLines
@@ -39,7 +39,7 @@ type pending struct {
 	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
 	rehearsing   bool
 	held         []tool.Progress // progress reported while rehearsing; nil: none
-	heldBytes    int             // of the messages in held
+	heldBytes    int             // bytes of the messages in held
 }
 
 // carryOut takes a call from its beginning to a result that is not recorded yet. It reads

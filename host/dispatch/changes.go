@@ -41,7 +41,7 @@ type changeRecorder struct {
 	total  int      // bytes of images
 
 	hashBudget    int64 // bytes that may still be hashed, of maxHashedTotal
-	tooMuchBefore bool  // the contents before the changes are too large to be stored
+	tooMuchBefore bool  // set if the contents before the changes are too large to be stored
 	shown         int   // changes that have a diff so far, up to maxDiffs
 	diffBytes     int
 	afterBudget   int64 // bytes that are left of maxAfterTotal

@@ -11,10 +11,10 @@ import (
 // fuel holds the fuel budgets that the calls of a session share.
 type fuel struct {
 	limits  policy.Limits
-	session *policy.Budget // of all tools together
+	session *policy.Budget // budget of all tools together
 
 	mu    sync.Mutex
-	tools map[string]*policy.Budget // by tool, for each that was called
+	tools map[string]*policy.Budget // budgets of the tools that were called
 }
 
 // newFuel returns the budgets of a session. spent is the fuel that its calls have used

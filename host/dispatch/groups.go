@@ -131,7 +131,7 @@ func oneLine(text string, maxBytes int) string {
 // a provider that caches the beginning of a request finds it unchanged.
 type openGroups struct {
 	mu    sync.Mutex
-	names []string // the zero value: none
+	names []string // nil: none is open
 }
 
 func (o *openGroups) list() []string {

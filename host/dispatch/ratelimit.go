@@ -12,7 +12,7 @@ import (
 // in another process begins without any.
 type rateLimits struct {
 	mu     sync.Mutex
-	starts map[string][]time.Time // by tool, of the last minute; some are in the near future
+	starts map[string][]time.Time // start times of the last minute, by tool; some are in the near future
 }
 
 // reserve returns the time at which a call may begin, at least a second after the call

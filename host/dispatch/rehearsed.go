@@ -12,7 +12,7 @@ import (
 // the person's machine busy.
 const (
 	maxRehearsedRuns = 100              // processes
-	maxRehearsedTime = 10 * time.Minute // of all of them together
+	maxRehearsedTime = 10 * time.Minute // running time of all of them together
 )
 
 // rehearsedRuns counts the processes of the current turn that ran before anybody was

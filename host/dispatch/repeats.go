@@ -46,7 +46,7 @@ type repeat struct {
 // sideEffects holds what a call has changed.
 type sideEffects struct {
 	hashes     map[string][sha256.Size]byte // hash of each thing that it changed, by path; nil: nothing
-	ranProcess bool                         // it started a process, which may have changed nothing of importance
+	ranProcess bool                         // set if it started a process, which may have changed nothing of importance
 }
 
 // hashChanges returns a hash of each file that the call has changed, by path. A content

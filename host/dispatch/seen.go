@@ -160,8 +160,8 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 // this hash, so that it also fails if the file has shrunk when the tool reads it.
 var noContent = strings.Repeat("0", 64)
 
-// displayPath returns a path as a caller writes it: relative to the call's working
-// directory if the path is below it, otherwise unchanged.
+// displayPath returns a path for the texts of errors: relative to the call's working
+// directory, or unchanged if the directory does not contain the file.
 func (p *pending) displayPath(path string) string {
 	if rel, err := filepath.Rel(p.call.Cwd, absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)

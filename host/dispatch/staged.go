@@ -30,7 +30,7 @@ func (p *pending) rehearse(decision policy.Decision) (policy.Grant, error) {
 // Limits for the progress that is held for one rehearsed call. More is lost.
 const (
 	maxHeld      = 256      // messages
-	maxHeldBytes = 64 << 10 // of all messages
+	maxHeldBytes = 64 << 10 // bytes of all messages
 )
 
 // hold stores progress of a rehearsed call for reportHeld.

@@ -41,7 +41,7 @@ type surroundings struct {
 	limits         policy.Limits
 	steps          int    // limit for the steps with calls in one turn
 	calls          int    // limit for the calls in one step
-	stagesCommands bool   // bash runs on a stage before the question
+	stagesCommands bool   // set if bash runs on a stage before its question
 	extraPrompt    string // the user's own text; empty: none
 }
 

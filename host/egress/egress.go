@@ -49,11 +49,11 @@ type Options struct {
 	Logger *slog.Logger // nil: silent
 
 	// Only tests set the fields below. The default of a zero value is in the comment.
-	resolveTimeout time.Duration // of one name; 5s
-	connectTimeout time.Duration // to one address; 5s
-	tlsTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
-	headerTimeout  time.Duration // from the end of a guest's request to the head of the answer; 20s
-	resolver       resolver      // net.DefaultResolver
+	resolveTimeout time.Duration // limit for resolving one name; 5s
+	connectTimeout time.Duration // limit for connecting to one address; 5s
+	tlsTimeout     time.Duration // limit for a handshake, and for the proxy's answer; 10s
+	headerTimeout  time.Duration // limit from the end of a guest's request to the head of the answer; 20s
+	resolver       resolver      // resolves names; net.DefaultResolver
 	// connect opens the connection to a checked address; TCP.
 	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }

@@ -96,11 +96,11 @@ type fetch struct {
 	method       string
 	headers      http.Header
 	firstHeaders http.Header // headers of the first request, with the secrets; nil once sent
-	filled       bool        // Fill has put in a secret
+	filled       bool        // set if Fill has put in a secret
 	unfilledSize int64       // size of the first request without secrets
 	body         []byte
 	maxBody      int  // limit for the body of the answer, in bytes
-	truncates    bool // a longer body is cut and not an error
+	truncates    bool // set if a longer body is cut, and is no error
 }
 
 func (x *fetch) run(ctx context.Context) (*services.Response, error) {

@@ -112,7 +112,7 @@ type relay struct {
 	cancel   context.CancelCauseFunc // ends the context
 	idle     *time.Timer             // calls cancel when no bytes have moved for patience
 	d        network.Decision        // the last decision about a host
-	answered bool                    // a status line was sent, so an error cannot be reported
+	answered bool                    // set once a status line was sent, after which no error can be reported
 
 	sent, received atomic.Int64
 }

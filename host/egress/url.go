@@ -18,7 +18,7 @@ const maxURLBytes = 8 << 10
 // that is dialled, authenticated and requested.
 type target struct {
 	network.Origin
-	url *url.URL // with the normalized host, and without a fragment
+	url *url.URL // parsed URL with the normalized host, and without a fragment
 }
 
 // parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers

@@ -15,13 +15,13 @@ type Kind int
 // The kinds of failures. The zero value is not a kind.
 const (
 	_        Kind = iota
-	Denied        // by policy, or by a budget of the call
+	Denied        // policy, or a budget of the call, forbids it
 	NotFound      // the named program or secret does not exist
 	Invalid       // the request is malformed
 	DNS           // the name could not be resolved
 	Connect       // nobody answers at the address, or the proxy refuses
 	TLS           // the server could not be authenticated
-	Timeout       // of a phase, or of the whole request
+	Timeout       // a phase, or the whole request, took too long
 	TooLarge      // the answer is larger than the limit
 	Protocol      // the answer is not HTTP, or broke off
 )
@@ -32,7 +32,7 @@ type Error struct {
 	Limit int64 // limit of a TooLarge, in bytes; otherwise 0
 	Err   error
 	Hint  string // advice for a person; empty: none
-	Final bool   // the same request would fail again
+	Final bool   // set if the same request would fail again
 }
 
 // Remedy returns Hint and Final, for packages that do not import this one.

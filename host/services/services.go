@@ -61,7 +61,7 @@ type Command struct {
 type CommandResult struct {
 	Code      *int          // exit code; nil: a signal ended the process
 	Signal    *int          // nil: the process has exited by itself
-	TimedOut  bool          // it was ended at its deadline
+	TimedOut  bool          // set if it was ended at its deadline
 	CPU       time.Duration // user and system time together
 	Stdout    []byte
 	Stderr    []byte
@@ -86,7 +86,7 @@ type Request struct {
 	URL     string // absolute, http or https
 	Headers [][2]string
 	Body    []byte        // nil: none
-	Timeout time.Duration // of the whole request; 0, or more than the call's limit: that limit
+	Timeout time.Duration // limit for the whole request; 0, or more than the call's limit: that limit
 	// MaxBytes limits the body that is kept, in bytes; the rest is cut off. 0, or more
 	// than the call's limit: an answer over the call's limit is an error.
 	MaxBytes int

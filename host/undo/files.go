@@ -29,7 +29,7 @@ type File struct {
 type fileTally struct {
 	File
 	existedBefore, existsAfter bool  // before the first change, and after the last
-	moved                      bool  // a change has renamed the file
+	moved                      bool  // set if a change has renamed the file
 	undoneCalls                int   // number of its calls that are undone
 	last                       *call // newest call with a change of the file
 }

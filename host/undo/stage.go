@@ -103,7 +103,7 @@ type place struct {
 	dir      *stage.Node // directory of the file; nil: there is none, see whyNoDir
 	n        *stage.Node // the file; nil: there is none
 	name     string
-	dirGone  bool   // the directory does not exist
+	dirGone  bool   // set if the directory does not exist
 	whyNoDir string // reason why dir is nil; empty otherwise
 }
 

@@ -19,21 +19,21 @@ import (
 // callLog holds the calls of a session, as its log has them.
 type callLog struct {
 	turns   int              // number of the last turn
-	prompts map[int]string   // by turn
+	prompts map[int]string   // prompts, by turn
 	calls   []*call          // calls that have run, in their order
 	byID    map[string]*call // all calls, by ID
-	undone  map[int]bool     // by turn: it is undone now
+	undone  map[int]bool     // turns that are undone now
 }
 
 // call is one call of the log.
 type call struct {
 	turn          int
 	summary       string
-	undo          bool // it is a call of this package's tool
+	undo          bool // set for a call of this package's tool
 	undoneTurn    int  // turn that it has undone; 0: none, or the turn was made again since
-	wroteDirectly bool // a command of it wrote to files directly, which leaves no record
+	wroteDirectly bool // set if a command of it wrote to files directly, which leaves no record
 	changes       []session.Changes
-	bodyDeleted   bool // the body of an event with its changes was deleted
+	bodyDeleted   bool // set if the body of an event with its changes was deleted
 	outcome       outcome
 }
 

@@ -165,7 +165,7 @@ func (p *plan) textForModel() string {
 // Limits for the file names in the text for the model.
 const (
 	maxTold      = 30      // names
-	maxToldBytes = 8 << 10 // of all names
+	maxToldBytes = 8 << 10 // bytes of all names
 )
 
 // content returns the content of a version from the store. It checks the hash, so the

@@ -26,7 +26,7 @@ type Commit struct {
 	Author    Signature
 	Committer Signature
 	Message   string // UTF-8, without blank lines around it
-	Cut       bool   // the message was longer
+	Cut       bool   // set if the message was longer
 }
 
 // Subject returns the first paragraph of the message as one line.

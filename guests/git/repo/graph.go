@@ -20,7 +20,7 @@ type graph struct {
 	f          *pagedFile
 	first      uint32 // position of its first commit: the number of commits in the layers below
 	count      uint32 // number of its commits
-	fan        int64  // by the first byte of an ID: the number of commits up to it
+	fan        int64  // table: number of commits up to each first byte of an ID
 	names      int64  // IDs of the commits
 	data       int64  // trees, times and parents of the commits
 	edges      chunk  // parents of commits with more than two
@@ -36,7 +36,7 @@ const (
 	graphHeader   = 8          // bytes
 	graphRow      = 12         // bytes of a row in the table of chunks
 	graphData     = 36         // bytes of a commit in data
-	graphNoParent = 0x70000000 // in place of the position of a parent
+	graphNoParent = 0x70000000 // stands for a missing parent
 	graphMore     = 1 << 31    // flag: more than two parents; in edges: the last parent
 	bloomHeader   = 12         // bytes before the filters
 	maxHashes     = 32         // limit for graph.hashes

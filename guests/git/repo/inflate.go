@@ -24,7 +24,7 @@ type inflater struct {
 	n           uint   // number of these bits
 	out         []byte
 	at          int                      // number of bytes written to out
-	ended       bool                     // the input has ended
+	ended       bool                     // set at the end of the input
 	lit         *huffman                 // literals and lengths of the current block
 	dist        *huffman                 // distances of the current block
 	dynamic     [2]huffman               // lit and dist of blocks with their own tables
@@ -44,7 +44,7 @@ const (
 // bit. An entry of a table is symbol<<4 | number of bits.
 type huffman struct {
 	fast  [1 << fastBits]uint16 // entries by the next bits; 0: the code is longer
-	mask  uint64                // of the bits to look up: no more than the longest code has
+	mask  uint64                // mask of the bits to look up: no more than the longest code has
 	count [maxBits + 1]uint16   // number of codes, by their bits
 	codes [maxLit]uint16        // all entries, sorted by their number of bits
 }

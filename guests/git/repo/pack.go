@@ -152,7 +152,7 @@ func (p *pack) offset(i int) (int64, error) {
 // entry is the header of an object in a pack.
 type entry struct {
 	kind Kind
-	size uint64 // of the inflated data
+	size uint64 // size of the inflated data
 	at   int64  // offset of the data
 	base int64  // offset of the base, if kind is OffsetDelta
 	name ID     // ID of the base, if kind is RefDelta

@@ -14,14 +14,14 @@ const (
 	workObject = 65  // inflating an object, in addition to its bytes
 	workLoose  = 250 // opening a file, in addition to its bytes
 	workCached = 5   // use of a cached object
-	workGraph  = 8   // commit of the commit-graph
+	workGraph  = 8   // reading a commit of the commit-graph
 	workTree   = 4   // one step of a path
 
 	// Bytes per unit.
 	inflatedPerUnit  = 16
 	loosePerUnit     = 6
-	copiedPerUnit    = 400 // of the object that a delta produces
-	treeBytesPerUnit = 100 // of a tree that is searched
+	copiedPerUnit    = 400 // bytes of the object that a delta produces
+	treeBytesPerUnit = 100 // bytes of a tree that is searched
 )
 
 // errSpent is returned when a call has reached its limit for work.

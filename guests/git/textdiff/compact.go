@@ -132,8 +132,8 @@ func (s *side) placeGroup(other *side, g, o *group) {
 // cut describes the surroundings of a place between two lines. Indents are -1 if there is
 // no such line.
 type cut struct {
-	end                               bool // the place is the end of the text
-	indent, indentBefore, indentAfter int  // of the line behind the place; of the nearest lines before and after it that are not blank
+	end                               bool // set if the place is the end of the text
+	indent, indentBefore, indentAfter int  // columns: the line behind the place, the nearest nonblank lines before and after it
 	blanks, blanksAfter               int  // number of blank lines before the place, and behind its line
 }
 

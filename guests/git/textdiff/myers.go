@@ -8,7 +8,7 @@ import (
 // side is one of the two texts, with its changed lines.
 type side struct {
 	*Text
-	changed []bool // by line, from 1 on; false at both ends
+	changed []bool // set for changed lines, which count from 1; false at both ends
 	// class holds the compared lines, each as the number of its class, which is the same
 	// for equal lines of both texts. Lines that only one text has are not compared.
 	class []int32
@@ -32,7 +32,7 @@ type differ struct {
 	backward []int32 // by diagonal: the nearest line of a that a path from the end reaches
 	zero     int     // index of diagonal 0
 	maxCost  int     // number of edits after which the search settles for a longer script
-	steps    int     // of the search since the last check
+	steps    int     // steps of the search since the last check
 }
 
 // compare marks the changed lines of both texts.
