@@ -20,7 +20,6 @@ type attributes struct {
 	textDiff bool   // diff is set: the file counts as text, whatever its content
 }
 
-// attributeRule is one line of an attributes file.
 type attributeRule struct {
 	pattern  gitignore.Pattern
 	settings []string

@@ -18,7 +18,6 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxBlameLines limits the lines of one call.
 const maxBlameLines = 1000
 
 // maxBlamed limits the commits that are read, in addition to the limit for work.

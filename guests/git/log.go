@@ -169,8 +169,6 @@ func (c *call) walkOf(revision string) (*walk, error) {
 	return w, w.exclude(from, to)
 }
 
-// logEntry writes a commit in the format of the call. more: it is not the first one on
-// the page.
 func (c *call) logEntry(link *repo.CommitNode, more bool) error {
 	commit, err := c.Commit(link.ID)
 	if err != nil {

@@ -78,7 +78,6 @@ func wasWere(n int) string {
 	return "were"
 }
 
-// result returns the page, with the notes and the offset of the next page.
 func (c *call) result() result {
 	out := result{}
 	if c.page.full {

@@ -50,7 +50,6 @@ func contentOf(data []byte) content {
 	return c
 }
 
-// workingContent reads a file of the worktree, with line endings as in the index.
 func (c *call) workingContent(f file) (content, error) {
 	name := c.abs(f.path)
 	if f.mode == repo.ModeLink {
@@ -479,7 +478,6 @@ func (c *call) headTree() (repo.ID, error) {
 	return commit.Tree, nil
 }
 
-// noteConflicts notes the number of files with conflicts, which are not compared.
 func (c *call) noteConflicts(x *repo.Index) {
 	n := 0
 	for i := range x.Entries {

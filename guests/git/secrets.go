@@ -155,8 +155,6 @@ func (c *call) secrets() error {
 	return err
 }
 
-// search searches the indexes of all worktrees, and all commits that references and
-// reflogs lead to.
 func (s *secretSearch) search() error {
 	s.Whole = true
 	for x, err := range s.call.Indexes(nil) {

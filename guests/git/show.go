@@ -118,7 +118,6 @@ func (c *call) object(id repo.ID, path string, depth int) error {
 	return c.blob(id, path)
 }
 
-// blob shows the content of a file, unless it looks like a secret.
 func (c *call) blob(id repo.ID, path string) error {
 	if path != "" && (c.isSecret(path) || c.isSecretAlias(id, path, strings.HasPrefix(c.Revision, ":"))) {
 		return c.page.line(notShown(path))

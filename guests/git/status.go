@@ -61,7 +61,6 @@ func (c *call) status() error {
 // conflict is a path with several versions in the index.
 type conflict struct{ path, code string }
 
-// conflicts returns the covered conflicts of the index, by path.
 func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {
 	for i := 0; i < len(x.Entries); i++ {
 		e := &x.Entries[i]

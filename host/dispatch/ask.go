@@ -150,7 +150,6 @@ func (p *pending) decisionRecord(d policy.Decision, answer policy.Answer) sessio
 	return body
 }
 
-// deniedResult returns the result of a denied call, with the rule that would allow it.
 func deniedResult(name string, decision policy.Decision, answer policy.Answer) tool.Result {
 	r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was denied: %s", name, decision.Reason())
 	if decision.Effect() == policy.Ask {

@@ -120,7 +120,6 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	return nil
 }
 
-// cancelledError returns the refusal of a call whose context has ended.
 func (p *pending) cancelledError() error {
 	when := "it ran"
 	if p.rehearsing {

@@ -21,7 +21,6 @@ func (e *Egress) Client(to *network.Network) *http.Client {
 	}
 }
 
-// newTransport returns a transport that reaches the hosts of this network.
 func (e *Egress) newTransport(to *network.Network) *decidingTransport {
 	c := &decidingTransport{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {

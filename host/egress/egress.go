@@ -161,7 +161,6 @@ func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (n
 	return e.connect(ctx, "connect to "+d.String(), netip.AddrPortFrom(a, d.Port()))
 }
 
-// connect opens a TCP connection to an address, within connectTimeout.
 func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.connectTimeout)
 	defer cancel()

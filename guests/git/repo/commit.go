@@ -115,7 +115,6 @@ func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 // maxNodes limits the remembered commits, which take 10 MB then.
 const maxNodes = 60_000
 
-// readNode reads a commit node from its object.
 func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	const usual = 384 // bytes; enough for most commits up to their committer
 	kind, data, _, err := r.read(id, usual)

@@ -39,7 +39,6 @@ const (
 	IntentToAdd  = format.IntentToAdd >> 24  // only the name was added
 )
 
-// cachedTree is the tree of a directory, with the number of index entries below it.
 type cachedTree struct {
 	id      ID
 	entries int

@@ -212,7 +212,6 @@ func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	return nil
 }
 
-// stored copies a block that is not compressed.
 func (z *inflater) stored() error {
 	z.takeBits(z.n & 7)
 	size, not := z.takeBits(16), z.takeBits(16)
@@ -235,7 +234,6 @@ func (z *inflater) stored() error {
 	return nil
 }
 
-// fixedTables selects the tables that the format defines.
 func (z *inflater) fixedTables() {
 	z.lit, z.dist = &z.fixed[0], &z.fixed[1]
 	if z.lit.mask > 0 {
@@ -257,7 +255,6 @@ func (z *inflater) fixedTables() {
 	z.dist.build(z.codes[:maxDist])
 }
 
-// tables reads the tables of a block.
 func (z *inflater) tables() error {
 	lits, dists, codes := int(z.takeBits(5))+257, int(z.takeBits(5))+1, int(z.takeBits(4))+4
 	if lits > 286 || dists > 30 {

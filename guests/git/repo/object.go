@@ -212,7 +212,6 @@ func (r *Repo) openLoose(id ID) (f *pagedFile, err error) {
 	return f, err
 }
 
-// readLoose is read for a loose object.
 func (r *Repo) readLoose(id ID, maxBytes int) (Kind, []byte, bool, error) {
 	f, err := r.openLoose(id)
 	if err != nil {

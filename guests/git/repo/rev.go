@@ -231,7 +231,6 @@ func isRootRef(name string) bool {
 // minAbbreviated is the minimum number of digits of an abbreviated ID, as in git.
 const minAbbreviated = 4
 
-// abbreviated finds the object whose ID begins with name.
 func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 	name = strings.ToLower(name)
 	if len(name) < minAbbreviated || len(name) > 40 || strings.Trim(name, "0123456789abcdef") != "" {

@@ -35,7 +35,6 @@ type differ struct {
 	steps    int     // steps of the search since the last check
 }
 
-// compare marks the changed lines of both texts.
 func (d *differ) compare() error {
 	n, m := d.a.Len(), d.b.Len()
 	bytes := common(d.a.data, d.b.data)
