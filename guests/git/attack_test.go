@@ -24,8 +24,7 @@ import (
 	"github.com/stockade-dev/stockade/host/githistory"
 )
 
-// object writes a loose object, whatever it is, under the name that git would give
-// it.
+// object writes a loose object, valid or not, under the ID that git would give it.
 func (f *fixture) object(kind string, data []byte) string {
 	f.Helper()
 	head := fmt.Appendf(nil, "%s %d\x00", kind, len(data))
@@ -66,7 +65,7 @@ func (f *fixture) commitOf(tree, message string, parents ...string) string {
 
 func (f *fixture) head(id string) { f.put(".git/refs/heads/main", id+"\n") }
 
-// bounded runs a call, and sees that it takes little memory.
+// bounded runs a call, and checks that it takes at most so many bytes of memory.
 func (f *fixture) bounded(in args, most uint64) (result, error) {
 	f.Helper()
 	runtime.GC()
@@ -253,7 +252,8 @@ func TestHostileRepositories(t *testing.T) {
 	}
 }
 
-// bomb is an object that inflates to 4 GB, cut off at what nobody should read.
+// bomb returns an object that would inflate to 4 GB, cut off behind the part that may be
+// read.
 func (f *fixture) bomb(head string) {
 	f.loose(none, func(w io.Writer) {
 		_, _ = io.WriteString(w, head)
@@ -297,8 +297,8 @@ func (f *fixture) extension(name string) {
 	f.put(".git/index", "DIRC\x00\x00\x00\x02\x00\x00\x00\x00"+name+"\x00\x00\x00\x04body"+strings.Repeat("\x00", 20))
 }
 
-// pack makes HEAD an object in a pack: a delta that says that it makes so many bytes,
-// of what is so far before it; 0 is of a blob, and 1 of itself.
+// pack makes HEAD an object in a pack: a delta that claims to produce size bytes from the
+// object that begins back bytes before it.
 func (f *fixture) pack(size uint64, back int64) {
 	deflate := func(data []byte) []byte {
 		var out bytes.Buffer
@@ -381,17 +381,17 @@ func TestSecretsAreNotShown(t *testing.T) {
 			t.Errorf("%+v shows %d new texts:\n%s", in, n, out.Output)
 		}
 	}
-	// By the name of the tree that it is in, or its own, nobody can tell what it is.
+	// The ID of its tree, or its own, does not tell its path.
 	tree := strings.TrimSpace(f.run("rev-parse", "HEAD:conf/.aws"))
 	f.fails(args{Operation: "show", Revision: tree + ":credentials"}, "UNKNOWN_REVISION", "commit")
 	f.fails(args{Operation: "show", Revision: strings.TrimSpace(f.run("rev-parse", "HEAD:.env"))}, "invalid-input", "REV:PATH")
 	f.fails(args{Operation: "blame", Path: "conf", Revision: "HEAD"}, "invalid-input")
-	// The host has asked about a file that is named, and has opened it.
+	// The host has asked about a named file, and has opened it.
 	if out := f.works(args{Operation: "diff", Path: ".env"}); !strings.Contains(out.Output, "+swordfish again") {
 		t.Errorf("what was answered for is not shown: %q", out.Output)
 	}
 	// If a file cannot be opened, nobody has agreed to show it: the host keeps it from the
-	// guest. The same holds if there is no file of this name any more.
+	// guest. The same holds if the file is gone.
 	for _, make := range []string{"", "ln -s plain .env", "mkdir .env", "mv conf c2; ln -s c2 conf"} {
 		if out, err := exec.Command("sh", "-c", "rm -rf .env; "+make).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -463,8 +463,8 @@ func TestHiddenPathsAreInNoRevision(t *testing.T) {
 			f.fails(in, "denied", "hides")
 		}
 	}
-	// Another way to the repository shows no more, and a repository whose worktrees are not
-	// known is denied.
+	// Another path to the repository shows no more, and a repository with unknown worktrees is
+	// denied.
 	hide(dir + "/pay")
 	script := `set -e
 ln -s . link; ln -s .git gitlink; mkdir -p .git/modules

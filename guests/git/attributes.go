@@ -9,14 +9,15 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 )
 
-// attributes is what gitattributes(5) says about a path, as far as it matters here.
-// What names a program, such as filter and diff, is told and never run.
+// attributes holds the attributes of a path that matter here, see gitattributes(5).
+// Attributes that name a program, such as filter and diff, are reported, and the program
+// is never run.
 type attributes struct {
-	text     string // set, unset, auto or ""
-	eol      string
-	binary   bool   // diff is unset
-	filter   string // the name of one, or what else changes the content: ident or an encoding
-	textDiff bool   // diff is set: it is text whatever it holds
+	text     string // state of text: set, unset, auto, or "" (unspecified)
+	eol      string // lf, crlf or ""
+	binary   bool   // diff is unset: the file counts as binary
+	filter   string // filter=NAME, or ident or working-tree-encoding: the content is converted; "": it is not
+	textDiff bool   // diff is set: the file counts as text, whatever its content
 }
 
 type attributeRule struct {
@@ -24,17 +25,18 @@ type attributeRule struct {
 	settings []string
 }
 
-// attributeFile is the rules of one directory, and of those above.
+// attributeFile holds the rules of one directory.
 type attributeFile struct {
-	depth  int // names in the path of its directory
+	depth  int // number of names in the directory's path
 	rules  []attributeRule
-	parent *attributeFile
+	parent *attributeFile // nearest one above; nil: none
 }
 
+// maxAttributeBytes limits an attributes file, in bytes; the rest is ignored.
 const maxAttributeBytes = 1 << 20
 
-// attributesOf reads .gitattributes files where they are needed. Those of info come
-// last, as they are stronger.
+// attributesOf returns the attributes of a path. It reads .gitattributes files when
+// needed. The rules of info/attributes come last, since they have precedence.
 func (c *call) attributesOf(path string) attributes {
 	if c.attrs == nil {
 		c.attrs = map[string]*attributeFile{}
@@ -65,6 +67,7 @@ func (a *attributes) apply(rules []attributeRule, names []string) {
 	}
 }
 
+// set applies one setting, such as -text or eol=lf.
 func (a *attributes) set(s string) {
 	name, value, _ := strings.Cut(s, "=")
 	state := "set"
@@ -79,7 +82,7 @@ func (a *attributes) set(s string) {
 	switch name {
 	case "text":
 		a.text = state
-	case "crlf": // as it was called before
+	case "crlf": // older name of text
 		a.text = map[string]string{"set": "set", "unset": "unset", "input": "set"}[state]
 	case "eol":
 		a.eol = state
@@ -101,6 +104,8 @@ func (a *attributes) set(s string) {
 	}
 }
 
+// attributesIn returns the rules of a directory, or of the nearest one above with rules;
+// nil: none.
 func (c *call) attributesIn(dir string) *attributeFile {
 	if f, ok := c.attrs[dir]; ok {
 		return f

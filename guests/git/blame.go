@@ -20,40 +20,41 @@ import (
 
 const maxBlameLines = 1000
 
-// maxBlamed is how many commits are looked at, beside the work that they take.
+// maxBlamed limits the commits that are read, in addition to the limit for work.
 var maxBlamed = 250_000
 
-// origin is a file in a commit, to which lines may go back.
+// origin is a version of a file to which lines may go back: in a commit, or in the
+// worktree.
 type origin struct {
-	commit *repo.CommitNode // nil: what is not committed
+	commit *repo.CommitNode // nil: the worktree
 	path   string
 	blob   repo.ID
-	text   *textdiff.Text // of what is not committed, or nil
-	lines  []span
+	text   *textdiff.Text // text of the worktree's version; nil: read it from blob
+	lines  []span         // lines that go back at least to this version
 }
 
-// span is lines of the file that is shown: so many from at on, which are in a file in
-// history from from on.
+// span is a run of n lines: from at on in the blamed file, and from from on in an older
+// version.
 type span struct{ at, from, n int }
 
-// blamedLine is to what a line goes back.
+// blamedLine is the origin of one line.
 type blamedLine struct {
 	*origin
-	from     int
-	boundary bool
-	orOlder  bool // it was not looked at whether the line is older
+	from     int  // line number in the origin, from 0
+	boundary bool // set if the origin is the first commit
+	orOlder  bool // set if the line may be older, which was not examined
 }
 
 type blamer struct {
 	*call
-	queue   byOriginDate
-	origins map[originKey]*origin
-	out     []blamedLine // of the lines that are shown
-	first   int
-	looked  int
-	oldest  int64
-	large   bool // a version of the file was too large to be compared
-	texts   []cachedText
+	queue   byOriginDate          // origins whose lines may be older
+	origins map[originKey]*origin // those in the queue
+	out     []blamedLine          // one for each shown line
+	first   int                   // number of the first shown line, from 0
+	looked  int                   // number of commits that were read
+	oldest  int64                 // time of the last commit, in seconds since 1970
+	large   bool                  // set if a version of the file was too large to compare
+	texts   []cachedText          // texts used last, the newest first
 }
 
 type originKey struct {
@@ -66,7 +67,7 @@ type cachedText struct {
 	text *textdiff.Text
 }
 
-// byOriginDate is a heap of what is still to be looked at, the latest commit first.
+// byOriginDate is a heap of origins, the worktree first, then the latest commit.
 type byOriginDate []*origin
 
 func (h byOriginDate) Len() int { return len(h) }
@@ -85,7 +86,7 @@ func (h *byOriginDate) Pop() any {
 	return last
 }
 
-// blame is the operation: git blame --date=short of a range of lines.
+// blame writes git blame --date=short for a range of lines.
 func (c *call) blame() error {
 	if c.pathFilter == "" {
 		return tool.InvalidInput("blame needs path, a file")
@@ -121,7 +122,7 @@ func (c *call) blame() error {
 	for b.queue.Len() > 0 {
 		o := heap.Pop(&b.queue).(*origin)
 		if o.commit != nil {
-			delete(b.origins, originKey{o.commit.ID, o.path}) // thousands would be kept
+			delete(b.origins, originKey{o.commit.ID, o.path}) // otherwise thousands would stay in memory
 		}
 		rest, err := b.passToParents(o)
 		if repo.IsTooLarge(err) && !repo.IsSpent(err) {
@@ -146,7 +147,7 @@ func (c *call) blame() error {
 	return b.write(text)
 }
 
-// start is the file that is shown: of a revision, or as it is.
+// start returns the version of the file that is shown: of a revision, or of the worktree.
 func (b *blamer) start() (*origin, error) {
 	rev := b.Revision
 	if rev == "" {
@@ -200,6 +201,7 @@ func (b *blamer) tooLarge(path string) error {
 	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files, and git blame, run by bash, at all", quote(path), maxText>>20)
 }
 
+// originOf returns the origin in the queue for a path in a commit, or a new one.
 func (b *blamer) originOf(commit *repo.CommitNode, path string, blob repo.ID) *origin {
 	key := originKey{commit.ID, path}
 	o := b.origins[key]
@@ -210,7 +212,7 @@ func (b *blamer) originOf(commit *repo.CommitNode, path string, blob repo.ID) *o
 	return o
 }
 
-// maxTexts is how many texts are kept.
+// maxTexts limits the texts that are kept in memory.
 const maxTexts = 4
 
 func (b *blamer) textOf(o *origin) (*textdiff.Text, error) {
@@ -236,7 +238,7 @@ func (b *blamer) textOf(o *origin) (*textdiff.Text, error) {
 	return t.text, nil
 }
 
-// addLines adds lines to an origin, and it to the queue.
+// addLines adds lines to an origin, and puts the origin into the queue if it had none.
 func (b *blamer) addLines(o *origin, lines []span) {
 	if len(lines) == 0 {
 		return
@@ -257,8 +259,8 @@ func (b *blamer) addLines(o *origin, lines []span) {
 	})
 }
 
-// appendSpan adds a span to others, to the last of them if it goes on there: each version of a
-// file would leave more of them.
+// appendSpan adds a span, or lengthens the last one if the span continues it. Otherwise
+// each version of the file would leave more spans.
 func appendSpan(spans []span, s span) []span {
 	if i := len(spans) - 1; i >= 0 && spans[i].at+spans[i].n == s.at && spans[i].from+spans[i].n == s.from {
 		spans[i].n += s.n
@@ -267,7 +269,7 @@ func appendSpan(spans []span, s span) []span {
 	return append(spans, s)
 }
 
-// assign says that lines go back to an origin and no further, or not known to.
+// assign makes an origin the result for some lines. as holds the flags of the result.
 func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	as.origin = o
 	for _, l := range lines {
@@ -278,15 +280,16 @@ func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	}
 }
 
-// passToParents passes lines on to the parents of a commit, as far as they have them. With an
-// error it returns those of which that is not known.
+// passToParents passes the lines of an origin on to parents of its commit with the same
+// lines, and assigns the others. After an error, rest holds the lines whose origin is not
+// known.
 func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil
 	if err := b.Check(); err != nil {
 		return lines, err
 	}
-	if o.commit == nil { // what is not committed
+	if o.commit == nil { // the worktree
 		head, err := b.CommitOf("HEAD")
 		if err != nil {
 			return lines, err
@@ -370,19 +373,20 @@ func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	return nil, nil
 }
 
-// seen counts a commit that was looked at.
+// seen counts the commit of an origin as read.
 func (b *blamer) seen(o *origin) {
 	b.looked++
 	b.oldest = o.commit.When
 }
 
-// findRenamed finds the file under another name in a parent.
+// findRenamed returns the version of the file under another name in a parent; nil: there
+// is none.
 func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	changes, err := b.diffTrees(p.Tree, o.commit.Tree, true)
 	if err != nil {
 		return nil, err
 	}
-	// Only what becomes this file is of interest.
+	// Only the rename to this file is needed.
 	wanted := changes[:0]
 	for _, ch := range changes {
 		if l := ch.statusLetter(); l == 'D' || l == 'A' {
@@ -400,7 +404,8 @@ func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	return nil, nil
 }
 
-// passShared gives a parent the lines that it has too, and returns the others.
+// passShared passes the lines that a parent also has on to the parent, and returns the
+// others.
 func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error) {
 	now, err := b.textOf(o)
 	if err != nil {
@@ -414,10 +419,10 @@ func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error)
 	if err != nil {
 		return nil, err
 	}
-	// Behind the last change there is one more that changes nothing.
+	// An empty change behind the last one simplifies the loop.
 	changes = append(changes, textdiff.Change{A: old.Len(), AEnd: old.Len(), B: now.Len(), BEnd: now.Len()})
 	var given []span
-	i, shift := 0, 0 // the change that ends behind a line, and how far lines before it moved
+	i, shift := 0, 0 // the first change that ends behind a line, and the shift of lines before it
 	for _, l := range lines {
 		for l.n > 0 {
 			for i > 0 && changes[i-1].BEnd > l.from {
@@ -445,7 +450,7 @@ func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error)
 	return rest, nil
 }
 
-// noteOlder says what was not found out of some lines.
+// noteOlder notes the number of lines that may be older than shown, and the reason.
 func (b *blamer) noteOlder(lines int) {
 	why := fmt.Sprintf("%d commits were looked at, back to %s, which is as much as one call may do", b.looked, time.Unix(b.oldest, 0).UTC().Format(time.DateOnly))
 	if b.large {

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// branches is the operation: local branches, those of remotes, and tags, as git branch
-// and git tag list them, with what they are at.
+// branches lists local branches, remote ones, and tags with the commits that they name,
+// in the form of git branch and git tag.
 func (c *call) branches() error {
 	head, err := c.Head()
 	if err != nil {

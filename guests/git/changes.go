@@ -12,18 +12,19 @@ type file struct {
 	path       string
 	mode       uint32 // 0: it does not exist
 	id         repo.ID
-	inWorktree bool // it is in the worktree, and id is not known
+	inWorktree bool // set for a file of the worktree, whose id is unknown
 }
 
 func (f file) exists() bool { return f.mode != 0 }
 
-// change is a file that differs.
+// change is a file that differs between two sides.
 type change struct {
 	from, to file
-	score    int // of a rename, in percent
+	score    int // similarity of a rename, in percent
 }
 
-// path is the name under which it is listed.
+// path returns the path under which the change is listed: the new one if the file still
+// exists.
 func (ch *change) path() string {
 	if ch.to.exists() {
 		return ch.to.path
@@ -35,7 +36,7 @@ func (ch *change) isRename() bool {
 	return ch.from.exists() && ch.to.exists() && ch.from.path != ch.to.path
 }
 
-// statusLetter is how git calls it.
+// statusLetter returns git's letter for the change: A, D, R, T or M.
 func (ch *change) statusLetter() byte {
 	switch {
 	case !ch.from.exists():
@@ -54,27 +55,27 @@ func sortChanges(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return strings.Compare(a.path(), b.path()) })
 }
 
-// maxChanges is how many files may differ.
+// maxChanges limits the files that differ.
 var maxChanges = 50_000
 
 const (
-	// maxTreeDepth is how deep a tree may be.
+	// maxTreeDepth limits the depth of nested trees.
 	maxTreeDepth = 500
-	// maxTrees is how many trees are gone into.
+	// maxTrees limits the directories that are compared.
 	maxTrees = 20_000
 )
 
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
-	all     bool               // paths that the call does not cover, too
-	each    func(change) error // called with each change; nil: changes has them
+	all     bool               // report paths that the call does not cover, too
+	each    func(change) error // called with each change; nil: changes collects them
 	changes []change
-	seen    int // trees
+	seen    int // number of trees, see maxTrees
 }
 
-// diffTrees lists what differs between two trees, in the order of paths. The zero
-// ID is an empty tree.
+// diffTrees returns the files that differ between two trees, sorted by path. The zero ID
+// is an empty tree. all includes paths that the call does not cover.
 func (c *call) diffTrees(from, to repo.ID, all bool) ([]change, error) {
 	d := treeDiffer{call: c, all: all}
 	if err := d.trees(from, to, "", 0); err != nil {
@@ -98,7 +99,7 @@ func (d *treeDiffer) add(ch change) error {
 	return nil
 }
 
-// enter bounds what trees can be that hold one another.
+// enter limits the work for hostile trees, which can contain one another.
 func (d *treeDiffer) enter(depth int) error {
 	if depth > maxTreeDepth {
 		return repo.Corrupt("trees are nested deeper than %d", maxTreeDepth)
@@ -109,6 +110,7 @@ func (d *treeDiffer) enter(depth int) error {
 	return nil
 }
 
+// trees compares two directories. dir ends in a slash or is "".
 func (d *treeDiffer) trees(from, to repo.ID, dir string, depth int) error {
 	if from == to || !d.all && !d.mayHold(dir) {
 		return nil
@@ -148,7 +150,7 @@ func (d *treeDiffer) trees(from, to repo.ID, dir string, depth int) error {
 	return nil
 }
 
-// orderName is by what git orders the entries of a tree.
+// orderName returns the name by which git sorts an entry of a tree.
 func orderName(e repo.Entry) string {
 	if repo.Type(e.Mode) == repo.ModeTree {
 		return e.Name + "/"
@@ -156,7 +158,7 @@ func orderName(e repo.Entry) string {
 	return e.Name
 }
 
-// entries compares two entries of the same name, of which one may be missing.
+// entries compares two entries of the same name; a zero entry is missing.
 func (d *treeDiffer) entries(x, y repo.Entry, dir string, depth int) error {
 	if x == y {
 		return nil
@@ -185,7 +187,7 @@ func (d *treeDiffer) entries(x, y repo.Entry, dir string, depth int) error {
 	return d.trees(fromTree, toTree, dir+name+"/", depth+1)
 }
 
-// diffIndex lists what differs between a tree and the index.
+// diffIndex returns the files that differ between a tree and the index, sorted by path.
 func (c *call) diffIndex(tree repo.ID, x *repo.Index) ([]change, error) {
 	d := indexDiffer{treeDiffer: treeDiffer{call: c}, x: x}
 	if err := d.tree(tree, "", 0); err != nil {
@@ -201,10 +203,10 @@ func (c *call) diffIndex(tree repo.ID, x *repo.Index) ([]change, error) {
 type indexDiffer struct {
 	treeDiffer
 	x  *repo.Index
-	at int // in the entries of x
+	at int // position in x.Entries
 }
 
-// tree goes along the index and a tree, both in the order of paths.
+// tree goes through the index and a tree in step, both sorted by path.
 func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	if err := d.enter(depth); err != nil {
 		return err
@@ -238,7 +240,7 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 			err = d.add(change{from: from})
 		} else if at := &d.x.Entries[d.at]; at.Stage > 0 {
 			for d.at < len(d.x.Entries) && d.x.Entries[d.at].Path == path {
-				d.at++ // a conflict is told otherwise
+				d.at++ // conflicts are reported elsewhere
 			}
 		} else {
 			d.at++
@@ -257,8 +259,8 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	return nil
 }
 
-// addUntil adds the files of the index that come before a path, or all that are left;
-// the tree does not have them.
+// addUntil adds the index entries that come before a path as new files, since the tree
+// lacks them. "" adds all that are left.
 func (d *indexDiffer) addUntil(path string) error {
 	for ; d.at < len(d.x.Entries); d.at++ {
 		e := &d.x.Entries[d.at]

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/codetest"
 )
 
-// TestCodes: a model or a script tells these failures apart without reading them. What a
-// call of any other test fails with is looked up by fixture.fails.
+// TestCodes checks the codes by which a model or a script tells failures apart.
+// fixture.fails looks up the codes of the errors in other tests.
 func TestCodes(t *testing.T) {
 	f := newFixture(t)
 	f.put("a", "hello\n")

@@ -23,8 +23,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// TestMain has repositories in memory where the system has a place for that: most of
-// the time goes to the file system.
+// TestMain puts repositories into memory if the system has a place for that: most of the
+// time goes to the file system.
 func TestMain(m *testing.M) {
 	const memory = "/dev/shm"
 	if info, err := os.Stat(memory); err == nil && info.IsDir() {
@@ -54,11 +54,11 @@ func newFixture(t *testing.T, options ...string) *fixture {
 	return f
 }
 
-// settings are of git: a guest does not see which files may be executed, and what is
-// done for a repository that stays takes half of the time.
+// settings are for git: the guest does not see executable bits, and precautions for
+// repositories that stay would take half of the time.
 var settings = []string{"-c", "core.quotePath=false", "-c", "protocol.file.allow=always", "-c", "core.fileMode=false", "-c", "core.fsync=none", "-c", "maintenance.auto=false", "-c", "gc.auto=0"}
 
-// command is git with nothing of the user's.
+// command returns a git command without the user's configuration.
 func (f *fixture) command(args ...string) *exec.Cmd {
 	f.clock += 60
 	date := fmt.Sprintf("%d +0130", f.clock)
@@ -118,7 +118,7 @@ func (f *fixture) works(in args) result {
 	return out
 }
 
-// text is the output of a call without what is said at its end.
+// text returns the output of a call without the notes at its end.
 func (f *fixture) text(in args) string {
 	f.Helper()
 	lines := strings.Split(f.works(in).Output, "\n")
@@ -129,10 +129,10 @@ func (f *fixture) text(in args) string {
 	return strings.Join(lines, "\n")
 }
 
-// unmerged is a status of a conflict.
+// unmerged matches a conflict in a status.
 var unmerged = regexp.MustCompile(`(?m)^(U.|.U|AA|DD) `)
 
-// same compares a call with what git prints, and returns that.
+// same compares a call with git's output, and returns the output.
 func (f *fixture) same(in args, git ...string) string {
 	f.Helper()
 	want := strings.TrimSuffix(f.run(git...), "\n")
@@ -165,7 +165,7 @@ func (f *fixture) fails(in args, code string, words ...string) {
 	}
 }
 
-// sameEverywhere compares all operations.
+// sameEverywhere compares all operations with git's.
 func (f *fixture) sameEverywhere() {
 	f.Helper()
 	status := f.same(args{Operation: "status"}, "status", "--short", "--branch")
@@ -590,8 +590,8 @@ func TestEndsWithTheCall(t *testing.T) {
 // epoch is a time that no file of a test has by itself.
 var epoch = time.Unix(1_600_000_000, 0)
 
-// A file that was only touched is known by its hash: in memory, or, if it is large, as it
-// is read. In the place of one that git-lfs keeps the index has its pointer.
+// A file whose times have changed is recognized by its hash, in memory or, if it is
+// large, in pieces. For a file of git-lfs the index has the pointer.
 func TestWhatWasOnlyTouched(t *testing.T) {
 	f := newFixture(t)
 	large := strings.Repeat("all work and no play\n", maxCompare/20)

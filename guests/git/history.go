@@ -7,13 +7,14 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// byDate is a heap of commits, the latest first; of the same second the first that
-// was added.
+// byDate is a heap of commits, the latest first; among commits of one second, the first
+// added one.
 type byDate struct {
 	list []dated
 	n    int
 }
 
+// dated is a commit in a byDate. n is its number in the order of adding.
 type dated struct {
 	commit *repo.CommitNode
 	when   int64
@@ -41,30 +42,30 @@ func (h *byDate) add(c *repo.CommitNode) {
 
 func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 
-// What is held of a history bounds how many commits are looked at, beside the work that
-// they take.
+// Limits for the commits that one call reads, because it keeps something of each in memory.
 var (
-	// maxWalk is how many commits are looked at in a history of which few are shown.
+	// maxWalk limits the commits that one walk reads.
 	maxWalk = 250_000
-	// maxMarked is how many are looked at to compare two histories.
+	// maxMarked limits the commits that are read to compare two histories.
 	maxMarked = 150_000
 )
 
-// maxCounted is how many are counted for a branch and the one at origin.
+// maxCounted limits the commits that are read to count how far a branch and the one at
+// origin differ.
 const maxCounted = 5000
 
-// walk goes through history, the latest commit first.
+// walk goes through a history, the latest commit first.
 type walk struct {
 	*call
 	queue        byDate
 	seen         map[repo.ID]bool
-	marks        map[repo.ID]uint8      // of a range: what is marked right is not wanted
-	partlyMarked bool                   // marks are of no more than was looked at
-	excluded     []string               // what the range leaves out
-	entries      map[repo.ID]repo.Entry // of trees: what they have at the path of the call
-	looked       int
-	truncated    bool // there may be more
-	oldest       int64
+	marks        map[repo.ID]uint8      // marks of a range: commits marked right are left out; nil: no range
+	partlyMarked bool                   // marking took too much work, so only some commits have their marks
+	excluded     []string               // words of the revision that the range leaves out
+	entries      map[repo.ID]repo.Entry // by tree: its entry at the path of the call
+	looked       int                    // number of commits that were read
+	truncated    bool                   // set if the walk has ended early, and there may be more commits
+	oldest       int64                  // time of the last commit, in seconds since 1970
 }
 
 func (c *call) newWalk(from ...*repo.CommitNode) *walk {
@@ -82,9 +83,9 @@ func (w *walk) add(l *repo.CommitNode) {
 	}
 }
 
-// next returns the next commit that changes what the call is about, or nil. It ends
-// early, and says so in cut, when that takes too much work; what was not looked at is
-// then in the queue.
+// next returns the next commit that changes the path of the call, or nil at the end. If
+// the walk takes too much work, it ends early and sets truncated; the queue then holds
+// the commits that were not read.
 func (w *walk) next() (*repo.CommitNode, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()
@@ -118,8 +119,8 @@ func (w *walk) next() (*repo.CommitNode, error) {
 	return nil, nil
 }
 
-// parentsOf lists the parents of a commit that are followed, and says whether it is
-// shown.
+// parentsOf returns the parents of a commit that the walk follows, and reports whether
+// the commit is shown.
 func (w *walk) parentsOf(c *repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.KnownUnchanged(c, w.pathFilter) {
 		p, err := w.Parent(c, 0)
@@ -136,11 +137,11 @@ func (w *walk) parentsOf(c *repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	return w.simplify(c, parents)
 }
 
-// restRevision is what a revision has to be for a log of what was not looked at, or "" if that
-// is too much to say.
+// restRevision returns a revision for a log of the commits that were not read; "" if it
+// would be too long. It empties the queue.
 func (w *walk) restRevision() string {
-	const most = 10
-	if w.queue.Len() > most {
+	const maxNames = 10
+	if w.queue.Len() > maxNames {
 		return ""
 	}
 	names := w.excluded
@@ -152,8 +153,9 @@ func (w *walk) restRevision() string {
 	return strings.Join(names, " ")
 }
 
-// simplify follows only a parent that has the path as it is in the commit, if there is
-// one; the commit is then not shown.
+// simplify returns the parents to follow, and whether the commit is shown. If a parent
+// has the same entry at the path as the commit, only this parent is followed, and the
+// commit is not shown.
 func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.pathFilter == "" {
 		return parents, true, nil
@@ -177,15 +179,15 @@ func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo
 	return parents, len(parents) > 0 || own.Mode != 0, nil
 }
 
-// entryAt is what a commit has at the path of the call.
+// entryAt returns the entry of a commit at the path of the call; zero: there is none.
 func (w *walk) entryAt(c *repo.CommitNode) (repo.Entry, error) {
 	if e, ok := w.entries[c.Tree]; ok {
 		return e, nil
 	}
 	e, _, err := w.Lookup(c.Tree, w.pathFilter)
 	if err == nil {
-		const most = 1000
-		if len(w.entries) == most {
+		const maxEntries = 1000
+		if len(w.entries) == maxEntries {
 			clear(w.entries)
 		}
 		w.entries[c.Tree] = e
@@ -195,20 +197,21 @@ func (w *walk) entryAt(c *repo.CommitNode) (repo.Entry, error) {
 
 // Marks of commits.
 const (
-	left = 1 << iota
-	right
+	left  = 1 << iota // the first side has it in its history
+	right             // the second side has it in its history
 	inQueue
 	parentsMarked // it was in the queue, and its parents are marked
 )
 
-// marker marks what two commits lead to, the latest first.
+// marker marks the commits that two sides lead to, the latest first.
 type marker struct {
 	*call
 	queue    byDate
 	marks    map[repo.ID]uint8
-	oneSided int // commits in the queue that only one leads to
+	oneSided int // number of commits in the queue that only one side leads to
 }
 
+// newMarker returns a marker whose left side starts at a, and the right side at b.
 func (c *call) newMarker(a, b []*repo.CommitNode) *marker {
 	m := &marker{call: c, marks: map[repo.ID]uint8{}}
 	for _, l := range a {
@@ -220,8 +223,10 @@ func (c *call) newMarker(a, b []*repo.CommitNode) *marker {
 	return m
 }
 
+// isCommon reports whether both sides lead to a commit with this mark.
 func isCommon(mark uint8) bool { return mark&(left|right) == left|right }
 
+// mark adds a mark to a commit, and puts the commit into the queue if the mark is new.
 func (m *marker) mark(c *repo.CommitNode, mark uint8) {
 	was := m.marks[c.ID]
 	now := was&^parentsMarked | mark
@@ -231,7 +236,7 @@ func (m *marker) mark(c *repo.CommitNode, mark uint8) {
 		}
 		m.queue.add(c)
 		now |= inQueue
-		was = left | right // it was not counted
+		was = left | right // oneSided did not count it
 	}
 	if m.marks[c.ID] = now; !isCommon(was) {
 		m.oneSided--
@@ -241,8 +246,8 @@ func (m *marker) mark(c *repo.CommitNode, mark uint8) {
 	}
 }
 
-// next returns the next commit with its marks, until all that is left is what both
-// lead to. What was returned can be marked again, if dates are wrong.
+// next returns the next commit with its marks, or nil once both sides lead to all commits
+// in the queue. A returned commit can get further marks later if dates are wrong.
 func (m *marker) next() (*repo.CommitNode, uint8, error) {
 	if m.oneSided == 0 || m.queue.Len() == 0 {
 		return nil, 0, nil
@@ -267,7 +272,8 @@ func (m *marker) next() (*repo.CommitNode, uint8, error) {
 	return c, mark, nil
 }
 
-// aheadBehind counts the commits that only one of two leads to.
+// aheadBehind counts the commits that only a leads to, and those that only b leads to.
+// known is false if there are too many.
 func (c *call) aheadBehind(a, b repo.ID) (ahead, behind int, known bool) {
 	if a == b {
 		return 0, 0, true
@@ -308,7 +314,7 @@ func (c *call) markerOf(a, b repo.ID) (*marker, error) {
 	return c.newMarker([]*repo.CommitNode{x}, []*repo.CommitNode{y}), nil
 }
 
-// mergeBase is a commit that both lead to, the latest; nil if there is none.
+// mergeBase returns the latest commit that both lead to; nil: there is none.
 func (c *call) mergeBase(a, b repo.ID) (*repo.CommitNode, error) {
 	if a == b {
 		return c.CommitNode(a)
@@ -344,7 +350,7 @@ func tooFar(n int) error {
 	return repo.TooLarge("%d commits were looked at, and what the two have in common was not found; A..B compares them, and git merge-base, run by bash, finds it", n)
 }
 
-// exclude has a walk from some commits leave out what others lead to.
+// exclude makes a walk from the commits to leave out all commits that from leads to.
 func (w *walk) exclude(from, to []*repo.CommitNode) error {
 	m := w.newMarker(to, from)
 	w.marks = m.marks

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// limit has a limit be another during a test.
+// limit changes a limit for the duration of a test.
 func limit(t *testing.T, of *int, to int) {
 	t.Helper()
 	was := *of
@@ -22,8 +22,8 @@ func limit(t *testing.T, of *int, to int) {
 	t.Cleanup(func() { *of = was })
 }
 
-// history makes commits, each of which changes one of ten files in a folder, and every
-// tenth a line of long.txt; the last ones are on two branches that are merged.
+// history makes commits. Each changes one of ten files in a folder, and every tenth a
+// line of long.txt. The last ones are on two branches that are merged.
 func (f *fixture) history(commits int) {
 	f.Helper()
 	var in strings.Builder
@@ -53,7 +53,7 @@ func (f *fixture) history(commits int) {
 	f.run("repack", "-q", "-a", "-d")
 }
 
-// spent is how much work a call does.
+// spent returns the units of work of a call.
 func (f *fixture) spent(in args) int {
 	f.Helper()
 	c, err := open(in, f.Context().Err)
@@ -107,8 +107,8 @@ func TestCommitGraphSaysTheSame(t *testing.T) {
 	compare("a chain")
 }
 
-// What is no commit-graph is not used, and one that is wrong ends in no crash, takes no
-// more memory and no longer than a call may.
+// A malformed commit-graph is not used. A wrong one causes no crash, and takes no more
+// memory and time than a call may.
 func TestHostileCommitGraphs(t *testing.T) {
 	f := newFixture(t)
 	f.history(60)
@@ -292,7 +292,7 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 			t.Fatal(entries)
 		}
 		dir := filepath.Dir(entries[0])
-		// This is how a directory looks that is not granted, but .git in it is.
+		// A directory looks like this if only .git in it is granted.
 		hide := func() {
 			if err := os.Chtimes(dir, epoch, time.Unix(0, 0)); err != nil {
 				t.Fatal(err)

@@ -15,14 +15,14 @@ const (
 	gitDate        = "Mon Jan 2 15:04:05 2006 -0700"
 )
 
-// log is the operation: git log, --oneline unless a format is given.
+// log lists commits as git log does, with --oneline unless a format is given.
 func (c *call) log() error {
 	limit := c.Limit
 	if limit == 0 {
 		limit = defaultCommits
 	}
 	limit = min(limit, maxCommits)
-	c.page.skip, c.page.limit = 0, 0 // commits are counted here, not lines
+	c.page.skip, c.page.limit = 0, 0 // the offset and the limit count commits, not lines
 	w, err := c.walkOf(c.Revision)
 	if err != nil {
 		return err
@@ -79,10 +79,11 @@ func (c *call) log() error {
 	return nil
 }
 
-// workToWrite is allowed when a call has done what it may, to write what it has found.
+// workToWrite is the extra work that a call may do to write its findings after it has
+// reached the limit, see [repo.MaxWork].
 const workToWrite = 1_000_000
 
-// noteCut says what of a history was not looked at, and how to go on.
+// noteCut notes which part of a history was left out, and how to go on.
 func (c *call) noteCut(w *walk) {
 	command := "git log --oneline"
 	if c.Revision != "" {
@@ -107,7 +108,7 @@ func (c *call) noteCut(w *walk) {
 	c.note("%s; %s, run by bash, lists all%s", text, command, c.faster())
 }
 
-// faster is what makes a repository quicker to look at.
+// faster returns a hint that makes large histories quicker to read; empty: none.
 func (c *call) faster() string {
 	if c.HasFilters() || c.Shallow() {
 		return ""
@@ -115,7 +116,7 @@ func (c *call) faster() string {
 	return "; once a person has run git commit-graph write --reachable --changed-paths, more is looked at in a call"
 }
 
-// walkOf starts a walk at some revisions, or of a range: A..B, or B ^A.
+// walkOf starts a walk from some revisions, or through a range: A..B, or B ^A.
 func (c *call) walkOf(revision string) (*walk, error) {
 	var from, to []*repo.CommitNode
 	var not []string
@@ -128,13 +129,13 @@ func (c *call) walkOf(revision string) (*walk, error) {
 		}
 		return err
 	}
-	const most = 32
+	const maxWords = 32
 	words := strings.Fields(revision)
 	if len(words) == 0 {
 		words = []string{"HEAD"}
 	}
-	if len(words) > most {
-		return nil, tool.InvalidInput("revision has %d words; log takes %d", len(words), most)
+	if len(words) > maxWords {
+		return nil, tool.InvalidInput("revision has %d words; log takes %d", len(words), maxWords)
 	}
 	for _, word := range words {
 		var err error
@@ -188,7 +189,7 @@ func (c *call) logEntry(link *repo.CommitNode, more bool) error {
 	return c.commitChanges(commit)
 }
 
-// header writes a commit as git log does.
+// header writes the header and the message of a commit as git log does.
 func (c *call) header(commit *repo.Commit) error {
 	lines := []string{"commit " + commit.ID.String()}
 	if len(commit.Parents) > 1 {
@@ -225,6 +226,7 @@ func person(s repo.Signature) string {
 	return oneLine(s.Name) + " <" + oneLine(strings.ToValidUTF8(s.Email, "\uFFFD")) + ">"
 }
 
+// oneLine removes control characters, including line breaks.
 func oneLine(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
@@ -234,7 +236,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// commitChanges writes what a commit changes, of a merge compared with its first
+// commitChanges writes the changes of a commit. A merge is compared with its first
 // parent.
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
@@ -250,7 +252,7 @@ func (c *call) commitChanges(commit *repo.Commit) error {
 		return err
 	}
 	if len(commit.Parents) > 1 {
-		// What it merges is in other commits; git shows only what a person had to solve.
+		// The merged changes are in other commits; git shows only resolved conflicts.
 		text, first := "[a merge, compared with its first parent %s]", c.Short(commit.Parents[0])
 		if c.Operation == "log" && c.Format == "patch" {
 			return c.page.linef("[a merge, which changes %s of its first parent %s; show with this commit names them]", plural(len(changes), "file"), first)

@@ -1,10 +1,9 @@
-// Command git is the guest module with the tool git: what a repository holds, without
-// a process. It reads the repository itself and changes nothing, see RATIONALE, "Why
-// does the tool git read the repository itself?"
+// Command git is the guest module with the tool git: it shows a repository without
+// starting a process. It reads the repository itself and changes nothing, see RATIONALE,
+// "Why does the tool git read the repository itself?"
 //
-// Words: a change is a file that differs between two sides, each of which is a tree,
-// the index or the files of the worktree. A page is the part of an output that one
-// call returns.
+// Words: a change is a file that differs between two sides; a side is a tree, the index
+// or the files of the worktree. A page is the part of an output that one call returns.
 //
 // The module may run in 64 MiB of memory.
 package main
@@ -19,7 +18,7 @@ import (
 )
 
 func init() {
-	// Most of what is allocated is large and short-lived.
+	// Most allocations are large and short-lived.
 	const softLimit = 44 << 20
 	debug.SetMemoryLimit(softLimit)
 	tool.Module("git", "0.1.0")
@@ -67,7 +66,7 @@ type args struct {
 
 type result struct {
 	Output     string `json:"output"`
-	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the output is whole
+	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent when the output is complete
 }
 
 // call is one call of the tool.
@@ -75,17 +74,17 @@ type call struct {
 	args
 	*repo.Repo
 	cwd        string
-	pathFilter string // the path from the top of the repository; "" is all
+	pathFilter string // path of the call, relative to the top of the repository; "": all files
 	page       page
-	notes      []string // said at the end
+	notes      []string // shown at the end of the output
 
-	partial     bool          // not all was compared
-	hiddenPaths []string      // paths that a policy hides
-	indexes     []*repo.Index // of all worktrees; nil: not read yet
+	partial     bool          // some files were not compared
+	hiddenPaths []string      // paths that a policy hides, relative to the top
+	indexes     []*repo.Index // indexes of all worktrees; nil: not read yet
 
-	attrs         map[string]*attributeFile // by directory
-	infoAttrs     []attributeRule
-	comparedIndex *repo.Index // what the files are compared with; nil: nothing
+	attrs         map[string]*attributeFile // attribute rules, by directory
+	infoAttrs     []attributeRule           // rules of info/attributes, which have precedence
+	comparedIndex *repo.Index               // index that the files are compared with; nil: none
 }
 
 func run(ctx context.Context, in args) (result, error) {
@@ -128,8 +127,8 @@ func run(ctx context.Context, in args) (result, error) {
 	return c.result(), nil
 }
 
-// checkArgs refuses arguments that the operation would not look at: who gives them
-// expects something of them.
+// checkArgs refuses arguments that the operation ignores, because the caller expects an
+// effect.
 func (c *call) checkArgs() error {
 	refuse := func(given bool, name, of string) error {
 		if given {

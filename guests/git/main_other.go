@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// Natively there is nobody to call the tool. The program then carries out one call,
-// whose arguments come from standard input: it is what make bench-git compares the
-// module with.
+// main carries out one call, with its arguments from standard input: natively there is no
+// host that calls the tool. make bench-git compares the module with this program.
 func main() {
 	var in args
 	err := json.NewDecoder(os.Stdin).Decode(&in)

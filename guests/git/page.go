@@ -9,26 +9,25 @@ import (
 )
 
 const (
-	// maxOutput is how many bytes of output one call returns, and maxLine how many
-	// characters of a line.
+	// maxOutput limits the output of one call, in bytes, and maxLine a line, in characters.
 	maxOutput = 50 << 10
 	maxLine   = 2000
 )
 
-// errFull ends an operation when the page is full.
+// errFull is returned when the page is full. It ends an operation.
 var errFull = errors.New("the page is full")
 
-// page is the part of the output that is returned.
+// page is the part of the output that one call returns.
 type page struct {
 	out   strings.Builder
-	skip  int // lines before the page
-	limit int // lines of it; 0 is any number
-	lines int // so far, skipped ones too
-	full  bool
-	next  int // where to go on, of what is not counted in lines
+	skip  int  // lines before the page
+	limit int  // number of lines on the page; 0: no limit
+	lines int  // number of lines so far, including skipped ones
+	full  bool // there is more output
+	next  int  // next offset if it does not count lines; 0: it is lines
 }
 
-// line adds a line without its ending. The error is errFull when it has no place.
+// line adds a line, given without its ending. It returns errFull if the page has no room.
 func (p *page) line(text string) error {
 	if p.lines++; p.lines <= p.skip {
 		return nil
@@ -50,7 +49,7 @@ func (p *page) line(text string) error {
 
 func (p *page) linef(format string, args ...any) error { return p.line(fmt.Sprintf(format, args...)) }
 
-// note has something said at the end, once.
+// note adds a note at the end of the output, unless it is there already.
 func (c *call) note(format string, args ...any) {
 	const most = 20
 	text := fmt.Sprintf(format, args...)
@@ -64,7 +63,7 @@ func (c *call) note(format string, args ...any) {
 	}
 }
 
-// plural is a number of things.
+// plural returns a number with its noun, such as "3 files".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

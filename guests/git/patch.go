@@ -12,17 +12,17 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxText is how large a file can be that is compared line by line.
+// maxText limits a file that is compared line by line, in bytes.
 const maxText = 2 << 20
 
-// content is what a file holds.
+// content is the content of a file.
 type content struct {
-	data        []byte
+	data        []byte // nil if it was not read
 	size        int64
-	notCompared string // it cannot be compared line by line: secret, large
+	notCompared string // reason why it is not compared line by line: secret or large; "": it is
 }
 
-// content reads a file of any side.
+// content reads the content of a file on any side. A file that does not exist is empty.
 func (c *call) content(f file) (content, error) {
 	switch {
 	case !f.exists():
@@ -78,21 +78,21 @@ func (c *call) workingContent(f file) (content, error) {
 	return contentOf(data), nil
 }
 
-// What it costs to compare texts, see [repo.MaxWork].
+// Costs of comparing texts, see [repo.MaxWork].
 const (
-	readBytesPerUnit = 100     // so many bytes that are cut into lines cost one unit
-	linesPerUnit     = 3       // likewise of lines that are compared
-	sameBytesPerUnit = 200     // likewise of bytes that two texts begin or end with
-	workSteps        = 1 << 12 // of the search between two checks
+	readBytesPerUnit = 100     // bytes that are cut into lines, per unit of work
+	linesPerUnit     = 3       // lines that are compared, per unit
+	sameBytesPerUnit = 200     // bytes that both texts begin or end with, per unit
+	workSteps        = 1 << 12 // units of work of the search between two checks
 )
 
-// lines cuts a text into lines.
+// lines cuts a text into lines, and counts the work.
 func (c *call) lines(data []byte) *textdiff.Text {
 	c.Spend(len(data) / readBytesPerUnit)
 	return textdiff.NewText(data)
 }
 
-// compare compares two texts.
+// compare compares two texts, and counts the work.
 func (c *call) compare(old, now *textdiff.Text) ([]textdiff.Change, error) {
 	c.Spend((old.Len()+now.Len())/linesPerUnit + len(old.Data())/sameBytesPerUnit)
 	if err := c.Check(); err != nil {
@@ -112,7 +112,7 @@ func (c *call) patches(changes []change) error {
 		}
 		ch := changes[i]
 		var err error
-		if ch.statusLetter() == 'T' { // two files that have nothing to do with each other
+		if ch.statusLetter() == 'T' { // a file of another type: git shows a removed and an added file
 			if err = c.patch(change{from: ch.from}); err == nil {
 				err = c.patch(change{to: ch.to})
 			}
@@ -139,7 +139,7 @@ func (c *call) patch(ch change) error {
 	if to.inWorktree && now.notCompared == "" {
 		to.id, to.inWorktree = hashOf(now.data), false
 		if to.id == from.id && to.mode == from.mode {
-			return nil // it was only touched
+			return nil // only its times have changed
 		}
 	}
 	a, b := from.path, to.path
@@ -205,7 +205,7 @@ func (c *call) patch(ch change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	tab := func(name string) string { // where the name ends would not be seen
+	tab := func(name string) string { // marks the end of a name with blanks
 		if strings.Contains(name, " ") {
 			return name + "\t"
 		}
@@ -227,7 +227,8 @@ func (c *call) patch(ch change) error {
 	})
 }
 
-// isBinary reports whether git would not show the lines of a change.
+// isBinary reports whether a change counts as binary, so that git would not show its
+// lines.
 func (c *call) isBinary(path string, sides ...content) bool {
 	a := c.attributesOf(path)
 	if a.binary || a.textDiff {
@@ -241,7 +242,8 @@ func (c *call) isBinary(path string, sides ...content) bool {
 	return false
 }
 
-// numstat writes how many lines were added and removed, as git diff --numstat does.
+// numstat writes the number of added and removed lines of each file, as git diff
+// --numstat does.
 func (c *call) numstat(changes []change) error {
 	for _, ch := range changes {
 		if err := c.Check(); err != nil {
@@ -262,7 +264,7 @@ func (c *call) numstat(changes []change) error {
 			return err
 		}
 		if ch.to.inWorktree && now.notCompared == "" && ch.from.exists() && hashOf(now.data) == ch.from.id && ch.from.mode == ch.to.mode {
-			continue // it was only touched
+			continue // only its times have changed
 		}
 		added, removed := 0, 0
 		switch {
@@ -290,7 +292,7 @@ func (c *call) numstat(changes []change) error {
 	return nil
 }
 
-// nameStatus names the files that differ, as git diff --name-status does.
+// nameStatus writes the names of changed files, as git diff --name-status does.
 func (c *call) nameStatus(changes []change) error {
 	changes, err := c.findRenames(changes)
 	if err != nil {
@@ -308,7 +310,8 @@ func (c *call) nameStatus(changes []change) error {
 	return nil
 }
 
-// renameName writes both names of a file with what they share but once, as git does.
+// renameName returns both names of a renamed file, with their common parts written once,
+// as git does.
 func renameName(a, b string) string {
 	if needsQuotes(a) || needsQuotes(b) {
 		return quote(a) + " => " + quote(b)
@@ -344,7 +347,7 @@ func (c *call) write(changes []change) error {
 	return c.patches(changes)
 }
 
-// diff is the operation.
+// diff writes the changes that git diff shows for the call's arguments.
 func (c *call) diff() error {
 	if c.Format != "" && c.Format != "patch" && c.Format != "numstat" {
 		return tool.InvalidInput("format %s is for log; diff has patch and numstat", c.Format)
@@ -364,7 +367,7 @@ func (c *call) diff() error {
 	return nil
 }
 
-// diffChanges lists what git diff with the same arguments compares.
+// diffChanges returns the changes that git diff compares with the same arguments.
 func (c *call) diffChanges() ([]change, error) {
 	if a, b, three, ok := cutRange(c.Revision); ok {
 		if c.Staged {
@@ -433,8 +436,8 @@ func (c *call) diffChanges() ([]change, error) {
 	return overlay(staged, s.changes), nil
 }
 
-// overlay is what differs between a tree and the worktree: what differs between the
-// tree and the index, and between that and the worktree.
+// overlay returns the changes between a tree and the worktree, from the changes between
+// the tree and the index, and between the index and the worktree.
 func overlay(staged, working []change) []change {
 	if len(staged) == 0 {
 		return working
@@ -462,7 +465,7 @@ func overlay(staged, working []change) []change {
 	return kept
 }
 
-// headTree is the tree of HEAD, or an empty one.
+// headTree returns the tree of HEAD; zero: there are no commits.
 func (c *call) headTree() (repo.ID, error) {
 	head, err := c.Head()
 	if err != nil || head.ID.IsZero() {
@@ -487,7 +490,8 @@ func (c *call) noteConflicts(x *repo.Index) {
 	}
 }
 
-// cutRange splits A..B, A...B and "A B"; an end that is left out is HEAD.
+// cutRange splits A..B, A...B and "A B". A missing end is HEAD. three is set for A...B;
+// ok is false if rev is no range.
 func cutRange(rev string) (a, b string, three, ok bool) {
 	if a, b, ok := strings.Cut(strings.TrimSpace(rev), " "); ok {
 		return a, strings.TrimSpace(b), false, true

@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// open finds the repository of a call.
+// open opens the repository of a call.
 func open(in args, check func() error) (*call, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -47,7 +47,7 @@ func open(in args, check func() error) (*call, error) {
 	return c, nil
 }
 
-// explain adds to an error what may have been meant.
+// explain adds to an error about an unknown revision the names that may have been meant.
 func (c *call) explain(err error) error {
 	unknown, ok := errors.AsType[*repo.UnknownError](err)
 	if !ok {
@@ -59,8 +59,8 @@ func (c *call) explain(err error) error {
 	return tool.NotFound("%w; operation branches lists the branches", unknown.Unwrap())
 }
 
-// nearby returns the names of references that name may be a mistake for, also for the
-// last part of one.
+// nearby returns the names of references that name may be a misspelling of, as a whole or
+// in their last part.
 func nearby(name string, candidates []string) []string {
 	lower := strings.ToLower(name)
 	return nearest.Few(name, candidates, func(candidate string) (int, bool) {
@@ -71,13 +71,13 @@ func nearby(name string, candidates []string) []string {
 	})
 }
 
-// covers reports whether a path is the one of the call, or below it, and may be shown.
+// covers reports whether a path is the path of the call or below, and is not hidden.
 func (c *call) covers(path string) bool {
 	return (c.pathFilter == "" || path == c.pathFilter || strings.HasPrefix(path, c.pathFilter) && path[len(c.pathFilter)] == '/') && !c.isHidden(path)
 }
 
-// checkPathKnown refuses a path that is nowhere: neither in the index nor in some trees nor in
-// the worktree.
+// checkPathKnown refuses the call's path if it is neither in the index nor in one of the
+// trees nor in the worktree. x nil: the index and the worktree do not count.
 func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
 	if c.pathFilter == "" || x.Has(c.pathFilter) {
 		return nil
@@ -100,13 +100,13 @@ func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
 	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", displayName(c.pathFilter))
 }
 
-// mayHold reports whether something in a directory, which ends in a slash or is "",
-// is covered.
+// mayHold reports whether a directory, which ends in a slash or is "", may hold a covered
+// path.
 func (c *call) mayHold(dir string) bool {
 	return c.pathFilter == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.pathFilter+"/", dir)
 }
 
-// abs is where a path of the repository is.
+// abs returns the absolute path of a path of the repository.
 func (c *call) abs(path string) string {
 	top := c.Worktree
 	if top == "" {
@@ -118,9 +118,9 @@ func (c *call) abs(path string) string {
 	return top + "/" + pathname.ToWASI(path)
 }
 
-// isSecret reports whether the content of a path must not be shown. A file that the call names
-// may be shown if it can be opened: the host has asked a person about it. The host asks about
-// no directory, and about a link by the name of its target.
+// isSecret reports whether the content of a path must not be shown. A file that the call
+// names may be shown if it can be opened: the host has asked a person about it. The host
+// asks about no directory, and about a link by the name of its target.
 func (c *call) isSecret(path string) bool {
 	if !c.looksSecret(path) {
 		return false
@@ -144,12 +144,12 @@ func (c *call) isSecret(path string) bool {
 	return false
 }
 
-// notShown is what stands in the place of a secret.
+// notShown returns the line that replaces the content of a secret.
 func notShown(path string) string {
 	return fmt.Sprintf("[%s: looks like a secret; not shown, unless a call names it as path and a person says yes]", quote(path))
 }
 
-// relative is a path of the repository as seen from the working directory.
+// relative returns a path of the repository relative to the working directory.
 func (c *call) relative(path string) string {
 	rel, err := filepath.Rel(c.cwd, c.abs(path))
 	if err != nil {
@@ -161,8 +161,7 @@ func (c *call) relative(path string) string {
 	return rel
 }
 
-// quote is a name as git prints it: in quotes if it has characters that would not
-// be seen.
+// quote returns a name in git's form: in quotes if it has characters that would not show.
 func quote(name string) string {
 	if !needsQuotes(name) {
 		return name
@@ -191,7 +190,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-// displayName is a name in an error.
+// displayName returns a name for an error, in quotes if it needs them.
 func displayName(name string) string {
 	if needsQuotes(name) {
 		return strconv.Quote(name)

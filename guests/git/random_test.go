@@ -17,7 +17,8 @@ var (
 	firstSeed    = flag.Uint64("first-repository", 0, "the seed of the first")
 )
 
-// TestRandomRepositories does to repositories what people do, and compares all along.
+// TestRandomRepositories makes random changes to repositories, as people do, and compares
+// with git after each.
 func TestRandomRepositories(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+*repositories; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -51,7 +52,7 @@ func (r random) name() string {
 	return dirs[r.rnd.IntN(len(dirs))] + names[r.rnd.IntN(len(names))]
 }
 
-// file is one that exists, or "".
+// file returns an existing file, or "".
 func (r random) file() string {
 	all := strings.Split(strings.Trim(r.run("ls-files", "-z"), "\x00"), "\x00")
 	name := all[r.rnd.IntN(len(all))]
@@ -161,7 +162,7 @@ func (r random) compare() {
 	r.applies()
 }
 
-// applies has git make one tree of another by a diff of ours.
+// applies has git turn one tree into another by our diff.
 func (r random) applies() {
 	r.Helper()
 	if _, ok := r.try("rev-parse", "-q", "--verify", "HEAD~2"); !ok {

@@ -10,23 +10,23 @@ import (
 )
 
 const (
+	// fullScore is the score of equal files, minScore the least score of a rename.
 	fullScore = 60_000
 	minScore  = fullScore / 2
-	// minNameScore is enough for the only two files of a name.
+	// minNameScore pairs two files at once if no others have their base name.
 	minNameScore = fullScore * 3 / 4
 
-	// What is compared to find renames that have changed the content.
+	// Limits and costs of the search for renames with changed content.
 	maxRenamePairs      = 40_000
-	maxRenameFile       = 512 << 10
-	maxRenameBytes      = 24 << 20
-	renameBytesPerUnit  = 30        // so many bytes that are read cost a unit of work
-	renamePiecesPerUnit = 8         // likewise of pieces that are compared
-	maxRenameWork       = 2_000_000 // of comparing
+	maxRenameFile       = 512 << 10 // bytes of a file; a larger one is not compared
+	maxRenameBytes      = 24 << 20  // bytes of all files
+	renameBytesPerUnit  = 30        // bytes read per unit of work
+	renamePiecesPerUnit = 8         // pieces compared per unit of work
+	maxRenameWork       = 2_000_000 // units of work for comparing
 )
 
-// findRenames joins what was removed with what was added where one is the other under
-// another name, as git does: the same content, or half of it. It returns the changes
-// sorted.
+// findRenames turns pairs of a removed and an added file into renames, as git does: if
+// their contents are equal, or equal by half. It returns the changes sorted by path.
 func (c *call) findRenames(changes []change) ([]change, error) {
 	var gone, made []int
 	for i := range changes {
@@ -60,13 +60,15 @@ func (c *call) findRenames(changes []change) ([]change, error) {
 	return out, nil
 }
 
+// renames is the state of a search for renames. Files are given by their position in
+// changes.
 type renames struct {
 	*call
 	changes []change
-	used    map[int]bool
-	sums    map[int]*spans
-	read    int
-	work    int // of comparing
+	used    map[int]bool   // files that are paired
+	sums    map[int]*spans // pieces of the files that were read; nil entry: the file is not compared
+	read    int            // bytes read so far
+	work    int            // units of work for comparing so far
 }
 
 func (r *renames) unpaired(of []int) (out []int) {
@@ -86,7 +88,7 @@ func (r *renames) pair(from, to, score int) {
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// exact joins files of the same content, those of the same name first.
+// exact pairs files with equal contents, preferably with the same base name.
 func (r *renames) exact(gone, made []int) {
 	byID := map[repo.ID][]int{}
 	for _, i := range gone {
@@ -119,6 +121,8 @@ func (r *renames) exact(gone, made []int) {
 	}
 }
 
+// inexact pairs files with similar contents: first those with a unique base name on both
+// sides, then the others, the best score first.
 func (r *renames) inexact(gone, made []int) error {
 	r.sums = map[int]*spans{}
 	count := func(of []int, path func(i int) string) map[string]int {
@@ -179,14 +183,15 @@ func (r *renames) inexact(gone, made []int) error {
 	return nil
 }
 
-// spans is how many bytes of a file are in which pieces; a piece is a line, or 64
-// bytes of a longer one.
+// spans counts the bytes of a file by the hashes of its pieces. A piece is a line, or 64
+// bytes of a longer line.
 type spans struct {
 	size  int
 	bytes map[uint32]int
 }
 
-// score says how much of the larger of two files is in both.
+// score returns the share of the larger of two files that both have, up to fullScore. If
+// it would be below least, the result may be 0.
 func (r *renames) score(from, to, least int) (int, error) {
 	old, now := &r.changes[from].from, &r.changes[to].to
 	if repo.Type(old.mode) != repo.Type(repo.ModeFile) || repo.Type(now.mode) != repo.Type(repo.ModeFile) {
@@ -217,7 +222,7 @@ func (r *renames) score(from, to, least int) (int, error) {
 	return int(int64(both) * fullScore / int64(large)), nil
 }
 
-// spansOf returns nil for a file that is not looked at.
+// spansOf returns the spans of a file; nil: the file is not compared.
 func (r *renames) spansOf(i int, f file) (*spans, error) {
 	if s, ok := r.sums[i]; ok {
 		return s, nil

@@ -15,26 +15,27 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// hiddenName is the name of the configuration that lists the paths of a repository which a
-// policy hides from tools, one a line. Lines after the name tell the host which repository:
-// its git directory, its main worktree and another one, if they are known. Only the host reads
-// the configuration of the repository, which can name other worktrees. untold is its answer if
-// it cannot tell, and the value of the name alone if the policy hides anything.
+// hiddenName is the name of the configuration value with the paths of a repository that a policy
+// hides from tools, one a line. Further lines of the name identify the repository to the host:
+// its git directory, its main worktree and another worktree, each empty if unknown. Only the host
+// reads the configuration of the repository, which can name other worktrees. notKnown is the
+// host's answer if it cannot find the paths. It is also the value of the name without further
+// lines, if the policy hides any path.
 const (
 	hiddenName = "hidden"
 	notKnown   = "*"
 )
 
-// configValue returns a value of the configuration; tests replace it.
+// configValue returns a configuration value of the module; tests replace it.
 var configValue = func(name string) string {
 	value, _ := config.Get(name)
 	return value
 }
 
-// loadHidden finds the paths that a policy hides, in any worktree of the repository and of those
-// that it borrows objects from.
+// loadHidden loads the paths that a policy hides, in every worktree of the repository and
+// of the repositories that it borrows objects from.
 func (c *call) loadHidden() error {
-	if configValue(hiddenName) == "" || c.Operation == "secrets" { // this operation is the host's own
+	if configValue(hiddenName) == "" || c.Operation == "secrets" { // only the host uses this operation
 		return nil
 	}
 	for i, dir := range c.ObjectGitDirs() {
@@ -58,7 +59,7 @@ func (c *call) loadHidden() error {
 	return nil
 }
 
-// looksSecret reports whether a file of the repository looks like a secret.
+// looksSecret reports whether a path of the repository looks like the one of a secret.
 func (c *call) looksSecret(path string) bool {
 	top := c.Worktree
 	if dir, name := filepath.Split(c.GitDir); top == "" && name == ".git" {
@@ -68,8 +69,8 @@ func (c *call) looksSecret(path string) bool {
 	return secret
 }
 
-// isHidden reports whether a policy hides a path of the repository, which is then shown
-// of no revision.
+// isHidden reports whether a policy hides a path of the repository. Such a path is shown
+// in no revision.
 func (c *call) isHidden(path string) bool {
 	for _, h := range c.hiddenPaths {
 		if h == "." || len(path) >= len(h) && strings.EqualFold(path[:len(h)], h) && (len(path) == len(h) || path[len(h)] == '/') {
@@ -79,12 +80,12 @@ func (c *call) isHidden(path string) bool {
 	return false
 }
 
-// isSecretAlias reports whether an index has an object as the content of a file that must not be
-// shown: other entries, of an index or a tree, can have it under any name. It looks only where
-// somebody could have made such an entry without reading the content: in an index, and in a
-// repository that borrows objects.
+// isSecretAlias reports whether an object is, by some index, also the content of a file
+// that must not be shown: other entries, of an index or a tree, can name the object under
+// any path. It checks only where somebody could have made such an entry without reading
+// the content: in an index (staged), and in a repository that borrows objects.
 func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
-	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // a path that looks like a secret is checked by itself
+	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // the caller checks paths that look like secrets
 		return false
 	}
 	if c.indexes == nil {
@@ -94,7 +95,7 @@ func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 			}
 		}
 	}
-	begin := binary.LittleEndian.Uint64(id[:]) // most of the time of a large diff could be spent in here
+	begin := binary.LittleEndian.Uint64(id[:]) // a fast comparison: a large diff could spend most of its time here
 	for _, x := range c.indexes {
 		c.Spend(len(x.Entries) / entriesPerUnit)
 		for i := range x.Entries {
@@ -108,36 +109,36 @@ func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 
 var emptyBlob = hashOf(nil)
 
-// entriesPerUnit is the number of index entries that are compared for one unit of work.
+// entriesPerUnit is the number of index entries that are compared per unit of work.
 const entriesPerUnit = 50
 
 const (
-	// maxSecrets limits the listed files that look like secrets, and maxSecretName their names,
-	// in bytes: longer ones are cut.
+	// maxSecrets limits the listed files that look like secrets, and maxSecretName cuts their
+	// names, in bytes.
 	maxSecrets    = 20
 	maxSecretName = 300
 	// maxTips limits the listed commits at which a later search can stop.
 	maxTips = 200
-	// maxSearch limits the work of a search, and workMore its further work once it has found
-	// the first file.
+	// maxSearch limits the work of a search, and extraSearchWork its further work after the
+	// first file is found.
 	maxSearch       = 3 * 10_000_000
 	extraSearchWork = 1_000_000
 )
 
-// secretSearch searches all that a repository holds for names of files that look like secrets.
-// Its exported fields are the result that the host reads.
+// secretSearch searches a whole repository for files whose names look like secrets. Its
+// exported fields are the result that the host reads.
 type secretSearch struct {
 	call *call
-	seen map[string]bool
+	seen map[string]bool // paths in Names
 
 	Names   []string `json:"names"`
-	Commits int      `json:"commits"` // how many were searched
+	Commits int      `json:"commits"` // number of searched commits
 	Whole   bool     `json:"whole"`   // everything was searched
-	Tips    []string `json:"tips"`    // commits up to which nothing was found
+	Tips    []string `json:"tips"`    // commits that a later search can leave out, with all that they lead to
 }
 
-// secrets is an operation that no schema mentions: only the host asks for it. The revision of
-// the call lists commits up to which an earlier search has found nothing.
+// secrets is an operation that the schema does not mention: only the host uses it. The
+// revision of the call lists the Tips of an earlier search that has found nothing.
 func (c *call) secrets() error {
 	c.AllowMore(maxSearch)
 	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
@@ -219,12 +220,12 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// commit returns the commit that an object is or leads to; nil if there is none. A tree is
-// searched at once.
+// commit returns the commit that an object is or leads to; nil: there is none. It
+// searches a tree at once.
 func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	for range maxTags {
 		switch kind, err := s.call.Kind(id); {
-		case err != nil: // also if an object is missing: it can come while references stay the same
+		case err != nil: // also a missing object: it can come later without a change of a reference
 			return nil, err
 		case kind == repo.KindCommit:
 			return s.call.CommitNode(id)
@@ -242,7 +243,7 @@ func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	return nil, nil
 }
 
-// trees searches the files of a tree that another tree does not have.
+// trees searches the files that a tree has and another does not have.
 func (s *secretSearch) trees(from, to repo.ID) error {
 	d := treeDiffer{call: s.call, all: true, each: func(ch change) error {
 		if ch.from.exists() {
@@ -253,8 +254,8 @@ func (s *secretSearch) trees(from, to repo.ID) error {
 	return s.tolerate(d.trees(from, to, "", 0))
 }
 
-// tolerate ignores an error about an object that cannot be read, and notes that the
-// search is not whole.
+// tolerate ignores an error about an object that cannot be read, but notes that not
+// everything was searched. It returns errors that end the search.
 func (s *secretSearch) tolerate(err error) error {
 	if err == nil || err == errFull || repo.IsSpent(err) {
 		return err
@@ -263,7 +264,7 @@ func (s *secretSearch) tolerate(err error) error {
 	return s.call.Check()
 }
 
-// addIfSecret lists a file if its name looks like a secret.
+// addIfSecret lists a path if it looks like a secret.
 func (s *secretSearch) addIfSecret(path string) error {
 	if !s.call.looksSecret(path) || s.seen[path] {
 		return nil

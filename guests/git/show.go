@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// show is the operation: a commit, a tag, a tree, or a file of one with REV:PATH.
+// show shows a commit, a tag or a tree, or with REV:PATH a file of a commit.
 func (c *call) show() error {
 	if c.Format == "oneline" {
 		return tool.InvalidInput("format oneline is for log; show has full, patch and numstat")
@@ -27,7 +27,7 @@ func (c *call) show() error {
 		return err
 	}
 	if path = strings.Trim(strings.TrimPrefix(path, "./"), "/"); path != "" {
-		// Whether a file looks like a secret is told by its whole path.
+		// A file looks like a secret by its whole path, so rev must be a commit.
 		if _, err := c.CommitOf(rev); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (c *call) show() error {
 	return c.object(id, path, 0)
 }
 
-// showIndexed shows a file as it is in the index.
+// showIndexed shows a file from the index.
 func (c *call) showIndexed(path string) error {
 	x, err := c.Index()
 	if err != nil {
@@ -49,9 +49,11 @@ func (c *call) showIndexed(path string) error {
 	return tool.NotFound("%s is not in the index; paths begin at the top of the repository", quote(path))
 }
 
+// maxTags limits the tags of tags that are followed.
 const maxTags = 10
 
-// object shows an object, of which the path is known if it was given.
+// object shows an object. path is its path in the repository; empty: unknown. depth
+// counts tags.
 func (c *call) object(id repo.ID, path string, depth int) error {
 	if path != "" && c.isHidden(path) {
 		return tool.Denied("%s: %w", quote(path), errHidden)

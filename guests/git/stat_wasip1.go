@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// changeTime is when the host changed something of a file, in nanoseconds; 0 is
-// not known.
+// changeTime returns the time at which the host last changed a file or its metadata
+// (ctime), in nanoseconds; 0: unknown.
 func changeTime(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

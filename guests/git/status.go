@@ -9,10 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// conflictCodes are those of git, by which stages there are.
+// conflictCodes holds git's codes of conflicts. The index has bit n-1 set if the conflict
+// has stage n.
 var conflictCodes = [8]string{1: "DD", 2: "AU", 3: "UD", 4: "UA", 5: "DU", 6: "AA", 7: "UU"}
 
-// status is the operation: git status --short --branch.
+// status writes git status --short --branch.
 func (c *call) status() error {
 	head, err := c.Head()
 	if err != nil {
@@ -78,8 +79,9 @@ func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {
 	return out
 }
 
-// shortStatus writes a line for each path: what is staged, then what is not.
-func (c *call) shortStatus(staged, working []change, conflicts []conflict, unknown []string) error {
+// shortStatus writes a line for each path: changed files, sorted by path, then untracked
+// ones.
+func (c *call) shortStatus(staged, working []change, conflicts []conflict, untracked []string) error {
 	for len(staged)+len(working)+len(conflicts) > 0 {
 		path := ""
 		least := func(p string) {
@@ -115,7 +117,7 @@ func (c *call) shortStatus(staged, working []change, conflicts []conflict, unkno
 			return err
 		}
 	}
-	for _, path := range unknown {
+	for _, path := range untracked {
 		if err := c.page.line("?? " + c.shortName(path)); err != nil {
 			return err
 		}
@@ -123,7 +125,7 @@ func (c *call) shortStatus(staged, working []change, conflicts []conflict, unkno
 	return nil
 }
 
-// shortName is a path as git status --short shows it: in quotes also if it has a
+// shortName returns a path in the form of git status --short: also in quotes if it has a
 // blank.
 func (c *call) shortName(path string) string {
 	rel := c.relative(path)
@@ -133,8 +135,8 @@ func (c *call) shortName(path string) string {
 	return quote(rel)
 }
 
-// branchLine is the first line. What a branch follows is in the configuration, which
-// is not read: it is taken to be the branch of the same name at origin.
+// branchLine returns the first line. The configuration, which names the upstream of a
+// branch, is not read: the branch of the same name at origin is taken for the upstream.
 func (c *call) branchLine(head repo.Head) string {
 	name, ok := strings.CutPrefix(head.Branch, "refs/heads/")
 	switch {
@@ -163,7 +165,7 @@ func (c *call) branchLine(head repo.Head) string {
 	return line
 }
 
-// noteUnderWay says what git has not finished.
+// noteUnderWay notes operations that git has not finished, such as a merge.
 func (c *call) noteUnderWay() {
 	for _, w := range []struct{ file, what string }{
 		{"rebase-merge", "a rebase is in progress"},

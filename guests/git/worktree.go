@@ -27,23 +27,24 @@ type scan struct {
 	*call
 	index     *repo.Index
 	changes   []change
-	untracked []string // paths that are not tracked; a directory of nothing else ends in a slash
-	exists    []bool   // of the entries of the index: they exist
-	sameTimes []bool   // likewise: what exists has the size and the times of it
-	reread    int      // work that files took whose times say nothing
-	notReread int      // files for which there was too much of that
+	untracked []string // untracked paths; an untracked directory ends in a slash
+	exists    []bool   // by index entry: set if the file exists
+	sameTimes []bool   // by index entry: set if the file has the same size and times
+	reread    int      // units of work for files that were read again
+	notReread int      // files that were not compared because reread was too large
 }
 
-// What it costs to read a file again, see [repo.MaxWork]; maxReread is how much of the
-// work may go to that.
+// Costs of reading a file again, see [repo.MaxWork].
 const (
-	workReread         = 220
-	rereadBytesPerUnit = 200 // so many bytes cost one unit
+	workReread         = 220 // units for each file
+	rereadBytesPerUnit = 200 // bytes per unit of work
 )
 
+// maxReread limits the work for reading files again.
 var maxReread = repo.MaxWork / 2
 
-// scanWorktree compares the files with the index.
+// scanWorktree compares the files of the worktree with the index. untracked: also list
+// untracked files.
 func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
@@ -82,8 +83,8 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	return s, nil
 }
 
-// showsGitDirOnly reports whether the worktree is not granted itself, but only leads to the granted
-// git directory in it. Such a directory has no time.
+// showsGitDirOnly reports whether the worktree is not granted, but only the git directory
+// in it. The worktree then is a mere parent of a mount, which has no time.
 func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {
@@ -95,7 +96,7 @@ func (c *call) showsGitDirOnly(entries search.Listing) bool {
 }
 
 // compareTimes finds out for most files that they are unchanged, with few calls of the
-// host. What it leaves is looked at one by one.
+// host. The others are compared one by one later.
 func (s *scan) compareTimes() error {
 	const atOnce = 1000
 	var at []int
@@ -123,7 +124,7 @@ func (s *scan) compareTimes() error {
 	return nil
 }
 
-// isCompared reports whether a file is to be compared with an entry.
+// isCompared reports whether the file of an index entry is compared with the entry.
 func (s *scan) isCompared(e *repo.IndexEntry) bool {
 	return e.Stage == 0 && e.Flags&(repo.SkipWorktree|repo.AssumeValid) == 0 && s.covers(e.Path)
 }
@@ -138,11 +139,13 @@ func (s *scan) add(ch change) error {
 	return nil
 }
 
-// maxAhead is how many directories are listed before they are gone into.
+// maxAhead limits the directories that are listed in one call of the host, before they
+// are scanned.
 const maxAhead = 64
 
-// dir compares a directory, whose name ends in a slash or is "". From from to to are
-// the entries of the index in it; untracked says to list what the index does not have.
+// dir compares a directory, whose name ends in a slash or is "", with the index entries
+// from to to below it. untracked: also list untracked files. ignore holds the ignore
+// rules of the directories above; nil: none.
 func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked bool, ignore *gitignore.File) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -152,7 +155,7 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 		ignore = gitignore.LoadListed(entries, abs, ignore)
 	}
 	ignored := ignore.In(abs)
-	var below []subdir // what is gone into
+	var below []subdir // to be scanned
 	for _, e := range entries {
 		if strings.EqualFold(e.Name, ".git") {
 			continue
@@ -194,13 +197,15 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 	return nil
 }
 
-// subdir is a directory in which there are some entries of the index, or none.
+// subdir is a directory to be scanned, with the range of the index entries below it; low
+// equals high: there are none.
 type subdir struct {
 	path      string
 	low, high int
-	untracked bool // list what the index does not have
+	untracked bool // list untracked files, too
 }
 
+// subdir scans a directory. listing nil: the directory has yet to be listed.
 func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) error {
 	if listing == nil {
 		var err error
@@ -220,7 +225,7 @@ func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) 
 	return err
 }
 
-// markExisting takes entries of the index for files that exist as they are.
+// markExisting marks files of index entries as existing and unchanged.
 func (s *scan) markExisting(from, to int) {
 	for i := from; i < to; i++ {
 		s.exists[i] = true
@@ -233,8 +238,8 @@ func (s *scan) addUntracked(path string) {
 	}
 }
 
-// list lists the first of some directories, one at least; nil is one to be listed
-// otherwise.
+// list lists the first of some directories, at least one. A nil listing: that directory
+// has to be listed in another way.
 func (s *scan) list(dirs []subdir) []search.Listing {
 	names := make([]string, min(len(dirs), maxAhead))
 	for i := range names {
@@ -247,7 +252,7 @@ func (s *scan) list(dirs []subdir) []search.Listing {
 	return listings
 }
 
-// hasUntracked reports whether a directory that is not tracked has a file that is not
+// hasUntracked reports whether a directory without tracked files holds a file that is not
 // ignored, or is a repository of its own.
 func (s *scan) hasUntracked(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
 	if err := s.Check(); err != nil {
@@ -277,6 +282,7 @@ func (s *scan) hasUntracked(path string, entries search.Listing, ignore *gitigno
 	return false, nil
 }
 
+// readDir lists a directory, with one call of the host if possible.
 func readDir(name string) (search.Listing, error) {
 	if listings, err := search.List(name); err == nil && len(listings) > 0 && listings[0] != nil {
 		return listings[0], nil
@@ -289,7 +295,7 @@ func readDir(name string) (search.Listing, error) {
 	return out, err
 }
 
-// entry finds a path among entries of the index.
+// entry finds the position of a path among the index entries from to to.
 func (s *scan) entry(path string, from, to int) (int, bool) {
 	all := s.index.Entries[from:to]
 	i := sort.Search(len(all), func(i int) bool { return all[i].Path >= path })
@@ -299,7 +305,7 @@ func (s *scan) entry(path string, from, to int) (int, bool) {
 	return from + i, true
 }
 
-// below finds the entries of the index whose paths begin so.
+// below returns the range of the index entries whose paths begin with a prefix.
 func (s *scan) below(prefix string, from, to int) (low, high int) {
 	all := s.index.Entries[from:to]
 	low = sort.Search(len(all), func(i int) bool { return all[i].Path >= prefix })
@@ -307,7 +313,7 @@ func (s *scan) below(prefix string, from, to int) (low, high int) {
 	return from + low, from + high
 }
 
-// file compares a file that exists.
+// file compares an existing file with its index entry.
 func (s *scan) file(at int, kind fs.FileMode) error {
 	e := &s.index.Entries[at]
 	s.exists[at] = true
@@ -363,8 +369,9 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 	return s.add(change{from: fileOf(e), to: to})
 }
 
-// mayDiffer reports whether a file may have another content than when it was added: it
-// has another size or time, or a time at which nobody could tell.
+// mayDiffer reports whether a file may have changed since it was added: its size or times
+// differ, or it was added so shortly before the index was written that the times prove
+// nothing.
 func (s *scan) mayDiffer(e *repo.IndexEntry, size, modified, changed int64) bool {
 	if e.Size != uint32(size) || !sameTime(e.MTime, modified) || changed != 0 && !sameTime(e.CTime, changed) {
 		return true
@@ -372,21 +379,22 @@ func (s *scan) mayDiffer(e *repo.IndexEntry, size, modified, changed int64) bool
 	return s.index.MTime > 0 && e.MTime >= s.index.MTime
 }
 
-// sameTime compares nanoseconds only where both sides know them.
+// sameTime reports whether two times are equal. It compares nanoseconds only if both
+// sides have them.
 func sameTime(a, b int64) bool {
 	const second = 1_000_000_000
 	return a == b || a/second == b/second && (a%second == 0 || b%second == 0)
 }
 
 const (
-	// maxCompare is how large a file is that is compared with line endings other than
-	// its own.
+	// maxCompare limits a file that is compared after its line endings are normalized, in
+	// bytes.
 	maxCompare = repo.MaxObject
-	// maxHashed is how large one is of which the SHA-1 is computed.
+	// maxHashed limits a file that is hashed, in bytes.
 	maxHashed = 256 << 20
 )
 
-// unchanged compares the content of a file with that in the index.
+// unchanged reports whether the content of a file is the one in the index.
 func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	name := s.abs(e.Path)
 	if e.Mode == repo.ModeLink {
@@ -430,8 +438,8 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	return err == nil && hashOf(normal) == e.ID, err
 }
 
-// unchangedLarge is unchanged for a file that is not held in memory. The host hashes
-// what is.
+// unchangedLarge is unchanged for a file that is read in pieces. The module itself hashes
+// it.
 func (s *scan) unchangedLarge(e *repo.IndexEntry, info fs.FileInfo, a attributes) (bool, error) {
 	f, err := os.Open(s.abs(e.Path))
 	if err != nil {
@@ -456,7 +464,7 @@ func (s *scan) unchangedLarge(e *repo.IndexEntry, info fs.FileInfo, a attributes
 	return same, nil
 }
 
-// lfs is the filter of git-lfs, whose pointers stand in the place of contents.
+// lfs is the filter of git-lfs. Repositories hold a pointer in place of the content.
 const lfs = "filter=lfs"
 
 func lfsPointer(sum []byte, size int64) []byte {
@@ -467,7 +475,7 @@ func (s *scan) noteFilter(e *repo.IndexEntry, a attributes) {
 	s.note("%s has the attribute %s, which is not applied here; it is taken for changed", quote(e.Path), quote(a.filter))
 }
 
-// copy is io.Copy for a file that can be long.
+// copy is io.Copy with checks of the call's limits in between.
 func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -486,10 +494,10 @@ func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 	}
 }
 
-// normalizeEOL is the content of a file as git would put it into the index: without
-// carriage returns if attributes say so. No configuration is read, but that
-// core.autocrlf is set shows: when the file was added, it had another size than what
-// was put into the index.
+// normalizeEOL returns the content of a file as git would put it into the index: without
+// carriage returns if attributes say so. Configuration is not read, but core.autocrlf
+// leaves a trace: the file then had another size when it was added than its content in
+// the index.
 func (c *call) normalizeEOL(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
 	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
 		return data, nil
@@ -513,7 +521,8 @@ func hashOf(data []byte) repo.ID {
 	return digest.SHA1(append(fmt.Appendf(make([]byte, 0, len(data)+32), "blob %d\x00", len(data)), data...))
 }
 
-// submodule compares the commit that a submodule is at. It is not gone into.
+// submodule compares the commit that a submodule has checked out. The files in it are not
+// compared.
 func (s *scan) submodule(at int) error {
 	e := &s.index.Entries[at]
 	name := s.abs(e.Path)

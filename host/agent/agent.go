@@ -15,56 +15,59 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Tools is what the loop needs of the tools; the dispatcher has it.
+// Tools offers tools to the loop, and carries out calls. The dispatcher implements it.
 type Tools interface {
+	// Definitions returns the tools that the model is offered in the next request.
 	Definitions() []tool.Definition
-	// Repair returns the name and the arguments that a model means by those that it has sent.
+	// Repair corrects the name and the arguments of a call, as the model has meant them.
 	Repair(ctx context.Context, name, args string) (string, string)
-	// CallAll carries out the calls of one step, and records them. Their results
-	// are in the order of the calls, each with limit for its LimitMessage; an error
-	// ends the turn.
+	// CallAll carries out and records the calls of one step. It returns their results in
+	// the order of the calls, each with limit as its LimitMessage. An error ends the
+	// turn.
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
-// Preloader is a Tools that makes itself ready for a call that a model has begun to write.
+// Preloader is a Tools that can prepare a call before the model has finished writing.
 type Preloader interface {
+	// Preload prepares the tool with this name.
 	Preload(name string)
 }
 
-// Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
+// Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the
+// default.
 type Options struct {
-	Model     llm.Model
-	Provider  string // for the record
-	ModelName string // of the model, for the request and the record; empty: the provider's default
+	Model     llm.Model // model that answers the requests
+	Provider  string    // name of the provider, recorded only
+	ModelName string    // name of the model in requests and records; empty: the provider's default
 	Tools     Tools
 	Log       *session.Log
-	// System is the system prompt, asked for when a new session has its first turn.
+	// System returns the system prompt. It is called in the first turn of a new session.
 	// Nil: there is none.
 	System func() string
-	// Briefs are what the model is told before the prompt of a turn, each again only
-	// if it is another than the last time. Nil: nothing.
+	// Briefs returns the briefs to send before the prompt of a turn. One that has not
+	// changed since it was last sent is not sent again. Nil: none.
 	Briefs       func() []Brief
-	Cwd          string       // absolute; where the relative paths of calls start
-	Conversation Conversation // from [ReadConversation], when a session is resumed; the agent's own from then on
+	Cwd          string       // absolute directory in which the relative paths of calls start
+	Conversation Conversation // conversation of a resumed session, from [ReadConversation]; the agent owns it from then on
 
-	MaxSteps        int // steps with tool calls in one turn; [MaxSteps]
-	MaxCallsPerStep int // calls of one step that are carried out; [MaxCallsPerStep]
-	RepeatedCalls   int // how often a call may come to the same result with nothing new between; 4
-	HistoryChars    int // characters of the conversation that a request may hold; 400,000
+	MaxSteps        int // limit for the steps with tool calls in one turn; 0: [MaxSteps]
+	MaxCallsPerStep int // calls of one step that are carried out; 0: [MaxCallsPerStep]
+	RepeatedCalls   int // limit for equal results of one call with nothing new in between; 0: 4
+	HistoryChars    int // limit for the conversation in a request, in characters; 0: 400,000
 
-	ContextTokens int // of the model's context; 0: not known
-	// Price is that of the model. Nil: not known, and no cost is told.
+	ContextTokens int // size of the model's context, in tokens; 0: unknown
+	// Price is the price of the model. Nil: unknown, and no cost is reported.
 	Price *llm.Price
 }
 
-// Brief is what the program tells a model, and no person has said: the date, or what
-// a file of the project says. It stays in every request, other than older turns.
+// Brief is a message of the program to the model that no person has written: the date, or
+// the instructions of a project file. It stays in every request, unlike older turns.
 type Brief struct {
-	Name string // such as "date"; what was told under it before is out of date
+	Name string // such as "date"; a new brief replaces an older one with the same name
 	Text string
 }
 
-// The limits of a turn where no others are set.
+// Defaults for the limits of a turn.
 const (
 	MaxSteps        = 50
 	MaxCallsPerStep = 15
@@ -76,66 +79,66 @@ type Agent struct {
 	conversation Conversation
 }
 
-// New returns an agent that goes on from opts.Past.
+// New returns an agent that continues opts.Conversation.
 func New(opts Options) *Agent {
 	for _, limit := range []struct {
-		of      *int
-		without int
+		value        *int
+		defaultValue int
 	}{{&opts.MaxSteps, MaxSteps}, {&opts.MaxCallsPerStep, MaxCallsPerStep}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
-		if *limit.of <= 0 {
-			*limit.of = limit.without
+		if *limit.value <= 0 {
+			*limit.value = limit.defaultValue
 		}
 	}
 	a := &Agent{opts: opts, conversation: opts.Conversation}
 	a.conversation.maxChars = opts.HistoryChars
-	opts.Log.Observe(a.conversation.add) // what the model reads next, also if it comes between turns
+	opts.Log.Observe(a.conversation.add) // events between turns, too
 	return a
 }
 
-// Use has the next turns ask the Model, under the Provider, the Name, the ContextTokens
-// and the Price that go with it. No turn may be running.
+// Use has the next turns ask the Model of o, with its Provider, ModelName, ContextTokens
+// and Price. Other fields of o are ignored. No turn may be running.
 func (a *Agent) Use(o Options) {
 	a.opts.Model, a.opts.Provider, a.opts.ModelName, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.ModelName, o.ContextTokens, o.Price
 }
 
-// Run runs one turn and yields its events as they happen, stored ones when
-// they are durable. The last event of every turn is turn.ended, which says why
-// it ended; an error follows only when even that could not be recorded. A
-// consumer that stops early cancels the turn. Turns do not overlap.
+// Run runs one turn and yields its events as they happen, stored ones when they are
+// durable. The last event of every turn is turn.ended, with the reason for the end. An
+// error follows only if this event could not be recorded. A consumer that stops early
+// cancels the turn. Turns must not overlap.
 //
-// What the model reads is the prompt and, behind [llm.AttachmentsHeading], what goes with it. The
-// record of the turn has the prompt alone, as it was typed, and the message of the user
-// all of it.
-func (a *Agent) Run(ctx context.Context, prompt string, with ...Attachment) iter.Seq2[session.Event, error] {
-	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, with) })
+// The model reads the prompt and, behind [llm.AttachmentsHeading], the attachments. The
+// event turn.started holds the prompt alone, as it was typed, and the message of the user
+// holds everything.
+func (a *Agent) Run(ctx context.Context, prompt string, attachments ...Attachment) iter.Seq2[session.Event, error] {
+	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, attachments) })
 }
 
-// Attachment is something that goes with a prompt, such as the content of a file.
+// Attachment goes with a prompt, for example the content of a file.
 type Attachment struct {
-	Text   string
-	Images []tool.Image // of which the text speaks
+	Text   string       // text behind the prompt in the message for the model
+	Images []tool.Image // images that the text mentions; nil: none
 }
 
 // turn is the state of one turn.
 type turn struct {
 	a            *Agent
-	n            int // from 1
-	step         int
+	n            int // number of the turn, from 1
+	step         int // number of the step, from 1; 0 after the last one
 	start        time.Time
 	end          session.TurnEnded
-	repeatCounts map[string]int  // by call: how often it was repeated since anything new has come of a step
-	lastUsage    llm.Usage       // of the last request; zero: the provider did not say
-	finalDrafts  []session.Draft // the last step, which is recorded with the end of the turn
-	// Who answers since the model of the agent has failed, to the end of the turn, as
-	// [llm.Failover] has it. Nil: it has not.
+	repeatCounts map[string]int  // number of repetitions since the last new result of a step, by call
+	lastUsage    llm.Usage       // usage of the last request; zero: the provider did not report it
+	finalDrafts  []session.Draft // events of the last step, recorded with the end of the turn
+	// fallback is the model that answers for the rest of the turn because the agent's own
+	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
 	fallback         *llm.Alternative
-	warnedCallAsText bool // the model was told in this turn that it has written a call as text
+	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
 }
 
-// run runs one turn. Its error is one that could not be recorded.
-func (a *Agent) run(ctx context.Context, prompt string, with []Attachment) error {
+// run runs one turn. It returns an error only if an event could not be recorded.
+func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment) error {
 	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
-	err := t.begin(ctx, prompt, with)
+	err := t.begin(ctx, prompt, attachments)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
 	}
@@ -146,7 +149,9 @@ func (a *Agent) run(ctx context.Context, prompt string, with []Attachment) error
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
-func (t *turn) begin(ctx context.Context, prompt string, with []Attachment) error {
+// begin records the first events of the turn: the system prompt of a new session, the briefs
+// and the prompt.
+func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachment) error {
 	var drafts []session.Draft
 	system := ""
 	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
@@ -154,13 +159,13 @@ func (t *turn) begin(ctx context.Context, prompt string, with []Attachment) erro
 			drafts = append(drafts, t.message(llm.System, system))
 		}
 	}
-	said := llm.Message{Kind: llm.User, Content: prompt}
-	for i, w := range with {
+	message := llm.Message{Kind: llm.User, Content: prompt}
+	for i, a := range attachments {
 		if i == 0 {
-			said.Content += "\n\n" + llm.AttachmentsHeading
+			message.Content += "\n\n" + llm.AttachmentsHeading
 		}
-		said.Content += "\n\n" + w.Text
-		said.Parts = append(said.Parts, llm.ImageParts(w.Images)...)
+		message.Content += "\n\n" + a.Text
+		message.Parts = append(message.Parts, llm.ImageParts(a.Images)...)
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
@@ -171,13 +176,13 @@ func (t *turn) begin(ctx context.Context, prompt string, with []Attachment) erro
 			}
 		}
 	}
-	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", said))...)
+	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
 }
 
-// next asks the model once and carries out what it asks for.
+// next asks the model once, and carries out the calls of its reply.
 func (t *turn) next(ctx context.Context) error {
 	t.step++
-	last := t.step > t.a.opts.MaxSteps // the model is told to answer now
+	last := t.step > t.a.opts.MaxSteps // no tools are offered any more
 	reply, err := t.ask(ctx, last)
 	if err != nil {
 		return err
@@ -200,21 +205,22 @@ func (t *turn) next(ctx context.Context) error {
 	return nil
 }
 
-// warnCallAsText tells the model that it has written a call as text, which is never run. The second
-// time ends the turn.
+// warnCallAsText warns the model that it has written a call as text, which is never run.
+// The second time in a turn it ends the turn.
 func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
 		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
 		return nil
 	}
-	told := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
+	warning := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
 		"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name)
-	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, told)))
+	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, warning)))
 	t.warnedCallAsText, t.finalDrafts = true, nil
 	return t.record(ctx, drafts...)
 }
 
-// ask streams one reply and records it, but for one that ends the turn.
+// ask requests one reply and shows it as it comes. A reply with calls is recorded; the
+// events of another become finalDrafts. last offers no tools.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	t.a.conversation.makeRoom()
@@ -255,8 +261,8 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	reply := assembler.Reply()
 	if last || reply.Finish == llm.FinishLength || reply.Finish == llm.FinishFilter {
-		// Neither carried out nor kept: nobody offered tools any more, or the
-		// arguments may be cut.
+		// Such calls are neither carried out nor recorded: no tools were offered, or
+		// the arguments may be cut.
 		reply.Calls = nil
 	}
 	for i := range reply.Calls {
@@ -288,7 +294,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	return reply, t.record(ctx, drafts...)
 }
 
-// preload tells the tools which of them are named.
+// preload prepares the tools that the calls name.
 func (t *turn) preload(calls []llm.CallDelta) {
 	tools, can := t.a.opts.Tools.(Preloader)
 	for _, c := range calls {
@@ -298,8 +304,8 @@ func (t *turn) preload(calls []llm.CallDelta) {
 	}
 }
 
-// spend counts what a request has used, also one whose answer broke off, and returns
-// what it cost.
+// spend adds the usage of a request to the turn, even if the answer broke off. It returns
+// the cost of the request; nil: unknown.
 func (t *turn) spend(u llm.Usage) *float64 {
 	price := t.a.opts.Price
 	if t.fallback != nil {
@@ -310,8 +316,8 @@ func (t *turn) spend(u llm.Usage) *float64 {
 	return cost
 }
 
-// recordPartial records what came of an answer that broke off. Calls that came with
-// it are not kept: their arguments may be cut.
+// recordPartial records the text of an answer that broke off. Its calls are not recorded:
+// their arguments may be cut.
 func (t *turn) recordPartial(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -319,11 +325,11 @@ func (t *turn) recordPartial(ctx context.Context, text string) error {
 	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
-// assignID gives a call an id that the session has not seen: the log tells calls apart by
-// it, and some models count from 1 in each reply.
+// assignID gives a call an ID that is new in the session. The log identifies calls by
+// their ID, and some models count from 1 in each reply.
 func (t *turn) assignID(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
-		call.ID = "call" // headers are never deleted: they hold no text from a model
+		call.ID = "call" // the ID is in event headers, which are never deleted, so it must hold no text of a model
 	}
 	for base, n := call.ID, 2; t.a.conversation.ids[call.ID]; n++ {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
@@ -379,9 +385,8 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	return err
 }
 
-// isRepeating reports whether the model goes round in a circle: a call has come to
-// the same result as often as is permitted, and no call of these steps has come
-// to anything new.
+// isRepeating reports whether the model goes round in a circle: a call has had the same
+// result RepeatedCalls times, and no call of these steps had a new one.
 func (t *turn) isRepeating(calls []llm.CallData, results []tool.Result) bool {
 	if slices.ContainsFunc(results, func(r tool.Result) bool { return r.Repeats <= 1 }) {
 		clear(t.repeatCounts)
@@ -399,11 +404,11 @@ func (t *turn) isRepeating(calls []llm.CallData, results []tool.Result) bool {
 	return false
 }
 
-// refuse answers a call beyond the number that one step may have, or one whose arguments
-// were too large.
+// refuse records a failed result for a call beyond MaxCallsPerStep, or with arguments
+// that were too large.
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
-		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
+		"not run: only the first %d calls of one reply are run (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
 	r.Err.Hint = tool.Advise("call it again in your next reply")
 	if n := c.Function.DroppedBytes; n > 0 {
 		r = tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "not run: its arguments have %d bytes; those of one call may have %d, and those of all calls of a reply %d",
@@ -417,7 +422,7 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 	return r, t.record(ctx, t.draft(session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)))
 }
 
-// setEndReason fills in why the turn ended with an error.
+// setEndReason sets the reason, the error and the hint of a turn that ends with err.
 func (t *turn) setEndReason(ctx context.Context, err error) {
 	var provider *llm.ProviderError
 	switch {
@@ -428,25 +433,25 @@ func (t *turn) setEndReason(ctx context.Context, err error) {
 	case errors.As(err, &provider):
 		t.end.Reason, t.end.Error, t.end.Hint = session.EndProvider, provider.Error(), provider.Hint
 		if provider.Retryable && provider.Hint == "" {
-			t.end.Hint = "try again later; what has come of the turn is kept"
+			t.end.Hint = "try again later; the results of the turn so far are kept"
 		}
 	default:
 		t.end.Reason, t.end.Error = session.EndError, err.Error()
 	}
 }
 
-// draft is an event of this turn before it is recorded.
+// draft returns an event of this turn that is not recorded yet.
 func (t *turn) draft(typ session.Type, call string, body any) session.Draft {
 	return session.NewDraft(typ, t.n, t.step, call, body)
 }
 
-// message is the event of a text.
+// message returns the event of a text message.
 func (t *turn) message(kind llm.Kind, text string) session.Draft {
 	return t.draft(session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
 }
 
-// record appends events, all or none, also when the caller has given up. What
-// they say enters the conversation by that, and in no other way.
+// record appends events to the log, all or none, even if the caller has given up. Their
+// messages enter the conversation only through the log.
 func (t *turn) record(ctx context.Context, drafts ...session.Draft) error {
 	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), drafts...); err != nil {
 		return fmt.Errorf("record %s: %w", drafts[0].Type, err)

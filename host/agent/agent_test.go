@@ -83,7 +83,7 @@ type reply struct {
 	after  func(ctx context.Context) error
 }
 
-// script is a model that says what it was told to, and keeps what it is asked.
+// script is a model with scripted replies, which stores the requests that it gets.
 type script struct {
 	t       testing.TB
 	replies []reply
@@ -140,7 +140,7 @@ func calls(list ...string) reply {
 	return reply{deltas: []llm.Delta{d}}
 }
 
-// tools are tools that do what do says, and record as the dispatcher does.
+// tools carries out calls with a function, and records them as the dispatcher does.
 type tools struct {
 	log *session.Log
 	do  func(ctx context.Context, c tool.Call) (tool.Result, error)
@@ -248,8 +248,8 @@ func results(t testing.TB, messages []llm.Message) []string {
 	return out
 }
 
-// checkHistory compares the conversation that the agent has with the one that
-// the log gives: a session that is resumed goes on where it stopped.
+// checkHistory compares the agent's conversation with the one that the log gives: a
+// resumed session must go on where it stopped.
 func (b *bench) checkHistory() {
 	b.t.Helper()
 	past, err := ReadConversation(b.store.all(), b.opts.HistoryChars)
@@ -300,8 +300,8 @@ func checkPairs(t testing.TB, messages []llm.Message) {
 
 func saying(text string) func() string { return func() string { return text } }
 
-// What a model thought, and what its provider wants back, is asked with again in its order,
-// also when the session is resumed, which checkHistory compares.
+// The reasoning of a model, and the data that its provider wants back, are sent again in
+// their order, also in a resumed session, as checkHistory checks.
 func TestReasoningIsSentAgain(t *testing.T) {
 	kept := llm.ProviderData{Provider: "p", Model: "m", Data: json.RawMessage(`"signed"`)}
 	b := newBench(t, Options{ModelName: "m"}, reply{deltas: []llm.Delta{
@@ -487,7 +487,7 @@ func TestWhyATurnEnds(t *testing.T) {
 		"the provider fails":                {reply{err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
 		"the provider fails half way":       {reply{deltas: []llm.Delta{{Text: "half an"}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, "half an"},
 		"the provider fails in a call":      {reply{deltas: []llm.Delta{{Calls: []llm.CallDelta{{ID: "a", Name: "ls", Arguments: `{"path":"/`}}}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
-		"it fails in a way that may pass":   {reply{deltas: []llm.Delta{{Text: "half an"}}, err: passing}, session.TurnEnded{Reason: session.EndProvider, Error: "script: the stream ended early", Hint: "try again later; what has come of the turn is kept"}, "half an"},
+		"it fails in a way that may pass":   {reply{deltas: []llm.Delta{{Text: "half an"}}, err: passing}, session.TurnEnded{Reason: session.EndProvider, Error: "script: the stream ended early", Hint: "try again later; the results of the turn so far are kept"}, "half an"},
 		"something else fails":              {reply{err: errors.New("odd")}, session.TurnEnded{Reason: session.EndError, Error: "odd"}, ""},
 		"the answer is cut":                 {reply{deltas: []llm.Delta{{Text: "long"}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
 		"a cut answer holds calls":          {reply{deltas: []llm.Delta{{Text: "long"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
@@ -559,8 +559,8 @@ func TestACallThatIsWrittenAsText(t *testing.T) {
 	}
 }
 
-// TestWhatBreaksOffIsPaid: an attempt that failed, and a step that has no end, have used
-// what the provider says.
+// TestWhatBreaksOffIsPaid: the usage that a provider reports counts for a failed attempt
+// and for a step that breaks off, too.
 func TestWhatBreaksOffIsPaid(t *testing.T) {
 	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Attempt: 2, Attempts: 4}
 	b := newBench(t, Options{Price: &llm.Price{Input: 1, Output: 10}},
@@ -756,8 +756,8 @@ func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
 	b.checkHistory()
 }
 
-// A brief is told before a prompt, and again when it is another: also in a session
-// that is resumed.
+// A brief is sent before a prompt, and again only when it has changed, also in a resumed
+// session.
 func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
 	date, file := "It is Monday.", "Use tabs."
 	b := newBench(t, Options{System: saying("be brief. It is Monday."), Briefs: func() []Brief {
@@ -786,8 +786,8 @@ func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
 	b.checkHistory()
 }
 
-// The log is what the model reads: what is not recorded as it was said, the model
-// does not read as it was said.
+// The model reads the log: if a text was changed when it was recorded, the model reads
+// the changed text.
 func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 	b := newBench(t, Options{System: saying("no hunter2")}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
 	secrets := new(redact.Redactor)
@@ -857,8 +857,8 @@ func TestATurnThatCannotBeRecordedIsAnError(t *testing.T) {
 	}
 }
 
-// TestIDsAreNoPlaceForText: a call's id is in the headers of the log, which no
-// deletion takes away.
+// TestIDsAreNoPlaceForText: a call's ID is in the headers of the log, which are never
+// deleted.
 func TestIDsAreNoPlaceForText(t *testing.T) {
 	deltas := []llm.Delta{{Finish: llm.FinishTools}}
 	for i, id := range []string{"my password is hunter2", "\x1b[31m", "a\x00b", strings.Repeat("x", 65), "good_1"} {
@@ -881,8 +881,8 @@ func TestIDsAreNoPlaceForText(t *testing.T) {
 	b.checkHistory()
 }
 
-// TestATurnThatGoesRoundInACircleEnds where the same calls come to the same
-// results, and nothing else does.
+// TestATurnThatGoesRoundInACircleEnds: the same calls have the same results, and no call
+// has a new one.
 func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
 	// A tool fails, or not, as its name says; "new" comes to another result each time.
 	for _, c := range []struct {
@@ -934,8 +934,8 @@ func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
 	}
 }
 
-// TestACallIsExpectedWhileItIsWritten: the tools hear of a name before the reply is whole,
-// and whatever becomes of it.
+// TestACallIsExpectedWhileItIsWritten: the tools get a name before the reply is complete,
+// even if the reply fails.
 func TestACallIsExpectedWhileItIsWritten(t *testing.T) {
 	b := newBench(t, Options{}, reply{
 		deltas: []llm.Delta{{Text: "I look."}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Calls: []llm.CallDelta{{Arguments: "{"}}}},
@@ -947,7 +947,8 @@ func TestACallIsExpectedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// The log has what a model sent beside what it means, and the conversation only that.
+// The log has a call as it was sent and as it was meant, and the conversation only the
+// latter.
 func TestACallIsRecordedAsItIsMeantAndAsItWasSent(t *testing.T) {
 	b := newBench(t, Options{}, calls(`a functions.ls {}`, `b functions.ls {"path":"a",}`, `c ls {}`), text("done"))
 	b.run(t.Context(), "go")

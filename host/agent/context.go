@@ -8,40 +8,40 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// ContextReport is what the next request would hold, and what the session has used. Of
-// text it counts characters, as [Options.HistoryChars] does: what a provider makes
-// of them is known only once it has answered.
+// ContextReport holds the sizes of the next request, and the usage of the session so far.
+// The sizes count characters, as [Options.HistoryChars] does, because only the provider
+// knows the tokens, after its answer.
 type ContextReport struct {
 	System, Prompts, Answers, Calls, Results int
 
 	ByTool  map[string]int // calls and results, by the name of the tool
-	Tools   int            // the definitions of the tools, for which Budget has no say
-	Budget  int            // the most that the conversation may hold
+	Tools   int            // definitions of the tools, which do not count for Budget
+	Budget  int            // limit for the conversation
 	LeftOut LeftOut
 
-	Limit int // tokens of the model's context; 0: not known
+	Limit int // size of the model's context, in tokens; 0: unknown
 	Spent Spent
 }
 
-// LeftOut is what a request lacks of the conversation, so that it fits.
+// LeftOut counts the parts of the conversation that a request leaves out to fit.
 type LeftOut struct {
-	Turns     int // the oldest
-	Shortened int // calls without their arguments, results without their output
+	Turns     int // whole turns, from the oldest on
+	Shortened int // calls without their arguments, and results without their output
 	Images    int
-	Chars     int // in all
+	Chars     int // characters of everything that is left out
 }
 
 func (l LeftOut) plus(m LeftOut) LeftOut {
 	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Images + m.Images, l.Chars + m.Chars}
 }
 
-// Spent is what a session has used, also of what is in its log from before. A
-// request whose usage the provider did not report counts for nothing.
+// Spent is the usage of a session, including its earlier turns from the log. A request
+// without a reported usage adds nothing.
 type Spent struct {
 	Turns int
 	Usage llm.Usage
-	Last  llm.Usage // of the last request
-	Cost  *float64  // US dollars, of the turns of which it is known; nil: of none
+	Last  llm.Usage // usage of the last request
+	Cost  *float64  // US dollars, of the turns with a known cost; nil: none has one
 }
 
 // add counts an event.
@@ -63,13 +63,14 @@ func (s *Spent) add(e session.Event) {
 	}
 }
 
-// ContextReport looks at the agent between two turns.
+// ContextReport returns the sizes of the next request. It may be called between turns
+// only.
 func (a *Agent) ContextReport() ContextReport {
-	past := a.conversation
-	past.makeRoom() // as the next request does
-	messages := past.messages
-	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: past.leftOut, Limit: a.opts.ContextTokens, Spent: a.conversation.spent}
-	if len(messages) == 0 { // the first turn begins with that
+	conversation := a.conversation
+	conversation.makeRoom() // as the next request does
+	messages := conversation.messages
+	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: conversation.leftOut, Limit: a.opts.ContextTokens, Spent: a.conversation.spent}
+	if len(messages) == 0 { // the first turn begins with these messages
 		system := ""
 		if a.opts.System != nil {
 			system = a.opts.System()
@@ -113,8 +114,8 @@ func (a *Agent) ContextReport() ContextReport {
 	return c
 }
 
-// contextUse is how full the context was with the last request and its answer; nil where that
-// is not known.
+// contextUse returns the use of the context by the last request and its answer; nil if it
+// is unknown.
 func (t *turn) contextUse() *session.ContextUse {
 	limit := t.a.opts.ContextTokens
 	if t.fallback != nil {

@@ -14,91 +14,92 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Conversation is what has happened in a session, and the conversation that the model has
-// of it. Recorded events make it, those of the turns before as those of the turn
-// that runs: the log is what the model reads. The zero value is a new session.
+// Conversation holds the messages of a session for the model, and the state that comes
+// with them. It is built only from recorded events, in earlier turns as in the running
+// one: the model reads the log. The zero value is a new session.
 type Conversation struct {
 	messages    []llm.Message
-	chars       int                    // in them
-	maxChars    int                    // characters of a request; what is too much is forgotten; 0: nothing is
-	retryChars  int                    // characters from which room is made again, where there are more than most
-	leftOut     LeftOut                // what was forgotten
-	turn        int                    // the last one
-	ids         map[string]bool        // of all calls, those that are no part of messages too
-	openCalls   []llm.CallData         // the calls of this step, in order
-	results     map[string]llm.Message // of this step, by the id of the call
-	answered    bool                   // the model has said all of this step
+	chars       int                    // total size of messages, in characters
+	maxChars    int                    // limit for chars in a request, above which messages are left out; 0: none
+	retryChars  int                    // size at which to try again to make room; 0: maxChars
+	leftOut     LeftOut                // parts that were left out so far
+	turn        int                    // number of the last turn
+	ids         map[string]bool        // IDs of all calls of the session, including a person's
+	openCalls   []llm.CallData         // calls of the current step, in order
+	results     map[string]llm.Message // results of the current step, by call ID
+	answered    bool                   // set when the current step has all its calls
 	spent       Spent
-	personCalls []PersonCall // since the last turn
+	personCalls []PersonCall // calls of a person since the last turn, the newest maxPersonCalls
 }
 
-// PersonCall is a call that a person has made between two turns, and its result. It is no
-// part of the conversation until they tell the model of it.
+// PersonCall is a call that a person has made between two turns, and its result. The
+// model does not read it, unless the person sends it with a prompt.
 type PersonCall struct {
 	Call   llm.CallData
 	Result llm.Message
 }
 
-// maxPersonCalls is how many calls of a person are kept for the next turn, the newest.
+// maxPersonCalls limits the calls of a person that are remembered for the next turn.
 const maxPersonCalls = 16
 
-// PersonCalls are the calls of a person since the last turn, the newest 16.
-func (p *Conversation) PersonCalls() []PersonCall {
-	return slices.DeleteFunc(slices.Clone(p.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
+// PersonCalls returns the calls of a person since the last turn, at most the newest 16.
+// Calls without a result are left out.
+func (c *Conversation) PersonCalls() []PersonCall {
+	return slices.DeleteFunc(slices.Clone(c.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
 }
 
-// addPersonCall takes an event of a call outside of a turn.
-func (p *Conversation) addPersonCall(id string, m llm.Message) {
+// addPersonCall takes over the message of a call outside of a turn.
+func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	var call llm.CallData
 	switch {
 	case m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
 		call.ID = id
-		p.personCalls = append(p.personCalls, PersonCall{Call: call})
-		p.personCalls = p.personCalls[max(len(p.personCalls)-maxPersonCalls, 0):]
+		c.personCalls = append(c.personCalls, PersonCall{Call: call})
+		c.personCalls = c.personCalls[max(len(c.personCalls)-maxPersonCalls, 0):]
 	case m.Kind == llm.ToolResult:
-		if i := slices.IndexFunc(p.personCalls, func(a PersonCall) bool { return a.Call.ID == id }); i >= 0 {
-			p.personCalls[i].Result = m
+		if i := slices.IndexFunc(c.personCalls, func(a PersonCall) bool { return a.Call.ID == id }); i >= 0 {
+			c.personCalls[i].Result = m
 		}
 	}
 }
 
-// ReadConversation makes a conversation of a session's events. Results come in the
-// order of their calls, whatever the order in which they ended; a call without
-// a result, as after a crash, gets one that says so. Events whose body has
-// been deleted are left out. What has no room in requests of at most so many characters
-// is forgotten as it was then: a session that is resumed asks with what it would have
-// asked with, and the memory that it takes does not grow with it. 0 forgets nothing.
-func ReadConversation(events iter.Seq2[session.Event, error], most int) (Conversation, error) {
-	past := Conversation{maxChars: most}
+// ReadConversation builds a conversation from a session's events. Results come in the
+// order of their calls, even if they ended in another order. A call without a result, as
+// after a crash, gets one that says so. Events whose body has been deleted are left out.
+// maxChars limits the characters of a request, and messages are left out as in the
+// running session: a resumed session sends the same requests, and needs no more memory.
+// 0: no limit.
+func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Conversation, error) {
+	c := Conversation{maxChars: maxChars}
 	for e, err := range events {
 		if err != nil {
-			return past, fmt.Errorf("read history: %w", err)
+			return c, fmt.Errorf("read history: %w", err)
 		}
-		past.add(e)
+		c.add(e)
 	}
-	past.endStep()
-	return past, nil
+	c.endStep()
+	return c, nil
 }
 
-// add takes an event into the past. One that is not stored changes nothing.
-func (p *Conversation) add(e session.Event) {
-	p.turn = max(p.turn, e.Turn)
-	p.spent.add(e)
+// add takes over an event. An event that is not stored changes nothing.
+func (c *Conversation) add(e session.Event) {
+	c.turn = max(c.turn, e.Turn)
+	c.spent.add(e)
 	if e.Call != "" {
-		p.reserveID(e.Call)
+		c.reserveID(e.Call)
 	}
 	if e.Type == session.TypeTurnStarted {
-		p.personCalls = nil
+		c.personCalls = nil
 	}
 	m, ok := e.Message()
-	// Calls outside a turn are a person's own, and no part of the conversation. What the
-	// model is told of one is.
+	// Calls outside a turn are a person's own, and no part of the conversation. Briefs
+	// about them are.
 	if e.Turn == 0 && e.Call != "" {
-		p.addPersonCall(e.Call, m)
+		c.addPersonCall(e.Call, m)
 		return
 	}
 	if e.Type == session.TypeStepEnded || e.Type == session.TypeToolResult {
-		p.answered = true
+		c.answered = true
 	}
 	if !ok {
 		return
@@ -106,74 +107,74 @@ func (p *Conversation) add(e session.Event) {
 	switch m.Kind {
 	case llm.ToolResult:
 		var data llm.ResultData
-		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // is not sent, so it needs no memory
+		if bytes.Contains(m.Data, []byte(`"wrote":`)) && json.Unmarshal(m.Data, &data) == nil { // RawOutput is not sent, so it needs no memory
 			data.RawOutput = ""
 			m.Data = tool.Marshal(data)
 		}
-		if p.results == nil {
-			p.results = map[string]llm.Message{}
+		if c.results == nil {
+			c.results = map[string]llm.Message{}
 		}
-		p.results[e.Call] = m
+		c.results[e.Call] = m
 	case llm.Assistant:
-		if p.answered || len(p.openCalls) == 0 { // else a text between the calls of a step
-			p.endStep()
-			p.makeRoom()
+		if c.answered || len(c.openCalls) == 0 { // otherwise it is text between the calls of a step
+			c.endStep()
+			c.makeRoom()
 		}
-		p.append(m)
+		c.append(m)
 	case llm.ToolCall:
-		if p.answered {
-			p.endStep() // a new step without any text
+		if c.answered {
+			c.endStep() // a new step without any text
 		}
-		if len(p.openCalls) == 0 {
-			p.makeRoom()
+		if len(c.openCalls) == 0 {
+			c.makeRoom()
 		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
-			if call.Function.Original != nil { // is not sent either
+			if call.Function.Original != nil { // it is not sent either
 				call.Function.Original = nil
 				m.Data = tool.Marshal(call)
 			}
-			p.openCalls = append(p.openCalls, call)
-			p.append(m)
+			c.openCalls = append(c.openCalls, call)
+			c.append(m)
 		}
 	default:
-		p.endStep()
-		p.append(m)
+		c.endStep()
+		c.append(m)
 	}
 }
 
-func (p *Conversation) append(m llm.Message) {
-	p.messages = append(p.messages, m)
-	p.chars += size(m)
+func (c *Conversation) append(m llm.Message) {
+	c.messages = append(c.messages, m)
+	c.chars += size(m)
 	if slices.ContainsFunc(m.Parts, func(part llm.Part) bool { return part.Data != nil }) {
-		p.dropImages()
+		c.dropImages()
 	}
 }
 
 const (
-	// imageChars is what an image counts for, in characters: providers take some 1,500
-	// tokens for one, whatever its bytes are.
+	// imageChars is the size of an image in characters: providers count some 1,500 tokens
+	// for one, independent of its bytes.
 	imageChars = 6000
-	// What a request may hold of images. Anthropic's API wants those of more than 20 to
-	// have 2000 pixels a side at most, and Google's takes 20 MB of base64 and text:
-	// https://docs.claude.com/en/docs/build-with-claude/vision,
+	// maxImages and maxImagesBytes limit the images in a request. Anthropic's API limits
+	// images to 2000 pixels a side if there are more than 20, and Google's takes 20 MB of
+	// base64 and text: https://docs.claude.com/en/docs/build-with-claude/vision,
 	// https://ai.google.dev/gemini-api/docs/image-understanding.
 	maxImages      = 20
 	maxImagesBytes = 12 << 20
 )
 
-// dropImages forgets the oldest images once there are more than a request may hold. It
-// leaves room for new ones: each time that it changes what the model has read before, the
-// provider's cache of that is of no more use. The newest image stays.
-func (p *Conversation) dropImages() {
+// dropImages drops the oldest images if there are more than a request may hold. It goes
+// down to half of the limits, to leave room for new ones: each change of earlier messages
+// makes the provider's cache of them useless. The newest image stays.
+func (c *Conversation) dropImages() {
 	number, bytes := 0, 0
 	each := func(f func(m *llm.Message, n int)) {
-		for i := range slices.Backward(p.messages) {
-			for n := range slices.Backward(p.messages[i].Parts) {
-				if data := p.messages[i].Parts[n].Data; data != nil {
+		for i := range slices.Backward(c.messages) {
+			for n := range slices.Backward(c.messages[i].Parts) {
+				if data := c.messages[i].Parts[n].Data; data != nil {
 					number, bytes = number+1, bytes+len(data)
-					f(&p.messages[i], n)
+					f(&c.messages[i], n)
 				}
 			}
 		}
@@ -187,69 +188,69 @@ func (p *Conversation) dropImages() {
 		if number > 1 && (number > maxImages/2 || bytes > maxImagesBytes/2) {
 			m.Parts = slices.Clone(m.Parts)
 			m.Parts[n].Data = nil
-			p.chars -= imageChars
-			p.leftOut = p.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
+			c.chars -= imageChars
+			c.leftOut = c.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
 		}
 	})
 }
 
-// makeRoom forgets what has no room in the next request. It is called before a request
+// makeRoom leaves out messages until the next request fits. It is called before a request
 // and, so that the log gives the same conversation, before the reply to it. It leaves a
-// quarter free: the requests of the steps that follow begin as this one does, so that the
-// provider's cache of them is of use, and nothing is shortened at each step again. Where
-// that much cannot be forgotten, it is tried again when a sixteenth has come since.
-func (p *Conversation) makeRoom() {
-	if p.maxChars <= 0 || p.chars <= max(p.maxChars, p.retryChars) {
+// quarter of maxChars free: the following requests then begin like this one, so that the
+// provider's cache stays useful, and nothing is shortened anew at each step. If it cannot
+// free enough, it tries again after another sixteenth of maxChars.
+func (c *Conversation) makeRoom() {
+	if c.maxChars <= 0 || c.chars <= max(c.maxChars, c.retryChars) {
 		return
 	}
-	kept, left := fit(p.messages, p.maxChars-p.maxChars/4)
-	p.messages = slices.Clone(kept) // the others are to be collected
-	p.leftOut = p.leftOut.plus(left)
-	p.chars -= left.Chars
-	p.retryChars = 0
-	if p.chars > p.maxChars {
-		p.retryChars = p.chars + p.maxChars/16
+	kept, left := fit(c.messages, c.maxChars-c.maxChars/4)
+	c.messages = slices.Clone(kept) // so that the other messages can be freed
+	c.leftOut = c.leftOut.plus(left)
+	c.chars -= left.Chars
+	c.retryChars = 0
+	if c.chars > c.maxChars {
+		c.retryChars = c.chars + c.maxChars/16
 	}
 }
 
-// hasBrief reports whether the model has been told this, and nothing else under the name
-// since: in the system prompt, where it never was after that.
-func (p *Conversation) hasBrief(b Brief) bool {
-	for _, m := range slices.Backward(p.messages) {
+// hasBrief reports whether this text is the newest brief under its name, or stands in the
+// system prompt and no brief under the name has followed.
+func (c *Conversation) hasBrief(b Brief) bool {
+	for _, m := range slices.Backward(c.messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
 			return m.Content == b.Text
 		}
 	}
-	return slices.ContainsFunc(p.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
+	return slices.ContainsFunc(c.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
-// endStep ends a step: the results of its calls stand in the order of the calls,
-// and one that has none by now gets none any more.
-func (p *Conversation) endStep() {
-	for _, call := range p.openCalls {
-		m, ok := p.results[call.ID]
+// endStep ends a step: it appends the results of its calls in the order of the calls. A
+// call without a result counts as interrupted.
+func (c *Conversation) endStep() {
+	for _, call := range c.openCalls {
+		m, ok := c.results[call.ID]
 		if !ok {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
-		p.append(m)
+		c.append(m)
 	}
-	p.openCalls, p.results, p.answered = nil, nil, false
+	c.openCalls, c.results, c.answered = nil, nil, false
 }
 
-// reserveID makes the id one that no other call of the session gets.
-func (p *Conversation) reserveID(id string) {
-	if p.ids == nil {
-		p.ids = map[string]bool{}
+// reserveID marks the ID as taken, so that no other call of the session gets it.
+func (c *Conversation) reserveID(id string) {
+	if c.ids == nil {
+		c.ids = map[string]bool{}
 	}
-	p.ids[id] = true
+	c.ids[id] = true
 }
 
-// interruptedResult is the result of a call that never got one.
+// interruptedResult returns the result of a call without a result in the log.
 func interruptedResult(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
 }
 
-// size is what a message adds to a request, in characters.
+// size returns the size of a message in a request, in characters.
 func size(m llm.Message) int {
 	n := len(m.Content) + len(m.Data)
 	for _, part := range m.Parts {
@@ -263,10 +264,11 @@ func size(m llm.Message) int {
 	return n
 }
 
-// fit returns the messages that fit into budget characters, and what it left out.
-// System messages stay, and the last brief of each name. Images are left out from the
-// oldest on, then whole turns are dropped; when the current turn alone is too long, its
-// older tool results are replaced by a line that says so. The last messages always stay.
+// fit returns the messages that fit into budget characters, and counts the ones left out.
+// System messages stay, and the last brief of each name. First images are left out, from
+// the oldest on, then whole turns. If the current turn alone is too long, its older tool
+// results are replaced by a line that says so. The last recentMessages messages always
+// stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
@@ -309,7 +311,7 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
 				left.Turns++
 			}
-			if isShortened(m) { // it is left out altogether
+			if isShortened(m) { // it now counts as part of a turn
 				left.Shortened--
 			}
 			continue
@@ -334,22 +336,22 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	return out, left
 }
 
-// recentMessages is how many of the last messages are not shortened, but for
-// calls with arguments that would fill the request by themselves.
+// recentMessages is the number of messages at the end that are never shortened, except
+// for calls with arguments that would fill the request alone.
 const recentMessages = 8
 
-// What stands in the place of what was left out begins with these words, or has them.
+// Marks of the notes that replace arguments and outputs, see isShortened.
 const (
 	leftOutKey  = "left_out"
 	leftOutNote = ", left out to save room;"
 )
 
-// isShortened reports whether a message was shortened, by its words and because it is short:
+// isShortened reports whether a message was shortened. It must have a mark and be short:
 // a tool may have written the same words.
 func isShortened(m llm.Message) bool {
-	const most = 1 << 10 // bytes, of which ids and names have a few hundred
+	const maxBytes = 1 << 10 // ids and names take a few hundred
 	switch {
-	case len(m.Data) > most:
+	case len(m.Data) > maxBytes:
 	case m.Kind == llm.ToolCall:
 		return bytes.Contains(m.Data, []byte(`{\"`+leftOutKey+`\":`))
 	case m.Kind == llm.ToolResult:
@@ -358,8 +360,8 @@ func isShortened(m llm.Message) bool {
 	return false
 }
 
-// shortened is a call without its arguments, or a result without its output, if
-// that makes it shorter.
+// shortened returns a call without its arguments, or a result without its output, if this
+// is shorter.
 func shortened(m llm.Message) llm.Message {
 	if isShortened(m) {
 		return m
@@ -379,8 +381,8 @@ func shortened(m llm.Message) llm.Message {
 	})
 }
 
-// replaceText puts a note, which says how long it was, in the place of a text in the
-// data of a message.
+// replaceText replaces a text in the data of a message by a note about its length, if the
+// note is shorter. text points into data.
 func replaceText(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
 	if json.Unmarshal(m.Data, data) != nil {
 		return m
@@ -392,12 +394,12 @@ func replaceText(m llm.Message, data any, text *string, note func(length int) an
 	*text = short
 	m.Data = tool.Marshal(data)
 	if m.Kind == llm.ToolCall {
-		m.Parts = nil // what led to a call is of no use without it
+		m.Parts = nil // the reasoning behind a call is useless without its arguments
 	}
 	return m
 }
 
-// RecordInterrupted records, for a call that has no result, that it was interrupted.
+// RecordInterrupted records for a call without a result that the call was interrupted.
 func RecordInterrupted(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interruptedResult(c.Name)
 	r.Usage.Start = c.Time

@@ -54,7 +54,7 @@ func of(events ...session.Event) iter.Seq2[session.Event, error] {
 	}
 }
 
-// outline is a conversation as one word for each message.
+// outline returns one word for each message of a conversation.
 func outline(t testing.TB, messages []llm.Message) []string {
 	var out []string
 	for _, m := range messages {
@@ -195,8 +195,8 @@ func fitted(messages []llm.Message, budget int) []llm.Message {
 	return out
 }
 
-// TestRoomIsMadeRarely: requests hold what they may, begin as the one before them but for
-// a few, and are the same in a session that is resumed.
+// TestRoomIsMadeRarely: requests stay within the limit, most begin like the one before,
+// and they are the same in a resumed session.
 func TestRoomIsMadeRarely(t *testing.T) {
 	for name, c := range map[string]struct {
 		turns []int // steps of each
@@ -259,7 +259,7 @@ func TestRoomIsMadeRarely(t *testing.T) {
 	}
 }
 
-// What cannot be left out is not looked at again at each step.
+// If nothing more can be left out, this is not tried again at each step.
 func TestThereIsNotAlwaysRoom(t *testing.T) {
 	p := Conversation{maxChars: 1000}
 	p.append(llm.Message{Kind: llm.User, Content: strings.Repeat("p", 2000)})
@@ -326,9 +326,9 @@ func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	}
 }
 
-// TestFitHolds: for any conversation and any budget, system messages and the
-// current turn stay, calls and results stay together, the order stays, and the
-// budget is held unless only what has to stay is left.
+// TestFitHolds: for any conversation and any budget, system messages and the current turn
+// stay, calls and results stay together and in order, and the budget holds unless the
+// rest has to stay.
 func TestFitHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 400 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// seeing are the events of a call that returns images of so many bytes.
+// seeing returns the events of a call that returns images of these sizes in bytes.
 func seeing(turn int, id string, sizes ...int) []session.Event {
 	r := tool.Result{Output: tool.Text("of " + id)}
 	for _, n := range sizes {
@@ -20,7 +20,8 @@ func seeing(turn int, id string, sizes ...int) []session.Event {
 	return []session.Event{called(turn, id), event(turn, session.TypeToolResult, id, llm.ResultMessage(id, "ls", r))}
 }
 
-// there says of each image of a conversation whether it is there, x, or left out, o.
+// there returns an x for each image in a conversation, and an o for each one that was
+// left out.
 func there(messages []llm.Message) (out string) {
 	for _, m := range messages {
 		for _, p := range m.Parts {
@@ -67,7 +68,7 @@ func TestOldImagesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAnImageCountsForWhatAProviderTakesForIt, and goes before any turn does.
+// TestAnImageCountsForWhatAProviderTakesForIt: images are left out before whole turns.
 func TestAnImageCountsForWhatAProviderTakesForIt(t *testing.T) {
 	events := []session.Event{said(1, llm.User, "look")}
 	for i := range 3 {

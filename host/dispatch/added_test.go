@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addTool makes the catalog of a world that of one stranger's tool.
+// addTool makes a stranger's tool the only one in the catalog of a world.
 func addTool(t *testing.T, w *world, asks tool.Capabilities, given tool.Allowance) *tool.Entry {
 	t.Helper()
 	mod := &tool.Module{Name: "weather", Prefix: "weather_", Digest: "d1", Origin: tool.OriginAdded}
@@ -30,7 +30,7 @@ func addTool(t *testing.T, w *world, asks tool.Capabilities, given tool.Allowanc
 	return e
 }
 
-// realDir is a directory by its name without links.
+// realDir returns a temporary directory by its path without links.
 func realDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -40,7 +40,8 @@ func realDir(t *testing.T) string {
 	return dir
 }
 
-// What such a tool names is looked up in what it was given, not in the workspace.
+// The paths in the arguments of an added tool are looked up in the directories that it
+// was given, not in the workspace.
 func TestAnAddedToolNamesFilesOfItsOwn(t *testing.T) {
 	ws, docs := realDir(t), realDir(t)
 	for _, dir := range []string{ws, docs} {
@@ -62,8 +63,8 @@ func TestAnAddedToolNamesFilesOfItsOwn(t *testing.T) {
 	}
 }
 
-// A directory that was given is that directory: when it is gone, or something else is
-// in its place, the call is refused, and the session goes on.
+// A call is refused if a directory that the tool was given is gone, or something else is
+// in its place. The session goes on.
 func TestADirectoryThatWasGivenIsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(dir string) error
@@ -123,7 +124,7 @@ func TestADirectoryThatWasGivenIsGone(t *testing.T) {
 	}
 }
 
-// Whoever calls a tool that fails learns that it was not given what it asks for.
+// A failed result names the capabilities that the tool asks for and was not given.
 func TestAFailureSaysWhatTheToolWasNotGiven(t *testing.T) {
 	asks := tool.Capabilities{Files: tool.FilesRead, Network: tool.NetworkHTTP, Hosts: []string{"api.example"}}
 	const more = "weather_now asks for more than it was given (files to read, hosts): the person can give it to the tool"
@@ -157,8 +158,8 @@ func TestAFailureSaysWhatTheToolWasNotGiven(t *testing.T) {
 	}
 }
 
-// What a stranger's tool has read is told after an answer, also where it has changed
-// nothing and where it has failed.
+// A stranger's tool may have read something, so its result is told only after an answer,
+// even if it has changed nothing or failed.
 func TestATrialOfAnAddedToolTellsNothingWithoutAnAnswer(t *testing.T) {
 	for name, result := range map[string]tool.Result{"it succeeds": {Output: []byte(`{"text":"canary"}`)}, "it fails": tool.Failed(tool.CodeFailed, tool.InternalError, "canary")} {
 		for _, allow := range []bool{false, true} {

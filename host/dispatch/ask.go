@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// ask puts the question and takes the answer, which is no if there is none to this
-// very question.
+// ask puts the question and returns the answer. Without an answer to exactly this
+// question it returns a no. A no of a person also counts for equal calls of the turn.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	defer question.Changes.Close()
 	answer, err := p.putQuestion(ctx, question)
@@ -23,7 +23,8 @@ func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answ
 	return answer
 }
 
-// putQuestion asks a question. After an error the answer is no, and its By has the text of the error.
+// putQuestion puts a question and returns the answer. After an error the answer is a no,
+// and its By holds the text of the error.
 func (p *pending) putQuestion(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	p.enter(stateAwaitingPermission)
 	question = question.Pose(p.d.opts.SessionID, time.Now())
@@ -42,17 +43,17 @@ func (p *pending) putQuestion(ctx context.Context, question policy.Question) (po
 
 var (
 	errExpired    = fmt.Errorf("the question was not answered within %s", policy.AnswerExpires)
-	errNoAnswer   = errors.New("whoever was to ask ended without an answer")
-	errAskCrashed = errors.New("whoever was to ask crashed")
+	errNoAnswer   = errors.New("the approver ended without an answer")
+	errAskCrashed = errors.New("the approver crashed")
 )
 
-// patience is how long an approver may take to notice that its answer is not
+// patience limits the time that an approver may take to notice that its answer is not
 // wanted any more. A prompt that goes away needs none of it.
 const patience = time.Second
 
-// await waits for the answer, and no longer than the call lives or the question
-// can be answered, nor when a person has said no to the same call meanwhile. It
-// does not depend on the approver for that.
+// await waits for the answer to a question. It stops when the call is cancelled, when the
+// question expires, and when a person says no to an equal call. It stops then even if the
+// approver does not return.
 func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
@@ -92,10 +93,10 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 	return policy.Answer{}, err
 }
 
-// conclude records what was decided and what was answered, and gives a grant or
-// a refusal. No grant is used that is not durable before: an answer is recorded at
-// once, and a decision without one in the same write as the intent, the changes or
-// the result, whichever comes next. The answer counts where the decision is to ask.
+// conclude records the decision with its answer, and returns a grant or a refusal. No
+// grant is used before its decision is durable: a decision with an answer is recorded at
+// once, a decision without one together with the next event (the intent, the changes or
+// the result). The answer counts only if the decision is to ask.
 func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
 	p.letNextStart()
 	var recorded session.Event
@@ -122,8 +123,8 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	return grant, nil
 }
 
-// unchangedRecord returns the record of a decision to ask about changes, if there are none: allowed,
-// and without an answer. It gives no grant.
+// unchangedRecord returns the record of a decision to ask about changes, for a call that
+// made none: allowed, and without an answer. The record gives no grant.
 func (p *pending) unchangedRecord(d policy.Decision) session.Decision {
 	body := p.decisionRecord(d, policy.Answer{})
 	body.Answer, body.Scope, body.AnsweredBy = nil, "", ""
@@ -131,7 +132,7 @@ func (p *pending) unchangedRecord(d policy.Decision) session.Decision {
 	return body
 }
 
-// decisionRecord returns the record of a decision, with the answer if it asks.
+// decisionRecord returns the record of a decision, with the answer if the decision asks.
 func (p *pending) decisionRecord(d policy.Decision, answer policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
@@ -169,17 +170,18 @@ func deniedResult(name string, decision policy.Decision, answer policy.Answer) t
 	return r
 }
 
-// remember makes the rule of an answer hold. A rule that cannot be kept on
-// disk holds for the session, and that is said.
+// remember adds the rule of an answer to the policy. An answer for one call makes no
+// rule.
 func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	rule, err := decision.RuleFor(scope)
 	if err != nil {
-		return // once, or a scope that the question did not offer: holds once
+		return // the answer holds for this call only: so it said, or its scope was not offered
 	}
 	p.addRule(rule)
 }
 
-// addRule adds a rule to the policy, and saves it if it is to outlast the session.
+// addRule adds a rule to the policy, and saves it if it outlasts the session. A rule that
+// cannot be saved holds for the session, and a warning says so.
 func (p *pending) addRule(rule policy.Rule) {
 	if rule.Source == policy.SourceUser && p.d.opts.Remember != nil {
 		if err := p.d.opts.Remember(rule); err != nil {

@@ -14,54 +14,54 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// pending is one call on its way. What follows done belongs to the goroutine of the
-// call until that is closed.
+// pending is one call on its way. Until done is closed, the fields after done belong to
+// the goroutine of the call.
 type pending struct {
 	d            *Dispatcher
-	nextMayStart chan struct{} // closed by pass when the call has put its question, or has none to put before it runs
+	nextMayStart chan struct{} // closed by letNextStart, once the call has put its question or has none to put before it runs
 	letNextStart func()
 	done         chan struct{} // closed when result and err are final
 
 	state         state
 	call          tool.Call
-	hostTool      *tool.Entry // of a call of the host's own; nil: the catalog has it
-	textForModel  string      // what the model is told if its changes are made
-	requestedName string      // the tool's name as the caller wrote it, maybe an alias
-	limit         string      // what the result says of the end of the loop
-	usage         tool.Usage  // of the guest, once it has run
-	sideEffects   sideEffects // on files
-	movedLines    []int       // the numbers of lines in its arguments, if the host has moved them
-	lineShiftNote string      // what its caller is told of that
+	hostTool      *tool.Entry // the tool of a call that the host answers itself; nil: the catalog has the tool
+	textForModel  string      // text that the model gets if the changes of the call are made
+	requestedName string      // name of the tool in the call as written, maybe an alias
+	limit         string      // LimitMessage of the result: how near the end of the loop is
+	usage         tool.Usage  // usage of the guest; zero until it has run
+	sideEffects   sideEffects // changes that the call has made
+	movedLines    []int       // line numbers in its arguments that the host has corrected; nil: none
+	lineShiftNote string      // note to the caller about movedLines
 	result        tool.Result
 	err           error
-	view          *toolstore.View // of the store of its module; nil: it has none
+	view          *toolstore.View // open store of the call's module; nil: it has none
 
-	queuedDrafts []session.Draft // decisions that are recorded with what comes next
+	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
 	rehearsing   bool
-	held         []tool.Progress // what a rehearsed call has said
-	heldBytes    int
+	held         []tool.Progress // progress reported while rehearsing; nil: none
+	heldBytes    int             // bytes of the messages in held
 }
 
-// carryOut is a call from its beginning to a result that is not recorded yet. It
-// reads from top to bottom as the security story. What ends the call on its way
-// is an error: a [refusal], or a fault of the host.
+// carryOut takes a call from its beginning to a result that is not recorded yet. It reads
+// from top to bottom as the security story. An error ends the call: a [refusal], or a
+// fault of the host.
 func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	entry, err := p.check(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
 
-	// Decide. A call that only changes files is rehearsed, and asks when it is
-	// known what it changes; any other that needs an answer asks before it runs.
+	// Decide. A call that only changes files is rehearsed first: its question can then
+	// show the changes. Every other call that needs an answer asks before it runs.
 	p.enter(stateEvaluatingPolicy)
 	facts := policy.Facts{EarlierCalls: p.d.counts.reserve(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
 	exec, full := entry.Capabilities.Exec != "", p.d.rehearsedRuns.whyFull(p.call)
 	var grant policy.Grant
-	switch no, said := p.d.denials.find(p.call); {
+	switch no, denied := p.d.denials.find(p.call); {
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
-	case said: // before in this turn
+	case denied: // earlier in this turn
 		grant, err = p.conclude(ctx, decision, no)
 	case decision.CanRehearse() && !(exec && full != ""):
 		grant, err = p.rehearse(decision)
@@ -75,7 +75,8 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 
-	// Record, then run. What cannot be rehearsed is asked about, and begins again.
+	// Record, then run. A call that turns out to need its answer first is asked about,
+	// and runs again from its beginning.
 	result, staged, err := p.run(ctx, grant, entry)
 	if grant.Rehearsal() && errors.Is(err, policy.ErrAskFirst) {
 		p.rehearsing = false
@@ -92,12 +93,12 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 
-	// Decide about what it has changed, on a stage and nowhere else yet, if that was
-	// put off. Some changes are asked about each time.
+	// Decide about its changes, which are on a stage and nowhere else yet, if that was
+	// put off. Some changes are asked about every time.
 	result, changes, dirs := p.collectChanges(ctx, grant, entry, result, staged)
 	switch decision, differs := decision.DecideShownChanges(ctx, changes, dirs...); {
-	case !grant.Rehearsal() && !differs: // that was decided before it ran
-	case len(changes) == 0 && decision.AsksOnlyForChanges(): // nothing is left to be asked about
+	case !grant.Rehearsal() && !differs: // decided before it ran
+	case len(changes) == 0 && decision.AsksOnlyForChanges(): // no question is left
 		p.queuedDrafts = append(p.queuedDrafts, p.draft(session.TypeDecision, p.unchangedRecord(decision)))
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
@@ -105,7 +106,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		grant, err = p.conclude(ctx, decision, requesterApproval())
 	default:
 		shown := changes
-		if result.Err != nil { // the changes of a call that failed are not kept
+		if result.Err != nil { // a failed call makes no changes
 			shown = nil
 		}
 		decision = decision.WithDiff(ctx, shown, dirs...)
@@ -129,7 +130,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		p.sideEffects.hashes = hashChanges(p.call, made.Files)
 	}
 	if p.sideEffects.ranProcess = entry.Capabilities.Exec != ""; p.sideEffects.ranProcess && staged == nil {
-		// Nobody knows what else that has changed, once.
+		// The process may have changed anything, but the same command changes it only once.
 		p.sideEffects.hashes = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
 	}
 	p.d.seenFiles.note(p.call, entry, result)
@@ -141,7 +142,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 // run records that the call begins, and runs it.
 func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
-	if err := p.checkAllowedDirs(entry); err != nil { // again: an answer can take long
+	if err := p.checkAllowedDirs(entry); err != nil { // once more: an answer can take long
 		return tool.Result{}, nil, err
 	}
 	grant, err := p.openStore(ctx, grant, entry)
@@ -155,12 +156,12 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		return tool.Result{}, nil, err
 	}
 	p.enter(stateExecuting)
-	switch { // no guest has these
+	switch { // the host answers these itself
 	case entry.Module == listModule:
 		return p.d.callListTools(p.call), nil, nil
 	case entry == undoEntry:
-		result, staged, told, err := p.d.opts.Undo.Undo(ctx, grant, p.call)
-		p.textForModel = told
+		result, staged, textForModel, err := p.d.opts.Undo.Undo(ctx, grant, p.call)
+		p.textForModel = textForModel
 		return result, staged, err
 	}
 	p.d.openGroupOf(entry)
@@ -180,33 +181,33 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	return result, staged, err
 }
 
-// mayLackGrant reports whether a tool may have failed with this code for what it was not
-// given: not with what the host says about the call, but for a refusal and a crash.
+// mayLackGrant reports whether a failure with this code may come from a missing grant. A
+// code that the host sets does not, except for a denial and a crash of the guest.
 func mayLackGrant(code tool.Code) bool {
 	return !code.FromHost() || code == tool.CodeTrap || code == tool.CodeDenied
 }
 
-// refusal ends a call on its way with a result, which its caller reads like any
-// other.
+// refusal is an error that ends a call with a result, which its caller reads like any
+// other result.
 type refusal struct{ result tool.Result }
 
 func (r *refusal) Error() string { return r.result.Err.Message }
 
-// errCrash is wrapped by the error of a call in which a part of the host has
-// crashed.
+// errCrash is wrapped by the error of a call during which a part of the host has
+// panicked.
 var errCrash = errors.New("the host crashed")
 
-// drive brings the call to its last state, whatever happens: what fails or
-// crashes here ends this call, and neither the process nor the calls beside it.
+// drive takes the call to its last state in every case. An error or a panic ends this
+// call only, and neither the process nor the calls beside it.
 func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
 	defer p.letNextStart()
 	defer p.closeStore()
-	p.result, p.err = hostFault(p.call.Tool), errCrash // until more is known
+	p.result, p.err = hostFault(p.call.Tool), errCrash // unless what follows replaces them
 	result, err := contain(func() (tool.Result, error) { return p.carryOut(ctx) })
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		result, err = refused.result, nil
-		result.Usage = p.usage // it may have run all the same
+		result.Usage = p.usage // it may have run before it was refused
 	}
 	if err != nil {
 		result = hostFault(p.call.Tool)
@@ -220,7 +221,7 @@ func (p *pending) drive(ctx context.Context) {
 	p.err = errors.Join(p.err, err)
 }
 
-// contain makes an error of a panic.
+// contain runs f and turns a panic into an error that wraps errCrash.
 func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -230,7 +231,7 @@ func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
 	return f()
 }
 
-// wait returns what has come of the call, once it is completed.
+// wait blocks until the call is completed, and returns its result.
 func (p *pending) wait() (tool.Result, error) {
 	<-p.done
 	return p.result, p.err

@@ -20,34 +20,35 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// What the log has of the changes of one call.
+// Limits for the record of the changes of one call in the log.
 const (
-	maxListed      = 10_000                   // changes
-	maxSummary     = 20                       // lines about them
-	maxHashed      = session.MaxPreimageBytes // bytes of a file whose content is hashed
+	maxListed      = 10_000                   // changes in the record
+	maxSummary     = 20                       // lines that sum up the changes
+	maxHashed      = session.MaxPreimageBytes // bytes of a file; a larger one is not hashed
 	maxHashedTotal = 1 << 30                  // bytes that are hashed of all files
 
-	maxDiffs      = 50        // changes of which it has the diff, and what a file was like afterwards
-	maxDiffBytes  = 256 << 10 // of all diffs
-	maxAfterBytes = 1 << 20   // bytes of a file that it has as it was afterwards
-	maxAfterTotal = 4 << 20   // and of all of them
+	maxDiffs      = 50        // changes that have a diff, and the content after them
+	maxDiffBytes  = 256 << 10 // bytes of all diffs
+	maxAfterBytes = 1 << 20   // bytes of a content after a change; a larger one is not stored
+	maxAfterTotal = 4 << 20   // bytes of all contents after changes
 )
 
-// changeRecorder is what the log says of the changes of one call, while it is written.
+// changeRecorder builds the record of the changes of one call, and counts what its limits
+// leave.
 type changeRecorder struct {
 	p      *pending
-	images [][]byte
-	total  int // bytes of them
+	images [][]byte // contents that go to the store, in the order of the record
+	total  int      // bytes of images
 
-	hashBudget    int64 // of maxAll
-	tooMuchBefore bool  // what was there before is too much to be kept
-	shown         int
+	hashBudget    int64 // bytes that may still be hashed, of maxHashedTotal
+	tooMuchBefore bool  // set if the contents before the changes are too large to be stored
+	shown         int   // changes that have a diff so far, up to maxDiffs
 	diffBytes     int
-	afterBudget   int64 // of maxAfterAll
+	afterBudget   int64 // bytes that are left of maxAfterTotal
 }
 
-// describeChanges is what the log says of what is about to be changed, and the contents by
-// which it can be undone. It fails if that is not possible any more.
+// describeChanges returns the record of the changes that are about to be made, and the
+// contents that can undo them. It fails if the files have changed since the call ran.
 func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.DetectRenames(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
@@ -69,8 +70,8 @@ func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, di
 	return body, a.images, nil
 }
 
-// tooMuchBefore reports whether what was there before has more bytes than are kept of
-// one call. A part of it could undo nothing: a call is undone as a whole.
+// tooMuchBefore reports whether the contents before the changes are larger than the store
+// keeps for one call. Then none is kept: a call is undone as a whole, or not at all.
 func tooMuchBefore(changes []tool.Change) bool {
 	var sum int64
 	for _, c := range changes {
@@ -81,12 +82,13 @@ func tooMuchBefore(changes []tool.Change) bool {
 	return sum > session.MaxPreimagesBytes-maxAfterTotal
 }
 
-// losesContent reports whether a content is not there any more after a change, or may not be.
+// losesContent reports whether a change may destroy the content that a file had before.
 func losesContent(c tool.Change) bool {
 	return c.Before != nil && c.Before.Mode.IsRegular() && (c.Kind == tool.Modified || c.Kind == tool.Removed || c.Kind == tool.Renamed)
 }
 
-// looksSecret reports whether the content of a file is nobody's to keep.
+// looksSecret reports whether the content of a changed file must not be stored, because
+// its name looks like that of a secret.
 func looksSecret(c tool.Change) bool {
 	for _, name := range []string{c.Path, c.From} {
 		if _, secret := paths.SpecialForRead(paths.Guest(name)); name != "" && secret {
@@ -96,7 +98,7 @@ func looksSecret(c tool.Change) bool {
 	return false
 }
 
-// target is where a link leads.
+// target returns the target of a symbolic link; empty if v is nil or no link.
 func target(v *tool.Version) string {
 	if v == nil {
 		return ""
@@ -104,11 +106,11 @@ func target(v *tool.Version) string {
 	return v.Target
 }
 
-// record is one change, as the log has it.
+// record returns the record of one change, and adds its contents to the images.
 func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
-	// The log would have another name, and it would be put back under that.
+	// A redacted log would hold another name, and undo would put the file back under it.
 	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + target(c.Before)))
 	shown := !secret && a.shown < maxDiffs && c.Kind != tool.TimesChanged && !strings.Contains(c.Path, "/.git/")
 	if shown {
@@ -126,7 +128,7 @@ func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 		out.NoPreimage = session.NoPreimageMany
 	}
 	before, content, why, err := a.version(c.Before, lost && out.NoPreimage == "")
-	if err != nil { // the host's file is another one by now
+	if err != nil { // somebody has replaced the host's file
 		return out, fmt.Errorf("%s: %w: %w", c.Path, policy.ErrChanged, err)
 	}
 	out.Before, out.NoPreimage = before, cmp.Or(out.NoPreimage, why)
@@ -148,8 +150,9 @@ func (a *changeRecorder) addImage(content []byte) {
 	}
 }
 
-// version is a version as the log has it, hashed if it is small and there is room for
-// that. If its content is wanted that is returned, or why it is not kept.
+// version returns the record of a version; nil if v is nil. It hashes the content if the
+// limits allow it. If the content is wanted, version returns it, or the reason why it is
+// not stored.
 func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoPreimage, err error) {
 	if v == nil {
 		return nil, nil, "", nil
@@ -179,7 +182,7 @@ func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Ver
 	case why != "":
 	case a.p.d.opts.Redact.Finds(content):
 		why = session.NoPreimageSecret
-	case a.total+len(content) > session.MaxPreimagesBytes: // it is longer than was said
+	case a.total+len(content) > session.MaxPreimagesBytes: // it is longer than v.Size
 		why = session.NoPreimageMany
 	}
 	switch {
@@ -191,7 +194,7 @@ func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Ver
 	return out, content, "", nil
 }
 
-// hashContent hashes a content, and returns it if it is wanted.
+// hashContent returns the SHA-256 of a content, and the content itself if it is wanted.
 func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content []byte, err error) {
 	if !wanted {
 		sum, err = v.SHA256()
@@ -205,7 +208,7 @@ func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content [
 	b.Grow(int(v.Size) + bytes.MinRead)
 	_, err = b.ReadFrom(io.LimitReader(r, maxHashed+1))
 	if err = errors.Join(err, r.Close()); err == nil && b.Len() > maxHashed {
-		err = fmt.Errorf("it has more than the %d bytes that it had", v.Size)
+		err = fmt.Errorf("it has more bytes than its size of %d", v.Size)
 	}
 	content = b.Bytes()
 	return sha256.Sum256(content), content, err

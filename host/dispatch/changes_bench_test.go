@@ -12,8 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// BenchmarkChanges is what it takes to say in the log what a call changes: an edit,
-// and what a package manager brings.
+// BenchmarkChanges records the changes of an edit, and those of a package manager.
 func BenchmarkChanges(b *testing.B) {
 	dir := b.TempDir()
 	onDisk := func(name, content string) *tool.Version {

@@ -22,7 +22,7 @@ func text(content string) *tool.Version {
 	return &tool.Version{Size: int64(len(content)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
 }
 
-// What the log says of a change, and what the store gets of it.
+// The log gets the right record of each change, and the store the right contents.
 func TestWhatIsKeptOfAChange(t *testing.T) {
 	const secret = "s3cr3t-of-the-vault"
 	before, after := text("one\ntwo\n"), text("one\n2\n3\n")
@@ -90,8 +90,8 @@ func TestWhatIsKeptOfAChange(t *testing.T) {
 	}
 }
 
-// Of a call that changes very much the log has a part of the diffs, and the store
-// what is lost.
+// If a call changes very much, the log has only some diffs, and the store the lost
+// contents.
 func TestWhatIsKeptOfManyChanges(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	p := &pending{d: New(w.options), call: aCall("file_write", `{}`)}
@@ -119,7 +119,7 @@ func TestWhatIsKeptOfManyChanges(t *testing.T) {
 	}
 }
 
-// A file that is another one by now is no reason to record what it is not.
+// Recording fails for a file that is replaced meanwhile.
 func TestAFileThatChangesWhileItIsRecorded(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	p := &pending{d: New(w.options), call: aCall("file_write", `{}`)}

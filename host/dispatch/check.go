@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// check finds the tool, and refuses a call that it could not take: there is
-// nothing to be decided about such a call.
+// check finds the tool of the call, and refuses a call that the tool could not take. Such
+// a call needs no decision.
 func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()
 	if err == nil {
@@ -29,8 +29,8 @@ func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	return entry, err
 }
 
-// checkAllowedDirs refuses the call of a tool that was given a directory which is not there
-// any more, or is reached through a link now: what is there instead nobody gave it.
+// checkAllowedDirs refuses a call of an added tool if a directory that the tool was given
+// is gone, or has become a link: nobody gave the tool what is there now.
 func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	if entry.Allowed == nil || entry.Capabilities.Files == tool.FilesNone && entry.Capabilities.Exec == "" {
 		return nil
@@ -53,6 +53,8 @@ func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	return nil
 }
 
+// find returns the tool of the call, and puts its real name into the call. It refuses an
+// unknown name, with a hint at a similar tool.
 func (p *pending) find() (*tool.Entry, error) {
 	if p.hostTool != nil {
 		return p.hostTool, nil
@@ -83,20 +85,23 @@ func (p *pending) find() (*tool.Entry, error) {
 	return nil, &refusal{r}
 }
 
-// notOffered says of a tool, of which no call can come to anything, what a person can
-// do about that.
+// notOffered returns a hint about a tool that the caller cannot use: the reason, and a
+// way for a person to change that, if there is one.
 func (p *pending) notOffered(e *tool.Entry) tool.Hint {
 	call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: p.call.Caller, Cwd: p.call.Cwd}
 	x := p.d.opts.Policy.Decide(call, e, policy.Facts{}).Explain()
-	said := tool.Advise("%s would do that and is not offered: %s", e.Name, x.Reason)
+	hint := tool.Advise("%s would do that and is not offered: %s", e.Name, x.Reason)
 	if len(x.Hint) > 0 {
-		said = said.And(tool.Advise("; only the person can change that: "), x.Hint)
+		hint = hint.And(tool.Advise("; only the person can change that: "), x.Hint)
 	}
-	return said
+	return hint
 }
 
-const maxHintSchema = 8 << 10 // bytes
+// maxHintSchema limits the schema that a hint repeats to the model, in bytes.
+const maxHintSchema = 8 << 10
 
+// checkArgs checks the arguments of the call against the tool's schema, and replaces them
+// with their checked form.
 func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	args, err := entry.Schema.Check(ctx, p.call.Args)
 	if err != nil && ctx.Err() != nil {
@@ -104,8 +109,8 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	}
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
-		// The error says what is wrong with a value. A longer schema would only push out
-		// what the model knows.
+		// For a wrong value the error is enough. A longer schema would only push other
+		// things out of the model's context.
 		if errors.Is(err, tool.ErrWrongNames) && len(entry.Parameters) <= maxHintSchema {
 			r.Err.Hint = tool.Advise("the schema of the arguments is: %s", entry.Parameters)
 		}

@@ -2,16 +2,16 @@ package dispatch
 
 import "sync"
 
-// counts is how many calls of each tool a session has made. A call takes its
-// place before it is decided, so that of calls at the same time no two are the
-// last one, and gives it back if it is refused. A later call that was decided
-// meanwhile may have been refused for it, which errs on the narrow side.
+// counts holds the number of calls of each tool in a session. A call is counted before
+// its decision, so that of two calls at the same time only one can be the last that a
+// limit allows. A refused call is subtracted again. A later call that was decided in
+// between may have been refused because of it: the error is on the strict side.
 type counts struct {
 	mu     sync.Mutex
 	byTool map[string]int
 }
 
-// reserve returns how many calls came before this one.
+// reserve counts a call, and returns the number of calls before it.
 func (c *counts) reserve(tool string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

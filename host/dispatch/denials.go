@@ -7,32 +7,34 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// denials are the calls of the current turn to which a person has said no: the
-// same call asks no second time. Other arguments are another call. A call
-// outside of turns, which a person makes, is not remembered.
+// denials holds the calls of the current turn that a person has denied: an equal call is
+// not asked about again. A call with other arguments is another call. Calls outside of
+// turns, which a person makes, are not remembered.
 type denials struct {
 	mu     sync.Mutex
-	turn   int // the newest
-	byCall map[callKey]*denial
+	turn   int                 // the newest turn with a question
+	byCall map[callKey]*denial // questions asked and answered in this turn
 }
 
-// callKey tells calls apart: two that share it are the same call.
+// callKey identifies equal calls: same tool, directory, caller and arguments.
 type callKey struct {
 	tool, cwd string
 	caller    tool.Caller
-	args      [32]byte
+	args      [32]byte // digest
 }
 
 func callKeyOf(call tool.Call) callKey {
 	return callKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
 }
 
+// denial is the no to a call, or the place for it while the question stands.
 type denial struct {
-	answered chan struct{} // closed when there is an answer
+	answered chan struct{} // closed when a person has said no
 	answer   policy.Answer
 }
 
-// get returns the place of a call, nil if it has none. d.mu is held.
+// get returns the entry of a call, and makes one if needed; nil for a call that is not
+// remembered. d.mu is held.
 func (d *denials) get(call tool.Call) *denial {
 	if call.Turn == 0 || call.Turn < d.turn {
 		return nil
@@ -47,7 +49,7 @@ func (d *denials) get(call tool.Call) *denial {
 	return d.byCall[key]
 }
 
-// add makes the answer no that to every call like this.
+// add records a no as the answer to all equal calls of the turn.
 func (d *denials) add(call tool.Call, answer policy.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,13 +61,13 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 	case <-at.answered:
 	default:
 		at.answer = answer
-		at.answer.Question = [32]byte{} // the next call puts none
+		at.answer.Question = [32]byte{} // the next call puts no question
 		at.answer.By += ", before in this turn"
 		close(at.answered)
 	}
 }
 
-// find returns the answer no that was given to such a call before.
+// find returns the no that a person has given to an equal call in this turn, if any.
 func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +83,8 @@ func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	}
 }
 
-// watch is closed when a person says no to such a call; nil if nobody can.
+// watch returns a channel that is closed when a person says no to an equal call. It
+// returns nil for a call that denials does not remember.
 func (d *denials) watch(call tool.Call) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

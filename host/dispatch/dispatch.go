@@ -13,53 +13,58 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// Runner runs a granted call; the sandbox is one.
+// Runner runs a granted call. The sandbox is one.
 type Runner interface {
-	// Run returns a result for whatever the guest does and an error when the
-	// host is at fault, or [policy.ErrAskFirst]. What the call has changed comes back
-	// staged; nil if it has failed, or could not change anything.
+	// Run returns a result for everything that the guest does. An error means that the
+	// host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError]. The
+	// changes of the call come back staged. The policy.Staged is nil if the call has
+	// failed or could not change anything.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
-// Preloader is a Runner that can make a module ready before there is a grant to run it.
+// Preloader is a Runner that can make a module ready before a call of the module has a
+// grant.
 type Preloader interface {
+	// Preload makes the module ready in the background; it runs nothing of the module.
 	Preload(mod *tool.Module)
 }
 
-// Approver asks a person. It may be called for several calls at once. Approve
-// puts the question behind those that wait and returns at once; wait returns its
-// answer. An answer carries the ID of its question; an error, a panic, and an
-// answer to anything else count as no. When ctx ends nobody waits for the answer
-// any more.
+// Approver asks a person. Approve may be called for several calls at once: it puts the
+// question behind those that wait and returns at once; wait returns the answer. An answer
+// carries the ID of its question. An error, a panic, and an answer to another question
+// count as no. When ctx ends, nobody waits for the answer any more.
 type Approver interface {
 	Approve(ctx context.Context, q policy.Question) (wait func() (policy.Answer, error))
 }
 
-// Recorder is the session's log.
+// Recorder is the session's log. Append stores events; Emit shows an event without
+// storing it.
 type Recorder interface {
 	Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error)
 	Emit(d session.Draft)
 }
 
-// Options wires a dispatcher. All fields are needed but those from Session on.
+// Options wires a dispatcher. All fields up to Log are required.
 type Options struct {
 	Catalog  *tool.Catalog
 	Policy   *policy.Policy
 	Approver Approver
 	Runner   Runner
 	Log      Recorder
-	// SessionID names the session in questions, so that an answer holds in no other.
+	// SessionID names the session in questions, so that an answer to one of them counts
+	// in no other session.
 	SessionID string
-	// Remember keeps the rule of an answer "always". Nil: such an answer holds
-	// for the session.
+	// Remember saves the rule of an answer "always". Nil: such an answer holds for the
+	// session.
 	Remember func(policy.Rule) error
-	// Redact takes secrets out of every result, before it is recorded and
-	// before anybody gets it. Nil: none are known.
+	// Redact takes secrets out of every result, before the result is recorded and before
+	// anybody gets it. Nil: no secrets are known.
 	Redact *redact.Redactor
-	// HistoryTool is the built-in tool that searches the history of a repository before a command
-	// can read it. Nil: no history is known, and each may hold secrets.
+	// HistoryTool is the built-in tool that searches the history of a repository before
+	// commands can read the repository. Nil: no history is searched, and each may hold
+	// secrets.
 	HistoryTool *tool.Entry
-	// Undo stages the way back from what was changed. Nil: nothing can be undone.
+	// Undo stages the changes that undo a turn. Nil: nothing can be undone.
 	Undo Undoer
 }
 
@@ -78,7 +83,8 @@ type Dispatcher struct {
 	stores        *toolstore.Stores
 }
 
-// New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
+// New returns a dispatcher for a new session. [Dispatcher.Resume] makes it one for a
+// session that goes on.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
 		opts: opts, seenFiles: seenFiles{files: map[string]knownFile{}}, fuel: newFuel(opts.Policy.Limits(), nil),
@@ -88,26 +94,27 @@ func New(opts Options) *Dispatcher {
 	return d
 }
 
-// SetCatalog replaces the tools; calls that are under way keep theirs.
+// SetCatalog replaces the tools. Calls that are under way keep the old ones.
 func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
 
-// Call carries out one call, which the end of ctx cancels. Everything that can go
-// wrong with a call is a failed result, recorded like any other; an error means
-// that the host or the log is at fault, and that the turn cannot go on.
+// Call carries out one call; the end of ctx cancels it. Everything that can go wrong with
+// a call is a failed result, recorded like any other. An error means that the host or the
+// log is at fault, and that the turn cannot go on.
 func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return d.start(ctx, call, "").wait()
 }
 
-// start begins to carry out a call, and waits neither for a person nor for the
-// tool. Its result says what limit says.
+// start begins to carry out a call, and waits neither for a person nor for the tool. The
+// result carries limit as its LimitMessage; empty: none.
 func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
 	return d.startEntry(ctx, call, limit, nil)
 }
 
-// startEntry is start for a call of a tool of the host's own; nil: the catalog has it.
-func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, own *tool.Entry) *pending {
+// startEntry is start for a call of a tool that the host answers itself. hostTool nil:
+// the catalog has the tool.
+func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, hostTool *tool.Entry) *pending {
 	p := &pending{
-		d: d, call: call, hostTool: own, requestedName: call.Tool, limit: limit, state: stateIdle,
+		d: d, call: call, hostTool: hostTool, requestedName: call.Tool, limit: limit, state: stateIdle,
 		nextMayStart: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.letNextStart = sync.OnceFunc(func() { close(p.nextMayStart) })

@@ -20,8 +20,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// world is what a call meets: a store in memory, an approver, a runner. It
-// notes what happens in one list, in the order in which it happens.
+// world is the surroundings of a call: a store in memory, an approver, a runner. It notes
+// events in one list, in their order.
 type world struct {
 	t  testing.TB
 	mu sync.Mutex
@@ -480,8 +480,8 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	}
 }
 
-// How far a process is confined is in the log, with what it sees: its tool alone
-// sees no files.
+// The log has the tier of a process together with its mounts; its tool alone sees no
+// files.
 func TestTheTierOfAProcessIsRecorded(t *testing.T) {
 	w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 2 }})
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
@@ -700,8 +700,8 @@ func TestDefinitionsAreThoseOfTheCatalog(t *testing.T) {
 	}
 }
 
-// TestACallThatNobodyIsAskedAboutIsWrittenTwice: its decision is durable with its intent,
-// before the guest runs, and a denial with its result.
+// The log is written twice for a call without a question: its decision is durable with
+// its intent, before the guest runs. A denial is durable with its result.
 func TestACallThatNobodyIsAskedAboutIsWrittenTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules []policy.Rule

@@ -1,19 +1,18 @@
-// Package dispatch is the one way to every tool, for the agent and for
-// `stockade call` alike. [Dispatcher.Call] carries out one call, and
-// [Dispatcher.CallAll] those of one reply, side by side where they only read. What
-// a call goes through is in call.go, and reads from top to bottom as the security
-// story. Of a session that goes on, [Dispatcher.Resume] counts what it has used
-// before. Of many tools, [Dispatcher.Definitions] offers groups, see groups.go.
-// [Dispatcher.Undo] puts back what a turn has changed, as a call of a person.
+// Package dispatch is the only way to every tool, for the agent and for `stockade call`
+// alike. [Dispatcher.Call] carries out one call, and [Dispatcher.CallAll] the calls of
+// one reply, side by side where they only read. The path of a call is in call.go, which
+// reads from top to bottom as the security story. [Dispatcher.Resume] counts what a
+// resumed session has used before. [Dispatcher.Definitions] offers many tools as groups,
+// see groups.go. [Dispatcher.Undo] puts back what a turn has changed, as a call of a
+// person.
 //
-// A call is a state machine: idle, evaluating_policy, awaiting_permission (if
-// policy asks), executing, completed. state.go holds the transitions; each is
-// shown as an event of the session, which is not stored. A call that is refused
-// on the way goes to completed at once. Whatever fails, is cancelled or crashes,
-// also in the tool, in the log or in who asks, a call is completed and returns.
+// A call is a state machine: idle, evaluating_policy, awaiting_permission (if the policy
+// asks), executing, completed. state.go holds the transitions. Each transition is shown
+// as an event of the session, which is not stored. A refused call goes to completed at
+// once. A call is completed and returns even if something fails, is cancelled or crashes:
+// the tool, the log or the approver.
 //
-// What was decided, who answered and that the call is about to run are durable
-// before it runs; its result is recorded whatever became of it. An answer counts
-// for the very question that was put, for [policy.AnswerExpires]; a no holds for
-// the turn.
+// Three things are durable before a call runs: the decision, the answer with its giver,
+// and the intent to run. The result is recorded in every case. An answer counts only for
+// the question that was put, for [policy.AnswerExpires]. A no holds for the turn.
 package dispatch

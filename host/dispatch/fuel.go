@@ -8,15 +8,17 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// fuel keeps the budgets that the calls of a session share.
+// fuel holds the fuel budgets that the calls of a session share.
 type fuel struct {
 	limits  policy.Limits
-	session *policy.Budget
+	session *policy.Budget // budget of all tools together
 
 	mu    sync.Mutex
-	tools map[string]*policy.Budget
+	tools map[string]*policy.Budget // budgets of the tools that were called
 }
 
+// newFuel returns the budgets of a session. spent is the fuel that its calls have used
+// before, by tool; nil: none.
 func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	f := &fuel{limits: limits, tools: map[string]*policy.Budget{}}
 	var total uint64
@@ -28,12 +30,14 @@ func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	return f
 }
 
-// add makes the budget of a tool, of which so much is spent.
+// add sets the budget of a tool that has already spent this much. f.mu is held, or f is
+// new.
 func (f *fuel) add(tool string, spent uint64) {
 	f.tools[tool] = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, spent)
 }
 
-// budgets returns what a call of the tool draws from.
+// budgets returns the budgets that a call of the tool draws from: the tool's and the
+// session's.
 func (f *fuel) budgets(tool string) []*policy.Budget {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,14 +47,14 @@ func (f *fuel) budgets(tool string) []*policy.Budget {
 	return []*policy.Budget{f.tools[tool], f.session}
 }
 
-// FuelUse says how far a budget is used up.
+// FuelUse holds the use and the limit of one budget.
 type FuelUse struct {
-	Tool        string // empty for the session
-	Used, Limit uint64 // units
+	Tool        string // name; empty: the whole session
+	Used, Limit uint64 // units of fuel
 }
 
-// Fuel returns what the session has used, first all together, then each tool
-// that has been called, by name. Calls that run have what they hold counted.
+// Fuel returns the fuel use of the session, first of all tools together, then of each
+// tool that was called, by name. Fuel that running calls have reserved counts as used.
 func (d *Dispatcher) Fuel() []FuelUse {
 	f := d.fuel
 	f.mu.Lock()

@@ -12,34 +12,34 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxUngrouped is how many tools the model is offered without groups: see
-// RATIONALE, "Why does the model see groups of tools above 40?".
+// maxUngrouped limits the tools that the model is offered without groups: see RATIONALE,
+// "Why does the model see groups of tools above 40?".
 const maxUngrouped = 40
 
-// What list_tools says of the groups before one is opened, which goes with every
-// request, and of the tools of a group, which stays in the conversation.
+// Limits for the description of list_tools, which goes with every request, and for
+// its result, which stays in the conversation.
 const (
-	maxGroups          = 100 // that are named
-	maxDescribedGroups = 40
-	maxGroupText       = 100 // bytes
-	maxListedText      = 200 // bytes, of one tool
-	maxListedSchema    = 2 << 10
-	maxListedBytes     = 24 << 10 // of all descriptions and schemas
+	maxGroups          = 100      // groups that are named
+	maxDescribedGroups = 40       // groups with a description
+	maxGroupText       = 100      // bytes of the description of one group
+	maxListedText      = 200      // bytes of the description of one tool in a result
+	maxListedSchema    = 2 << 10  // bytes of the schema of one tool in a result
+	maxListedBytes     = 24 << 10 // bytes of all descriptions and schemas in a result
 )
 
-// listModule stands for the module of list_tools, the one tool that is no guest's.
-// It is told by its address, which no module has that is found anywhere.
+// listModule stands for the module of list_tools, the only tool without a guest. The host
+// recognizes it by its address, which no module from a catalog can have.
 var listModule = &tool.Module{
 	Name: tool.ListModule, Origin: tool.OriginBuiltin,
 	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
 }
 
-// offer is what the model is offered: not the tools of which every call of its
-// would be denied.
+// offer holds the tools that the model is offered. A tool whose every call would be
+// denied is left out.
 type offer struct {
-	plain  []*tool.Entry // the built-in tools; without groups, all
-	groups []tool.Group
-	list   *tool.Entry // list_tools; nil: there are no groups
+	plain  []*tool.Entry // built-in tools; without groups, all tools
+	groups []tool.Group  // empty: all tools are in plain
+	list   *tool.Entry   // list_tools; nil: there are no groups
 }
 
 func (d *Dispatcher) offer() offer {
@@ -47,7 +47,7 @@ func (d *Dispatcher) offer() offer {
 	all := slices.DeleteFunc(d.catalog.Load().Entries(), hidden)
 	builtin, groups := tool.Groups(all)
 	if len(all) > maxUngrouped && len(groups) > 0 {
-		// Without the tool that opens groups nobody could.
+		// Groups need a list_tools that is offered, since only it opens them.
 		if list := listEntry(groups); !hidden(list) {
 			return offer{builtin, groups, list}
 		}
@@ -55,7 +55,7 @@ func (d *Dispatcher) offer() offer {
 	return offer{plain: all}
 }
 
-// group returns the tools of one group.
+// group returns the tools of one group; nil: there is no such group.
 func (o offer) group(name string) []*tool.Entry {
 	i := slices.IndexFunc(o.groups, func(g tool.Group) bool { return g.Name == name })
 	if i < 0 {
@@ -64,19 +64,19 @@ func (o offer) group(name string) []*tool.Entry {
 	return o.groups[i].Tools
 }
 
-// toolsWith is what is offered where groups are open.
-func (o offer) toolsWith(opened []string) []*tool.Entry {
+// toolsWith returns the tools that are offered while these groups are open.
+func (o offer) toolsWith(openGroups []string) []*tool.Entry {
 	out := slices.Clone(o.plain)
 	if o.list != nil {
 		out = append(out, o.list)
 	}
-	for _, name := range opened {
+	for _, name := range openGroups {
 		out = append(out, o.group(name)...)
 	}
 	return out
 }
 
-// listEntry is list_tools for these groups.
+// listEntry returns the tool list_tools for these groups.
 func listEntry(groups []tool.Group) *tool.Entry {
 	var about strings.Builder
 	about.WriteString("Most tools stand in groups. This lists the tools of one group; from your next reply on they are offered like the others. The groups, with what some of their tools do:")
@@ -102,8 +102,8 @@ func listEntry(groups []tool.Group) *tool.Entry {
 	}}, listModule, "")
 }
 
-// groupText is the first sentences of the descriptions of a group, as many as fit
-// into one line.
+// groupText returns the first sentences of the tools' descriptions, as many as fit into
+// one line of maxGroupText bytes.
 func groupText(g tool.Group) string {
 	var text string
 	for _, e := range g.Tools {
@@ -116,22 +116,22 @@ func groupText(g tool.Group) string {
 	return oneLine(text, maxGroupText)
 }
 
-// oneLine is text without line breaks, by which the words of one module would pass
-// for the name of another, cut to so many bytes.
-func oneLine(text string, most int) string {
+// oneLine returns text without line breaks, cut to maxBytes bytes. With line breaks the
+// text of one module could pass for another entry of the list.
+func oneLine(text string, maxBytes int) string {
 	text = strings.Join(strings.Fields(text), " ")
-	if len(text) <= most {
+	if len(text) <= maxBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:maxBytes-len("…")], "") + "…"
 }
 
-// openGroups is the groups that the model has opened in this session, in the order in
-// which it did: what is offered only grows at its end, and a provider that caches
-// the beginning of a request finds it there.
+// openGroups holds the tool groups that the model has opened in this session, in the
+// order in which it opened them. The list of offered tools so grows only at its end, and
+// a provider that caches the beginning of a request finds it unchanged.
 type openGroups struct {
 	mu    sync.Mutex
-	names []string
+	names []string // nil: none is open
 }
 
 func (o *openGroups) list() []string {
@@ -140,8 +140,8 @@ func (o *openGroups) list() []string {
 	return slices.Clone(o.names)
 }
 
-// openGroup opens a group, and returns the groups that it closes: the oldest, until
-// what is open fits into a request.
+// openGroup opens a group. It closes the oldest groups until the offered tools fit into a
+// request, and returns the closed ones. An empty or open group changes nothing.
 func (d *Dispatcher) openGroup(group string) (closed []string) {
 	d.openGroups.mu.Lock()
 	defer d.openGroups.mu.Unlock()
@@ -163,10 +163,10 @@ func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 	}
 }
 
-// Definitions returns what the model sees of the tools: not those of which every
-// call of its would be denied, and at most [llm.MaxTools]. Of more than 40 they are
-// the built-in ones, list_tools, and those of the groups that are open; the others
-// can be called all the same.
+// Definitions returns the tools that the model is offered, at most [llm.MaxTools]. A tool
+// whose every call would be denied is left out. If more than 40 are left, these are the
+// built-in tools, list_tools and the tools of open groups; the others can still be called
+// by name.
 func (d *Dispatcher) Definitions() []tool.Definition {
 	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
@@ -176,18 +176,18 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 	return defs
 }
 
-// listedTool is a tool in the result of list_tools.
+// listedTool is one tool in the result of list_tools.
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // absent where they would be too long
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // absent if too long
 }
 
 // callListTools answers a call of list_tools, and opens its group.
 func (d *Dispatcher) callListTools(call tool.Call) tool.Result {
 	offer, name := d.offer(), groupIn(call.Args)
 	group := offer.group(name)
-	if len(group) == 0 { // any more
+	if len(group) == 0 { // the group is gone since the call was checked
 		return tool.Failed(tool.CodeFailed, tool.NotFound, "%s: there is no group %.80q", tool.ListTools, name)
 	}
 	tools, left := make([]listedTool, len(group)), maxListedBytes
@@ -217,7 +217,7 @@ func (d *Dispatcher) callListTools(call tool.Call) tool.Result {
 	return result
 }
 
-// groupIn is the group in the arguments of a call of list_tools.
+// groupIn returns the group named in the arguments of a call of list_tools; empty: none.
 func groupIn(args json.RawMessage) string {
 	var a struct {
 		Group string `json:"group"`

@@ -235,7 +235,7 @@ func TestListToolsOfNoGroup(t *testing.T) {
 	}
 }
 
-// What strangers' modules say of themselves goes with every request.
+// The descriptions of strangers' modules are limited, because they go with every request.
 func TestTheListOfGroupsIsBounded(t *testing.T) {
 	var groups []tool.Group
 	for i := range 300 {
@@ -287,7 +287,7 @@ func TestAModelFindsAToolOfAGroup(t *testing.T) {
 	}
 }
 
-// BenchmarkManyTools is what 500 tools cost each request.
+// BenchmarkManyTools measures the cost of 500 tools in each request.
 func BenchmarkManyTools(b *testing.B) {
 	var others [][]*tool.Entry
 	for i := range 25 {

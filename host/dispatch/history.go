@@ -12,12 +12,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxHistorySearches limits the searches of histories for a command, which is denied then: references
-// can change meanwhile.
+// maxHistorySearches limits the searches of histories for one command. The command is
+// denied after that: its repository's references keep changing.
 const maxHistorySearches = 5
 
-// runWithHistory runs a call. Its command starts only when it is known what it may read of the
-// histories of repositories.
+// runWithHistory runs a call. A command starts only after the histories of the
+// repositories in its reach were searched for secrets, and the person was asked about
+// those with some.
 func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
 	for try := 0; ; try++ {
 		result, staged, err := p.d.opts.Runner.Run(ctx, grant.WithBudgets(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
@@ -26,8 +27,8 @@ func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry 
 			return result, staged, err
 		}
 		if try == maxHistorySearches {
-			r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s did not run: the references of a repository change while it is looked through", p.call.Tool)
-			r.Err.Hint = tool.Advise("wait until whatever changes them is done, and try again")
+			r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s did not run: the references of a repository kept changing while its history was searched", p.call.Tool)
+			r.Err.Hint = tool.Advise("wait until the program that changes them has finished, then try again")
 			return tool.Result{}, nil, &refusal{r}
 		}
 		for _, u := range h.Unknown {
@@ -43,8 +44,8 @@ func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry 
 	}
 }
 
-// search has a guest search the history of a repository. If that fails, the history counts as
-// not searched as a whole.
+// search has a guest search the history of a repository, and passes the findings to
+// learn. If the search fails, it passes nil: the whole history counts as unsearched.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.HistoryTool; searcher != nil {
@@ -58,9 +59,9 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 		}
 		if grant, err := decision.Grant(); err == nil {
 			result, _, err := p.d.opts.Runner.Run(ctx, grant, searcher.Module, call, func(tool.Progress) {})
-			var said struct{ Output string }
-			if err == nil && result.Err == nil && json.Unmarshal(result.Output, &said) == nil {
-				found = []byte(said.Output)
+			var output struct{ Output string }
+			if err == nil && result.Err == nil && json.Unmarshal(result.Output, &output) == nil {
+				found = []byte(output.Output)
 			}
 		}
 	}
@@ -68,12 +69,14 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 		return p.cancelledError()
 	}
 	if err := learn(u, found); err != nil {
-		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what was found in a history is not kept beyond this process: %v", err)})
+		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the findings in a git history could not be saved for later runs: %v", err)})
 	}
 	return nil
 }
 
-// askHistory asks what commands may read of some histories, in one question.
+// askHistory asks in one question what commands may read of some histories, and adds
+// rules for the answer. A no does not deny the call: its command then runs without the
+// contents.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
 	answer, _ := p.putQuestion(ctx, decision.Question())

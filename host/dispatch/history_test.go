@@ -82,8 +82,7 @@ func TestHistoryIsKnownBeforeACommandRuns(t *testing.T) {
 	}
 }
 
-// TestHistoryThatNobodyCanKnow: a history is not clean if its search fails, and a command is
-// not tried for ever.
+// A history is not clean if its search fails, and a command is not tried forever.
 func TestHistoryThatNobodyCanKnow(t *testing.T) {
 	w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 3 }, Rules: []policy.Rule{{Effect: policy.Allow, Tool: "bash", Source: policy.SourceFlag}}})
 	w.changes = nil

@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestImagesAreRecordedForTheModelThatReadsThem, once: what a person reads is given to a
-// model by who asks for the call.
+// Images are recorded once, for the model that reads them. A caller who gives an image of
+// a person's call to a model records the image there.
 func TestImagesAreRecordedForTheModelThatReadsThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn     int

@@ -12,11 +12,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// NamedFiles finds what the arguments of a call name, by way of links too, for a
-// policy to decide by; of a command, the files that look like secrets. It opens
-// nothing, and looks at nothing that no mount shows. That a name leads elsewhere by
-// the time when the call runs opens nothing: what the grant says is compared with
-// what is found then.
+// NamedFiles returns the files that the arguments of a call name, with links followed,
+// for the policy's decision. For a command these are only the files that look like
+// secrets. It opens no file, and looks only at places that a mount shows. If a name leads
+// elsewhere by the time the call runs, that opens nothing: the grant holds for the files
+// found here.
 func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.NamedFile {
 	var named []policy.NamedFile
 	if entry.Capabilities.Files != tool.FilesNone {
@@ -32,7 +32,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	}
 	for _, f := range policy.CommandArgs(call, entry) {
 		follow(p, entry, &f)
-		// What git has to read no command is kept from.
+		// Files that git has to read are not kept from commands.
 		if s, secret := paths.SpecialForRead(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
 			named = append(named, f)
 		}
@@ -40,7 +40,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	return named
 }
 
-// follow finds where a name leads, if a mount shows it.
+// follow fills in the file that a name leads to, if a mount shows the name.
 func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
 	m, ok := p.Sees(entry, f.Name)
 	if !ok {
@@ -51,12 +51,12 @@ func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
 	f.Regular = st != nil && st.Mode().IsRegular()
 }
 
-// maxLinks is that of Linux.
+// maxLinks limits the symbolic links in one name, as Linux does.
 const maxLinks = 40
 
-// followLinks follows the links from a directory to a name below it, as the file system
-// of a guest does: none leads out of the directory, and none is absolute. It
-// returns the real name, also of what is not there, or an empty one.
+// followLinks resolves the links in a name below a directory, as the file system of a
+// guest does: a link that is absolute or leads out of the directory is not followed, and
+// the result is empty. A missing file has a real name, too; its FileInfo is nil.
 func followLinks(root, name string) (string, fs.FileInfo) {
 	rel, err := filepath.Rel(root, name)
 	if err != nil {

@@ -8,22 +8,23 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// rateLimits is when calls of tools began that may not begin at any pace. A session that
-// goes on in another process begins anew.
+// rateLimits holds the starts of calls of tools with a rate limit. A session that goes on
+// in another process begins without any.
 type rateLimits struct {
 	mu     sync.Mutex
-	starts map[string][]time.Time // of the last minute, by tool; some are still to come
+	starts map[string][]time.Time // start times of the last minute, by tool; some are in the near future
 }
 
-// reserve returns when a call may begin; or how long it would have to wait for that,
-// because as many as may have begun in the last minute.
-func (p *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.starts == nil {
-		p.starts = map[string][]time.Time{}
+// reserve returns the time at which a call may begin, at least a second after the call
+// before it. If perMinute calls have begun in the last minute, it reserves nothing and
+// returns the time to wait.
+func (r *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starts == nil {
+		r.starts = map[string][]time.Time{}
 	}
-	starts := p.starts[name]
+	starts := r.starts[name]
 	for len(starts) > 0 && now.Sub(starts[0]) >= time.Minute {
 		starts = starts[1:]
 	}
@@ -34,11 +35,12 @@ func (p *rateLimits) reserve(name string, perMinute int, now time.Time) (at time
 	if n := len(starts); n > 0 && starts[n-1].Add(time.Second).After(now) {
 		at = starts[n-1].Add(time.Second)
 	}
-	p.starts[name] = append(starts, at)
+	r.starts[name] = append(starts, at)
 	return at, 0
 }
 
-// waitForRate waits until a call may begin, or refuses it.
+// waitForRate waits until the rate limit of the tool lets the call begin. It refuses the
+// call if the limit of the minute is reached.
 func (p *pending) waitForRate(ctx context.Context, entry *tool.Entry) error {
 	if entry.PerMinute == 0 {
 		return nil
@@ -47,7 +49,7 @@ func (p *pending) waitForRate(ctx context.Context, entry *tool.Entry) error {
 	at, wait := p.d.rateLimits.reserve(entry.Name, entry.PerMinute, now)
 	if wait > 0 {
 		seconds := int((wait + time.Second - 1) / time.Second)
-		r := tool.Failed(tool.CodeRateLimited, tool.IOError, "%s has been called %d times in a minute, which is as often as it may be", entry.Name, entry.PerMinute)
+		r := tool.Failed(tool.CodeRateLimited, tool.IOError, "%s has been called %d times in a minute, which is its limit", entry.Name, entry.PerMinute)
 		r.Err.Hint = tool.Advise("call it again in %d seconds, and go on with something else until then", seconds)
 		return &refusal{r}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestCallsBeginAtThePaceOfTheirTool: those of one step wait for each other, and more
-// than a minute bears are refused, of this tool alone.
+// Calls of one step wait for each other, and calls beyond the limit of a minute are
+// refused, for this tool alone.
 func TestCallsBeginAtThePaceOfTheirTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, policy.Options{})

@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
+// intend records that the call is about to run, and the rights that its grant gives.
 func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
 	limits := grant.Limits()
 	body := session.Intent{
@@ -23,7 +24,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	}
 	mounts := grant.Mounts()
 	if exec, ok := grant.Exec(); ok {
-		body.Tier, body.Changes, mounts = &exec.Tier, exec.Changes, exec.Mounts // which are those of the guest, or more
+		body.Tier, body.Changes, mounts = &exec.Tier, exec.Changes, exec.Mounts // include the mounts of the guest
 	}
 	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
@@ -32,12 +33,12 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	return err
 }
 
-// finish records the result, and returns it as it was recorded.
+// finish records the result, and returns it as recorded.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
 	result = p.redact(result)
 	result.AddNote(p.lineShiftNote)
-	keeps := p.storeChanges(result)
-	for _, draft := range keeps {
+	storeChanges := p.storeChanges(result)
+	for _, draft := range storeChanges {
 		p.sideEffects.hashes = map[string][sha256.Size]byte{"store of " + p.call.Tool: sha256.Sum256(draft.Body)}
 	}
 	result = p.d.repeats.count(p.call, p.sideEffects, result)
@@ -50,9 +51,9 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 	result.LimitMessage = p.limit
 	message := llm.ResultMessage(p.call.ID, p.requestedName, result)
 	if p.call.Turn == 0 {
-		message = message.WithoutImages() // no model reads them here; what gives them to one records them
+		message = message.WithoutImages() // no model reads this result; a caller that shows the images to one records them itself
 	}
-	drafts := append(keeps, p.draft(session.TypeToolResult, message))
+	drafts := append(storeChanges, p.draft(session.TypeToolResult, message))
 	events, err := p.append(ctx, append(drafts, p.undoBrief(result)...)...)
 	for _, e := range events {
 		p.d.stores.Fold(e)
@@ -60,7 +61,7 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 	return result, err
 }
 
-// redact is the result without secrets: every way to a result leads through it.
+// redact returns the result without secrets. Every result passes through it.
 func (p *pending) redact(result tool.Result) tool.Result {
 	r := p.d.opts.Redact
 	if r == nil {
@@ -89,8 +90,8 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	return result
 }
 
-// withoutSecretImages leaves out images with a secret in their bytes, as in a comment
-// that a camera or an editor has put there. What their pixels show nobody reads here.
+// withoutSecretImages leaves out images whose bytes hold a secret, as in a comment that a
+// camera or an editor has written. The pixels are not examined.
 func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
 	images := slices.DeleteFunc(slices.Clone(result.Images), func(i tool.Image) bool { return r.Finds(i.Data) })
 	if n := len(result.Images) - len(images); n > 0 {
@@ -100,13 +101,13 @@ func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
 	return result
 }
 
-// hostFault is what the model reads when the host is to blame. The details are
-// for the person, who gets the error.
+// hostFault returns the result for the model when the host is at fault. The person gets
+// the error with its details.
 func hostFault(name string) tool.Result {
 	return tool.Failed(tool.CodeHost, tool.InternalError, "%s could not run: the host has a problem, which the user is told", name)
 }
 
-// record appends one event of this call and returns it. It does so also when
+// record appends one event of this call to the log, and returns it. It does so even if
 // the caller has given up: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
 	events, err := p.append(ctx, p.draft(typ, body))
@@ -116,8 +117,8 @@ func (p *pending) record(ctx context.Context, typ session.Type, body any) (sessi
 	return events[0], nil
 }
 
-// append is record for events of which the first is one of this call. What was to be
-// recorded first goes with them.
+// append is record for several events. The queued drafts go first, in the same write;
+// their events are not returned.
 func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	drafts, first := append(p.queuedDrafts, drafts...), len(p.queuedDrafts)
 	p.queuedDrafts = nil
@@ -132,9 +133,9 @@ func (p *pending) draft(typ session.Type, body any) session.Draft {
 	return session.NewDraft(typ, p.call.Turn, p.call.Step, p.call.ID, body)
 }
 
-// report shows what the tool says while it runs.
+// report shows progress of the tool, or holds it during a rehearsal.
 func (p *pending) report(r tool.Progress) {
-	if p.rehearsing && r.Output == "" { // a person may see what a process writes; its caller reads the result
+	if p.rehearsing && r.Output == "" { // the output of a process is shown at once: only the person sees it
 		p.hold(r)
 		return
 	}

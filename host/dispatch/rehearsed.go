@@ -8,45 +8,46 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What the processes of one turn may take that run before anybody is asked. It is
-// the person's machine that they keep busy.
+// Limits for the processes of one turn that run before anybody was asked. They keep
+// the person's machine busy.
 const (
-	maxRehearsedRuns = 100
-	maxRehearsedTime = 10 * time.Minute
+	maxRehearsedRuns = 100              // processes
+	maxRehearsedTime = 10 * time.Minute // running time of all of them together
 )
 
-// rehearsedRuns counts the processes of the current turn that ran before anybody was asked.
-// A call outside of turns, which a person makes, is not counted.
+// rehearsedRuns counts the processes of the current turn that ran before anybody was
+// asked. Calls outside of turns, which a person makes, are not counted.
 type rehearsedRuns struct {
 	mu    sync.Mutex
-	turn  int // the newest
+	turn  int // the newest turn with such a process
 	runs  int
-	spent time.Duration
+	spent time.Duration // total running time
 }
 
-// whyFull says why no more may run ahead in the turn of a call; empty if one may.
-func (a *rehearsedRuns) whyFull(call tool.Call) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// whyFull returns the reason why the call must ask before its process runs; empty: the
+// process may run first.
+func (r *rehearsedRuns) whyFull(call tool.Call) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case call.Turn == 0 || call.Turn != a.turn:
-	case a.runs >= maxRehearsedRuns:
-		return fmt.Sprintf("%d commands of this turn have run before they were asked about", a.runs)
-	case a.spent >= maxRehearsedTime:
-		return fmt.Sprintf("commands of this turn have run for %s before they were asked about", a.spent.Round(time.Second))
+	case call.Turn == 0 || call.Turn != r.turn:
+	case r.runs >= maxRehearsedRuns:
+		return fmt.Sprintf("%d commands of this turn have run before they were asked about", r.runs)
+	case r.spent >= maxRehearsedTime:
+		return fmt.Sprintf("commands of this turn have run for %s before they were asked about", r.spent.Round(time.Second))
 	}
 	return ""
 }
 
-// add counts one that has run for so long.
-func (a *rehearsedRuns) add(call tool.Call, d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if call.Turn > a.turn {
-		a.turn, a.runs, a.spent = call.Turn, 0, 0
+// add counts a process of the call that has run for d.
+func (r *rehearsedRuns) add(call tool.Call, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if call.Turn > r.turn {
+		r.turn, r.runs, r.spent = call.Turn, 0, 0
 	}
-	if call.Turn == a.turn {
-		a.runs++
-		a.spent += d
+	if call.Turn == r.turn {
+		r.runs++
+		r.spent += d
 	}
 }

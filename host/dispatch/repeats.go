@@ -9,29 +9,29 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// repeats counts how often the model makes the same call and comes to the same
-// result in the current turn. A call that looks at something, or runs it, is another
-// one after other calls have changed what there is: tests are run again after each
-// edit. Where these changes bring back what was there before, it goes on counting.
+// repeats counts in the current turn how often the model makes the same call and gets the
+// same result. A call that reads or runs something counts from 1 again after other calls
+// have changed files: tests are run again after each edit. If the changes restore an
+// earlier state, its count goes on.
 type repeats struct {
 	mu          sync.Mutex
-	turn        int // the newest
+	turn        int // the newest turn with a call
 	byCall      map[callInState]*repeat
-	lastChanges map[string]lastChange // what calls have made of it in this turn, by path
+	lastChanges map[string]lastChange // newest change of each path in this turn, by path
 }
 
-// lastChange is what the newest call that changed a file, or something that is kept, has
-// made of it.
+// lastChange holds the newest call that changed a path (a file, or the store of a tool),
+// and a hash of what it made there.
 type lastChange struct {
 	call callKey
 	hash [sha256.Size]byte
 }
 
-// maxChangedPaths is of how many paths that is known; of one more it begins anew.
+// maxChangedPaths limits the paths in lastChanges. One more clears the list.
 const maxChangedPaths = 10_000
 
-// callInState is a call amid what other calls had made of files before it; zero of a call
-// that is there to change them.
+// callInState is a call in a state of the files. othersChanges is a hash of the changes
+// that other calls have made before; zero for a call that changes files itself.
 type callInState struct {
 	callKey
 	othersChanges [sha256.Size]byte
@@ -39,18 +39,18 @@ type callInState struct {
 
 type repeat struct {
 	result [sha256.Size]byte
-	step   int // the newest
+	step   int // the newest step with this result
 	times  int
 }
 
-// sideEffects is what a call has changed.
+// sideEffects holds what a call has changed.
 type sideEffects struct {
-	hashes     map[string][sha256.Size]byte // by path
-	ranProcess bool                         // it started a process, which may be there for something else
+	hashes     map[string][sha256.Size]byte // hash of each thing that it changed, by path; nil: nothing
+	ranProcess bool                         // set if it started a process, which may have changed nothing of importance
 }
 
-// hashChanges is what a call has made of files. Of a content that is too large to be
-// hashed it is something new each time.
+// hashChanges returns a hash of each file that the call has changed, by path. A content
+// that was too large to be hashed gets a new hash for each call.
 func hashChanges(call tool.Call, files []session.Change) map[string][sha256.Size]byte {
 	made := map[string][sha256.Size]byte{}
 	for _, f := range files {
@@ -66,7 +66,8 @@ func hashChanges(call tool.Call, files []session.Change) map[string][sha256.Size
 	return made
 }
 
-// othersChanges identifies what calls other than one have made of files in this turn.
+// othersChanges returns a hash of the changes that calls other than key have made in this
+// turn. r.mu is held.
 func (r *repeats) othersChanges(key callKey) (sum [sha256.Size]byte) {
 	for path, by := range r.lastChanges {
 		if by.call != key {
@@ -79,8 +80,8 @@ func (r *repeats) othersChanges(key callKey) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// count notes the result of a call, and tells the model from the second time on.
-// Calls of one step count once: the model had seen none of their results.
+// count counts the result of a call, and adds a note for the model from the second equal
+// result on. Calls of one step count once: the model had seen none of their results.
 func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) tool.Result {
 	if call.Turn == 0 || call.Caller != tool.CallerAgent {
 		return result
@@ -97,8 +98,8 @@ func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) too
 	if len(r.lastChanges)+len(did.hashes) > maxChangedPaths {
 		clear(r.lastChanges)
 	}
-	for path, what := range did.hashes {
-		r.lastChanges[path] = lastChange{key.callKey, what}
+	for path, hash := range did.hashes {
+		r.lastChanges[path] = lastChange{key.callKey, hash}
 	}
 	at := r.byCall[key]
 	switch {
@@ -115,8 +116,8 @@ func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) too
 	return result
 }
 
-// resultDigest identifies what a call has come to. Who denied a call, and when,
-// makes no other result of it.
+// resultDigest returns a hash of the result of a call. Denials of a call are equal,
+// however they are worded.
 func resultDigest(r tool.Result) [sha256.Size]byte {
 	text := string(r.Output)
 	if r.Err != nil {

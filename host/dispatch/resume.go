@@ -9,10 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Resume passes on the events of a session's log, and restores from them what the session has
-// used before: the calls of each tool that have run and their fuel, a person's own calls too.
-// It also restores which groups of tools were opened, what tools keep, and which contents of
-// files the model has seen. The events have to be read to their end before the first call.
+// Resume passes on the events of a session's log, and restores the state of the session
+// from them: the number of calls that have run and their fuel, by tool, including a
+// person's own calls; the open tool groups; the stores of tools; and the contents of
+// files that the model has seen. The caller has to read the events to their end before
+// the first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		r := resumeState{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
@@ -28,11 +29,11 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[se
 	}
 }
 
-// resumeState is what the events read so far say of a session.
+// resumeState holds what resume needs from earlier events.
 type resumeState struct {
-	spent    map[string]uint64           // fuel, by tool
-	requests map[string]llm.FunctionData // by call, as the model has asked
-	intents  map[string]session.Intent
+	spent    map[string]uint64           // fuel used, by tool
+	requests map[string]llm.FunctionData // the model's calls that have no result yet, by call ID
+	intents  map[string]session.Intent   // calls that have begun and have no result yet, by call ID
 }
 
 func (d *Dispatcher) resume(e session.Event, r resumeState) {
@@ -56,7 +57,7 @@ func (d *Dispatcher) resume(e session.Event, r resumeState) {
 			}
 		}
 	case session.TypeToolResult:
-		if intent, ran := r.intents[e.Call]; ran { // a denied one has a result, too
+		if intent, ran := r.intents[e.Call]; ran { // a denied call has a result, too
 			r.spent[intent.Tool] += d.fold(intent, r.requests[e.Call], e)
 		}
 		delete(r.intents, e.Call)
@@ -64,8 +65,9 @@ func (d *Dispatcher) resume(e session.Event, r resumeState) {
 	}
 }
 
-// fold notes what the result of a call that ran says of files, and returns its fuel.
-func (d *Dispatcher) fold(intent session.Intent, asked llm.FunctionData, e session.Event) (fuel uint64) {
+// fold notes the file contents that the result of a call reports, and returns the fuel of
+// the call.
+func (d *Dispatcher) fold(intent session.Intent, request llm.FunctionData, e session.Event) (fuel uint64) {
 	m, _ := e.Message()
 	var data llm.ResultData
 	var envelope struct {
@@ -78,7 +80,7 @@ func (d *Dispatcher) fold(intent session.Intent, asked llm.FunctionData, e sessi
 		return 0
 	}
 	if entry, ok := d.catalog.Load().Find(intent.Tool); ok && data.Success {
-		d.seenFiles.note(tool.Call{Args: json.RawMessage(asked.Arguments), Cwd: intent.Cwd}, entry, tool.Result{Output: envelope.Result})
+		d.seenFiles.note(tool.Call{Args: json.RawMessage(request.Arguments), Cwd: intent.Cwd}, entry, tool.Result{Output: envelope.Result})
 	}
 	return envelope.Metadata.Fuel
 }

@@ -90,7 +90,7 @@ func TestCallsDrawFromTheBudgetsOfTheirToolAndOfTheSession(t *testing.T) {
 	}
 }
 
-// Of many calls at once no more run than a session may have.
+// Calls at the same time do not exceed the limit of a session.
 func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", AfterCalls: 5}}})
 	d := New(w.options)

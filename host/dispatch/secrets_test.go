@@ -14,8 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestNoResultHoldsASecret: whatever becomes of a call, neither the model nor
-// the log gets a secret with it.
+// No result holds a secret for the model or the log, in whatever way the call ends.
 func TestNoResultHoldsASecret(t *testing.T) {
 	const value = "hunter2-hunter2"
 	everywhere := tool.Error{Message: "a " + value, Hint: tool.Advise("b %s", value), AllowHint: tool.Advise("h ").And(tool.ActionHint(tool.HintUndeny, value)), Stdout: "c " + value, Stderr: "d " + value, Rule: "e " + value, Allow: "f " + value, Denial: json.RawMessage(`{"reason":"g ` + value + `"}`), Code: tool.CodeFailed}

@@ -11,29 +11,29 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// seenFiles is what the conversation knows of the content of files: the hash that
-// each had when a tool last reported it. With it a model cannot change a part
-// of a file that it has not read, or that has changed since.
+// seenFiles holds the conversation's knowledge of the content of files: the last hash
+// that a tool reported for each. With it the host refuses a model's change to a part of a
+// file that the model has not read, or that has changed since.
 type seenFiles struct {
 	mu    sync.Mutex
 	files map[string]knownFile // by absolute path
 }
 
-// knownFile is what is known of one file.
+// knownFile holds what the conversation knows about one file.
 type knownFile struct {
-	hash string // empty: nothing, or it is gone
-	// before is the hash that was known when the step began in which hash was
-	// reported. What a model wrote in that step it wrote by the content of then.
+	hash string // newest reported hash; empty: no content was reported, or the file is gone
+	// before is the hash that was known when the step reportedIn began. The calls of that
+	// step were written with this content in mind. Empty: none was known.
 	before     string
-	reportedIn stepID
-	// moves are what edits by number of that step have made of its lines, one after the
-	// other; other says that something else has changed them, too.
+	reportedIn stepID // step in which hash was reported
+	// moves holds the edits by line number of that step, in their order. otherChange is
+	// set if something else has changed the file in that step, too.
 	moves       []tool.LineEdit
 	otherChange bool
 }
 
-// stepID says in which reply of the model a call stands. Outside of a turn every call
-// is one of its own.
+// stepID identifies a reply of the model. Calls outside of a turn (turn 0) belong to no
+// step.
 type stepID struct{ turn, step int }
 
 func stepIDOf(call tool.Call) stepID { return stepID{call.Turn, call.Step} }
@@ -44,7 +44,7 @@ func (s *seenFiles) file(path string) knownFile {
 	return s.files[path]
 }
 
-// note remembers what the result of a call says about the content of its files.
+// note stores what the result of a call reports about the content of its files.
 func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	c := entry.Content
 	if c == nil || r.Err != nil {
@@ -67,7 +67,7 @@ func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 		hashes[there[0]] = hash
 	}
 	if err != nil || c.Patch == "" && hashes[there[0]] == "" {
-		return // it says nothing about it
+		return // it reports no content
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,6 +88,7 @@ func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	}
 }
 
+// absolute returns the clean absolute form of a path; a relative one starts at cwd.
 func absolute(path, cwd string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(cwd, path)
@@ -95,8 +96,8 @@ func absolute(path, cwd string) string {
 	return filepath.Clean(path)
 }
 
-// checkSeen fills in the hash of the content that the model has seen, and
-// refuses a change of what it has not. A person may change what they like.
+// checkSeen fills in the hash of the content that the model has seen, and refuses a
+// change of a file that the model has not seen. Calls of a person are not checked.
 func (p *pending) checkSeen(entry *tool.Entry) error {
 	c := entry.Content
 	if p.call.Caller != tool.CallerAgent || c == nil || c.Hash == "" {
@@ -105,9 +106,9 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	var args map[string]json.RawMessage
 	there, _, err := c.Files(p.call.Args)
 	if err != nil || json.Unmarshal(p.call.Args, &args) != nil {
-		return nil // the tool has something to say about the arguments
+		return nil // the tool itself refuses such arguments
 	}
-	// A hash that is given is compared as it is.
+	// A hash among the arguments stays, and the tool compares it.
 	hashes := map[string]string{}
 	if c.Patch != "" && json.Unmarshal(args[c.Hash], &hashes) != nil || hashes == nil {
 		hashes = map[string]string{}
@@ -140,12 +141,12 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	return nil
 }
 
-// maxEdited is up to which size, in bytes, tools tell the hash of a file, and change a part
-// of it. Of a larger one they say so better than the host could.
+// maxEdited limits the files that tools hash, and change in part, in bytes. Tools refuse
+// a larger file with a better error than the host could.
 const maxEdited = 8 << 20
 
-// tooLarge reports whether a file that a mount shows is larger than that. Of any other
-// it says no, or a model would learn of files that it is not shown.
+// tooLarge reports whether a mount shows the file, and the file is larger than maxEdited.
+// For a file that no mount shows it returns false: the model must not learn about it.
 func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 	m, ok := p.d.opts.Policy.Sees(entry, path)
 	if !ok {
@@ -155,11 +156,12 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 	return st != nil && st.Mode().IsRegular() && st.Size() > maxEdited
 }
 
-// noContent is the hash that a tool is told of a file that is too large: no content has
-// it, should the file be smaller by the time that the tool looks.
+// noContent is the hash that a tool gets for a file that is too large. No content has
+// this hash, so that it also fails if the file has shrunk when the tool reads it.
 var noContent = strings.Repeat("0", 64)
 
-// displayPath is a path as its caller would write it.
+// displayPath returns a path for the texts of errors: relative to the call's working
+// directory, or unchanged if the directory does not contain the file.
 func (p *pending) displayPath(path string) string {
 	if rel, err := filepath.Rel(p.call.Cwd, absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -167,10 +169,10 @@ func (p *pending) displayPath(path string) string {
 	return path
 }
 
-// seenHash is the hash of the content of a file that the call is about. Where the
-// call counts lines, that is what the model had been shown when it made it, or what
-// edits by number of its step have made of that: what other calls of its step have come
-// to it could not know.
+// seenHash returns the hash of the content that the model has seen of a file, or a
+// refusal. If the call counts lines, this is the content before its step, as edited by
+// number in this step: when the model wrote the call, it could not know other changes of
+// the step.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
@@ -179,7 +181,7 @@ func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name str
 		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, p.displayPath(name))
 		r.Err.Hint = tool.Advise("read the file first, then call again")
 		if entry.Content.Patch != "" {
-			r.Err.Hint = tool.Advise(`read the file first, then call again; if there is none, "*** Add File: " makes one`)
+			r.Err.Hint = tool.Advise(`read the file first, then call again; if the file does not exist yet, "*** Add File: " makes it`)
 		}
 		if k.hash != "" {
 			r.Err.Message += " before this step"
@@ -195,8 +197,9 @@ func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name str
 	return k.hash, nil
 }
 
-// moveLines makes the numbers of lines in the arguments, which are those from before the
-// step, what the edits of the step have made of them.
+// moveLines corrects the line numbers in the arguments. The model counted them before the
+// step; edits of the step have moved the lines. It refuses the call if the lines
+// themselves were changed.
 func (p *pending) moveLines(args map[string]json.RawMessage, k knownFile, name string) error {
 	var from int
 	var to *int
@@ -210,18 +213,18 @@ func (p *pending) moveLines(args map[string]json.RawMessage, k knownFile, name s
 	}
 	if !moved {
 		r := tool.Failed(tool.CodeLinesMoved, tool.ValidationFailed, "%s: an earlier call of this step has changed these lines of %s, or lines among them", p.call.Tool, p.displayPath(name))
-		r.Err.Hint = tool.Advise("look at the lines in the results of this step, then call again with their numbers of now")
+		r.Err.Hint = tool.Advise("look at the lines in the results of this step, then call again with their current numbers")
 		return &refusal{r}
 	}
 	if from == was {
 		return nil
 	}
 	args[tool.LineStart] = tool.Marshal(from)
-	p.movedLines, p.lineShiftNote = []int{from}, fmt.Sprintf("line %d is what was line %d before the edits of this step", from, was)
+	p.movedLines, p.lineShiftNote = []int{from}, fmt.Sprintf("line %d was line %d before the edits of this step", from, was)
 	if to != nil {
 		args[tool.LineEnd] = tool.Marshal(*to)
 		if p.movedLines = append(p.movedLines, *to); *to > from {
-			p.lineShiftNote = fmt.Sprintf("lines %d to %d are what was lines %d to %d before the edits of this step", from, *to, was, *to-from+was)
+			p.lineShiftNote = fmt.Sprintf("lines %d to %d were lines %d to %d before the edits of this step", from, *to, was, *to-from+was)
 		}
 	}
 	return nil

@@ -158,8 +158,8 @@ func TestEditsByNumberOfOneStep(t *testing.T) {
 			{`"line_start":8,"line_end":8`, `[8,1,3]`, `8-8`, ""}, {`"line_start":7,"line_end":7`, `[7,1,0]`, `7-7`, ""}, {`"line_start":1`, `[1,0,1]`, `1`, ""},
 		},
 		"from the top down": {
-			{`"line_start":2,"line_end":3`, `[2,2,5]`, `2-3`, ""}, {`"line_start":10,"line_end":10`, `[13,1,0]`, `13-13`, "line 13 is what was line 10 before"},
-			{`"line_start":12`, `[14,0,2]`, `14`, "line 14 is what was line 12"}, {`"line_start":12,"line_end":13`, `[16,2,2]`, `16-17`, "lines 16 to 17 are what was lines 12 to 13"},
+			{`"line_start":2,"line_end":3`, `[2,2,5]`, `2-3`, ""}, {`"line_start":10,"line_end":10`, `[13,1,0]`, `13-13`, "line 13 was line 10 before"},
+			{`"line_start":12`, `[14,0,2]`, `14`, "line 14 was line 12"}, {`"line_start":12,"line_end":13`, `[16,2,2]`, `16-17`, "lines 16 to 17 were lines 12 to 13"},
 		},
 		"of one line by one":         {{`"line_start":2,"line_end":2`, `[2,1,1]`, `2-2`, ""}, {`"line_start":3,"line_end":3`, `[3,1,1]`, `3-3`, ""}},
 		"twice before a line":        {{`"line_start":2`, `[2,0,1]`, `2`, ""}, {`"line_start":2`, `[3,0,1]`, `3`, "line 3"}},
@@ -335,7 +335,7 @@ func TestAModelLearnsNothingOfFilesThatItIsNotShown(t *testing.T) {
 	}
 }
 
-// What was seen before a resume is seen after it, and what was not is not.
+// After a resume the same files count as seen as before.
 func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 	_, d, ran := editWorld(t)
 	asks := func(call, name, args string) session.Event {

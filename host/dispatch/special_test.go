@@ -25,8 +25,8 @@ func allowing(t *testing.T, text string) policy.Rule {
 	return r
 }
 
-// A change of a special path is decided when it is known, whatever was allowed
-// before, and what is closed is not even asked about.
+// A change of a special path is decided when it is known, even if the call was allowed
+// before. A closed path is not even asked about.
 func TestChangesOfSpecialPaths(t *testing.T) {
 	renamed := func(from, to string, mode fs.FileMode) tool.Change {
 		v := *aFile(to, "x").After
@@ -103,8 +103,8 @@ func TestChangesOfSpecialPaths(t *testing.T) {
 	}
 }
 
-// A call that names a file which looks like a secret asks, by way of links too,
-// and its grant is for that file alone.
+// A call that names a file which looks like a secret, or a link to one, asks. Its grant
+// is for that file alone.
 func TestCallsThatNameSecretFiles(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -191,8 +191,8 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 	}
 }
 
-// What a call says that has read a secret is told after an answer only, also
-// when it fails or changes nothing.
+// The result of a call that has read a secret is told only after an answer, even if the
+// call fails or changes nothing.
 func TestATriedCallTellsNoSecret(t *testing.T) {
 	ws, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -228,9 +228,8 @@ func TestATriedCallTellsNoSecret(t *testing.T) {
 	}
 }
 
-// What a call names is found as the file system of a guest finds it: no link
-// leads out of a mount, nothing is looked at outside, and what is not there has a
-// place all the same.
+// Paths in arguments are resolved as in the file system of a guest: no link leads out of
+// a mount, nothing outside is examined, and a missing file has a path, too.
 func TestWhereArgumentsLead(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -278,8 +277,8 @@ func TestWhereArgumentsLead(t *testing.T) {
 	}
 }
 
-// Of what a command names, only files that look like secrets and that a mount
-// shows are known to its decision.
+// The decision about a command knows only files that look like secrets and that a mount
+// shows.
 func TestSecretsThatACommandNames(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

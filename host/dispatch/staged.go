@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// rehearse gives a grant to run the call before it is decided: nothing of what
-// it changes is made, and nothing of what it says is told, before that.
+// rehearse returns a grant to run the call before its decision. Until then its changes
+// stay on a stage, and its progress is held back.
 func (p *pending) rehearse(decision policy.Decision) (policy.Grant, error) {
 	grant, err := decision.Rehearse()
 	if err != nil {
@@ -27,30 +27,30 @@ func (p *pending) rehearse(decision policy.Decision) (policy.Grant, error) {
 	return grant, nil
 }
 
-// What a call may say while it is rehearsed; the rest is lost.
+// Limits for the progress that is held for one rehearsed call. More is lost.
 const (
-	maxHeld      = 256
-	maxHeldBytes = 64 << 10
+	maxHeld      = 256      // messages
+	maxHeldBytes = 64 << 10 // bytes of all messages
 )
 
-// hold keeps what a rehearsed call says.
-func (p *pending) hold(said tool.Progress) {
-	if p.heldBytes += len(said.Message); len(p.held) < maxHeld && p.heldBytes <= maxHeldBytes {
-		p.held = append(p.held, said)
+// hold stores progress of a rehearsed call for reportHeld.
+func (p *pending) hold(progress tool.Progress) {
+	if p.heldBytes += len(progress.Message); len(p.held) < maxHeld && p.heldBytes <= maxHeldBytes {
+		p.held = append(p.held, progress)
 	}
 }
 
-// reportHeld shows what was held.
+// reportHeld ends the rehearsal, and shows the progress that was held.
 func (p *pending) reportHeld() {
 	p.rehearsing = false
-	for _, said := range p.held {
-		p.report(said)
+	for _, progress := range p.held {
+		p.report(progress)
 	}
 	p.held = nil
 }
 
-// collectChanges lists what the call has changed on its stage. A call of which that cannot
-// be told has failed, and changes nothing.
+// collectChanges lists the changes of the call on its stage, with the repositories among
+// them. If they cannot be listed, the call has failed, and changes nothing.
 func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
 		return result, nil, nil
@@ -59,11 +59,11 @@ func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry 
 	if err == nil && git.Negligible(changes) {
 		return result, nil, nil
 	}
-	if told := entry.Content.Encoding(p.call.Args); told != "" {
+	if encoding := entry.Content.Encoding(p.call.Args); encoding != "" {
 		for _, c := range changes {
 			for _, v := range []*tool.Version{c.Before, c.After} {
 				if v != nil {
-					v.Encoding = told
+					v.Encoding = encoding
 				}
 			}
 		}
@@ -80,18 +80,18 @@ func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry 
 	return result, changes, dirs
 }
 
-// keepCaches makes what an allowed call has written to caches available to later calls.
+// keepCaches makes the caches that an allowed call has written available to later calls.
 func keepCaches(staged policy.Staged) {
 	if c, ok := staged.(policy.StagedCaches); ok {
 		c.KeepCaches()
 	}
 }
 
-// programs are the first bytes of executables for Linux, macOS and Windows.
+// programs holds the first bytes of executables for Linux, macOS and Windows.
 var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
 
-// unapprovedProgramWarning returns a warning about an executable among the changes, if the call has seen
-// what calls without approval have built.
+// unapprovedProgramWarning returns a warning if the call has made an executable, and has
+// seen build results of calls without approval. Empty: no warning.
 func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
 	if c, ok := staged.(policy.StagedCaches); !ok || !c.SawUnapproved() {
 		return ""
@@ -108,38 +108,39 @@ func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) strin
 		n, _ := io.ReadFull(r, begin)
 		_ = r.Close()
 		if slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(string(begin[:n]), p) }) {
-			return fmt.Sprintf("%q is a program, and commands without a yes have written the cache that its parts may come from", c.Path)
+			return fmt.Sprintf("%q is a program, and parts of it may come from a cache that commands without a yes have written", c.Path)
 		}
 	}
 	return ""
 }
 
-// questionAbout is the question about a call that has run on a stage.
+// questionAbout returns the question about a call that has run on a stage.
 func (p *pending) questionAbout(decision policy.Decision, result tool.Result, staged policy.Staged, changes []tool.Change) policy.Question {
 	question := decision.Question()
 	question.Failed = result.Err != nil
-	var said struct { // by tools that run a command
+	var output struct { // of tools that run a command
 		Code   int    `json:"exit_code"`
 		Output string `json:"output"`
-		Stderr string `json:"stderr"` // if that was asked for apart
+		Stderr string `json:"stderr"` // if the call asked for it separately
 	}
-	if question.Command != "" && json.Unmarshal(result.Output, &said) == nil {
-		question.Output = lastLines(said.Output)
-		if said.Stderr != "" {
-			question.Output = strings.TrimPrefix(question.Output+"\non standard error:\n"+lastLines(said.Stderr), "\n")
+	if question.Command != "" && json.Unmarshal(result.Output, &output) == nil {
+		question.Output = lastLines(output.Output)
+		if output.Stderr != "" {
+			question.Output = strings.TrimPrefix(question.Output+"\non standard error:\n"+lastLines(output.Stderr), "\n")
 		}
-		if said.Code != 0 {
-			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
+		if output.Code != 0 {
+			question.Warn(fmt.Sprintf("the command has ended with exit code %d", output.Code))
 		}
 	}
 	question.Warn(unapprovedProgramWarning(staged, changes))
 	return question
 }
 
-// maxEndLine is how much a question shows of a line of output, in bytes.
+// maxEndLine limits a line of output in a question, in bytes.
 const maxEndLine = 200
 
-// lastLines is the end of an output.
+// lastLines returns the last [policy.OutputLines] lines of an output, and the number of
+// lines before them.
 func lastLines(output string) string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	more := len(lines) - policy.OutputLines
@@ -154,11 +155,11 @@ func lastLines(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// recordChanges records what is about to be changed, with what was there before, and returns
-// what it has recorded.
+// recordChanges records the changes that are about to be made, with the contents before
+// them, and returns the record.
 func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
-		p.enter(stateExecuting) // what it has been given permission for
+		p.enter(stateExecuting) // the permission was for this
 	}
 	body, images, err := p.describeChanges(ctx, changes, dirs...)
 	if err != nil {
@@ -170,7 +171,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes
 	return body, err
 }
 
-// commit makes the changes.
+// commit makes the changes. Leftovers on the stage are only a warning.
 func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
 	err := staged.Commit(ctx, grant)
 	switch {
@@ -185,7 +186,8 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 
 const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
 
-// uncommittedResult is the result of a call whose changes are not made, and why.
+// uncommittedResult returns the result of a call whose changes were not made because of
+// err.
 func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err error) tool.Result {
 	var r tool.Result
 	switch {
@@ -215,8 +217,8 @@ func isLie(err error) bool {
 	return lie
 }
 
-// drop ends what was staged. Whatever became of the call is decided by now: what
-// cannot be tidied up is the person's to know, and does not change the result.
+// drop removes the stage of the call. The outcome of the call is certain by now: if
+// something cannot be removed, the person gets a warning, and the result stays the same.
 func (p *pending) drop(staged policy.Staged) {
 	if err := staged.Drop(); err != nil {
 		p.rehearsing = false

@@ -40,8 +40,8 @@ func TestThePersonIsShownWhatACallChanges(t *testing.T) {
 	}
 }
 
-// A call that asks only because it could change files, and changes none, is no
-// question. Where something else asks as well, it is.
+// A call that asks only because it could change files asks no question if it changes
+// none. It does if there is another reason to ask.
 func TestACallThatChangesNothing(t *testing.T) {
 	fails := func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
 		return tool.Failed(tool.CodeFailed, tool.NotFound, "no such file: what nobody may read yet"), nil
@@ -103,7 +103,7 @@ func TestWhatCannotBeCommittedIsTold(t *testing.T) {
 	}
 }
 
-// What is made is not reported as not made, whatever else went wrong.
+// Changes that were made are reported as made, even if something else went wrong.
 func TestACommitThatIsNotTidiedUpIsMade(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -124,8 +124,8 @@ func TestACommitThatIsNotTidiedUpIsMade(t *testing.T) {
 	}
 }
 
-// A call that is cancelled while its changes are listed was not disturbed by
-// anybody.
+// If a call is cancelled while its changes are listed, its result does not blame somebody
+// else.
 func TestTheListOfChangesIsCancelled(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -146,8 +146,7 @@ func TestNothingIsChangedThatIsNotRecorded(t *testing.T) {
 	}
 }
 
-// What a call says while it is tried is not told before the answer, and after
-// a no never.
+// Progress of a rehearsed call is shown after the answer, and never after a no.
 func TestWhatARehearsedCallSaysWaitsForTheAnswer(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, policy.Question) (policy.Answer, error){
 		"yes": yes(policy.ScopeOnce), "no": no,
@@ -182,8 +181,8 @@ func TestWhatARehearsedCallSaysWaitsForTheAnswer(t *testing.T) {
 	}
 }
 
-// Changes that cannot be shown are kept after a yes to this call only: no answer to it holds
-// for others, whoever gives it and whatever it says.
+// A yes to changes that cannot be shown holds for this call only, whoever gives it and
+// whatever its scope.
 func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 	many := func(n int, c tool.Change) (out []tool.Change) {
 		for i := range n {
@@ -244,7 +243,7 @@ func TestAnAnswerAboutWhatIsNotShownHoldsOnce(t *testing.T) {
 	}
 }
 
-// The log lists all that is changed, and hashes as much as does not take long.
+// The log lists all changes, but hashes contents only within limits.
 func TestTheLogHashesSoMuch(t *testing.T) {
 	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
 	const files = 2 * maxHashedTotal / maxHashed
@@ -268,8 +267,7 @@ func TestTheLogHashesSoMuch(t *testing.T) {
 	}
 }
 
-// A stage that cannot be removed is no reason to say that a call has not done
-// what it has done.
+// A stage that cannot be removed does not turn a success into a failure.
 func TestAStageThatStaysDoesNotChangeTheResult(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, policy.Question) (policy.Answer, error){
 		"yes": yes(policy.ScopeOnce), "no": no,
@@ -309,8 +307,8 @@ func (r cachingRunner) Run(ctx context.Context, g policy.Grant, mod *tool.Module
 	return result, cachingStage{staged, r}, err
 }
 
-// Writes of a process to caches are kept once its call is allowed, and a result warns of
-// programs that were built with a cache of others.
+// A process's writes to caches are kept once its call is allowed. The question warns of
+// programs that were built with a cache of unapproved commands.
 func TestWhatIsWrittenToCaches(t *testing.T) {
 	built := aFile("program", "\x7fELF...")
 	built.After.Mode = 0o755
@@ -358,7 +356,7 @@ func TestWhatIsWrittenToCaches(t *testing.T) {
 			if w.did("keep") != c.kept || !w.did("drop") {
 				t.Errorf("kept is %t: %v", !c.kept, w.trace)
 			}
-			if strings.Contains(warning, `"/work/program" is a program, and commands without a yes`) != c.warns {
+			if strings.Contains(warning, `"/work/program" is a program, and parts of it may come from a cache`) != c.warns {
 				t.Errorf("the warning is %q", warning)
 			}
 		})

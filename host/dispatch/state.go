@@ -7,22 +7,21 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// state is where a call is on its way.
+// state is a stage in the life of a call. Its text appears in events of the session.
 type state string
 
-// The states. Completed is the last one, and every call gets there.
+// The states of a call. Every call ends in stateCompleted.
 const (
-	stateIdle               state = "idle" // nothing of it has been looked at
+	stateIdle               state = "idle" // before anything of the call was read
 	stateEvaluatingPolicy   state = "evaluating_policy"
 	stateAwaitingPermission state = "awaiting_permission"
 	stateExecuting          state = "executing"
 	stateCompleted          state = "completed"
 )
 
-// transitions are those that there are. A call that changes files executes on a
-// stage first, waits for permission with what it has changed in hand, and goes
-// on executing to make its changes. Nothing executes that policy has not looked
-// at.
+// transitions lists the allowed next states of each state. A call that changes files
+// executes on a stage first, then waits for permission with its changes at hand, then
+// executes again to make them. No call executes before policy has evaluated it.
 var transitions = map[state][]state{
 	stateIdle:               {stateEvaluatingPolicy, stateCompleted},
 	stateEvaluatingPolicy:   {stateAwaitingPermission, stateExecuting, stateCompleted},
@@ -31,9 +30,9 @@ var transitions = map[state][]state{
 	stateCompleted:          {},
 }
 
-// enter goes to another state and shows it. That there is no such transition is
-// a fault of ours: it panics, which ends the call before it does what belongs
-// to that state.
+// enter changes the state of the call, and shows the new state. It panics if the
+// transition is not allowed, which is a fault of ours: the panic ends the call before it
+// does anything in the new state.
 func (p *pending) enter(next state) {
 	if !slices.Contains(transitions[p.state], next) {
 		panic(fmt.Sprintf("dispatch: a call cannot go from %s to %s", p.state, next))

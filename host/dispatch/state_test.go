@@ -19,8 +19,8 @@ import (
 
 var states = []state{stateIdle, stateEvaluatingPolicy, stateAwaitingPermission, stateExecuting, stateCompleted}
 
-// TestEveryTransition: of the 25 pairs of states these are the ways that there
-// are, and every other one stops the call before it does what comes next.
+// Of the 25 pairs of states exactly the listed ones are transitions. Every other one
+// stops the call before it does anything in the next state.
 func TestEveryTransition(t *testing.T) {
 	ways := []string{
 		"idle evaluating_policy", "idle completed",

@@ -8,21 +8,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// CallAll carries out the calls of one reply, and returns their results in the
-// order of the calls. Calls that only read run at the same time. One that may
-// change files, start a process or keep something runs by itself: it sees what the calls before
-// it have done, and those after it see what it has done. Questions are put in
-// the order of the calls. Each result says what limit says, so that the model
-// knows where the loop ends; empty: nothing.
+// CallAll carries out the calls of one reply, and returns their results in the order of
+// the calls. Calls that only read run at the same time. A call that may change files,
+// start a process or write to its store runs by itself: it sees the effects of the calls
+// before it, and the calls after it see its effects. Questions are put in the order of
+// the calls. Each result carries limit as its LimitMessage, which tells the model how
+// near the end of the loop is; empty: none.
 //
-// Every call has a result. After an error, which is as in [Dispatcher.Call], those
-// that have not begun are cancelled.
+// Every call has a result. An error is as in [Dispatcher.Call]; it cancels the calls that
+// have not begun.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	started := make([]*pending, 0, len(calls))
-	next := 0 // the first whose result has not been taken
+	next := 0 // index of the first call whose result has not been taken
 	takeAll := func() {
 		for ; next < len(started); next++ {
 			if results[next], errs[next] = started[next].wait(); errs[next] != nil {
@@ -46,7 +46,8 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	return results, errors.Join(errs...)
 }
 
-// Repair returns the name and the arguments that a model means: see [tool.BareName] and [tool.Schema.Repair].
+// Repair corrects the name and the arguments of a model's call: see [tool.BareName] and
+// [tool.Schema.Repair].
 func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, string) {
 	entry, ok := d.catalog.Load().Find(name)
 	if bare := tool.BareName(name); bare == tool.ListTools {
@@ -60,7 +61,7 @@ func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, str
 	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
-// Preload says that a call of the tool will probably come: a model is writing one.
+// Preload makes a tool ready because a call of it is likely: a model is writing one.
 func (d *Dispatcher) Preload(name string) {
 	runner, can := d.opts.Runner.(Preloader)
 	if entry, ok := d.catalog.Load().Find(name); can && ok {
@@ -68,8 +69,8 @@ func (d *Dispatcher) Preload(name string) {
 	}
 }
 
-// runsAlone reports whether no other call of a step may run beside a call of the
-// tool: what the one changes the other may look at.
+// runsAlone reports whether a call of the tool must not run beside other calls of its
+// step: a call that changes something must not change it under a call that reads.
 func (d *Dispatcher) runsAlone(name string) bool {
 	entry, ok := d.catalog.Load().Find(name)
 	return ok && (entry.Capabilities.Files == tool.FilesWrite || entry.Capabilities.Exec != "" || entry.Capabilities.Store)

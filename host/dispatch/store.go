@@ -9,16 +9,17 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// StoreContents lists what tools keep in this session.
+// StoreContents lists what the tools have in their stores in this session.
 func (d *Dispatcher) StoreContents() []toolstore.Listing { return d.stores.List() }
 
-// openStore gives the call the store of its module, if it may have one, as soon as no
-// other call has it. The call keeps it until its result is recorded.
+// openStore adds the store of the call's module to the grant, if the grant allows a
+// store. It waits until no other call has the store. The call holds it until its result
+// is recorded.
 func (p *pending) openStore(ctx context.Context, grant policy.Grant, entry *tool.Entry) (policy.Grant, error) {
 	if !grant.HasStore() {
 		return grant, nil
 	}
-	p.closeStore() // which an earlier attempt of this call had
+	p.closeStore() // of an earlier attempt of this call
 	view, err := p.d.stores.Open(ctx, entry.Module)
 	if err != nil {
 		return grant, p.cancelledError()
@@ -27,6 +28,7 @@ func (p *pending) openStore(ctx context.Context, grant policy.Grant, entry *tool
 	return grant.WithStore(view), nil
 }
 
+// closeStore lets other calls have the store. It does nothing if the call has no store.
 func (p *pending) closeStore() {
 	if p.view != nil {
 		p.view.Close()
@@ -34,14 +36,14 @@ func (p *pending) closeStore() {
 	}
 }
 
-// storeChanges is what is recorded of the store with the result: what the call has changed
-// there, if it has succeeded.
+// storeChanges returns the record of the call's changes in its store. A call that has
+// failed changes nothing there.
 func (p *pending) storeChanges(result tool.Result) []session.Draft {
 	if p.view == nil || result.Err != nil {
 		return nil
 	}
-	body, any := p.view.Changes(p.call.Tool)
-	if !any {
+	body, changed := p.view.Changes(p.call.Tool)
+	if !changed {
 		return nil
 	}
 	return []session.Draft{p.draft(session.TypeToolStoreChanges, body)}

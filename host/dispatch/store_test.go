@@ -163,7 +163,7 @@ func TestCallsThatKeepSomethingRunOneAfterAnother(t *testing.T) {
 	})
 }
 
-// Secrets that are known by the time of the record are in neither.
+// Neither the record nor the store has secrets that are known by the time of the record.
 func TestWhatIsKeptHasNoSecrets(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	known := new(redact.Redactor)

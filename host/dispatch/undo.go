@@ -11,18 +11,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Undoer stages the way back from what calls of a session have changed; package undo
-// has one.
+// Undoer stages the changes that undo earlier calls of a session. Package undo has one.
 type Undoer interface {
-	// Undo stages it for the last turn that has changed something and is not undone
-	// yet or, where the arguments say so, for the last call that undid one. To a call
-	// that undoes it is what a [Runner]'s Run is to others. told is what the model has
-	// to know if the changes are made.
-	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, told string, err error)
+	// Undo stages the undoing of the last turn that has changed something and is not
+	// undone yet; with the argument redo, it stages the changes of the last undone turn
+	// again. Its other results are as those of a [Runner]'s Run. textForModel is the text
+	// that the model gets if the changes are made.
+	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, textForModel string, err error)
 }
 
-// undoEntry is the tool that undoes. The host answers its calls itself, and only
-// [Dispatcher.Undo] makes any.
+// undoEntry is the tool that undoes a turn. The host answers its calls itself, and only
+// [Dispatcher.Undo] makes them.
 var undoEntry = tool.NewEntry(tool.Spec{
 	Definition: tool.Definition{
 		Name: tool.UndoTool, Description: "Put the files back that the last turn has changed.",
@@ -34,27 +33,27 @@ var undoEntry = tool.NewEntry(tool.Spec{
 	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
 }, "")
 
-// Undo puts back what the last turn has changed that is not undone yet, or nothing; with
-// the argument redo, it makes again what was undone last. It is a call like any other, of
-// the person who asks for it: rules and the list of paths that need care decide about it,
-// and its changes are recorded before they are made. That it was asked for is the answer
-// to the usual question. The model is told by a brief, which is recorded with the result.
-// Of the call, ID, Args and Cwd count.
+// Undo puts back the changes of the last turn that is not undone yet, if there is one.
+// With the argument redo, it makes the changes of the last undone turn again. It is a
+// call like any other, made by the person: rules and the list of special paths apply, and
+// the changes are recorded before they are made. The request itself answers the usual
+// question about changes. The model learns of the call by a brief, which is recorded with
+// the result. Undo uses only ID, Args and Cwd of the call.
 func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if d.opts.Undo == nil {
-		return tool.Result{}, errors.New("undo: this session keeps nothing by which changes could be undone")
+		return tool.Result{}, errors.New("undo: this session does not store what undoing needs")
 	}
 	call.Tool, call.Caller, call.Turn, call.Step = tool.UndoTool, tool.CallerPerson, 0, 0
 	return d.startEntry(ctx, call, "", undoEntry).wait()
 }
 
-// requesterApproval is the answer of a person who has asked for the call itself.
+// requesterApproval returns the yes of the person who has requested the call.
 func requesterApproval() policy.Answer {
 	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
 }
 
-// undoBrief are what the model is told of a call of a person. It is a brief, as it has names of
-// files in it, which whoever made the files has chosen.
+// undoBrief returns the message that tells the model what a person undid; nil: nothing
+// was changed. It is a brief, because file names in it may come from strangers.
 func (p *pending) undoBrief(result tool.Result) []session.Draft {
 	if p.textForModel == "" || result.Err != nil {
 		return nil

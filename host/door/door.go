@@ -29,78 +29,79 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// Options says what the sessions of a process share. The zero value of each field
-// is its default.
+// Options configures the things that the sessions of a process share. The zero value of
+// each field is its default.
 type Options struct {
-	// Program is the name and the version of the program, for the record. Empty:
-	// those of the main module.
+	// Program is the name and the version of the program, for the record. Empty: those of
+	// the main module.
 	Program string
-	// Layers are what the administrator, the user, the project, the environment
-	// and the flags permit, in all sessions. None: there is no ceiling.
+	// Layers holds the limits that the administrator, the user, the project, the
+	// environment and the flags set for all sessions. Empty: there is no ceiling.
 	Layers []policy.Layer
-	// Sandbox says how modules are compiled and run. Services, Config, Redact, StageDir
-	// and Build are filled in, and so are Prebuilt, with the native code of the built-in
-	// tools, and Logger, where they are nil. Without Spawn modules of others are not
-	// compiled. jail.RunHelper can be it in a program whose main function hands over
-	// to sandbox.CompileChild where its first argument is sandbox.ChildCommand.
+	// Sandbox configures how modules are compiled and run. The door sets Services,
+	// Config, Redact, StageDir and Build; it sets Prebuilt (the native code of the
+	// built-in tools) and Logger if they are nil. Without Spawn, modules of others are
+	// not compiled. A program can use jail.RunHelper as Spawn if its main function calls
+	// sandbox.CompileChild when its first argument is sandbox.ChildCommand.
 	Sandbox sandbox.Options
-	// Stages is a directory for what calls change before that is committed. Empty:
-	// in memory, 64 MiB at most for each call.
+	// Stages is the directory for changes of calls that are not committed yet. Empty:
+	// they are kept in memory, at most 64 MiB for each call.
 	Stages string
-	// Histories is a directory for what was found in the histories of repositories.
-	// Empty: it is found again.
+	// Histories is the directory for the findings in git histories. Empty: each process
+	// searches them anew.
 	Histories string
-	// Sessions is the file with the log. It is made where it is missing, and its
-	// locks are beside it. Empty: a temporary one, which is removed by Close.
+	// Sessions is the file of the log, created if missing, with its locks beside it.
+	// Empty: a temporary file, which Close removes.
 	Sessions string
-	// Egress makes the way out to the network, when it is first needed. Nil: no
-	// proxy, and the authorities of the system.
+	// Egress makes the way out to the network when it is first needed. Nil: it uses no
+	// proxy and the certificate authorities of the system.
 	Egress func() (*egress.Egress, error)
-	// Secrets is where secrets are kept. Nil: there are none.
+	// Secrets holds the named secrets. Nil: there are none.
 	Secrets *secret.Vault
-	// Services take the place of Egress and Secrets for the calls of tools, such as
-	// recorded answers in a test. Exec is filled in: processes are for the jail. Nil
-	// ones take nobody's place.
+	// Services replaces Egress and Secrets for the calls of tools, for example with
+	// recorded answers in a test. A nil field replaces nothing. Exec is always the jail.
 	Services services.Set
-	// Config is what built-in modules are configured with, by the name of the module and
-	// the names that it declares; a value has at most 8 KiB, and is no secret. What is not
-	// there has the module's own default.
+	// Config is the configuration of built-in modules, by the name of the module and the
+	// name that it declares. A value has at most 8 KiB, and is no secret. A module uses
+	// its own default for a missing value.
 	Config map[string]map[string]string
-	// SystemFacts names what the tool system_info tells of this machine, of [SystemFacts].
-	// None: nothing.
+	// SystemFacts names the facts, out of [SystemFacts], that the tool system_info
+	// reports about this machine. Nil: none.
 	SystemFacts []string
-	// Redact takes secrets out of whatever is recorded, shown or sent. Nil: that of
-	// Secrets, or a new one.
+	// Redact takes secrets out of everything that is recorded, shown or sent. Nil: the
+	// redactor of Secrets, or a new one.
 	Redact *redact.Redactor
-	// Jail says what the commands of tools have. Redact, Proxy and Histories are filled in.
+	// Jail configures the processes of tools. The door sets Redact, Proxy and Histories.
 	Jail jail.Options
-	// Note tells a person of something that is no result. Nil: nobody is told.
+	// Note tells a person something that is not the result of a call. Nil: nobody is
+	// told.
 	Note   func(format string, args ...any)
 	Logger *slog.Logger // nil: silent
 }
 
-// Door is what the sessions of a process share. It is safe for concurrent use.
+// Door holds the things that the sessions of a process share. It is safe for concurrent
+// use.
 type Door struct {
 	opts    Options // fixed at creation
 	ceiling policy.Ceiling
-	egress  func() (*egress.Egress, error)
+	egress  func() (*egress.Egress, error) // makes the egress at its first call
 	jail    *jail.Jail
 
-	stageMu sync.Mutex
-	stage   *stage.Area
-	memory  *stage.Area // in memory; nil: none was needed
+	stageMu sync.Mutex  // guards stage and memory
+	stage   *stage.Area // in the directory Stages; nil: not opened yet
+	memory  *stage.Area // in memory; nil: not needed yet
 
-	mu          sync.Mutex // held also while something is opened
+	mu          sync.Mutex // guards the fields below; also held while something is opened
 	box         *sandbox.Sandbox
 	store       session.Store
-	locks       string   // the directory of the locks, once the store is open
-	hiddenPaths []string // what no tool is shown: our own files
+	locks       string   // directory of the session locks; set once the store is open
+	hiddenPaths []string // our own files, which no tool sees
 	sessions    map[*Session]bool
-	closers     []func() error
+	closers     []func() error // called by Close, the last one first
 }
 
-// New makes a door. It opens nothing, and reports nothing: options that cannot work
-// are the error of what needs them.
+// New returns a door. It opens nothing and returns no error: an option that cannot work
+// fails when it is first used.
 func New(opts Options) *Door {
 	opts.Program = cmp.Or(opts.Program, mainModule())
 	switch {
@@ -131,7 +132,7 @@ func New(opts Options) *Door {
 	return d
 }
 
-// hide keeps files of the door out of the sight of tools.
+// hide adds files of the door to the paths that no tool sees. Empty names are ignored.
 func (d *Door) hide(names ...string) {
 	for _, name := range names {
 		if name != "" && !slices.Contains(d.hiddenPaths, name) {
@@ -140,6 +141,7 @@ func (d *Door) hide(names ...string) {
 	}
 }
 
+// mainModule returns the path and the version of the main module; "unknown" without them.
 func mainModule() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" {
 		return info.Main.Path + " " + info.Main.Version
@@ -147,8 +149,8 @@ func mainModule() string {
 	return "unknown"
 }
 
-// Close closes the sessions and whatever they share. No call may be running. The
-// door can be used again, and opens what it needs anew.
+// Close closes the sessions and everything that they share. No call may be running. The
+// door can be used again, and then opens things anew.
 func (d *Door) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +159,7 @@ func (d *Door) Close() error {
 		errs = append(errs, s.end())
 	}
 	clear(d.sessions)
-	errs = append(errs, d.jail.Close()) // it has changes in the area
+	errs = append(errs, d.jail.Close()) // before the areas, which hold its changes
 	for _, f := range slices.Backward(d.closers) {
 		errs = append(errs, f())
 	}
@@ -173,7 +175,8 @@ func (d *Door) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sandbox is where modules run. It reads and compiles nothing yet.
+// Sandbox returns the sandbox in which modules run. It makes the sandbox at the first
+// call, and reads and compiles nothing yet.
 func (d *Door) Sandbox() *sandbox.Sandbox {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +192,8 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 	return d.box
 }
 
-// area is where changes of calls are kept until they are made.
+// area returns the stage area in the directory Stages, for changes of calls that are not
+// made yet. It opens the area at the first call.
 func (d *Door) area() *stage.Area {
 	d.stageMu.Lock()
 	defer d.stageMu.Unlock()
@@ -202,7 +206,7 @@ func (d *Door) area() *stage.Area {
 	return d.stage
 }
 
-// stageDir is the directory of that; empty: in memory.
+// stageDir returns the directory of the stage area; empty: changes are kept in memory.
 func (d *Door) stageDir() string {
 	if d.opts.Stages == "" {
 		return ""
@@ -210,7 +214,8 @@ func (d *Door) stageDir() string {
 	return d.area().Dir()
 }
 
-// areas are the places for what commands change, the best first.
+// areas yields the stage areas for the changes of commands, the best one first: the one
+// on disk, then the one in memory.
 func (d *Door) areas(yield func(*stage.Area) bool) {
 	if !yield(d.area()) {
 		return
@@ -224,7 +229,7 @@ func (d *Door) areas(yield func(*stage.Area) bool) {
 	}
 }
 
-// openMemory opens the area in memory. d.stages is held.
+// openMemory opens the stage area in memory. d.stageMu is held.
 func (d *Door) openMemory() error {
 	if d.memory != nil {
 		return nil
@@ -236,8 +241,8 @@ func (d *Door) openMemory() error {
 	return nil
 }
 
-// SandboxOptions are those of [Door.Sandbox] but for StageDir, for a sandbox that
-// is like it and on its own.
+// SandboxOptions returns the options of [Door.Sandbox] without StageDir, for a separate
+// sandbox like it.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Redact, d.config
@@ -261,8 +266,8 @@ func (d *Door) SandboxOptions() sandbox.Options {
 	return opts
 }
 
-// build names this build of a program: its version and, because a developer builds
-// many of one, the size and the time of its file.
+// build identifies this build of a program: its version, and the size and the time of its
+// file, because a developer builds one version many times.
 func build(program string) string {
 	if file, err := os.Executable(); err == nil {
 		if st, err := os.Stat(file); err == nil {
@@ -272,24 +277,25 @@ func build(program string) string {
 	return program
 }
 
-// Tier is how far the processes of tools are confined. It is found out when it is
-// first asked for.
+// Tier returns how far processes of tools are confined. The first call finds it out, by
+// starting processes.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
-// Tiers is Tier, with why it is no higher.
+// Tiers is Tier with the reasons why the tier is not higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
-// WhyNotStaged says why commands with these mounts cannot run on a stage; empty: they can.
+// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage;
+// empty: they can.
 func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNotStaged(mounts) }
 
-// Policy makes a policy under the layers of the door, which leaves out what the
-// door itself keeps on disk.
+// Policy returns a policy under the layers of the door. It hides the files of the door
+// from tools. Layers, Tier and LikelyTier of opts must be unset.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
-		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
+		return nil, errors.New("a session cannot set layers: those of the door hold for all its sessions")
 	}
 	if opts.Tier != nil || opts.LikelyTier != nil {
-		return nil, errors.New("the tier is that of the door, which starts the processes")
+		return nil, errors.New("a session cannot set the tier: the door starts the processes")
 	}
 	opts.Layers, opts.Tier, opts.LikelyTier, opts.WhyNotStaged = d.opts.Layers, d.Tier, d.jail.LikelyTier, d.WhyNotStaged
 	opts.Masked = slices.Clone(opts.Masked)
@@ -303,19 +309,19 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	return policy.New(opts), nil
 }
 
-// logReserve is how many bytes of the disk are kept for the session log.
+// logReserve is the disk space that is reserved for the session log, in bytes.
 const logReserve = 64 << 20
 
-// StoreDirError says that there is no place in which sessions could be kept.
+// StoreDirError is the error of a session log whose directory cannot be made.
 type StoreDirError struct{ Err error }
 
 func (e *StoreDirError) Error() string { return e.Err.Error() }
 
 func (e *StoreDirError) Unwrap() error { return e.Err }
 
-// Store is the log of all sessions, exported as the layers require. When it is
-// opened, the calls that a crash has left open get a result that says so. The
-// error may be a *PlaceError, an *export.Error or a *sqlite.OpenError.
+// Store returns the log of all sessions, exported as the layers require. When it opens
+// the log, calls that a crash has left without a result get one that says so. The error
+// may be a *StoreDirError, an *export.Error or a *sqlite.OpenError.
 func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -341,7 +347,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	db.KeepReserve(logReserve, func(left int64) {
-		d.opts.Note("warning: the disk with the session log is full; the log has %d MiB left that it kept for that: make room", left>>20)
+		d.opts.Note("warning: the disk with the session log is full; the log has %d MiB left of its reserve: make room", left>>20)
 	})
 	st, err := export.New(db, d.ceiling.AuditExports)
 	if err != nil {
@@ -352,8 +358,8 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	return st, d.interruptOpenCalls(ctx, st)
 }
 
-// interruptOpenCalls gives each call that was intended and has no result one that says so,
-// unless the process that runs it is still alive.
+// interruptOpenCalls records a result for each call that has an intent and no result,
+// unless the process that runs the call is still alive.
 func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	open, err := st.OpenCalls(ctx)
 	if err != nil || len(open) == 0 {
@@ -381,11 +387,13 @@ func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	return nil
 }
 
-// minKeyBytes is how long the key of a provider is at least. What is shorter is a
-// word for a local server, such as "ollama", and stands in ordinary text.
+// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A
+// shorter key is a word for a local server, such as "ollama", which also stands in
+// ordinary text.
 const minKeyBytes = 12
 
-// AddSecret takes the key of a provider out of whatever is recorded, shown or sent.
+// AddSecret has the key of a provider taken out of everything that is recorded, shown or
+// sent. Keys under minKeyBytes are ignored.
 func (d *Door) AddSecret(key string) {
 	if len(key) >= minKeyBytes {
 		d.opts.Redact.Add(key)

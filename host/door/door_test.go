@@ -147,8 +147,8 @@ func TestCallsThatACrashHasLeftOpenGetAResult(t *testing.T) {
 	}
 }
 
-// TestNoSessionGoesOnWithoutItsBeginning: somebody has taken the first bodies out of the
-// database, and with them what the model was told.
+// TestNoSessionGoesOnWithoutItsBeginning: somebody has deleted the first bodies from the
+// database, and with them the model's instructions.
 func TestNoSessionGoesOnWithoutItsBeginning(t *testing.T) {
 	_, opts := work(t)
 	opts.Provider = &Provider{Name: ProviderOffline}
@@ -229,7 +229,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			return ok
 		}},
 		"layers of a session alone": {Options{}, SessionOptions{Workspace: dir, Policy: policy.Options{Layers: layer(policy.Ceiling{})}}, func(err error) bool {
-			return err != nil && strings.Contains(err.Error(), "layers are those of the door")
+			return err != nil && strings.Contains(err.Error(), "a session cannot set layers")
 		}},
 		"no workspace":       {Options{}, SessionOptions{Workspace: blocked}, func(err error) bool { return err != nil }},
 		"no id of a session": {Options{}, SessionOptions{Workspace: dir, ID: "../x"}, func(err error) bool { return err != nil }},

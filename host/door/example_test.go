@@ -94,8 +94,7 @@ func Example() {
 	// <nil>
 }
 
-// One call needs no model. What nobody has allowed and nobody is asked about is
-// denied.
+// One call needs no model. A call that no rule allows is denied if nobody can be asked.
 func ExampleSession_Call() {
 	d := door.New(door.Options{})
 	defer d.Close()

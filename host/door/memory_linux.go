@@ -6,13 +6,14 @@ import (
 	"syscall"
 )
 
-// memoryStages is a directory in memory for what calls change, for where the user's
-// own directories are on a file system that takes no overlay, as in a container. Its
-// place is everybody's.
+// memoryStages is the directory for a stage area in memory. It is used if the user's own
+// directories are on a file system that cannot be part of an overlay, as in a container.
+// Every user can write to its parent.
 var memoryStages = fmt.Sprintf("/dev/shm/stockade-%d", os.Getuid())
 
-// makePrivateDir makes a directory in a place that is everybody's, or reports why one that is
-// there cannot be trusted: it is not ours, or others can write to it.
+// makePrivateDir makes a directory below a parent that every user can write to. If the
+// name is taken, it returns an error unless this is a directory that belongs to the user
+// alone.
 func makePrivateDir(name string) error {
 	if err := os.Mkdir(name, 0o700); err == nil || !os.IsExist(err) {
 		return err

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A directory in a place that is everybody's is ours, or is not used.
+// A directory below a shared parent is used only if it belongs to the user alone.
 func TestADirectoryOfOurOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		plant func(name string) error

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Directory is the name of a directory without symbolic links: the one under
-// which guests see it.
+// Directory returns the absolute path of a directory without symbolic links. Guests see
+// the directory under this path.
 func Directory(name string) (string, error) {
 	abs, err := filepath.Abs(name)
 	if err == nil {
@@ -26,11 +26,11 @@ func Directory(name string) (string, error) {
 	return abs, nil
 }
 
-// ErrNoDirectory is the error of a mount that names none.
+// ErrNoDirectory is returned by [ParseMount] for a mount without a directory.
 var ErrNoDirectory = errors.New("names no directory")
 
-// ParseMount reads DIR or DIR:rw, which tools can write to, and DIR:ro, which they
-// can read. The directory is there, and is named without symbolic links.
+// ParseMount parses DIR or DIR:rw, which tools can write to, and DIR:ro, which they can
+// only read. The directory must exist; the mount has its path without symbolic links.
 func ParseMount(text string) (policy.Mount, error) {
 	name, readOnly := strings.CutSuffix(text, ":ro")
 	if !readOnly {

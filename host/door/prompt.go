@@ -19,10 +19,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// dateBrief is the name of the brief with the date.
 const dateBrief = "date"
 
-// today says which day it is. It is told again when another one has begun.
+// today returns the sentence that tells the model the date. It is sent again on another
+// day.
 func today(now time.Time) string {
 	zone, _ := now.Zone()
 	offset := "UTC" + now.Format("-07:00")
@@ -32,21 +32,21 @@ func today(now time.Time) string {
 	return fmt.Sprintf("Today is %s (%s, %s).", now.Format("Monday, 2 January 2006"), offset, zone)
 }
 
-// surroundings are what the system prompt tells a model.
+// surroundings holds the facts that the system prompt tells a model.
 type surroundings struct {
 	now            time.Time
 	workspace      string
 	mounts         []policy.Mount
-	tools          []string // that it is offered
+	tools          []string // names of the offered tools
 	limits         policy.Limits
-	steps          int // with calls in one turn
-	calls          int // in one step
-	stagesCommands bool
-	extraPrompt    string // of the user
+	steps          int    // limit for the steps with calls in one turn
+	calls          int    // limit for the calls in one step
+	stagesCommands bool   // set if bash runs on a stage before its question
+	extraPrompt    string // the user's own text; empty: none
 }
 
-// prompt is the system prompt. It is sent with every request, so that each sentence
-// has to change what a model does.
+// prompt returns the system prompt. It goes with every request, so each sentence must
+// change what a model does.
 func (s surroundings) prompt() string {
 	var b strings.Builder
 	b.WriteString("You are an agent in stockade, a program on the machine of the person who writes to you. " +
@@ -99,12 +99,11 @@ func (s surroundings) prompt() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fillPrompt makes the agent tell its model where it is, unless the options have words of
-// their own.
+// fillPrompt sets the system prompt and the briefs of the agent.
 func (s *Session) fillPrompt(opts *SessionOptions) {
 	limits := s.policy.Limits()
 	steps, calls := cmp.Or(opts.Agent.MaxSteps, agent.MaxSteps), cmp.Or(opts.Agent.MaxCallsPerStep, agent.MaxCallsPerStep)
-	words, granted := opts.ExtraSystemPrompt, opts.Policy
+	extraPrompt, policyOptions := opts.ExtraSystemPrompt, opts.Policy
 	opts.Agent.System = func() string {
 		var names []string
 		for _, t := range s.Tools.Definitions() {
@@ -112,24 +111,24 @@ func (s *Session) fillPrompt(opts *SessionOptions) {
 		}
 		return surroundings{
 			now: time.Now(), workspace: s.workspace, mounts: s.policy.Mounts(), tools: names, limits: limits, steps: steps, calls: calls,
-			stagesCommands: s.stagesCommands(granted), extraPrompt: words,
+			stagesCommands: s.stagesCommands(policyOptions), extraPrompt: extraPrompt,
 		}.prompt()
 	}
 	opts.Agent.Briefs = func() []agent.Brief {
 		briefs := []agent.Brief{{Name: dateBrief, Text: today(time.Now())}}
-		if f, err := s.Instructions(); err == nil && f.Name != "" { // why it is not read is for the person
+		if f, err := s.Instructions(); err == nil && f.Name != "" { // an error is shown to the person elsewhere
 			briefs = append(briefs, agent.Brief{Name: f.Name, Text: frameInstructions(f)})
 		}
 		for i := range briefs {
-			briefs[i].Text = s.door.opts.Redact.Text(briefs[i].Text) // as it is recorded, to be compared with that
+			briefs[i].Text = s.door.opts.Redact.Text(briefs[i].Text) // so that it can be compared with the recorded brief
 		}
 		return briefs
 	}
 }
 
-// stagesCommands reports whether a command of bash runs before it is asked about, if nothing
-// is in the way of it here. That is not tried: it starts processes, which takes longer than
-// all that a turn without a command needs.
+// stagesCommands reports whether a command of bash probably runs on a stage before the
+// question. It does not try this: that starts processes, which takes longer than
+// everything else that a turn without a command needs.
 func (s *Session) stagesCommands(opts policy.Options) bool {
 	catalog, err := registry.Builtin()
 	if err != nil {
@@ -145,9 +144,9 @@ func (s *Session) stagesCommands(opts policy.Options) bool {
 	return x.Changes == policy.ChangesStaged && x.AskFirstReason == ""
 }
 
-// Instructions is what the project in the workspace says to agents, as it is now;
-// without a name if there is nothing. Whatever file_read would be denied is not read
-// here either: the error says so.
+// Instructions returns the current AGENTS.md of the workspace; a File without a Name if
+// there is none. A file that file_read would be denied is not read here either, and the
+// error says so.
 func (s *Session) Instructions() (instructions.File, error) {
 	if s.ignoreInstructions {
 		return instructions.File{}, nil
@@ -177,8 +176,8 @@ func (s *Session) Instructions() (instructions.File, error) {
 	return f, nil
 }
 
-// frameInstructions is what a model reads of the file. No line of it can pass for the last
-// one, which has the hash of the text.
+// frameInstructions returns the text that a model reads of the file. No line of the file
+// can pass for the last line of the frame, which has the hash of the text.
 func frameInstructions(f instructions.File) string {
 	mark := fmt.Sprintf("%s %x", f.Name, sha256.Sum256([]byte(f.Text)))[:len(f.Name)+1+16]
 	note := ""

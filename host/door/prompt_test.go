@@ -48,7 +48,7 @@ func TestTheSystemPromptSaysWhereTheModelIs(t *testing.T) {
 	}
 }
 
-// What a model is told of a project's file is what it could read by itself.
+// The model gets no more of a project's file than it could read by itself.
 func TestInstructionsAreReadAsFarAsToolsSeeThem(t *testing.T) {
 	dir, opts := work(t)
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use tabs."), 0o600); err != nil {
@@ -82,8 +82,7 @@ func TestInstructionsAreReadAsFarAsToolsSeeThem(t *testing.T) {
 	}
 }
 
-// A secret is taken out of the file as out of all that is recorded, and that is no
-// reason to tell the rest of it in each turn.
+// A secret in the file is redacted, and the redacted file is not sent again in each turn.
 func TestAFileWithASecretIsToldOnce(t *testing.T) {
 	dir, opts := work(t)
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("The key is swordfish-swordfish."), 0o600); err != nil {

@@ -22,37 +22,37 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// The providers that are not asked by their own names only.
+// Names of providers with a special treatment.
 const (
-	ProviderAuto    = "auto"    // openai if there is a key or an address, offline otherwise
-	ProviderOpenAI  = "openai"  // and whatever speaks its chat completions
+	ProviderAuto    = "auto"    // openai if there is a key or an address, otherwise offline
+	ProviderOpenAI  = "openai"  // OpenAI, and every server with its chat completions API
 	ProviderOllama  = "ollama"  // models on this machine
 	ProviderOffline = "offline" // a small planner in this process, for demonstrations
 )
 
-// ProviderKind is what is known of a provider before anything is set.
+// ProviderKind describes a provider before anything is configured.
 type ProviderKind struct {
 	Name string
-	// Address is its own. Empty: it is in this process.
+	// Address is the provider's own URL. Empty: it runs in this process.
 	Address string
-	// AddressVariable is the variable in which its programs look for another one. Empty:
-	// there is none.
+	// AddressVariable is the environment variable that holds another URL for the
+	// provider's own programs. Empty: there is none.
 	AddressVariable string
-	// KeyVariables are those with its key, of which the first that is set counts. None: it
-	// wants no key.
+	// KeyVariables are the environment variables that may hold its key; the first one
+	// that is set counts. Nil: it needs no key.
 	KeyVariables []string
-	Header       string // that carries the key
+	Header       string // HTTP header that carries the key
 	client       func(provider.Options) client
 }
 
-// client is what a package of a provider makes.
+// client is a model with the additional methods that every provider's package has.
 type client interface {
 	llm.Model
 	Models(context.Context) ([]string, error)
 	URLHint() string
 }
 
-// providerKinds is every provider, in the order in which people are told of them.
+// providerKinds holds every provider, in the order in which people see them.
 var providerKinds = []ProviderKind{
 	{ProviderOpenAI, openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", chatCompletions},
 	{"openai-responses", openai.Defaults.BaseURL, "OPENAI_BASE_URL", []string{"OPENAI_API_KEY"}, "Authorization", func(o provider.Options) client { return responses.New(o) }},
@@ -64,24 +64,24 @@ var providerKinds = []ProviderKind{
 	{Name: ProviderOffline, client: chatCompletions},
 }
 
-// AddressIn is the address that the environment names; empty where it names none.
+// AddressIn returns the URL that the environment names for the provider; empty: none.
 func (k ProviderKind) AddressIn(env func(string) string) string {
 	if k.AddressVariable == "" {
 		return ""
 	}
 	address := env(k.AddressVariable)
 	if k.Name == ProviderOllama && address != "" {
-		return ollama.HostURL(address) // it is a host, as a server takes it
+		return ollama.HostURL(address) // the variable holds a host, not a URL
 	}
 	return address
 }
 
 func chatCompletions(o provider.Options) client { return openai.New(o) }
 
-// ProviderKinds is every provider, in the order in which people are told of them.
+// ProviderKinds returns every provider, in the order in which people see them.
 func ProviderKinds() []ProviderKind { return slices.Clone(providerKinds) }
 
-// ProviderKindOf is the provider of a name; of auto it is openai.
+// ProviderKindOf returns the provider with a name. For [ProviderAuto] it returns openai.
 func ProviderKindOf(name string) (ProviderKind, bool) {
 	if name == ProviderAuto {
 		name = ProviderOpenAI
@@ -93,26 +93,26 @@ func ProviderKindOf(name string) (ProviderKind, bool) {
 	return providerKinds[i], true
 }
 
-// Provider is where a model is.
+// Provider configures a model, and how it is reached.
 type Provider struct {
 	Name    string // [ProviderAuto], or that of a [ProviderKind]
-	Profile string // how a person calls all of this; empty: it has no name
-	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
-	// rest are filled in.
+	Profile string // name that a person gave to this configuration; empty: none
+	// Client holds the options of the client. The door sets Name and HTTPClient, and for
+	// the offline model all of them.
 	Client provider.Options
-	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
+	// Attempts limits how often a request is sent, including the first time. 0: 4.
 	Attempts int
-	// Price is that of the model. Nil: it is not known.
+	// Price is the price of the model. Nil: unknown.
 	Price *llm.Price
-	// Rules are the user's for the network: what they deny is denied to the provider
-	// too, whose own host needs no rule.
+	// Rules are the user's network rules. A host that they deny is denied to the
+	// provider, too. The provider's own host needs no rule.
 	Rules []network.Rule
-	// Fallback are asked instead, one after the other, where it fails and another may
-	// not. What they fall back on themselves does not count.
+	// Fallback lists providers that are asked in this order if this one fails and another
+	// may succeed. Their own Fallback is ignored.
 	Fallback []Provider
 }
 
-// Address is the address of a provider; empty: it is in this process.
+// Address returns the URL of the provider; empty: it runs in this process.
 func (p *Provider) Address() string {
 	k, _ := ProviderKindOf(p.Name)
 	if k.Address == "" {
@@ -121,20 +121,20 @@ func (p *Provider) Address() string {
 	return cmp.Or(p.Client.BaseURL, k.Address)
 }
 
-// ModelError says why no model can be asked.
+// ModelError is the reason why a model cannot be asked.
 type ModelError struct {
 	Fault ModelFault
 	What  string
-	// Permitted is what a layer permits instead; nothing is known where it is empty.
+	// Permitted lists the values that a layer permits instead. Empty: unknown.
 	Permitted []string
 }
 
 func (e *ModelError) Error() string { return e.What }
 
-// ModelFault is what is wrong with a provider.
+// ModelFault is the kind of problem with a provider.
 type ModelFault int
 
-// The faults.
+// The kinds of problems with a provider.
 const (
 	FaultProvider  ModelFault = iota // there is no such provider
 	FaultKey                         // it needs a key
@@ -144,16 +144,17 @@ const (
 	FaultDeniedURL                   // a layer does not permit its address
 )
 
-// ResolveProvider is a provider as it would be asked: auto has become another one, and what is
-// empty has its default. The error is a *[ModelError] that says why it cannot be asked.
+// ResolveProvider returns a provider with ProviderAuto replaced by a real one and its
+// defaults filled in, as it would be asked. The error is a *[ModelError] if it cannot be
+// asked.
 func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 	err := d.resolveProvider(&p, true)
 	return p, err
 }
 
-// FindOllama looks for an Ollama where the environment says one is, or else on this
-// machine. It makes one request, which loads nothing, and none where the layers do not
-// permit that provider.
+// FindOllama looks for an Ollama server at the address in the environment, or else on
+// this machine. It makes one request, which loads no model. It makes none if the layers
+// do not permit that provider.
 func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
@@ -165,8 +166,9 @@ func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []
 	return found, ok
 }
 
-// resolveProvider makes auto one of the providers, and says what keeps it from being asked
-// before anything is sent: the layers first.
+// resolveProvider replaces ProviderAuto by a real provider and fills in the defaults. It
+// returns an error if the provider cannot be asked, without sending anything. The layers
+// are checked first.
 func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
@@ -185,7 +187,7 @@ func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 	if len(kind.KeyVariables) > 0 {
 		p.Client.KeySource = cmp.Or(p.Client.KeySource, kind.KeyVariables[0])
 	}
-	if kind.Address == "" { // which this process serves
+	if kind.Address == "" { // this process serves the model
 		return nil
 	}
 	if err := d.checkBaseURL(p.Client.BaseURL, kind.Address); err != nil {
@@ -198,28 +200,28 @@ func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 		return &ModelError{Fault: FaultName, What: "no model is named"}
 	}
 	if base := strings.TrimRight(p.Client.BaseURL, "/"); strings.Contains(base, "://") && strings.HasPrefix(kind.Address, base+"/") {
-		p.Client.BaseURL = "" // without /v1, and nothing else can be meant
+		p.Client.BaseURL = "" // the provider's own address without /v1
 	}
 	p.Client.BaseURL = cmp.Or(p.Client.BaseURL, kind.Address)
 	return nil
 }
 
-// ProviderInfo is what [Door.Probe] has found out about a provider.
+// ProviderInfo holds the findings of [Door.Probe] about a provider.
 type ProviderInfo struct {
-	Name   string   // of the provider; empty: it cannot be asked
-	URL    string   // where it is; empty: in this process
-	Models []string // that it has; nil: it does not say
-	Hint   string   // where it does not: what can be wrong with the base URL
+	Name   string   // name of the provider; empty: it cannot be asked
+	URL    string   // empty: it runs in this process
+	Models []string // names of its models; nil: it does not list them
+	Hint   string   // possible mistake in the base URL, if Models is nil
 }
 
-// Probe makes one request of a provider that costs nothing, and sends no word of a
-// conversation. It takes as long as ctx lets it. The error may be a *[ModelError] or a
+// Probe asks a provider for its models, with one request that costs nothing and sends no
+// part of a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
 // *llm.ProviderError.
 func (d *Door) Probe(ctx context.Context, p Provider) (ProviderInfo, error) {
 	return d.probe(ctx, p, true)
 }
 
-// Models is [Door.Probe] for a provider of which no model is chosen yet.
+// Models is [Door.Probe] for a provider without a chosen model.
 func (d *Door) Models(ctx context.Context, p Provider) (ProviderInfo, error) {
 	return d.probe(ctx, p, false)
 }
@@ -244,8 +246,8 @@ func (d *Door) probe(ctx context.Context, p Provider, needsModel bool) (Provider
 	return found, err
 }
 
-// Use has the next turns ask another provider. If that cannot be asked nothing changes;
-// the error may be a *[ModelError]. No turn may be running.
+// Use switches the next turns to another provider. If the provider cannot be asked,
+// nothing changes, and the error may be a *[ModelError]. No turn may be running.
 func (s *Session) Use(p Provider) error {
 	if s.agent == nil {
 		return errNoModel
@@ -258,8 +260,8 @@ func (s *Session) Use(p Provider) error {
 	return nil
 }
 
-// fillModel makes the model of a provider, after asking the layers, and before
-// anything is sent.
+// fillModel sets the model of a provider and of its fallbacks in opts. It checks the
+// layers, and sends nothing.
 func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 	first, err := s.model(&p)
 	if err != nil {
@@ -282,7 +284,7 @@ func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 	return nil
 }
 
-// model makes the model of one provider, and completes what is said of that.
+// model returns the model of one provider, and fills in the defaults of p.
 func (s *Session) model(p *Provider) (llm.Model, error) {
 	if err := s.door.resolveProvider(p, true); err != nil {
 		return nil, err
@@ -309,7 +311,7 @@ func (s *Session) model(p *Provider) (llm.Model, error) {
 	return llm.Retry(c, cmp.Or(p.Attempts, 4)), nil
 }
 
-// client makes the client of a provider that was chosen.
+// client returns the client of a resolved provider.
 func (d *Door) client(p Provider) (client, error) {
 	if err := d.setHTTPClient(&p.Client, p.Rules); err != nil {
 		return nil, err
@@ -318,12 +320,13 @@ func (d *Door) client(p Provider) (client, error) {
 	return kind.client(p.Client), nil
 }
 
-// checkProvider asks the layers whether a provider may be asked.
+// checkProvider returns a *[ModelError] if a layer does not permit the provider.
 func (d *Door) checkProvider(provider string) error {
 	return checkPermitted(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
 }
 
-// checkBaseURL asks them about its address. Its own may stand in them as "", too.
+// checkBaseURL returns a *[ModelError] if a layer does not permit the base URL of a
+// provider. own is the provider's own URL, which a layer may also list as "".
 func (d *Door) checkBaseURL(base, own string) error {
 	if base != "" && base != own {
 		return checkPermitted(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
@@ -339,7 +342,8 @@ func (d *Door) checkBaseURL(base, own string) error {
 	return nil
 }
 
-// checkPermitted is the error of what is not in all of the lists; nil if it is.
+// checkPermitted returns a *[ModelError] if one of the lists lacks the value; otherwise
+// nil.
 func checkPermitted(fault ModelFault, what, value string, lists []policy.List) error {
 	ok, from := policy.Permits(lists, value)
 	if ok {
@@ -355,8 +359,7 @@ func checkPermitted(fault ModelFault, what, value string, lists []policy.List) e
 	return e
 }
 
-// setHTTPClient gives the client of a model the way to its own host, whatever it is, and
-// to nobody else.
+// setHTTPClient sets the HTTP client of a model. It reaches only the model's own host.
 func (d *Door) setHTTPClient(opts *provider.Options, rules []network.Rule) error {
 	out, err := d.egress()
 	if err != nil {
@@ -366,7 +369,7 @@ func (d *Door) setHTTPClient(opts *provider.Options, rules []network.Rule) error
 	if err != nil {
 		return &ModelError{Fault: FaultAddress, What: err.Error()}
 	}
-	if opts.Name != ProviderOffline { // which this process serves
+	if opts.Name != ProviderOffline { // this process serves the offline model
 		own = d.ceiling.RestrictNetwork(own)
 	}
 	opts.HTTPClient = out.Client(own)

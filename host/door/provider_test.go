@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// under is a door with an administrator's list of hosts.
+// under returns a door with an administrator's list of hosts.
 func under(hosts ...string) *Door {
 	return New(Options{Layers: []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
 		Hosts: []policy.List{{Values: hosts, From: policy.Provenance{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
@@ -240,8 +240,8 @@ func TestASessionGoesOnWithAnotherProvider(t *testing.T) {
 	}
 }
 
-// TestBaseURLsOfEachProvider: what its requests add may stand at the end, a query stays,
-// and its own host needs no path.
+// TestBaseURLsOfEachProvider: a base URL may end in the path that requests add, its query
+// stays, and the provider's own host needs no path.
 func TestBaseURLsOfEachProvider(t *testing.T) {
 	for _, c := range []struct{ provider, base, asked string }{
 		{"openai", "https://api.openai.com", "https://api.openai.com/v1/chat/completions"},

@@ -21,63 +21,65 @@ import (
 	"github.com/stockade-dev/stockade/host/undo"
 )
 
-// SessionOptions says what one session has. The zero value of each field is its
-// default.
+// SessionOptions configures one session. The zero value of each field is its default.
 type SessionOptions struct {
-	// ID names a session of the past, to go on with it. Empty: a new one.
+	// ID is the ID of an earlier session that goes on. Empty: a new session.
 	ID string
-	// Workspace is the directory in which the relative paths of a model's calls
-	// start. It is shown to tools only if Policy.Mounts has it. Empty: the current
-	// one.
+	// Workspace is the directory in which the relative paths of a model's calls start.
+	// Tools see it only if Policy.Mounts has it. Empty: the current directory.
 	Workspace string
 	// Catalog lists the tools. Nil: the built-in ones.
 	Catalog *tool.Catalog
-	// Policy is what is granted and answered beforehand: nothing. Layers are the
-	// door's.
+	// Policy holds the mounts, rules and limits of the session. Its zero value has no
+	// mounts and no rules. Layers, Tier and LikelyTier must be unset, because the door
+	// sets them.
 	Policy policy.Options
-	// Approver is asked whatever the policy asks. Nil: nobody is, and the answer is
-	// no.
+	// Approver answers the questions of the policy. Nil: every answer is no.
 	Approver dispatch.Approver
-	// Remember keeps the rule of an answer for good. Nil: it holds for the session.
+	// Remember saves the rule of an answer "always". Nil: such an answer holds for the
+	// session.
 	Remember func(policy.Rule) error
-	// Agent says how turns are run. Tools, Log, Past and Cwd are filled in, and
-	// System and Briefs where System is nil: where the model is, which tools it has,
-	// what limits it, the date, and what AGENTS.md says. A Model of the caller's own
-	// counts as the Provider that is named here, where the layers list providers.
-	// Without a Model, and without a Provider below, the session has calls and no turns.
+	// Agent configures turns. The door sets Tools, Log, Conversation and Cwd. If System
+	// is nil, it also sets System and Briefs: the workspace, the tools, the limits, the
+	// date, and the text of AGENTS.md. A Model of the caller's own counts as the provider
+	// named in Agent.Provider, if the layers list permitted providers. Without a Model,
+	// and without the Provider below, the session has calls and no turns.
 	Agent agent.Options
-	// ExtraSystemPrompt are the user's own, which stand below the system prompt that is filled in.
+	// ExtraSystemPrompt is text of the user, added below the system prompt of the door.
+	// Empty: none.
 	ExtraSystemPrompt string
-	// IgnoreProjectInstructions leaves out what a file of the project says to agents.
+	// IgnoreProjectInstructions leaves out the instructions of AGENTS.md.
 	IgnoreProjectInstructions bool
-	// Provider is where the model is, if Agent has none. Nil: nowhere.
+	// Provider configures the model if Agent.Model is nil. Nil: there is no model.
 	Provider *Provider
 }
 
-// Session is one open session. It is safe for concurrent use but for its turns,
-// which do not overlap.
+// Session is one open session. It is safe for concurrent use, except that turns must not
+// overlap.
 type Session struct {
 	// Tools carries out the calls.
 	Tools *dispatch.Dispatcher
 	Log   *session.Log
-	// PersonCalls are the calls that a person has made since the last turn of a session of
-	// the past.
+	// PersonCalls holds the calls that a person has made since the last turn of an
+	// earlier session that goes on; nil for a new session.
 	PersonCalls []agent.PersonCall
-	// Provider is where the model is; empty if none was made.
+	// Provider is the name of the provider that answers. It is empty if the session has
+	// no model, or a model of the caller's own.
 	Provider string
 
 	door                *Door
 	policy              *policy.Policy
 	workspace           string
 	ignoreInstructions  bool
-	maxInstructionBytes int          // bytes of a file of the project that the model is told
-	agent               *agent.Agent // nil: there are no turns
-	closers             []func() error
+	maxInstructionBytes int            // limit for the text of AGENTS.md; 0: its default
+	agent               *agent.Agent   // nil: the session has no turns
+	closers             []func() error // called by end, the last one first
 }
 
-// Open opens a session. One of the past is checked as a whole while it is read, see
-// [session.VerifyEach]. The error may be one of [Door.Store], a *[ModelError], or
-// wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
+// Open opens a session. The log of an earlier session is verified as a whole while it is
+// read, see [session.VerifyEach]. The error may be an error of [Door.Store], a
+// *[ModelError], or wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or
+// registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
 		if opts.Catalog, err = registry.Builtin(); err != nil {
@@ -133,7 +135,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		HistoryTool: historyTool(),
 	})
 	var past agent.Conversation
-	if !isNew { // nothing of it counts before all of it has been checked
+	if !isNew { // none of its events counts before all of them are verified
 		events := s.Tools.Resume(resumableEvents(session.VerifyEach(st.Events(ctx, opts.ID, 0))))
 		if past, err = agent.ReadConversation(events, opts.Agent.HistoryChars); err != nil {
 			return nil, err
@@ -167,8 +169,8 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// historyTool is the built-in tool that looks through the history of a repository, whether
-// or not the session offers it; nil: there is none.
+// historyTool returns the built-in tool that searches the history of a repository, even
+// if the session does not offer it; nil: there is none.
 func historyTool() *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -178,7 +180,8 @@ func historyTool() *tool.Entry {
 	return entry
 }
 
-// checkConfig finds what the modules of a catalog are configured with and would not get.
+// checkConfig returns an error if Config has a value that a built-in module does not
+// declare, or that is too large.
 func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	if len(d.opts.Config) == 0 {
 		return nil
@@ -199,15 +202,15 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	return nil
 }
 
-// loadSecrets reads the secrets that the tools of a catalog ask for, so that they are
-// known before anything that may hold one is shown or recorded, and a passphrase
-// is asked for before a turn and not in the middle of one. Where no tool asks for
-// any, nothing is opened; nor is it for a tool of which no call can come to anything.
+// loadSecrets reads the secrets that the tools of a catalog ask for. So they are known
+// before anything that may hold one is shown or recorded, and a passphrase is asked for
+// before a turn and not during one. It skips tools whose every call would be denied, and
+// opens the vault only if another tool asks for a secret.
 func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
 	}
-	seen := map[string]bool{} // names, and what was said
+	seen := map[string]bool{} // names that were read, and errors that were reported
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
 		if len(e.Capabilities.Secrets) == 0 || p.Hides(e, tool.CallerAgent) && p.Hides(e, tool.CallerPerson) {
@@ -227,13 +230,13 @@ func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy
 	}
 }
 
-// resumableEvents yields the events of a session to go on with. A session without events, or with one that
-// has lost its body, is an error.
+// resumableEvents yields the events of a session that goes on. It yields an error if
+// there are no events, or if one has lost its body.
 func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		none := true
 		for e, err := range events {
-			if err == nil && e.Body == nil { // the model would go on without what it was told
+			if err == nil && e.Body == nil { // the model would go on with a part of the conversation
 				err = &session.ChainError{Seq: e.Seq, Problem: "has lost its body"}
 			}
 			if none = false; !yield(e, err) || err != nil {
@@ -246,7 +249,7 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 	}
 }
 
-// begin makes the first event, which is recorded with the first call or turn.
+// begin prepares the first event, which is recorded with the first call or turn.
 func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace()}
 	for _, m := range p.Mounts() {
@@ -260,8 +263,8 @@ func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) e
 	return nil
 }
 
-// Close ends the session, so that another process can go on with it. No call may
-// be running.
+// Close ends the session, so that another process can go on with it. No call may be
+// running. Closing it again does nothing.
 func (s *Session) Close() error {
 	s.door.mu.Lock()
 	defer s.door.mu.Unlock()
@@ -280,11 +283,10 @@ func (s *Session) end() error {
 	return errors.Join(errs...)
 }
 
-// Call carries out one call that is no part of a turn, and records that it was
-// asked for. Its ID is one that no other call of the session has, its Caller says
-// who calls, and its Cwd is where relative paths start. Whatever goes wrong with
-// the call is a failed result; an error means that the host or the log is at
-// fault.
+// Call carries out one call outside of a turn, and records the request for it. The call's
+// ID must be new in the session, its Caller names who calls, and its Cwd is the directory
+// where relative paths start. Everything that can go wrong with the call is a failed
+// result; an error means that the host or the log is at fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := s.recordToolCall(ctx, call); err != nil {
 		return tool.Result{}, err
@@ -292,11 +294,11 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return s.Tools.Call(ctx, call)
 }
 
-// Undo puts the files back that the last turn has changed which is not undone yet, or
-// makes again what was undone last, or changes nothing: see [dispatch.Dispatcher.Undo].
-// The output of a success is an [undo.Output]. Where changes that others have made since
-// are in the way, the Stdout of the failure shows them, 64 KiB at most. No turn may be
-// running.
+// Undo puts back the files that the last turn has changed and that are not put back yet.
+// With Redo, it makes the changes of the last undone turn again. See
+// [dispatch.Dispatcher.Undo]. The output of a success is an [undo.Output]. If others have
+// changed the files since, the call fails, and Stdout of the failure shows their changes,
+// up to 64 KiB. No turn may be running.
 func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
 	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.UndoTool, Args: tool.Marshal(args), Cwd: s.workspace}
 	if err := s.recordToolCall(ctx, call); err != nil {
@@ -305,7 +307,7 @@ func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error)
 	return s.Tools.Undo(ctx, call)
 }
 
-// recordToolCall records that a call is asked for.
+// recordToolCall records the request for a call.
 func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	if err != nil {
@@ -327,8 +329,8 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 	return s.agent.Run(ctx, prompt, with...)
 }
 
-// ContextReport is what the next request would hold, and what the session has used. It is
-// called between two turns; without a model there is nothing to tell.
+// ContextReport returns the size of the next request, and the use of the session so far.
+// It may be called between turns only. Without a model it returns the zero value.
 func (s *Session) ContextReport() agent.ContextReport {
 	if s.agent == nil {
 		return agent.ContextReport{}
@@ -336,8 +338,8 @@ func (s *Session) ContextReport() agent.ContextReport {
 	return s.agent.ContextReport()
 }
 
-// ApproverFunc makes an approver of a function that waits for the answer to one question.
-// It may be called for several at once.
+// ApproverFunc is an approver made of a function that blocks until one question is
+// answered. It may be called for several questions at once.
 type ApproverFunc func(ctx context.Context, q policy.Question) (policy.Answer, error)
 
 // Approve implements dispatch.Approver.

@@ -15,14 +15,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// systemModule is the built-in module with the tools that tell the time and what machine
-// this is. It is told that when it asks.
+// systemModule is the built-in module with the tools for the time and for facts about
+// this machine. The host gives it the facts as configuration values.
 const systemModule = "tasks"
 
-// SystemFacts are the names of what the tool system_info can tell.
+// SystemFacts lists the names of the facts that the tool system_info can report.
 var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 
-// config is what a built-in module is configured with under a name.
+// config returns the configuration value of a built-in module under a name.
 func (d *Door) config(module, name string) (string, bool) {
 	if module == gitTool {
 		return d.hiddenFromGit(strings.Split(name, "\n")), true
@@ -33,7 +33,7 @@ func (d *Door) config(module, name string) (string, bool) {
 	if module != systemModule {
 		return "", false
 	}
-	if name == "utc_offset" { // which the system prompt tells, too
+	if name == "utc_offset" { // the system prompt also has it
 		return time.Now().Format("-07:00"), true
 	}
 	if slices.Contains(d.opts.SystemFacts, name) {
@@ -42,13 +42,15 @@ func (d *Door) config(module, name string) (string, bool) {
 	return "", false
 }
 
-// gitTool is the built-in module that reads repositories, and its tool.
+// gitTool is the name of the built-in module that reads git repositories, and of its
+// tool.
 const gitTool = "git"
 
-// hiddenFromGit tells that module which paths of a repository are hidden, because it finds
-// them in old revisions too. The question has its git directory, its main worktree and
-// another one, the last two if they are known. A line is a path; "*" is what cannot be told,
-// also without a question.
+// hiddenFromGit tells the git module which paths of a repository are hidden, because the
+// module also finds them in old revisions. The lines of the question are the name of the
+// value, the git directory, the main worktree and another worktree; the worktrees are
+// empty if unknown. The answer has one path a line. "*" means that the paths cannot be
+// told, and is also the answer to a name without a question.
 func (d *Door) hiddenFromGit(question []string) string {
 	const lines = 4 // the first is the name
 	if len(d.ceiling.Hidden) == 0 {
@@ -69,7 +71,7 @@ func (d *Door) hiddenFromGit(question []string) string {
 	return text
 }
 
-// fact is one thing about this machine; empty if it is not known.
+// fact returns one fact about this machine; empty if unknown.
 func (d *Door) fact(name string) string {
 	switch name {
 	case "os":
@@ -93,13 +95,13 @@ func (d *Door) fact(name string) string {
 	return ""
 }
 
-// lines are the lines of a file of the system; none if it cannot be read.
+// lines returns the lines of a file of the system; one empty line if it cannot be read.
 func lines(file string) []string {
 	text, _ := os.ReadFile(file)
 	return strings.Split(string(text), "\n")
 }
 
-// distribution is what os-release calls the system.
+// distribution returns the name of the system in an os-release file; empty if unknown.
 func distribution(file string) string {
 	for _, line := range lines(file) {
 		if value, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
@@ -109,7 +111,7 @@ func distribution(file string) string {
 	return ""
 }
 
-// memory is how much of it the machine has.
+// memory returns the size of the machine's memory in GiB; empty if unknown.
 func memory(file string) string {
 	for _, line := range lines(file) {
 		var kib uint64
@@ -120,8 +122,8 @@ func memory(file string) string {
 	return ""
 }
 
-// timezone is the name of the time zone, such as Europe/Berlin, by the variable or the
-// link that sets it; else its abbreviation.
+// timezone returns the name of the time zone, such as Europe/Berlin, from the variable or
+// the link that sets it; without both, its abbreviation.
 func timezone(variable, link string, now time.Time) string {
 	name := strings.TrimPrefix(variable, ":")
 	if name == "" {

@@ -17,7 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// asks makes calls of a session with the real tools, one after another.
+// asks makes calls in a session with the real tools, one after another, and returns their
+// outputs.
 func asks(t *testing.T, s *Session, calls ...string) (outputs []string) {
 	t.Helper()
 	for _, call := range calls {
@@ -131,8 +132,8 @@ func TestWhatTheSystemSaysOfItself(t *testing.T) {
 	}
 }
 
-// BenchmarkKeeping is a call that keeps something next to one of the same module that
-// only looks, by turns.
+// BenchmarkKeeping alternates calls that write to their store and calls of the same
+// module that only read.
 func BenchmarkKeeping(b *testing.B) {
 	d := New(Options{Sessions: filepath.Join(b.TempDir(), "sessions.db")})
 	defer func() {

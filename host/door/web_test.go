@@ -92,7 +92,7 @@ func url(address string, more ...any) map[string]any {
 	return args
 }
 
-// gzipped is a body of so many of the same byte, as it comes over the wire.
+// gzipped returns a body of n equal bytes, compressed with gzip.
 func gzipped(n int) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -174,7 +174,7 @@ func site(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestPagesThatAreHardToTake: each ends in an answer, in 64 MiB of memory.
+// TestPagesThatAreHardToTake: each page gives an answer, within 64 MiB of memory.
 func TestPagesThatAreHardToTake(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(site))
 	defer server.Close()
@@ -220,7 +220,8 @@ func TestPagesThatAreHardToTake(t *testing.T) {
 	}
 }
 
-// TestRequestsThatMustNotGoOut, or whose answer must not come in.
+// TestRequestsThatMustNotGoOut has requests that are refused, and requests whose answer
+// is.
 func TestRequestsThatMustNotGoOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(site))
 	defer server.Close()
@@ -250,7 +251,7 @@ func TestRequestsThatMustNotGoOut(t *testing.T) {
 		"a line end in a header":     {url(server.URL+"/plain", "headers", map[string]string{"X-A": "a\r\nHost: b"}), tool.CodeInvalidArgs, "header"},
 		"a line end in a name":       {url(server.URL+"/plain", "headers", map[string]string{"X-A\r\nB": "a"}), tool.CodeInvalidArgs, "header"},
 		"a line end in a URL":        {url(server.URL + "/plain\r\nHost: b"), "INVALID_URL", ""},
-		"Authorization":              {url(server.URL+"/plain", "headers", map[string]string{"Authorization": "Bearer x"}), tool.CodeInvalidArgs, "for the host to set"},
+		"Authorization":              {url(server.URL+"/plain", "headers", map[string]string{"Authorization": "Bearer x"}), tool.CodeInvalidArgs, "only the host may set it"},
 		"the name of the host":       {url(server.URL+"/plain", "headers", map[string]string{"Host": "b"}), tool.CodeInvalidArgs, "host"},
 		"a method of its own":        {url(server.URL+"/plain", "method", "TRACE"), tool.CodeInvalidArgs, "method"},
 		"a server that is silent":    {url(server.URL + "/silent"), "TIMED_OUT", "slow"},
@@ -284,8 +285,8 @@ func TestAPageOverTLS(t *testing.T) {
 	}
 }
 
-// TestWhatASearchAsksForDependsOnItsEngine: the host, the secret, and whether
-// that is read at all.
+// TestWhatASearchAsksForDependsOnItsEngine: the engine decides about the host, the
+// secret, and whether the secret is read at all.
 func TestWhatASearchAsksForDependsOnItsEngine(t *testing.T) {
 	var saw []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -203,8 +203,8 @@ func TestN04Rebinding(t *testing.T) {
 	}
 }
 
-// TestTheCheckedAddressIsDialled tells what stands in the place of the dialler
-// about the addresses, and nothing else: no name can get there.
+// TestTheCheckedAddressIsDialled replaces the dialler: it gets only addresses, never
+// names.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
 	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); services.KindOf(err) != services.Connect {
@@ -315,8 +315,8 @@ func TestN11N19RequestsThatAreNotSent(t *testing.T) {
 	}
 }
 
-// TestN12TheEnvironmentIsIgnored: neither a proxy nor an authority comes from
-// there.
+// TestN12TheEnvironmentIsIgnored: neither a proxy nor an authority comes from the
+// environment.
 func TestN12TheEnvironmentIsIgnored(t *testing.T) {
 	trap := newTrap(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {

@@ -8,14 +8,14 @@ import (
 	"fmt"
 )
 
-// Authorities are certificate authorities, as a file holds them.
+// Authorities holds the certificate authorities of one file.
 type Authorities struct {
 	Name string // of the file, for errors
-	PEM  []byte
+	PEM  []byte // content of the file
 }
 
-// parse returns all certificates that there are. Package x509 leaves out what it
-// cannot read; here that is an error, because somebody meant it to be trusted.
+// parse returns all certificates of the file. Package x509 skips unreadable ones; here
+// they are an error, because somebody wanted them to be trusted.
 func (a Authorities) parse() ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	for rest := a.PEM; ; {

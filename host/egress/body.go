@@ -12,14 +12,13 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// errBodyTooLarge ends the reading of a body that is too large before it is
-// decompressed.
+// errBodyTooLarge is returned for a body that is too large before it is decompressed.
 var errBodyTooLarge = errors.New("the body is too large as it comes")
 
-// read reads the body, decompressed and without secrets, of which it keeps so
-// many bytes; redacted says that one was in it. Who takes a part of a body gets what
-// has come when the time is over. What comes over the wire is
-// bounded on its own: compressed data can expand to nothing, too.
+// read returns the body, decompressed and without secrets, up to maxBody bytes. redacted
+// reports whether there were secrets in it. If only a part is wanted, a timeout is no
+// error, and read returns the bytes so far. The bytes on the wire have a limit of their
+// own, because compressed data can also expand to nothing.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
 	tooLarge := &services.Error{Kind: services.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
@@ -33,7 +32,7 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	}
 	wire := &bounded{r: received, left: limit + int64(ahead)}
 	if x.truncates {
-		wire.left++ // or who keeps as much as is permitted never learns that there is more
+		wire.left++ // otherwise a body that is cut at the limit would not count as truncated
 	}
 	r, err := x.decoded(resp, wire)
 	if err != nil {
@@ -48,8 +47,8 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	case behind == 0 && err != nil && !slow:
 		return nil, false, false, x.readError(err, tooLarge)
 	case err != nil:
-		// It has broken off, perhaps in the middle of a secret. To leave out no more
-		// than what agrees with one would let a guest guess byte by byte.
+		// It has broken off, perhaps in the middle of a secret. Leaving out only the bytes
+		// that match one would let a guest guess byte by byte.
 		behind = max(behind, ahead)
 	}
 	clean := x.e.redactBody(body)
@@ -69,8 +68,8 @@ func (x *fetch) readError(err error, tooLarge *services.Error) error {
 	return phaseError(services.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
-// decoded undoes the one coding that was asked for. Codings upon each other,
-// and others, are nobody's wish.
+// decoded undoes the one coding that the request has asked for, gzip. Other codings, and
+// several at once, are errors.
 func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 	coding := strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))
 	switch strings.ToLower(coding) {
@@ -89,7 +88,7 @@ func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 	return z, err
 }
 
-// bounded fails where more comes than it lets through.
+// bounded is a reader that fails with errBodyTooLarge after left bytes, if more come.
 type bounded struct {
 	r    io.Reader
 	left int64
@@ -97,7 +96,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more shows that there is more
+		p = p[:b.left+1] // one byte more shows that the limit is exceeded
 	}
 	n, err := b.r.Read(p)
 	if int64(n) > b.left {

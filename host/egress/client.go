@@ -11,9 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Client returns a client for the provider of the model: to the hosts of this
-// network, without redirects. Connections are kept and used again, by the same
-// client only. Time and size are for its user to bound.
+// Client returns a client for the provider of the model. It reaches the hosts of this
+// network, follows no redirects, and uses its connections again. Its user has to limit
+// time and size.
 func (e *Egress) Client(to *network.Network) *http.Client {
 	return &http.Client{
 		Transport:     e.newTransport(to),
@@ -24,8 +24,8 @@ func (e *Egress) Client(to *network.Network) *http.Client {
 func (e *Egress) newTransport(to *network.Network) *decidingTransport {
 	c := &decidingTransport{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
-		// The decision about the request on whose behalf the transport dials; a
-		// connection is used again only for the same host, port and protocol.
+		// The decision about the request for which the transport dials. A connection is
+		// used again only for the same host, port and protocol.
 		d, ok := ctx.Value(decisionKey{}).(network.Decision)
 		if !ok {
 			return nil, fail(services.Denied, errors.New("nothing was decided about this connection"))
@@ -47,7 +47,7 @@ func (e *Egress) newTransport(to *network.Network) *decidingTransport {
 
 type decisionKey struct{}
 
-// decidingTransport decides about each request before the transport sees it.
+// decidingTransport decides about each request before it passes the request on.
 type decidingTransport struct {
 	network *network.Network
 	next    *http.Transport
@@ -58,12 +58,12 @@ func (c *decidingTransport) RoundTrip(req *http.Request) (*http.Response, error)
 	t, d, err := c.decide(req.URL.String())
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // as a RoundTripper has to
+			_ = req.Body.Close() // required of a RoundTripper
 		}
 		return nil, err
 	}
 	req = req.Clone(context.WithValue(req.Context(), decisionKey{}, d))
-	req.URL.Host = t.url.Host // in its one form, or the transport would make its own
+	req.URL.Host = t.url.Host // normalized, or the transport would normalize it in its own way
 	return c.next.RoundTrip(req)
 }
 
@@ -78,7 +78,7 @@ func (c *decidingTransport) decide(url string) (t target, d network.Decision, er
 	return t, d, nil
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (c *decidingTransport) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
 // ProviderNetwork is [network.ForProvider] for the provider at a base URL.

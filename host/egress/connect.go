@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// connectTCP opens a TCP connection to an address, and sees to it that the socket
-// is connected to no other.
+// connectTCP opens a TCP connection to an address. It makes sure that the socket connects
+// to no other address.
 func connectTCP(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	want := addr.String()
 	dialer := net.Dialer{

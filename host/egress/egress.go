@@ -18,60 +18,58 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// resolver looks up names; [net.Resolver] is one.
+// resolver looks up names. [net.Resolver] is one.
 type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Options says how the network is reached. The zero value of each field is its
-// default.
+// Options configures the way to the network. The zero value of each field is its default.
 type Options struct {
-	// Proxy is the URL of an HTTP proxy, http or https, through which the
-	// internet is reached; empty is directly. What is not public (this machine,
-	// granted private addresses) is never asked of a proxy.
+	// Proxy is the URL of an HTTP proxy, http or https, for public addresses. Empty: they
+	// are reached directly. Other addresses (this machine, granted private addresses) are
+	// never requested from the proxy.
 	Proxy string
-	// ProxyResolves sends names to the proxy, for networks where nobody else can
-	// resolve them. Which address a name leads to is then the proxy's to check.
-	// By default, names are resolved and checked here, and the proxy gets the
-	// address.
+	// ProxyResolves sends names to the proxy, for networks where only the proxy can
+	// resolve them. The proxy then has to check their addresses. False: names are
+	// resolved and checked here, and the proxy gets an address.
 	ProxyResolves bool
-	// ProxyFrom is the place where Proxy is set, for errors; empty: not known.
+	// ProxyFrom is the place where Proxy is set, for errors; empty: unknown.
 	ProxyFrom string
-	// IgnoredProxyVariable is a variable of the environment that names a proxy and is not read, for errors;
-	// empty: there is none.
+	// IgnoredProxyVariable is an environment variable that names a proxy and is not read,
+	// for errors; empty: there is none.
 	IgnoredProxyVariable string
-	// Authorities are trusted beside the system's. A file of which anything cannot
-	// be read is an error.
+	// Authorities are trusted in addition to the system's. A file with an unreadable part
+	// is an error.
 	Authorities []Authorities
 
-	// Redact takes out of answers, before a guest gets them, what was filled into
-	// requests: a server may repeat it. Nil: nothing is.
+	// Redact takes secrets out of answers before a guest gets the answers, because a
+	// server may repeat a secret of the request. Nil: answers are not changed.
 	Redact *redact.Redactor
 
-	Logger *slog.Logger // nil is silent
+	Logger *slog.Logger // nil: silent
 
-	// Only tests set the rest. Zero is the default that is named.
-	resolveTimeout time.Duration // of one name; 5s
-	connectTimeout time.Duration // to one address; 5s
-	tlsTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
-	headerTimeout  time.Duration // from a guest's request to the head of the answer; 20s
-	resolver       resolver      // net.DefaultResolver
-	// connect opens the connection to an address that has been checked; TCP.
+	// Only tests set the fields below. The default of a zero value is in the comment.
+	resolveTimeout time.Duration // limit for resolving one name; 5s
+	connectTimeout time.Duration // limit for connecting to one address; 5s
+	tlsTimeout     time.Duration // limit for a handshake, and for the proxy's answer; 10s
+	headerTimeout  time.Duration // limit from the end of a guest's request to the head of the answer; 20s
+	resolver       resolver      // resolves names; net.DefaultResolver
+	// connect opens the connection to a checked address; TCP.
 	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }
 
-// maxAddresses is how many addresses of a name are looked at; a name that has
-// more is refused. maxAttempts of them are connected to, one after the other.
+// maxAddresses limits the addresses of a name; a name with more is refused. maxAttempts
+// limits the addresses that are tried, one after the other.
 const (
 	maxAddresses = 256
 	maxAttempts  = 8
 )
 
-// Egress is the way out.
+// Egress is the way out to the network.
 type Egress struct {
-	opts  Options         // fixed at creation
-	proxy *network.Origin // nil: none
-	roots func() (*x509.CertPool, error)
+	opts  Options                        // fixed at creation
+	proxy *network.Origin                // nil: there is no proxy
+	roots func() (*x509.CertPool, error) // returns the trusted certificate authorities; reads them at the first call
 }
 
 // New checks the options. It connects to nothing.
@@ -102,7 +100,7 @@ func New(opts Options) (*Egress, error) {
 		}
 		authorities = append(authorities, certs...)
 	}
-	// Reading them takes milliseconds, which a run without the network saves.
+	// Reading them takes milliseconds. A run without the network saves these.
 	e.roots = sync.OnceValues(func() (*x509.CertPool, error) {
 		pool, err := systemRoots()
 		if err != nil {
@@ -116,7 +114,7 @@ func New(opts Options) (*Egress, error) {
 	return e, nil
 }
 
-// dial connects to what was decided on. The connection speaks no TLS yet.
+// dial connects to the host that the decision allows. The connection speaks no TLS yet.
 func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
 		return nil, fail(services.Denied, err)
@@ -131,8 +129,8 @@ func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error)
 	return firstOf(ctx, "connect to "+d.String(), addrs, func(a netip.Addr) (net.Conn, error) { return e.reach(ctx, d, a) })
 }
 
-// firstOf returns the first connection that there is to one of the addresses, or
-// why there is none to the first of them.
+// firstOf tries the addresses in turn and returns the first connection. If all fail, it
+// returns the error for the first address.
 func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	var first error
 	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
@@ -151,8 +149,8 @@ func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(ne
 	return nil, first
 }
 
-// reach connects to one address, directly or through the proxy. It asks policy
-// again: this is the last place before the connection.
+// reach connects to one address, directly or through the proxy. It checks the address
+// against policy again: this is the last place before the connection.
 func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
 		return nil, fail(services.Denied, err)
@@ -173,9 +171,9 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 	return conn, nil
 }
 
-// resolve returns the addresses of a host, all of them checked. One that may
-// not be reached refuses the name: an honest name has none, and which of them
-// would be dialled is for whoever answers to choose.
+// resolve returns the addresses of a host, all of them checked. One address that may not
+// be reached refuses the whole name: an honest name has no such address, and the name
+// server could otherwise choose which one is dialled.
 func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr, error) {
 	if addrs := d.Addresses(); addrs != nil {
 		return addrs, nil
@@ -192,7 +190,7 @@ func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr,
 	return addrs, nil
 }
 
-// lookup asks for the addresses of a name, once.
+// lookup returns the addresses of a name, with one query.
 func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.resolveTimeout)
 	defer cancel()
@@ -215,9 +213,10 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// fullyQualified keeps the resolver from trying a name below the domains of its own
-// network: a rule for example.com is none for example.com.corp.internal. A name
-// of one label is looked for there, as it is meant to be.
+// fullyQualified adds a final dot to a name, so that the resolver does not try it below
+// the domains of its own network: a rule for example.com must not allow
+// example.com.corp.internal. A name of one label stays as it is, since it is meant to be
+// looked up there.
 func fullyQualified(name string) string {
 	if strings.Contains(name, ".") {
 		return name + "."

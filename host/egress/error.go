@@ -21,8 +21,8 @@ func failf(kind services.Kind, format string, args ...any) *services.Error {
 	return &services.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// phaseError makes the error of a phase: of this kind, unless it ran out of time or
-// has a kind already.
+// phaseError returns err as the error of a phase. Its kind is kind, unless err has a kind
+// already or is a timeout. what names the phase in the text.
 func phaseError(kind services.Kind, what string, err error) error {
 	if e, ok := errors.AsType[*services.Error](err); ok {
 		return e
@@ -47,7 +47,7 @@ func phaseError(kind services.Kind, what string, err error) error {
 	return e
 }
 
-// nameError says once what a resolver says: not of which server it has asked.
+// nameError is the error of a resolver, without the address of the name server.
 type nameError struct {
 	what string
 	*net.DNSError

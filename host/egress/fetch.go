@@ -21,8 +21,8 @@ import (
 
 const (
 	maxRedirects      = 5
-	maxResponseHead   = 64 << 10 // bytes
-	maxResponseFields = 256
+	maxResponseHead   = 64 << 10 // bytes of all headers
+	maxResponseFields = 256      // headers
 )
 
 // Fetch implements [services.HTTP]. All its errors are [*services.Error] values.
@@ -50,7 +50,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 		}
 	}
 	if len(x.headers.Values("Authorization")) > 0 {
-		return nil, fail(services.Invalid, errors.New(`header "Authorization": it is for the host to set`))
+		return nil, fail(services.Invalid, errors.New(`header "Authorization": only the host may set it`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.maxBody {
 		x.maxBody, x.truncates = req.MaxBytes, true
@@ -64,9 +64,9 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 	return x.run(ctx)
 }
 
-// Lazy is the way out that is made when a call first needs it: reading the
-// certificate authorities takes longer than most calls. While it cannot be made,
-// every request is denied.
+// Lazy makes the egress when a call first needs the network: reading the certificate
+// authorities takes longer than most calls. If it cannot be made, every request is
+// denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].
@@ -88,26 +88,26 @@ func (l Lazy) Fetch(ctx context.Context, grant policy.Grant, req services.Reques
 	return e.Fetch(ctx, grant, req)
 }
 
-// fetch is one request on its way through redirects.
+// fetch is one request of a guest, with its redirects.
 type fetch struct {
 	e            *Egress
 	grant        policy.Grant
 	target       target
 	method       string
 	headers      http.Header
-	firstHeaders http.Header // with what Fill has changed; nil once that was sent
-	filled       bool        // Fill has changed something
-	unfilledSize int64       // the size of the first request, as the guest wrote it
+	firstHeaders http.Header // headers of the first request, with the secrets; nil once sent
+	filled       bool        // set if Fill has put in a secret
+	unfilledSize int64       // size of the first request without secrets
 	body         []byte
-	maxBody      int  // bytes of the answer's body
-	truncates    bool // rather than fail
+	maxBody      int  // limit for the body of the answer, in bytes
+	truncates    bool // set if a longer body is cut, and is no error
 }
 
 func (x *fetch) run(ctx context.Context) (*services.Response, error) {
-	from := "" // who has redirected
+	from := "" // host of the last redirect
 	for range maxRedirects + 1 {
 		resp, location, err := x.exchange(ctx)
-		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // who is told where can ask for that itself
+		if _, denied := errors.AsType[*network.Denial](err); denied && from != "" { // the guest learns the target, and can request it itself
 			return nil, failf(services.Denied, "%s redirects to %.200s: %w", from, x.e.opts.Redact.Text(x.target.url.String()), err)
 		}
 		if err != nil || location == "" {
@@ -115,14 +115,15 @@ func (x *fetch) run(ctx context.Context) (*services.Response, error) {
 		}
 		from = x.target.url.Host
 		if err := x.follow(resp.Status, location); err != nil {
-			x.grant.NoteRefused(x.decide()) // on the account of who sent the guest there
+			x.grant.NoteRefused(x.decide()) // counts for the redirecting server
 			return nil, err
 		}
 	}
 	return nil, failf(services.Protocol, "more than %d redirects", maxRedirects)
 }
 
-// fill takes what was changed out of the headers that redirects get.
+// fill puts the secrets into firstHeaders, and removes the filled headers from the ones
+// that redirects get.
 func (x *fetch) fill(fill services.Fill) error {
 	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
 	if err != nil {
@@ -133,8 +134,8 @@ func (x *fetch) fill(fill services.Fill) error {
 		if slices.Equal(values, filled[name]) {
 			continue
 		}
-		if len(values) > 1 { // which of them a server goes by is for it to choose
-			return fmt.Errorf("header %q: with what the host fills in it is sent once", name)
+		if len(values) > 1 { // each server chooses by itself which value counts
+			return fmt.Errorf("header %q: the host fills in a secret, so the header may be sent only once", name)
 		}
 		delete(x.headers, name)
 		x.filled = true
@@ -144,25 +145,25 @@ func (x *fetch) fill(fill services.Fill) error {
 	}
 	for _, name := range rangeHeaders {
 		if len(filled[textproto.CanonicalMIMEHeaderKey(name)]) > 0 {
-			return fmt.Errorf("header %q: with what the host fills in nothing is asked for in parts", name)
+			return fmt.Errorf("header %q: a part of the answer cannot be requested together with a secret", name)
 		}
 	}
 	return nil
 }
 
-// rangeHeaders are the headers with which a guest would choose a part of an answer,
-// and a part of what was filled in is not known when a server repeats it.
+// rangeHeaders lists the headers that ask for a part of an answer. They are refused
+// together with secrets: a part of a secret is not recognized when a server repeats it.
 var rangeHeaders = []string{"if-range", "range", "request-range"}
 
-// bodyHeaders are the headers that tell of a body as it came. Where something was
-// taken out of it they would tell how long that was, or whether a guess is right.
+// bodyHeaders lists the headers that describe the body as the server sent the body. If a
+// secret was taken out, they would reveal its length, or whether a guess is right.
 var bodyHeaders = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
 func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }
 
-// follow makes the next request out of this one.
+// follow turns the request into the request for a redirect to location.
 func (x *fetch) follow(status int, location string) error {
 	x.firstHeaders = nil
 	if x.e.opts.Redact.Text(location) != location {
@@ -187,8 +188,8 @@ func (x *fetch) follow(status int, location string) error {
 	return nil
 }
 
-// exchange makes one request, on a connection of its own: none is ever used
-// again under another decision. It returns where the answer redirects to.
+// exchange makes one request, on a new connection: no connection is used again under
+// another decision. location is the target of a redirect; empty: there is none.
 func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location string, err error) {
 	d := x.decide()
 	start := time.Now()
@@ -200,7 +201,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location
 	if err := d.Err(); err != nil {
 		return nil, "", fail(services.Denied, err)
 	}
-	sent := x.unfilledSize // what a guest can measure tells no length of what was filled in
+	sent := x.unfilledSize // without the secrets, or a guest could measure their length
 	if x.firstHeaders == nil {
 		sent = size(x.target, x.headers, x.body)
 	}
@@ -233,7 +234,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location
 	if err != nil {
 		return nil, "", err
 	}
-	if redacted || x.filled { // a body that was not read to its end, or is none, may hold it too
+	if redacted || x.filled { // also for a body that was not read to its end, or has no bytes
 		for _, name := range bodyHeaders {
 			wire.Header.Del(name)
 		}
@@ -242,7 +243,8 @@ func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location
 	return resp, "", nil
 }
 
-// open dials, and authenticates the server where the protocol has that.
+// open dials, and authenticates the server if the protocol is https. protocols are
+// offered by ALPN; nil: none.
 func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
 	conn, err := e.dial(ctx, d)
 	if err == nil && d.Protocol() == network.HTTPS {
@@ -261,7 +263,8 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	return conn, err
 }
 
-// IgnoredProxyHint is the hint for a variable that names a proxy and is not read.
+// IgnoredProxyHint returns the hint about an environment variable that names a proxy and
+// is not read.
 func IgnoredProxyHint(variable string) string {
 	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }
@@ -279,11 +282,11 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	if x.firstHeaders != nil {
 		req.Header = x.firstHeaders.Clone()
 	}
-	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
+	req.Header.Set("Accept-Encoding", "gzip") // otherwise the transport would add it, and decompress without our limit
 	return x.e.roundTrip(conn, req)
 }
 
-// roundTrip makes a request on a connection that is for no other, and reads the
+// roundTrip makes a request on a connection that is used for nothing else, and reads the
 // head of the answer.
 func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, error) {
 	dialled := false
@@ -306,7 +309,7 @@ func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, er
 	return resp, nil
 }
 
-// checkHead refuses what a server has no business to send.
+// checkHead refuses an answer with too many headers, or one that switches protocols.
 func checkHead(resp *http.Response) error {
 	n := 0
 	for _, values := range resp.Header {
@@ -321,7 +324,7 @@ func checkHead(resp *http.Response) error {
 	return nil
 }
 
-// redirects returns where an answer wants its reader to go, or "".
+// redirects returns the target of a redirect; empty: the answer does not redirect.
 func redirects(resp *http.Response) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -336,8 +339,8 @@ func redirects(resp *http.Response) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// pairs lists headers as a guest gets them: names in lower case, text only, and no
-// secrets.
+// pairs returns headers in the form for a guest: sorted, with names in lower case, as
+// valid UTF-8, and without secrets.
 func (e *Egress) pairs(h http.Header) [][2]string {
 	out := [][2]string{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -349,6 +352,7 @@ func (e *Egress) pairs(h http.Header) [][2]string {
 	return out
 }
 
+// log counts what was received or refused on the grant's account, and logs the request.
 func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *services.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0
@@ -362,7 +366,7 @@ func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, re
 		"bytes", received.n, "dur", time.Since(start), "err", err)
 }
 
-// counter counts what is read.
+// counter counts the bytes that are read from r.
 type counter struct {
 	r io.Reader
 	n int64

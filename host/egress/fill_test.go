@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// What Fill has put into the headers goes to where it was put for, and nowhere
-// that an answer leads to, not even on the same server.
+// A filled-in secret goes to the server that it is for, and not to the target of a
+// redirect, even on the same server.
 func TestWhatIsFilledInIsNotRedirected(t *testing.T) {
 	const value = "the-value"
 	fill := func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
@@ -62,8 +62,8 @@ func TestWhatIsFilledInIsNotRedirected(t *testing.T) {
 	}
 }
 
-// A request that may not be filled in is not sent, and one whose Authorization
-// is the guest's own neither.
+// A request whose secret may not be filled in is not sent, and neither is one with an
+// Authorization of the guest's own.
 func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	sent := 0

@@ -14,23 +14,23 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// FollowingClient returns a client for what a person fetches: modules and their
-// signatures, from registries and web servers. It is [Egress.Client] but for three
-// things. It follows redirects, at most 5, of which each is decided like any
-// request; one that leaves the host, the port or the protocol of the first request
-// takes no credentials and no body along, and none leads from https to http. Nothing
-// is decompressed. A server that takes or sends nothing for so long as idle (0: 30
-// seconds) is given up, with an [services.Timeout]; the time of the whole and the size
-// are for the client's user to bound.
+// FollowingClient returns a client for modules and their signatures, which a person
+// fetches from registries and web servers. It differs from [Egress.Client] in three ways.
+// It follows at most 5 redirects, each decided like any request. A redirect to another
+// host, port or protocol than the first request's takes no credentials and no body along,
+// and none may lead from https to http. It decompresses nothing. It gives up on a server
+// that takes or sends nothing for the time idle (0: 30 seconds), with a
+// [services.Timeout]. Its user has to limit the total time and the size.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
 	c := e.newTransport(to)
 	c.next.DisableCompression = true
 	return &http.Client{Transport: &idleTransport{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
 }
 
-// ClientFactory makes such clients: for the server at a URL, which the person has named, or
-// a file of somebody else's, and for whoever else the person's rules allow, all of it
-// under the ceiling.
+// ClientFactory returns a function that makes a [Egress.FollowingClient] for the server
+// at a base URL. The client reaches the hosts of [FetchNetwork], under the ceiling.
+// byPerson reports whether a person has named the server, and not a file of somebody
+// else.
 func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
 		to, err := FetchNetwork(base, rules, byPerson)
@@ -41,13 +41,13 @@ func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byP
 	}
 }
 
-// FetchNetwork is the network of a [Egress.FollowingClient] for the server that a
-// person has named by a URL: that host, this machine at that port if the host is
-// localhost, and what the user's rules allow, all but what they deny. A name that
-// leads to a private network needs a rule for the address. If not a person has named
-// the server but a file that came with a project, so does an address that is not
-// public, and this machine: nobody else points it at what only it can reach. An
-// administrator's list goes on top of it, with [network.Network.Restrict].
+// FetchNetwork returns the network of a [Egress.FollowingClient] for the server at a URL:
+// its host; this machine at the URL's port, if the host is localhost; and the hosts that
+// the user's rules allow, all without the hosts that they deny. A name that leads to a
+// private network needs a rule for the address. If byPerson is false, the URL comes from
+// a file of a project, which must not point the user at addresses that only the user can
+// reach: then also an address that is not public, and this machine, need a rule. An
+// administrator's list goes on top, with [network.Network.Restrict].
 func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
@@ -69,13 +69,14 @@ func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Ne
 	return network.New(all), nil
 }
 
-// checkRedirect is asked before each redirect; the transport then decides on it.
+// checkRedirect is called before each redirect, and may refuse it. The transport then
+// decides about the new request.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL.Host
 	if len(via) > maxRedirects {
 		return failf(services.Protocol, "more than %d redirects", maxRedirects)
 	}
-	// The URL that net/http has made of the answer is read again as all are.
+	// net/http has parsed this URL, so it is parsed once more by our strict rules.
 	next, err := parseTarget(req.URL.String())
 	if err != nil {
 		return failf(services.Denied, "the redirect of %s is refused: %w", from, err)
@@ -97,13 +98,13 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.Body != nil && req.Body != http.NoBody {
 		return failf(services.Denied, "the redirect of %s is refused: the body was not meant for %s", from, next.url.Host)
 	}
-	// net/http makes the headers of each redirect out of those of the first request,
-	// so they are taken out again on the way back, too.
+	// net/http copies the headers of the first request to each redirect. So they are also
+	// removed when a later redirect returns to the first server.
 	req.Header = crossOriginHeaders(req.Header)
 	return nil
 }
 
-// idleTransport gives up on servers that stand still.
+// idleTransport gives up on servers that send and take nothing.
 type idleTransport struct {
 	next *decidingTransport
 	idle time.Duration
@@ -130,10 +131,10 @@ func (p *idleTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (p *idleTransport) CloseIdleConnections() { p.next.CloseIdleConnections() }
 
-// watch ends a request when nothing has moved for a while.
+// watch cancels a request if no bytes have moved for the time idle.
 type watch struct {
 	ctx    context.Context // of this request
 	cancel context.CancelCauseFunc
@@ -141,7 +142,7 @@ type watch struct {
 	timer  *time.Timer
 }
 
-// stallError says that the server stood still, where that is why a request has failed.
+// stallError returns the timeout of the watch if it has ended the request, otherwise err.
 func (w *watch) stallError(err error) error {
 	if stall, ok := errors.AsType[*services.Error](context.Cause(w.ctx)); ok {
 		return stall
@@ -149,7 +150,8 @@ func (w *watch) stallError(err error) error {
 	return err
 }
 
-// sentBody is the body of a request; what is read of it has been taken.
+// sentBody is the body of a request. Each read restarts the watch: the server has taken
+// something.
 type sentBody struct {
 	io.ReadCloser
 	watch *watch
@@ -160,8 +162,8 @@ func (s *sentBody) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p)
 }
 
-// receivedBody is the body of an answer. Only waiting counts, and not what its reader
-// does meanwhile.
+// receivedBody is the body of an answer. The watch runs only during a read, and not while
+// the reader is busy.
 type receivedBody struct {
 	io.ReadCloser
 	watch *watch

@@ -16,18 +16,18 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// maxRequestHead bounds the head of a request to the proxy of a command, in bytes.
+// maxRequestHead limits the head of a request to the proxy of a command, in bytes.
 const maxRequestHead = maxURLBytes + maxHeaderBytes
 
-// head is what a command sends before a body.
+// head is the head of a request from a command.
 type head struct {
 	method, target string
 	http10         bool // HTTP/1.0
 	header         http.Header
 }
 
-// readHead reads a head strictly: what two programs could read in two ways is
-// refused and not put right, as package net/http does it.
+// readHead reads a head strictly. It refuses a head that two programs could read in two
+// ways; package net/http would repair it.
 func readHead(r *bufio.Reader) (*head, error) {
 	h, err := parseHead(r)
 	if err != nil {
@@ -69,7 +69,7 @@ func parseHead(r *bufio.Reader) (*head, error) {
 	}
 }
 
-// readLine reads a line of which left bounds the bytes.
+// readLine reads a line, and subtracts its bytes from left. A line over left is an error.
 func readLine(r *bufio.Reader, left *int) (string, error) {
 	line, err := r.ReadSlice('\n')
 	*left -= len(line)
@@ -86,8 +86,7 @@ func readLine(r *bufio.Reader, left *int) (string, error) {
 	return text, nil
 }
 
-// check refuses heads that do not say plainly to whom they go and where the body
-// ends.
+// check refuses a head that does not state plainly its host and the end of its body.
 func (h *head) check() error {
 	for _, name := range []string{"Host", "Content-Length", "Transfer-Encoding"} {
 		if n := len(h.header.Values(name)); n > 1 {
@@ -111,7 +110,7 @@ func (h *head) check() error {
 	return nil
 }
 
-// checkHost refuses a header Host that names another host than the target does.
+// checkHost refuses a header Host that differs from the host of the target.
 func (h *head) checkHost(host network.Host) error {
 	named := h.header.Get("Host")
 	if o, rest, err := network.ParseOrigin("http://" + named); named != "" && (err != nil || rest != "" || o.Host != host) {
@@ -120,12 +119,12 @@ func (h *head) checkHost(host network.Host) error {
 	return nil
 }
 
-// upgrades reports whether the client wants to speak another protocol from here on.
+// upgrades reports whether the client wants to switch to another protocol.
 func (h *head) upgrades() bool {
 	return len(h.header.Values("Upgrade")) > 0 || slices.Contains(connectionOptions(h.header), "upgrade")
 }
 
-// request is the request as the server gets it.
+// request returns the request that goes to the server.
 func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, h.method, t.url.String(), nil)
 	if err != nil {
@@ -134,7 +133,7 @@ func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Req
 	req.Header = h.header.Clone()
 	deleteHopHeaders(req.Header)
 	if req.UserAgent() == "" {
-		req.Header.Set("User-Agent", "") // or the transport would name itself
+		req.Header.Set("User-Agent", "") // otherwise the transport would send its own name
 	}
 	if h.header.Get("Transfer-Encoding") != "" {
 		req.Body, req.ContentLength = io.NopCloser(httputil.NewChunkedReader(body)), -1
@@ -144,8 +143,8 @@ func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Req
 	return req, nil
 }
 
-// deleteHopHeaders takes out what is between two neighbours, and for those who
-// write a message to say.
+// deleteHopHeaders removes the headers that concern one connection only, and the ones
+// that the sender of a message has to set itself.
 func deleteHopHeaders(h http.Header) {
 	options := connectionOptions(h)
 	for name := range h {
@@ -156,7 +155,7 @@ func deleteHopHeaders(h http.Header) {
 	}
 }
 
-// connectionOptions are the words of the headers Connection, in lower case.
+// connectionOptions returns the words of the Connection headers, in lower case.
 func connectionOptions(h http.Header) []string {
 	options := strings.Split(strings.ToLower(strings.Join(h.Values("Connection"), ",")), ",")
 	for i := range options {

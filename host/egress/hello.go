@@ -14,32 +14,31 @@ import (
 )
 
 const (
-	maxHello             = 64 << 10 // bytes, of the first message of a TLS client
-	encryptedClientHello = 0xfe0d   // the extension that hides the name of the server
+	maxHello             = 64 << 10 // bytes of the first message of a TLS client
+	encryptedClientHello = 0xfe0d   // extension that hides the name of the server
 )
 
-// accessDenied is the alert of that name, as a TLS client reads it before keys are
-// agreed on.
+// accessDenied is the TLS alert access_denied, in the form before keys are agreed on.
 var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
 
-// readHello reads the first message of a TLS client, and returns all bytes that it
-// has read.
+// readHello reads the first message of a TLS client. read holds all bytes that it has
+// read.
 func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
 	heard := &listenOnlyConn{r: io.LimitReader(r, maxHello)}
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello = h
 		return nil, errors.New("that is all we wanted to know")
-	}}).HandshakeContext(context.Background()) // reading has its own bound
+	}}).HandshakeContext(context.Background()) // maxHello and the relay's idle timer limit the reading
 	if hello != nil {
 		err = nil
 	}
 	return hello, heard.read.Bytes(), err
 }
 
-// checkHello refuses a client that asks for another server than was decided on.
+// checkHello refuses a TLS client that asks for a server other than host.
 func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	if slices.Contains(hello.Extensions, encryptedClientHello) {
-		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s was decided on", host)
+		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s is allowed", host)
 	}
 	named, err := network.ParseHost(hello.ServerName)
 	switch {
@@ -48,14 +47,14 @@ func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	case hello.ServerName == "":
 		return fmt.Errorf("the TLS client does not say that it asks for %s (SNI)", host)
 	case err != nil || named != host:
-		return fmt.Errorf("the TLS client asks for %q (SNI), and %s was decided on", shorten(hello.ServerName, 200), host)
+		return fmt.Errorf("the TLS client asks for %q (SNI), and only %s is allowed", shorten(hello.ServerName, 200), host)
 	}
 	return nil
 }
 
-// listenOnlyConn is a connection to somebody who is listened to and gets no answer.
+// listenOnlyConn is a connection that is read and drops what is written.
 type listenOnlyConn struct {
-	net.Conn // nil: nothing else is used
+	net.Conn // nil: no other method is called
 	r        io.Reader
 	read     bytes.Buffer
 }

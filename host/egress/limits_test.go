@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// sends makes a world in which http://a.example/ sends these bytes.
+// sends makes a world in which http://a.example/ sends the bytes that f writes.
 func sends(t *testing.T, f func(conn net.Conn), change ...func(*Options)) *world {
 	t.Helper()
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}), change...)
@@ -38,8 +38,8 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// TestN13N14AnswersThatAreTooLarge counts what was sent: the host stops reading
-// where the limit is, within what the buffers of the system hold.
+// TestN13N14AnswersThatAreTooLarge counts the sent bytes: the host stops reading at the
+// limit, give or take the buffers of the system.
 func TestN13N14AnswersThatAreTooLarge(t *testing.T) {
 	const limit = 64 << 10
 	const slack = 16 << 20 // of the socket's buffers, both ends
@@ -144,8 +144,8 @@ func TestN13N14AnswersThatAreTooLarge(t *testing.T) {
 	})
 }
 
-// TestN13TimeIsBounded has each phase stall for ever; time limits are short, and
-// each is the only short one.
+// TestN13TimeIsBounded has each phase stall forever while only the time limit of this
+// phase is short.
 func TestN13TimeIsBounded(t *testing.T) {
 	const short = 30 * time.Millisecond
 	for what, c := range map[string]struct {
@@ -210,8 +210,8 @@ func TestN13TimeIsBounded(t *testing.T) {
 	}
 }
 
-// Who takes a part of a body gets what has come of a slow one, and never the end of that:
-// it may be the beginning of a secret.
+// A guest that wants a part of a body gets the bytes so far of a slow one, but never its
+// end, which may be the beginning of a secret.
 func TestOfASlowBodyIsKeptWhatHasCome(t *testing.T) {
 	const text = "what comes before the secret that never ends: "
 	for what, c := range map[string]struct {

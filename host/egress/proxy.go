@@ -21,7 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// parseProxy reads [http[s]://]HOST:PORT. A password has no place in it.
+// parseProxy parses [http[s]://]HOST:PORT. A password is not allowed. An empty text
+// returns nil.
 func parseProxy(s string) (*network.Origin, error) {
 	if s == "" {
 		return nil, nil
@@ -37,12 +38,11 @@ func parseProxy(s string) (*network.Origin, error) {
 	return &t.Origin, nil
 }
 
-// maxProxyHead bounds the answer of a proxy, in bytes.
+// maxProxyHead limits the head of a proxy's answer, in bytes.
 const maxProxyHead = 16 << 10
 
-// tunnel asks the proxy for a connection to a host, by CONNECT whatever is
-// spoken in it: a request that the proxy understands would have it resolve the
-// name that stands in there.
+// tunnel asks the proxy for a connection to a host. It uses CONNECT for every protocol: a
+// plain request would have the proxy resolve the name in it.
 func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Conn, err error) {
 	conn, err := e.dialProxy(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	}()
 	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
-	// Whatever ends the context ends the reading.
+	// The end of the context ends the reading.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
@@ -71,7 +71,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 		return nil, e.addProxyHint(failf(services.Connect, "the proxy wants a password for %s (status 407), which is not supported", target), true,
 			"name a proxy without a password in network.proxy, such as one on this machine that logs in to this one")
 	case status != http.StatusOK:
-		hint := "whoever runs the proxy decides whom it lets through"
+		hint := "the administrator of the proxy decides which hosts it lets through"
 		if !e.opts.ProxyResolves {
 			hint += "; if its rules are for names, network.proxy_resolves = true sends it the name"
 		}
@@ -83,9 +83,8 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	return conn, nil
 }
 
-// dialProxy connects to the proxy, and authenticates it if it speaks TLS. Its
-// addresses are not checked: it is where the configuration says, and that is a
-// private network as a rule.
+// dialProxy connects to the proxy, and authenticates it if it speaks TLS. Its addresses
+// are not checked: the configuration names it, and it usually is in a private network.
 func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 	const up = "check that network.proxy is right, and that the proxy runs"
 	addrs := []netip.Addr{e.proxy.Host.Addr()}
@@ -107,7 +106,8 @@ func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 	return conn, e.addProxyHint(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
 }
 
-// addProxyHint adds a hint to an error of the proxy. Final: the same request would fail again.
+// addProxyHint adds a hint to an error of the proxy, if it has none. final reports
+// whether the same request would fail again.
 func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 	if f, ok := errors.AsType[*services.Error](err); ok {
 		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)
@@ -120,8 +120,8 @@ func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 
 var errNotHTTP = errors.New("its answer is not HTTP")
 
-// connectAnswer reads the head of the proxy's answer and not a byte more: what
-// follows belongs to the tunnel.
+// connectAnswer reads the head of the proxy's answer and not a byte more: the following
+// bytes belong to the tunnel.
 func connectAnswer(r io.Reader) (status int, err error) {
 	var head []byte
 	for b := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); head = append(head, b[0]) {
@@ -136,11 +136,12 @@ func connectAnswer(r io.Reader) (status int, err error) {
 	if err != nil {
 		return 0, errNotHTTP
 	}
-	_ = resp.Body.Close() // a tunnel has none
+	_ = resp.Body.Close() // a tunnel has no body
 	return resp.StatusCode, nil
 }
 
-// handshake makes a connection one to the host that it was meant for.
+// handshake starts TLS on a connection, and authenticates the host. protocols are offered
+// by ALPN; nil: none.
 func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host, protocols []string) (net.Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
@@ -159,10 +160,10 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	return secured, nil
 }
 
-// shorten keeps a text that others have written short.
-func shorten(s string, most int) string {
-	if len(s) <= most {
+// shorten cuts a text to maxBytes bytes.
+func shorten(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return strings.ToValidUTF8(s[:maxBytes], "") + "…"
 }

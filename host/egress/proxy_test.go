@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// tunnels is a proxy that connects to where the test says.
+// tunnels is a proxy that connects to the address that the test gives.
 type tunnels struct {
 	net.Listener
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ func TestTheProxy(t *testing.T) {
 	}
 }
 
-// TestAHostileProxy: it gets no further than its head.
+// TestAHostileProxy: of a hostile proxy's answer only the head is read.
 func TestAHostileProxy(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
@@ -152,9 +152,9 @@ func TestAHostileProxy(t *testing.T) {
 	}{
 		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, services.Connect, true, "network.proxy_resolves = true"},
 		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, services.Connect, true, "without a password in network.proxy"},
-		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
-		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, services.Connect, false, "whoever runs the proxy"},
-		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, services.Connect, true, "whoever runs the proxy"},
+		"has no such method":  {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 501 No\r\n\r\n") }, services.Connect, true, "the administrator of the proxy"},
+		"is overloaded":       {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 503 No\r\n\r\n") }, services.Connect, false, "the administrator of the proxy"},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, services.Connect, true, "the administrator of the proxy"},
 		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, services.Timeout, false, "names an HTTP proxy"},
 		"says nothing":        {silent, services.Timeout, false, "names an HTTP proxy"},
 		"has a long head": {func(conn net.Conn) {
@@ -205,7 +205,8 @@ func TestAHostileProxy(t *testing.T) {
 	})
 }
 
-// TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
+// TestAProxyThatIsNotAuthenticated: such a proxy gets no request, and the program goes
+// on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")

@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// redactError returns an error of this package without secrets in its text:
-// errors quote what a server has sent.
+// redactError returns an error without secrets in its text, because errors of this
+// package quote servers.
 func (e *Egress) redactError(err error) error {
 	f, ok := errors.AsType[*services.Error](err)
 	if !ok {

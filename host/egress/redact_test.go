@@ -30,8 +30,8 @@ func knowing(o *Options) {
 	o.Redact = r
 }
 
-// E03: a guest does not get from a server what the host has put into its
-// request, in whatever part of an answer that comes back, and neither does a log.
+// E03: neither a guest nor a log gets the secret of a request back from the server, in
+// whatever part of the answer the server repeats it.
 func TestWhatAServerRepeatsIsNotAnswered(t *testing.T) {
 	for what, f := range map[string]func(net.Conn){
 		"in the body": func(conn net.Conn) {
@@ -83,7 +83,7 @@ func TestWhatAServerRepeatsIsNotAnswered(t *testing.T) {
 	}
 }
 
-// What an error quotes of an answer is cut, and no piece of the value is left.
+// Quotes of an answer in errors are cut, without leaving a piece of the secret.
 func TestAnErrorQuotesNoPieceOfASecret(t *testing.T) {
 	const mixed = "Filled-In/Value+1"
 	for before := range 70 {
@@ -123,8 +123,8 @@ func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 	}
 }
 
-// However a guest cuts an answer, there is no piece of the value in what it gets,
-// and how much it gets does not tell whether a text begins like the value.
+// However a guest cuts an answer, it gets no piece of the secret, and the number of bytes
+// does not reveal whether a text begins like the secret.
 func TestACutTellsNothingOfASecret(t *testing.T) {
 	before, behind := strings.Repeat("b", 20), strings.Repeat("c", 400)
 	body := before + repeated + behind
@@ -168,7 +168,7 @@ func TestACutTellsNothingOfASecret(t *testing.T) {
 	}
 }
 
-// What stands in place of a short secret is longer than it is.
+// Limits hold even though the replacement of a short secret is longer than the secret.
 func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
 		r := new(redact.Redactor)
@@ -224,8 +224,8 @@ func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*service
 	return g.w.Fetch(t.Context(), g.grant, services.Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
 }
 
-// A server that repeats so many bytes of a header is no knife in the hands of a
-// guest: what stands beside the value is not for it to choose.
+// A guest cannot use a server that repeats the beginning of a header to cut the secret,
+// because the guest cannot choose the text beside the secret.
 func TestAGuestDoesNotCutASecret(t *testing.T) {
 	sent := 0
 	g := newGuest(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -247,8 +247,7 @@ func TestAGuestDoesNotCutASecret(t *testing.T) {
 	}
 }
 
-// The length and the digests of a body from which something was taken are
-// those of the whole.
+// The length and the digests of a body are removed if a secret was taken out of the body.
 func TestTheLengthOfWhatWasTakenOutIsNotTold(t *testing.T) {
 	repeats := true
 	g := newGuest(t, func(rw http.ResponseWriter, r *http.Request) {

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// userAgent is sent when a guest does not say who it is.
+// userAgent is sent if a guest sets no User-Agent.
 const userAgent = "stockade"
 
-// Limits on the head of a request.
+// Limits for the headers of a guest's request, and for their bytes.
 const (
 	maxHeaders     = 64
 	maxHeaderBytes = 16 << 10
 )
 
+// methods lists the methods that a request may have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// reservedHeaders are the host's to set: they say where a message ends, to whom
-// it goes, or what the connection becomes.
+// reservedHeaders lists the headers that only the host may set, in lower case: they
+// control the end of a message, its destination, or the connection.
 var reservedHeaders = []string{
-	"accept-encoding", // what is decompressed has to be bounded
+	"accept-encoding", // the host must bound what it decompresses
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
 	"te", "trailer", "transfer-encoding", "upgrade",
 }
@@ -34,7 +35,7 @@ func checkMethod(method string) error {
 	return nil
 }
 
-// headers checks a guest's headers: pairs of name and value.
+// headers checks a guest's headers, pairs of name and value, and returns them.
 func headers(pairs [][2]string) (http.Header, error) {
 	out := http.Header{}
 	if len(pairs) > maxHeaders {
@@ -58,12 +59,12 @@ const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 
 func checkHeader(name, value string) error {
 	if slices.Contains(reservedHeaders, name) || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-") {
-		return errors.New("it is for the host to set")
+		return errors.New("only the host may set it")
 	}
 	return checkField(name, value)
 }
 
-// checkField checks what any header has to be; its name is in lower case.
+// checkField checks the syntax that every header must have. name is in lower case.
 func checkField(name, value string) error {
 	if name == "" || strings.Trim(name, tokenCharacters) != "" {
 		return errors.New("its name is not a token")
@@ -76,8 +77,8 @@ func checkField(name, value string) error {
 	return nil
 }
 
-// crossOriginHeaders is what of a request's headers another server gets to see: a
-// redirect takes nothing along that was meant for the first.
+// crossOriginHeaders returns the headers of a request that a redirect to another origin
+// may take along.
 func crossOriginHeaders(h http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "User-Agent"} {
@@ -88,7 +89,7 @@ func crossOriginHeaders(h http.Header) http.Header {
 	return out
 }
 
-// size is what a request sends, in bytes: whatever a guest can put data into.
+// size returns the bytes of a request that a guest can put data into.
 func size(t target, h http.Header, body []byte) int64 {
 	n := len(t.url.String()) + len(body)
 	for name, values := range h {

@@ -4,6 +4,5 @@ package egress
 
 import "crypto/x509"
 
-// systemRoots are the authorities that the system trusts, which it looks up
-// itself.
+// systemRoots returns the authorities that the system trusts, as Go finds them.
 func systemRoots() (*x509.CertPool, error) { return x509.SystemCertPool() }

@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// maxConnections is how many connections of a command are served at once. More
-	// of them wait in the queue of the listener.
+	// maxConnections limits the connections of a command that are served at once. More wait
+	// in the queue of the listener.
 	maxConnections = 64
-	// maxDrain is how much is still read from a client that has its answer, in
-	// bytes: closing at once could take the answer from it.
+	// maxDrain limits the bytes that are read from a client after its answer: closing the
+	// connection at once could destroy the answer.
 	maxDrain = 256 << 10
 )
 
-// ServeProxy is the HTTP proxy of one command, through which it reaches the hosts
-// of the grant's network and nothing else. It accepts connections from l until ctx
-// ends or l is closed, which is no error, and closes l. When it returns, none of
-// them is open any more.
+// ServeProxy serves the HTTP proxy of one command, which reaches the hosts of the grant's
+// network through it and nothing else. It accepts connections from l until ctx ends or l
+// is closed, neither of which is an error, and closes l. When it returns, all connections
+// are closed.
 //
-// A client asks with CONNECT for https: within is TLS with the host that was decided
-// on, as the name in its first message says. What it asks a server for within TLS,
-// nobody here reads. A rule for tcp lets through CONNECT whatever is spoken. Plain
-// http goes request by request, in absolute form or within a CONNECT: one on each
-// connection, no redirects followed, no other protocol after it. What is refused is
-// answered with status 403, and the reason in the status line and as text.
+// A client uses CONNECT for https. The tunnel must carry TLS with the decided host, as
+// the name in its first message shows; the proxy cannot read requests within TLS. A rule
+// for tcp allows CONNECT with any protocol inside. Plain http goes request by request, in
+// absolute form or within a CONNECT: one request on each connection, without following
+// redirects, and without switching protocols. A refusal is answered with status 403, with
+// the reason in the status line and as text.
 //
-// Connections and requests count against the grant's limits of requests and of sent
-// bytes, with all bytes that are sent on them; they may receive as much as so many
-// requests could. Whoever does not say what it wants, and whoever says nothing, is
-// hung up on after HTTPTimeout. There is no limit on the time of a whole connection:
-// that is the command's.
+// Connections and requests count against the grant's limits for requests and for sent
+// bytes, with all bytes that are sent on them. All connections together may receive as
+// much as that many requests could. A connection is closed if its request does not come,
+// or no bytes move, within HTTPTimeout. A whole connection has no time limit other than
+// the command's.
 func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
 	defer l.Close()
 	if grant.ExecNetwork() == nil {
@@ -83,9 +83,9 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 	}
 }
 
-// ProxyEnv is the environment with which programs find the proxy at an address,
-// HOST:PORT. Some read the one spelling, some the other, and node neither until it
-// is told to.
+// ProxyEnv returns the environment variables that point programs to the proxy at addr,
+// HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node
+// reads them only with NODE_USE_ENV_PROXY.
 func ProxyEnv(addr string) []string {
 	env := []string{"NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -94,30 +94,30 @@ func ProxyEnv(addr string) []string {
 	return env
 }
 
-// commandProxy is what the connections of a command share.
+// commandProxy is the state that the connections of a command share.
 type commandProxy struct {
 	e           *Egress
 	grant       policy.Grant
-	patience    time.Duration
-	maxReceived int64        // bytes that the command may receive
-	receiveLeft atomic.Int64 // of them
+	patience    time.Duration // limit for the time without any bytes
+	maxReceived int64         // limit for the bytes that the command receives
+	receiveLeft atomic.Int64  // bytes that are left of maxReceived
 }
 
-// relay is one connection of a command, and the one to a server that it leads to.
-// It ends with its context, which closes both.
+// relay is one connection of a command, with its connection to a server. The end of its
+// context closes both.
 type relay struct {
 	*commandProxy
 	conn     net.Conn
-	r        *bufio.Reader // of conn
-	cancel   context.CancelCauseFunc
-	idle     *time.Timer // cancels
-	d        network.Decision
-	answered bool // with a status: errors have no place any more
+	r        *bufio.Reader           // of conn
+	cancel   context.CancelCauseFunc // ends the context
+	idle     *time.Timer             // calls cancel when no bytes have moved for patience
+	d        network.Decision        // the last decision about a host
+	answered bool                    // set once a status line was sent, after which no error can be reported
 
 	sent, received atomic.Int64
 }
 
-var errIdle = fail(services.Timeout, errors.New("nothing was said for too long"))
+var errIdle = fail(services.Timeout, errors.New("the connection made no progress for too long"))
 
 func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
@@ -163,8 +163,8 @@ func (c *relay) run(ctx context.Context) error {
 	if c.d.Protocol() != network.HTTP {
 		return c.serveConnect(ctx)
 	}
-	// A rule for http is not a tunnel either. Some clients ask with CONNECT for
-	// everything: they get what they would get without.
+	// A rule for http allows no tunnel. Some clients use CONNECT for everything: their
+	// request is served as if it had come in absolute form.
 	if err := c.accept(); err != nil {
 		return err
 	}
@@ -176,7 +176,8 @@ func (c *relay) run(ctx context.Context) error {
 	return c.forward(ctx, h, "http://"+target{Origin: o}.authority()+h.target)
 }
 
-// connectTarget reads HOST:PORT. Its protocol is of no meaning.
+// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no
+// meaning.
 func connectTarget(h *head) (network.Origin, error) {
 	o, rest, err := network.ParseOrigin("https://" + h.target)
 	if err == nil && (rest != "" || !strings.HasSuffix(h.target, ":"+strconv.Itoa(int(o.Port)))) {
@@ -188,8 +189,9 @@ func connectTarget(h *head) (network.Origin, error) {
 	return o, err
 }
 
-// decide is nil if the host may be reached by one of these protocols, and decides
-// for the first such. The denial is that of https, if that is among them.
+// decide returns nil if one of the protocols may reach the host; c.d is then the decision
+// for the first such protocol. Otherwise it returns a denial, that of https if it is
+// among the protocols.
 func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	for _, p := range protocols {
 		d := c.grant.ExecNetwork().Decide(o.Host.String(), o.Port, p)
@@ -204,7 +206,7 @@ func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	return fail(services.Denied, c.d.Err())
 }
 
-// open connects to what was decided on.
+// open connects to the decided host, and counts the request.
 func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	if err := c.grant.TakeRequest(c.d, 0); err != nil {
 		return nil, fail(services.Denied, err)
@@ -217,9 +219,9 @@ func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	return countingConn{conn, c}, nil
 }
 
-// serveConnect opens a tunnel. For https the first thing that goes through it is the
-// first message of TLS, for the host that was decided on: a rule for https is not
-// a way for anything else, nor to other names that live at the same address.
+// serveConnect opens a tunnel. For https, the client must first send a TLS message for
+// the decided host: a rule for https allows no other protocol, and no other name at the
+// same address.
 func (c *relay) serveConnect(ctx context.Context) error {
 	server, err := c.open(ctx)
 	if err != nil {
@@ -232,10 +234,10 @@ func (c *relay) serveConnect(ctx context.Context) error {
 	if c.d.Protocol() == network.HTTPS {
 		hello, read, err := readHello(c.r)
 		if len(read) == 0 {
-			return err // it has hung up
+			return err // the client has hung up
 		}
 		if err != nil {
-			c.answered = false // whatever it speaks, it does not wait for TLS
+			c.answered = false // a client without TLS reads a plain answer
 			return failf(services.Denied, "what was sent to %s is not TLS, and the rule is for https", c.d.Host())
 		}
 		if err := checkHello(hello, c.d.Host()); err != nil {
@@ -250,17 +252,17 @@ func (c *relay) serveConnect(ctx context.Context) error {
 	sending.Go(func() { c.copy(server, c.r) })
 	c.copy(c.conn, server)
 	sending.Wait()
-	return nil // or the cause of the context's end
+	return nil // serve reports why the context has ended, if it has
 }
 
-// accept answers CONNECT.
+// accept answers a CONNECT with success.
 func (c *relay) accept() error {
 	c.answered = true
 	_, err := io.WriteString(c.conn, "HTTP/1.1 200 Connection established\r\n\r\n")
 	return err
 }
 
-// copy copies until src ends, and then tells dst that this is all.
+// copy copies until src ends, and then closes dst for writing.
 func (c *relay) copy(dst net.Conn, src io.Reader) {
 	_, err := io.Copy(dst, src)
 	if err == nil {
@@ -271,6 +273,7 @@ func (c *relay) copy(dst net.Conn, src io.Reader) {
 	}
 }
 
+// closeWrite closes a connection for writing, or altogether if it cannot be half closed.
 func closeWrite(conn net.Conn) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -278,7 +281,7 @@ func closeWrite(conn net.Conn) error {
 	return conn.Close()
 }
 
-// forward makes one request of plain http.
+// forward serves one request of plain http.
 func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	t, err := parseTarget(url)
 	if err == nil && t.Protocol != network.HTTP {
@@ -324,14 +327,14 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	deleteHopHeaders(resp.Header)
 	resp.ProtoMajor, resp.ProtoMinor, resp.Close, resp.Trailer, resp.TransferEncoding = 1, 1, true, nil, nil
 	if resp.ContentLength < 0 && !h.http10 {
-		resp.TransferEncoding = []string{"chunked"} // so that the client sees where it breaks off
+		resp.TransferEncoding = []string{"chunked"} // so that the client notices a broken-off body
 	}
 	c.answered = true
 	return resp.Write(c.conn)
 }
 
-// refuse answers with the reason. It stands in the status line too: that is all
-// that many programs show of a CONNECT that fails.
+// refuse answers with the reason. The reason is also in the status line, because many
+// programs show only that of a failed CONNECT.
 func (c *relay) refuse(err error) {
 	status := map[services.Kind]int{services.Denied: http.StatusForbidden, services.Invalid: http.StatusBadRequest, services.Timeout: http.StatusGatewayTimeout}[services.KindOf(err)]
 	if status == 0 {
@@ -347,7 +350,7 @@ func (c *relay) refuse(err error) {
 		status, reason, len(reason)+1, reason)
 }
 
-// advice is the text of an error, with the flag that would allow what was denied.
+// advice returns the text of an error, with the flag that would allow a denied request.
 func advice(err error) string {
 	denial, ok := errors.AsType[*network.Denial](err)
 	if !ok || denial.AllowRule == nil {
@@ -358,7 +361,7 @@ func advice(err error) string {
 	return fmt.Sprintf("%s; --allow-net %s would allow it", plain.Error(), denial.AllowRule)
 }
 
-// countingConn is the connection to a server: what is said on it counts.
+// countingConn is the connection to a server. Its bytes count on the grant's account.
 type countingConn struct {
 	net.Conn
 	c *relay
@@ -384,5 +387,5 @@ func (s countingConn) Write(p []byte) (int, error) {
 	return s.Conn.Write(p)
 }
 
-// CloseWrite tells the server that this is all.
+// CloseWrite closes the connection for writing.
 func (s countingConn) CloseWrite() error { return closeWrite(s.Conn) }

@@ -123,7 +123,7 @@ func TestN19WhatTheProxyDoesNotPassOn(t *testing.T) {
 	}
 }
 
-// TestAnEndlessHead: nobody keeps more of it than there may be.
+// TestAnEndlessHead: the proxy keeps no more of a head than the limit.
 func TestAnEndlessHead(t *testing.T) {
 	w := newWorld(t, names(nil))
 	addr := serving(t, w, granted(t, policy.Limits{}, "http://b.example"))
@@ -147,8 +147,8 @@ func TestAnEndlessHead(t *testing.T) {
 	}
 }
 
-// TestN03N04NamesOfAProxiedCommand: names that lead to this machine, at once or
-// when they are asked for again.
+// TestN03N04NamesOfAProxiedCommand: names that lead to this machine, at once or at the
+// second query.
 func TestN03N04NamesOfAProxiedCommand(t *testing.T) {
 	trap := newTrap(t)
 	w := newWorld(t, func(name string, before int) []string {
@@ -200,8 +200,8 @@ func echList(t *testing.T, public string) []byte {
 	return block(slices.Concat([]byte{0xfe, 0x0d}, block(contents)))
 }
 
-// TestN19ATunnelIsForTLS with the host that was decided on: the server sees a
-// connection, and not a byte.
+// TestN19ATunnelIsForTLS with the decided host: otherwise the server sees a connection
+// without a byte.
 func TestN19ATunnelIsForTLS(t *testing.T) {
 	var bytesSeen atomic.Int64
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
@@ -296,7 +296,8 @@ func TestN19AServerThatChangesTheProtocol(t *testing.T) {
 	}
 }
 
-// TestN11WhatIsBetweenNeighbours stays there, in both directions.
+// TestN11WhatIsBetweenNeighbours: hop-by-hop headers are not passed on, in either
+// direction.
 func TestN11WhatIsBetweenNeighbours(t *testing.T) {
 	var seen http.Header
 	w := newWorld(t, names(map[string][]string{"b.example": {public}}))
@@ -327,7 +328,7 @@ func TestN11WhatIsBetweenNeighbours(t *testing.T) {
 	}
 }
 
-// TestN12AProxiedCommandAndTheEnvironment: what is in ours leads nowhere.
+// TestN12AProxiedCommandAndTheEnvironment: the proxy ignores our own environment.
 func TestN12AProxiedCommandAndTheEnvironment(t *testing.T) {
 	trap := newTrap(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {

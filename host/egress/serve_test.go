@@ -70,8 +70,8 @@ func caFile(t testing.TB) string {
 	return file
 }
 
-// outside runs a program that knows of the proxy by its environment only, and
-// returns what it prints.
+// outside runs a program that finds the proxy only by its environment, and returns its
+// output.
 func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -82,7 +82,8 @@ func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	return string(out), err
 }
 
-// TestOtherProgramsThroughTheProxy: they were not written for it.
+// TestOtherProgramsThroughTheProxy: programs that were not written for the proxy work
+// with it.
 func TestOtherProgramsThroughTheProxy(t *testing.T) {
 	handler := func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
@@ -191,8 +192,8 @@ func TestGitThroughTheProxy(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: more than there may be, all of them through Go's own client,
-// some behind the administrator's proxy.
+// TestManyAtOnce makes more connections than are served at once, all with Go's own
+// client, some behind the administrator's proxy.
 func TestManyAtOnce(t *testing.T) {
 	for _, upstream := range []string{"", "http://10.9.9.9:3128"} {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = upstream })
@@ -229,8 +230,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A tunnel for tcp is for what is neither TLS nor HTTP, with ends that come one
-// after the other.
+// A tunnel for tcp carries protocols other than TLS and HTTP, and either side may close
+// first.
 func TestATunnelForTCP(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	w.wires.plug(public+":22", raw(t, func(conn net.Conn) {
@@ -256,8 +257,7 @@ func TestATunnelForTCP(t *testing.T) {
 	}
 }
 
-// TestAnswersInPlainHTTP, as bytes: to clients that cannot be had from programs at
-// will.
+// TestAnswersInPlainHTTP sends bytes as clients do that are hard to get as programs.
 func TestAnswersInPlainHTTP(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	w.wires.plug(public+":80", plain(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -361,7 +361,7 @@ func (p *pipes) dial() net.Conn {
 	return a
 }
 
-// TestAConnectionEnds with time that does not pass, and finds goroutines that stay.
+// TestAConnectionEnds uses fake time, and finds goroutines that stay.
 func TestAConnectionEnds(t *testing.T) {
 	const connect = "CONNECT a.example:1 HTTP/1.1\r\nHost: a.example:1\r\n\r\n"
 	const limit = 7 * time.Second
@@ -380,27 +380,27 @@ func TestAConnectionEnds(t *testing.T) {
 		after  time.Duration
 		logs   string
 	}{
-		"that says nothing":          {client: func(net.Conn) {}, after: limit, logs: "said for too long"},
-		"that never ends its head":   {client: func(c net.Conn) { trickle(c, time.Second, 1000) }, after: limit, logs: "said for too long"},
-		"that never begins its TLS":  {client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "said for too long"},
-		"that trickles its TLS":      {client: func(c net.Conn) { fmt.Fprint(c, connect, "\x16\x03\x01\x40\x00\x01"); trickle(c, time.Second, 1000) }, after: limit, logs: "said for too long"},
-		"that is silent both ways":   {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "said for too long"},
-		"whose client talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, limit-1, 3) }, after: 3*(limit-1) + limit, logs: "said for too long"},
-		"whose server talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(s net.Conn) { trickle(s, limit-1, 3); silent(s) }, after: 3*(limit-1) + limit, logs: "said for too long"},
+		"that says nothing":          {client: func(net.Conn) {}, after: limit, logs: "no progress for too long"},
+		"that never ends its head":   {client: func(c net.Conn) { trickle(c, time.Second, 1000) }, after: limit, logs: "no progress for too long"},
+		"that never begins its TLS":  {client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "no progress for too long"},
+		"that trickles its TLS":      {client: func(c net.Conn) { fmt.Fprint(c, connect, "\x16\x03\x01\x40\x00\x01"); trickle(c, time.Second, 1000) }, after: limit, logs: "no progress for too long"},
+		"that is silent both ways":   {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, after: limit, logs: "no progress for too long"},
+		"whose client talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, limit-1, 3) }, after: 3*(limit-1) + limit, logs: "no progress for too long"},
+		"whose server talks a while": {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(s net.Conn) { trickle(s, limit-1, 3); silent(s) }, after: 3*(limit-1) + limit, logs: "no progress for too long"},
 		"whose server hangs up":      {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect) }, server: func(net.Conn) {}, logs: "proxy connection"},
 		"whose client hangs up":      {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); time.Sleep(time.Second); c.Close() }, after: time.Second, logs: "proxy connection"},
 		"whose command ends":         {rule: "tcp", client: func(c net.Conn) { fmt.Fprint(c, connect); trickle(c, time.Second, 1000) }, after: time.Hour / 4, logs: "context canceled"},
 		"whose body never comes": {rule: "http", client: func(c net.Conn) {
 			fmt.Fprint(c, "PUT http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\nContent-Length: 5\r\n\r\n")
-		}, after: limit, logs: "said for too long"},
-		"whose answer does not begin": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") }, after: limit, logs: "said for too long"},
+		}, after: limit, logs: "no progress for too long"},
+		"whose answer does not begin": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") }, after: limit, logs: "no progress for too long"},
 		"whose answer never ends": {rule: "http", client: func(c net.Conn) { fmt.Fprint(c, "GET http://a.example:1/ HTTP/1.1\r\nHost: a.example:1\r\n\r\n") },
 			server: func(s net.Conn) {
 				_, _ = s.Read(make([]byte, 4096))
 				fmt.Fprint(s, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
 				trickle(s, time.Second, 3)
 				silent(s)
-			}, after: 3*time.Second + limit, logs: "said for too long"},
+			}, after: 3*time.Second + limit, logs: "no progress for too long"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if c.rule == "" {
@@ -450,7 +450,8 @@ func TestAConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreFew: the next one is not accepted before another has ended.
+// TestConnectionsAreFew: at the limit, no connection is accepted before another has
+// ended.
 func TestConnectionsAreFew(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example")
 	synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// nameServer is a real name server on loopback. zone is asked for the addresses
-// of a name, with how often the name was asked for before in this way.
+// nameServer is a real name server on loopback. zone returns the addresses of a name; it
+// also gets the number of earlier queries for the name.
 type nameServer struct {
 	*net.Resolver
 	zone func(name string, before int) []string
@@ -112,7 +112,7 @@ func (s *nameServer) answer(query []byte) []byte {
 	return packed
 }
 
-// count is how many queries there were for a name, or for any.
+// count returns the number of queries for a name, or for all names if it is empty.
 func (s *nameServer) count(name string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +160,8 @@ func newTrap(t testing.TB) *trap {
 
 func (tr *trap) port() uint16 { return tr.Addr().(*net.TCPAddr).AddrPort().Port() }
 
-// wires is the network of a test. Addresses of the internet lead to servers on
-// loopback, what is on loopback is reached for real, and nothing else exists.
+// wires is the network of a test. Public addresses lead to servers on loopback, loopback
+// addresses are real, and nothing else exists.
 type wires struct {
 	mu      sync.Mutex
 	to      map[netip.AddrPort]string

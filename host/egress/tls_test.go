@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// TestN16ServersThatAreNotBelieved: no request reaches them.
+// TestN16ServersThatAreNotBelieved: servers that are not authenticated get no request.
 func TestN16ServersThatAreNotBelieved(t *testing.T) {
 	hour := time.Now().Add(time.Hour)
 	with := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
@@ -91,8 +91,8 @@ func TestN12AuthoritiesComeFromTheConfiguration(t *testing.T) {
 	}
 }
 
-// A file of which a part is not understood is refused, beside a good one too:
-// whoever wrote it meant all of it.
+// A file with an unreadable part is refused, even next to a good one, because somebody
+// wanted all of it to be trusted.
 func TestAuthoritiesThatCannotBeReadAreRefused(t *testing.T) {
 	good := string(ca().pem)
 	for name, text := range map[string]string{
@@ -114,8 +114,8 @@ func TestAuthoritiesThatCannotBeReadAreRefused(t *testing.T) {
 	}
 }
 
-// TestN18HTTP2IsNotSpokenWithGuests' servers, so its floods have nothing to
-// flood; the server offers it.
+// TestN18HTTP2IsNotSpoken: guests speak no HTTP/2, even if the server offers it, so its
+// floods cannot happen.
 func TestN18HTTP2IsNotSpoken(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) }))
@@ -136,7 +136,8 @@ func TestN18HTTP2IsNotSpoken(t *testing.T) {
 	}
 }
 
-// TestAProxyOfTheEnvironmentIsNamed where the internet cannot be reached, and nowhere else.
+// TestAProxyOfTheEnvironmentIsNamed: the hint about it comes only if a public host cannot
+// be reached.
 func TestAProxyOfTheEnvironmentIsNamed(t *testing.T) {
 	for url, c := range map[string]struct {
 		proxy string

@@ -11,19 +11,19 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// maxURLBytes bounds a URL: it is a way to send data out.
+// maxURLBytes limits a URL, which is a way to send data out.
 const maxURLBytes = 8 << 10
 
-// target is a URL that was parsed, once, for everybody: what is decided on is
-// what is dialled, authenticated and asked for.
+// target is a URL that was parsed once for all purposes: the decided host is also the one
+// that is dialled, authenticated and requested.
 type target struct {
 	network.Origin
-	url *url.URL // with the host in its one form, and without a fragment
+	url *url.URL // parsed URL with the normalized host, and without a fragment
 }
 
-// parseTarget reads http[s]://HOST[:PORT][/...]. What two parsers could read in
-// two ways is refused: user names, backslashes, white space, control
-// characters, a host that is no host.
+// parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers
+// could read differently: user names, backslashes, white space, control characters,
+// invalid hosts.
 func parseTarget(s string) (target, error) {
 	if len(s) > maxURLBytes {
 		return target{}, fmt.Errorf("URL: it has %d bytes, more than %d", len(s), maxURLBytes)
@@ -52,8 +52,8 @@ func parseURL(s string) (t target, err error) {
 	return t, nil
 }
 
-// checkReference refuses characters that have to be escaped in a URL and that
-// some program takes for something else.
+// checkReference refuses characters that a URL must escape and that some programs
+// misread.
 func checkReference(s string) error {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`", c) >= 0 {
@@ -63,8 +63,8 @@ func checkReference(s string) error {
 	return nil
 }
 
-// authority is the host in brackets if it needs them, and the port if it is
-// not the protocol's own.
+// authority returns the host, in brackets if needed, and the port unless it is the
+// protocol's default.
 func (t target) authority() string {
 	own := t.Protocol == network.HTTP && t.Port == 80 || t.Protocol == network.HTTPS && t.Port == 443
 	switch {
@@ -76,7 +76,7 @@ func (t target) authority() string {
 	return t.Host.String()
 }
 
-// redirect returns where an answer sends its reader.
+// redirect returns the target of a redirect from t to location.
 func (t target) redirect(location string) (target, error) {
 	if len(location) > maxURLBytes {
 		return target{}, fmt.Errorf("it has %d bytes, more than %d", len(location), maxURLBytes)

@@ -14,13 +14,13 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// vectorRules are as wide as rules get.
+// vectorRules allow as much as rules can.
 var vectorRules = []string{
 	"*.example:*", "http://*.example:*", "*.com:*", "http://*.com:*", "0.0.0.0/0:*", "http://0.0.0.0/0:*", "[::/0]:*", "http://[::/0]:*",
 	"localhost:*", "http://localhost:*", "http://localhost.localdomain:*", "http://metadata.google.internal:*", "http://metadata:*",
 }
 
-// vectorZone is where the names of testdata lead.
+// vectorZone returns the addresses of the names in testdata.
 func vectorZone(name string, _ int) []string {
 	zone := map[string][]string{
 		"loopback.example": {"127.0.0.1"}, "loopback6.example": {"::1"}, "zero.example": {"0.0.0.0"}, "unspecified6.example": {"::"},
@@ -58,7 +58,7 @@ func lines(t testing.TB, name string) (out []string) {
 	return out
 }
 
-// TestVectorsThatAreRefused: not one of them opens a connection.
+// TestVectorsThatAreRefused: none of these URLs opens a connection.
 func TestVectorsThatAreRefused(t *testing.T) {
 	w := newWorld(t, vectorZone)
 	vectors := lines(t, "testdata/refused.txt")
@@ -95,9 +95,8 @@ func TestVectorsThatAreAllowed(t *testing.T) {
 	}
 }
 
-// FuzzTarget: what is accepted is what net/url, and so the transport, sees; it
-// parses to itself; and a host that may be reached leads to no address that is
-// refused.
+// FuzzTarget: net/url, and so the transport, reads an accepted URL in the same way; the
+// URL parses to itself; and an allowed host leads to no refused address.
 func FuzzTarget(f *testing.F) {
 	for _, v := range lines(f, "testdata/refused.txt") {
 		f.Add(v, "/x")

@@ -8,52 +8,52 @@ import (
 	"unicode"
 )
 
-// Kind says what went wrong. What a guest gets for it is a case of the error in
-// the WIT file of the host function.
+// Kind is the kind of a failure. The WIT file of the host function has a case of its
+// error for each kind.
 type Kind int
 
-// The kinds. The zero value is none of them.
+// The kinds of failures. The zero value is not a kind.
 const (
 	_        Kind = iota
-	Denied        // by policy, or by a budget of the call
-	NotFound      // what the guest asks for is not there
-	Invalid       // the request makes no sense
+	Denied        // policy, or a budget of the call, forbids it
+	NotFound      // the named program or secret does not exist
+	Invalid       // the request is malformed
 	DNS           // the name could not be resolved
 	Connect       // nobody answers at the address, or the proxy refuses
 	TLS           // the server could not be authenticated
-	Timeout       // of a phase, or of the whole
+	Timeout       // a phase, or the whole request, took too long
 	TooLarge      // the answer is larger than the limit
 	Protocol      // the answer is not HTTP, or broke off
 )
 
-// Error is why there is no answer.
+// Error is the error of a service that did not answer.
 type Error struct {
 	Kind  Kind
-	Limit int64 // bytes; of TooLarge
+	Limit int64 // limit of a TooLarge, in bytes; otherwise 0
 	Err   error
-	Hint  string // tells a person what to do; may be empty
-	Final bool   // the same request would fail again
+	Hint  string // advice for a person; empty: none
+	Final bool   // set if the same request would fail again
 }
 
 // Remedy returns Hint and Final, for packages that do not import this one.
 func (e *Error) Remedy() (hint string, final bool) { return e.Hint, e.Final }
 
-// Error is one line of at most 600 characters: guests and other machines have a
-// say in what is wrapped.
+// Error returns one line of at most 600 characters, because guests and other machines can
+// influence the wrapped text.
 func (e *Error) Error() string { return oneLine(e.Err.Error()) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes a refusal fs.ErrPermission, and a server that is not reached
-// syscall.EHOSTUNREACH, for packages that do not import this one.
+// Is makes a Denied match fs.ErrPermission, and a Connect syscall.EHOSTUNREACH, for
+// packages that do not import this one.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Denied && target == fs.ErrPermission || e.Kind == Connect && target == syscall.EHOSTUNREACH
 }
 
-// Timeout is what net.Error has.
+// Timeout implements net.Error in part.
 func (e *Error) Timeout() bool { return e.Kind == Timeout }
 
-// KindOf returns the kind of an error, or 0 if it has none.
+// KindOf returns the kind of an error; 0 if it wraps no [Error].
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -62,15 +62,15 @@ func KindOf(err error) Kind {
 }
 
 func oneLine(s string) string {
-	const most = 600
+	const maxRunes = 600
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
 	}, strings.ToValidUTF8(s, " "))
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if runes := []rune(s); len(runes) > maxRunes {
+		return string(runes[:maxRunes-1]) + "…"
 	}
 	return s
 }

@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// Quote makes one word for a POSIX shell. A text that holds what does not show,
-// or shows as something else, becomes $'...' in plain ASCII, which bash and zsh
-// take; [IsPOSIX] tells which it is. No word can hold a NUL: ok is false then.
+// Quote writes s as one word for a POSIX shell. If s holds characters that are hidden or
+// easily mistaken, the word is $'...' in plain ASCII, which bash and zsh read; see
+// [IsPOSIX]. No word can hold a NUL: ok is false then.
 func Quote(s string) (word string, ok bool) {
 	switch {
 	case strings.Contains(s, "\x00"):
@@ -23,14 +23,14 @@ func Quote(s string) (word string, ok bool) {
 	return "'" + EscapeSingle(s) + "'", true
 }
 
-// IsPOSIX reports whether a text that holds words of [Quote] is for any shell.
+// IsPOSIX reports whether words of [Quote] in a text work in every POSIX shell.
 func IsPOSIX(text string) bool { return !strings.Contains(text, "$'") }
 
-// EscapeSingle is a text between single quotes.
+// EscapeSingle escapes s for single quotes, without the quotes.
 func EscapeSingle(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }
 
-// EscapeANSIC is a text between $' and '. It writes bytes and no characters: what a
-// shell makes of those depends on its locale.
+// EscapeANSIC escapes s for $'...', without the quotes. It escapes bytes, not characters,
+// which a shell reads according to its locale.
 func EscapeANSIC(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -50,7 +50,7 @@ func EscapeANSIC(s string) string {
 	return b.String()
 }
 
-// obscure: a reader cannot be sure of the character.
+// obscure reports whether a reader may take the character for another, or not see it.
 func obscure(r rune) bool {
 	if r <= '~' {
 		return r < ' '

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is printed is taken back to the letter by the shell that it is for.
+// A shell reads a quoted text as exactly the original one.
 func TestAShellReadsWhatWasQuoted(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

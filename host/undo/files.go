@@ -9,42 +9,43 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// File is what the calls of a session have done to one file, directory or link, all of
-// them together; without those that undo or make again.
+// File holds the changes that the calls of a session have made to one file, directory or
+// link, taken together. Undoing and making again do not count.
 type File struct {
-	Path string `json:"path"` // as it is called in the end
-	From string `json:"from,omitempty"`
-	// Status is what has become of it: created, changed, deleted, moved, or "came and went".
+	Path string `json:"path"`           // its path after the last change
+	From string `json:"from,omitempty"` // its path before the first change; empty: it did not exist, or was not moved
+	// Status is the result of all changes: created, changed, deleted, moved, or "came and
+	// went".
 	Status string `json:"how"`
-	// Added and Removed are the lines of the diffs that the log has, added up.
+	// Added and Removed count the lines in the diffs of the log.
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
-	Calls   int `json:"calls"`
-	// Undone says whether what the calls have done is undone: no, partly or yes.
+	Calls   int `json:"calls"` // number of calls with a change of the file
+	// Undone reports whether the changes of these calls are undone: no, partly or yes.
 	Undone string `json:"undone"`
 }
 
-// fileTally is a file while its changes are added up.
+// fileTally is a File while its changes are added up.
 type fileTally struct {
 	File
-	existedBefore, existsAfter bool // there before the first change, and after the last
-	moved                      bool
-	undoneCalls                int // of the calls
-	last                       *call
+	existedBefore, existsAfter bool  // before the first change, and after the last
+	moved                      bool  // set if a change has renamed the file
+	undoneCalls                int   // number of its calls that are undone
+	last                       *call // newest call with a change of the file
 }
 
-// Files lists what the calls of a session have changed, in the order in which they came
-// to it, and how many calls may have changed files of which the log says nothing: what a
-// command changes directly is recorded nowhere. Of a call that was interrupted nobody
-// knows whether its changes were made; they count as made. events are those of its log.
+// Files lists the files that the calls of a session have changed, in the order of their
+// first change. unrecorded is the number of calls that may have changed more files than
+// the log has: direct changes of commands are not recorded. Changes of interrupted calls
+// count as made, which is not certain. events are the events of the session's log.
 func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int, err error) {
-	p, err := read(events)
+	log, err := read(events)
 	if err != nil {
 		return nil, 0, err
 	}
 	var all []*fileTally
 	byPath := map[string]*fileTally{}
-	for _, c := range p.calls {
+	for _, c := range log.calls {
 		if c.outcome == outcomeFailed || c.undo {
 			continue
 		}
@@ -56,7 +57,7 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 				unrecorded++
 			}
 			for _, change := range changes.Files {
-				all = addChange(all, byPath, c, change, p.undone[c.turn])
+				all = addChange(all, byPath, c, change, log.undone[c.turn])
 			}
 		}
 	}
@@ -90,7 +91,8 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 	return files, unrecorded, nil
 }
 
-// addChange adds one change of a call.
+// addChange adds one change of call c to the tallies. byPath finds a tally by its newest
+// path.
 func addChange(all []*fileTally, byPath map[string]*fileTally, c *call, change session.Change, undone bool) []*fileTally {
 	key := cmp.Or(change.From, change.Path)
 	f := byPath[key]
@@ -104,12 +106,12 @@ func addChange(all []*fileTally, byPath map[string]*fileTally, c *call, change s
 		f.moved = true
 	}
 	if other := byPath[change.Path]; other != nil && other != f {
-		other.existsAfter = false // this one takes its place
+		other.existsAfter = false // f replaces it
 	}
 	byPath[change.Path], f.Path = f, change.Path
 	f.existsAfter = !slices.Contains([]tool.ChangeKind{tool.Removed, tool.DirectoryRemoved}, change.Kind)
 	f.Added, f.Removed = f.Added+change.Added, f.Removed+change.Removed
-	if f.last != c { // a call can change it twice
+	if f.last != c { // a call can change a file twice
 		f.last = c
 		f.Calls++
 		if undone {

@@ -63,9 +63,9 @@ func child(base string) error {
 	return err
 }
 
-// TestKilledUndosAreDoneOrNot kills the program with SIGKILL at random moments while
-// it undoes a turn. When the next one has begun, the turn is undone or not, whole, and
-// can be undone or is known to be.
+// TestKilledUndosAreDoneOrNot kills the program with SIGKILL at random moments during an
+// undo. After the next start the turn is undone as a whole or not at all, and can be
+// undone or is known to be.
 func TestKilledUndosAreDoneOrNot(t *testing.T) {
 	took, left, done := 50*time.Millisecond, 0, 0
 	for left+done < *kills {

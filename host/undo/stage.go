@@ -23,30 +23,31 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// staging is the way back from a turn while it is staged.
+// staging is a plan while it is staged.
 type staging struct {
 	u      *Undoer
 	cwd    string
 	plan   *plan
-	mounts []policy.Mount // the longest name first
-	masked []string
-	trees  map[string]*stage.Tree // by the mount
+	mounts []policy.Mount         // the longest path first
+	masked []string               // paths that are hidden from tools
+	trees  map[string]*stage.Tree // by the mount's path
 	set    *stage.Set
 
-	conflicts     []conflict
-	alreadyUndone bool // all is as it was before the turn
-	keptDirs      []string
+	conflicts     []conflict // nil: the plan can be committed
+	alreadyUndone bool       // every file is as planned already, so nothing is staged
+	keptDirs      []string   // directories to be removed that hold other files
 }
 
-// conflict is a file that is not any more as the turn has left it.
+// conflict is a file that has changed since the turn. diff shows this change; empty: it
+// is unknown, or must not be shown.
 type conflict struct {
 	path, reason, diff string
 }
 
-// stage stages the way back. An error is that of what keeps it from being staged,
-// maybe a [refusal]; that files have changed since is in the result.
-func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *plan) (_ *staging, err error) {
-	s := &staging{u: u, cwd: cwd, plan: w, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
+// stage stages a plan. An error, maybe a [refusal], means that it cannot be staged. Files
+// that have changed since are no error, but conflicts of the result.
+func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, p *plan) (_ *staging, err error) {
+	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
 	if s.set, err = stage.New(&stage.Options{Dir: u.stageDir(), Budget: u.budget}); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *p
 		}
 	}()
 	already := true
-	for _, f := range w.files {
+	for _, f := range p.files {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
@@ -66,18 +67,18 @@ func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, w *p
 			return nil, err
 		}
 		if already {
-			how, err := s.describeDifference(at, f.before, f)
+			difference, err := s.describeDifference(at, f.before, f)
 			if err != nil {
 				return nil, err
 			}
-			already = how == ""
+			already = difference == ""
 		}
-		how, err := s.describeDifference(at, f.after, f)
+		difference, err := s.describeDifference(at, f.after, f)
 		if err != nil {
 			return nil, err
 		}
-		if how != "" {
-			s.conflicts = append(s.conflicts, conflict{f.path, how, s.diffSinceTurn(ctx, at, f)})
+		if difference != "" {
+			s.conflicts = append(s.conflicts, conflict{f.path, difference, s.diffSinceTurn(ctx, at, f)})
 		}
 	}
 	switch {
@@ -96,18 +97,18 @@ func (s *staging) drop() {
 	}
 }
 
-// place is where a file is, or would be.
+// place is the place of a file in the tree of a mount.
 type place struct {
 	tree     *stage.Tree
-	dir      *stage.Node // nil: it is not there, or something else
-	n        *stage.Node // nil: nothing
+	dir      *stage.Node // directory of the file; nil: there is none, see whyNoDir
+	n        *stage.Node // the file; nil: there is none
 	name     string
-	dirGone  bool   // the directory is not there
-	whyNoDir string // why there is no directory
+	dirGone  bool   // set if the directory does not exist
+	whyNoDir string // reason why dir is nil; empty otherwise
 }
 
-// find looks for a file of the turn, in the mount that shows it under this name. No
-// link is followed.
+// find returns the place of a file of the turn, in the mount that shows its path. It
+// follows no link. It refuses a path that tools may not change.
 func (s *staging) find(f file) (place, error) {
 	no := func(format string, args ...any) (place, error) {
 		return place{}, s.plan.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
@@ -117,7 +118,7 @@ func (s *staging) find(f file) (place, error) {
 	}
 	for _, hidden := range s.masked {
 		if paths.In(f.path, hidden) || paths.In(hidden, f.path) {
-			return no("is in what no tool sees, or leads to it")
+			return no("is hidden from tools, or leads to something hidden")
 		}
 	}
 	i := slices.IndexFunc(s.mounts, func(m policy.Mount) bool { return paths.In(f.path, m.Host) })
@@ -127,7 +128,7 @@ func (s *staging) find(f file) (place, error) {
 	case !s.mounts[i].Write:
 		return no("is in %q, which tools may only read now", s.mounts[i].Host)
 	case s.mounts[i].Host == f.path:
-		return no("is a directory that tools are shown, and not in one")
+		return no("is itself a directory that tools are shown")
 	}
 	moves := !isFileOrAbsent(f.before) || !isFileOrAbsent(f.after)
 	for _, dir := range paths.PossibleRepositories(paths.Guest(f.path), moves) {
@@ -159,7 +160,7 @@ func (s *staging) find(f file) (place, error) {
 	return at, nil
 }
 
-// tree is the tree of a mount.
+// tree returns the tree of a mount. It opens the tree at the first call.
 func (s *staging) tree(host string) (*stage.Tree, error) {
 	if tree := s.trees[host]; tree != nil {
 		return tree, nil
@@ -174,7 +175,8 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	return tree, err
 }
 
-// describeDifference says how what is there is not a version of a file; empty if it is.
+// describeDifference returns how the file at a place differs from a version of f; empty
+// if it does not differ. v nil: no file.
 func (s *staging) describeDifference(at place, v *session.Version, f file) (string, error) {
 	switch {
 	case v == nil && (at.dirGone || at.dir != nil && at.n == nil):
@@ -197,7 +199,7 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 	switch at.n.Mode().Type() {
 	case fs.ModeDir:
 		if f.before == nil || f.after == nil {
-			return "", nil // its mode makes no difference
+			return "", nil // the mode of such a directory does not matter
 		}
 		return mode(), nil
 	case fs.ModeSymlink:
@@ -211,7 +213,7 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 		return "it is no file, directory or link", nil
 	}
 	if v.SHA256 == "" {
-		return "", s.plan.refuse("%q has too many bytes to be compared with what was left", at.name)
+		return "", s.plan.refuse("%q is too large to be compared with its state after the turn", at.name)
 	}
 	size, sum, err := hash(at)
 	switch {
@@ -223,10 +225,11 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 	return mode(), nil
 }
 
-// isFileOrAbsent reports whether a version is a regular file or nothing.
+// isFileOrAbsent reports whether a version is a regular file, or nil.
 func isFileOrAbsent(v *session.Version) bool { return v == nil || regular(v) }
 
-// hash reads what the host has of a regular file. A commit compares it once more.
+// hash returns the size and the hash of a regular file on the host. The commit compares
+// the file once more.
 func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
 	r, size, err := open(at)
 	if err != nil {
@@ -237,7 +240,7 @@ func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
 	return size, [sha256.Size]byte(h.Sum(nil)), errors.Join(err, r.Close())
 }
 
-// reader is a file of a tree that is read.
+// reader is an open file of a tree.
 type reader struct{ *stage.File }
 
 func (r reader) Close() error {
@@ -253,8 +256,8 @@ func open(at place) (reader, int64, error) {
 	return reader{f}, info.Size(), nil
 }
 
-// diffSinceTurn is the difference between what the turn has left and what is there now, if
-// both are known and no secrets.
+// diffSinceTurn returns the difference between a file as the turn has left it and the
+// file now; empty if one of them is unknown or may hold secrets.
 func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	if _, secret := paths.SpecialForRead(paths.Guest(f.path)); secret {
 		return ""
@@ -279,10 +282,10 @@ func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	return text
 }
 
-// putBack stages the way back: first away with what the turn has made, from the
-// bottom up, then everything else, from the top down.
+// putBack stages the plan: first it removes the files that the turn has made, from the
+// bottom up, then it restores the others, from the top down.
 func (s *staging) putBack(ctx context.Context) error {
-	for _, f := range slices.Backward(s.plan.files) { // what is in a directory stands behind it
+	for _, f := range slices.Backward(s.plan.files) { // sorted by path, so files come after their directory
 		if f.after == nil || f.before != nil && typeOf(f.before) == typeOf(f.after) && typeOf(f.after) != fs.ModeSymlink {
 			continue
 		}
@@ -318,7 +321,7 @@ func (s *staging) putBack(ctx context.Context) error {
 	return nil
 }
 
-// restore stages what there was before the turn.
+// restore stages the version of a file before the turn.
 func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	perm := permOf(f.before)
 	switch typeOf(f.before) {
@@ -348,17 +351,17 @@ func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	}
 	switch {
 	case errors.Is(err, session.ErrNoPreimage):
-		return s.plan.refuse("the content of %q before it is not kept: it was recorded by an older version, or has made room for newer ones", f.path)
+		return s.plan.refuse("the earlier content of %q is not stored: an older version recorded the change, or newer contents have taken its room", f.path)
 	case err != nil:
 		return fmt.Errorf("put back %s: %w", f.path, err)
 	}
 	return nil
 }
 
-// maxDiffBytes is how many bytes of differences a refusal shows.
+// maxDiffBytes limits the differences in a result, in bytes.
 const maxDiffBytes = 64 << 10
 
-// conflictResult is the result where files are not any more as the turn has left them.
+// conflictResult returns the result if files have changed since the turn.
 func (s *staging) conflictResult() tool.Result {
 	var names []string
 	var diffs strings.Builder
@@ -374,7 +377,7 @@ func (s *staging) conflictResult() tool.Result {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	r := failed(tool.CodeFilesChanged, tool.ValidationFailed,
-		fmt.Sprintf("of turn %d these are not any more as they were left: %s", s.plan.turn, strings.Join(names, ", ")),
+		fmt.Sprintf("files of turn %d have changed since: %s", s.plan.turn, strings.Join(names, ", ")),
 		"put back what has changed since, or keep it and change what you want by hand")
 	r.Err.Stdout = diffs.String()
 	return r

@@ -16,67 +16,67 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// callLog is what the log says of the calls of a session.
+// callLog holds the calls of a session, as its log has them.
 type callLog struct {
-	turns   int
-	prompts map[int]string
-	calls   []*call
-	byID    map[string]*call
-	undone  map[int]bool
+	turns   int              // number of the last turn
+	prompts map[int]string   // prompts, by turn
+	calls   []*call          // calls that have run, in their order
+	byID    map[string]*call // all calls, by ID
+	undone  map[int]bool     // turns that are undone now
 }
 
-// call is one that has run.
+// call is one call of the log.
 type call struct {
 	turn          int
 	summary       string
-	undo          bool // one of this package's
-	undoneTurn    int  // of an undo: the turn that is undone by it; 0: none, or no more
-	wroteDirectly bool // what it changed in files is recorded nowhere
+	undo          bool // set for a call of this package's tool
+	undoneTurn    int  // turn that it has undone; 0: none, or the turn was made again since
+	wroteDirectly bool // set if a command of it wrote to files directly, which leaves no record
 	changes       []session.Changes
-	bodyDeleted   bool // a body that says what it changed was deleted
+	bodyDeleted   bool // set if the body of an event with its changes was deleted
 	outcome       outcome
 }
 
-// outcome is how a call has ended.
+// outcome is the end of a call.
 type outcome int
 
 const (
-	outcomeUnknown   outcome = iota // it has no result, or one that says that it was interrupted
+	outcomeUnknown   outcome = iota // no result, or a result that it was interrupted
 	outcomeCommitted                // its changes are made
-	outcomeFailed                   // it has failed, and they are not
+	outcomeFailed                   // it has failed, and its changes are not made
 )
 
 // read reads the log and verifies its chain.
 func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
-	p := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
+	l := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
 	for e, err := range session.VerifyEach(events) {
 		if err != nil {
 			return nil, err
 		}
-		p.add(e)
+		l.add(e)
 	}
-	return p, nil
+	return l, nil
 }
 
-func (p *callLog) add(e session.Event) {
-	p.turns = max(p.turns, e.Turn)
-	c := p.byID[e.Call]
+func (l *callLog) add(e session.Event) {
+	l.turns = max(l.turns, e.Turn)
+	c := l.byID[e.Call]
 	switch e.Type {
 	case session.TypeTurnStarted:
 		var t session.TurnStarted
 		if json.Unmarshal(e.Body, &t) == nil {
-			p.prompts[e.Turn] = t.Prompt
+			l.prompts[e.Turn] = t.Prompt
 		}
 	case session.TypeToolCall:
 		m, _ := e.Message()
-		p.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
+		l.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
 	case session.TypeCallIntended:
 		var i session.Intent
 		if c == nil {
 			return
 		}
-		if !slices.Contains(p.calls, c) { // one that is asked about begins twice
-			p.calls = append(p.calls, c)
+		if !slices.Contains(l.calls, c) { // a call that was asked about begins twice
+			l.calls = append(l.calls, c)
 		}
 		if json.Unmarshal(e.Body, &i) != nil {
 			c.bodyDeleted = true
@@ -95,17 +95,17 @@ func (p *callLog) add(e session.Event) {
 				changes.Files[i].Diff = "" // of no use here, and 256 KiB for each call
 			}
 			c.changes = append(c.changes, changes)
-			c.wroteDirectly = false // an older version did not say that it was staged
+			c.wroteDirectly = false // it was staged: older versions did not record that
 		}
 	case session.TypeToolResult:
 		if c != nil {
-			p.noteResult(c, e)
+			l.noteResult(c, e)
 		}
 	}
 }
 
-// noteResult notes how a call has ended, and which turn is undone by it.
-func (p *callLog) noteResult(c *call, e session.Event) {
+// noteResult sets the outcome of a call, and the turn that it has undone.
+func (l *callLog) noteResult(c *call, e session.Event) {
 	var data llm.ResultData
 	var envelope struct {
 		Success bool      `json:"tool_success"`
@@ -121,23 +121,23 @@ func (p *callLog) noteResult(c *call, e session.Event) {
 	}
 	switch {
 	case envelope.Success && c.undo && envelope.Result.Redo:
-		p.undone[envelope.Result.Turn] = false
-		if again := p.lastUndo(); again != nil {
+		l.undone[envelope.Result.Turn] = false
+		if again := l.lastUndo(); again != nil {
 			again.undoneTurn = 0
 		}
 	case envelope.Success:
 		if c.outcome = outcomeCommitted; c.undo {
 			c.undoneTurn = envelope.Result.Turn
-			p.undone[c.undoneTurn] = true
+			l.undone[c.undoneTurn] = true
 		}
 	case envelope.Code != tool.CodeInterrupted && envelope.Code != tool.CodeHost:
 		c.outcome = outcomeFailed
 	}
 }
 
-// lastUndo is the last call by which a turn is undone; nil if there is none.
-func (p *callLog) lastUndo() *call {
-	for _, c := range slices.Backward(p.calls) {
+// lastUndo returns the last call that has undone a turn which is still undone; nil: none.
+func (l *callLog) lastUndo() *call {
+	for _, c := range slices.Backward(l.calls) {
 		if c.undoneTurn > 0 {
 			return c
 		}
@@ -145,25 +145,27 @@ func (p *callLog) lastUndo() *call {
 	return nil
 }
 
-// plan is the way back from a turn, or from the undoing of one.
+// plan holds the changes that undo a turn, or make it again.
 type plan struct {
 	turn   int
-	redo   bool
+	redo   bool // makes the turn's changes again
 	prompt string
-	files  []file // by path
-	// hasInterrupted says that a call was interrupted, so that its changes may be made or not.
+	files  []file // sorted by path
+	// hasInterrupted is set if a call was interrupted, so that its changes may be made or
+	// not.
 	hasInterrupted bool
 }
 
-// file is what is to become of one file, directory or link. nil is nothing.
+// file is the planned change of one file, directory or link. A nil version means that
+// there is no file. For a redo, both versions are those around the undoing call.
 type file struct {
 	path    string
-	before  *session.Version // before the turn
-	after   *session.Version // as the turn has left it
-	noImage session.NoPreimage
+	before  *session.Version   // version to put back
+	after   *session.Version   // version that must be there now
+	noImage session.NoPreimage // reason why the content of before is not stored; empty: it is stored
 }
 
-// refusal says why there is no way back.
+// refusal is the error of a turn that cannot be undone, or not made again.
 type refusal struct {
 	turn int
 	redo bool
@@ -177,50 +179,51 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("turn %d cannot be undone: %s", r.turn, r.why)
 }
 
-func (w *plan) refuse(format string, args ...any) *refusal {
-	return &refusal{w.turn, w.redo, fmt.Sprintf(format, args...)}
+func (p *plan) refuse(format string, args ...any) *refusal {
+	return &refusal{p.turn, p.redo, fmt.Sprintf(format, args...)}
 }
 
-// planUndo is the way back from the last turn that has changed something and is not
-// undone; nil if there is none. The changes of calls that were interrupted count as made.
-func (p *callLog) planUndo() (*plan, error) {
-	for turn := p.turns; turn > 0; turn-- {
-		if p.undone[turn] {
+// planUndo returns the plan to undo the last turn that has changed something and is not
+// undone; nil if there is none. The changes of interrupted calls count as made.
+func (l *callLog) planUndo() (*plan, error) {
+	for turn := l.turns; turn > 0; turn-- {
+		if l.undone[turn] {
 			continue
 		}
-		if w, err := p.planTurn(turn, true); w != nil || err != nil {
-			return w, err
+		if p, err := l.planTurn(turn, true); p != nil || err != nil {
+			return p, err
 		}
 	}
 	return nil, nil
 }
 
-// planTurn is the way back from one turn; nil if it has changed nothing. interrupted says
-// whether the changes of calls that were interrupted count as made.
-func (p *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
+// planTurn returns the plan to undo one turn; nil if the turn has changed nothing.
+// interrupted: the changes of interrupted calls count as made.
+func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
-	for _, c := range p.calls {
+	for _, c := range l.calls {
 		if c.turn == turn && !c.undo {
 			calls = append(calls, c)
 		}
 	}
-	w := &plan{turn: turn, prompt: p.prompts[turn]}
-	return w.collectFiles(calls, interrupted)
+	p := &plan{turn: turn, prompt: l.prompts[turn]}
+	return p.collectFiles(calls, interrupted)
 }
 
-// planRedo is the way back from the last undoing; nil if there is none.
-func (p *callLog) planRedo() (*plan, error) {
-	c := p.lastUndo()
+// planRedo returns the plan to make the last undone turn again; nil if there is none.
+func (l *callLog) planRedo() (*plan, error) {
+	c := l.lastUndo()
 	if c == nil {
 		return nil, nil
 	}
-	w := &plan{turn: c.undoneTurn, redo: true, prompt: p.prompts[c.undoneTurn]}
-	return w.collectFiles([]*call{c}, true)
+	p := &plan{turn: c.undoneTurn, redo: true, prompt: l.prompts[c.undoneTurn]}
+	return p.collectFiles([]*call{c}, true)
 }
 
-// collectFiles finds the files to which calls have done something; nil if there are none.
-func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
-	no := func(format string, args ...any) (*plan, error) { return nil, w.refuse(format, args...) }
+// collectFiles fills in the files that the calls have changed, and returns the plan; nil
+// if there are none.
+func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
+	no := func(format string, args ...any) (*plan, error) { return nil, p.refuse(format, args...) }
 	files := map[string]*file{}
 	for _, c := range calls {
 		switch {
@@ -231,7 +234,7 @@ func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 		case len(c.changes) == 0 || c.outcome == outcomeFailed:
 			continue
 		case c.outcome == outcomeUnknown:
-			if w.hasInterrupted = true; !interrupted {
+			if p.hasInterrupted = true; !interrupted {
 				continue
 			}
 		}
@@ -258,16 +261,16 @@ func (w *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
 		if f := files[path]; !same(f.before, f.after) {
-			w.files = append(w.files, *f)
+			p.files = append(p.files, *f)
 		}
 	}
-	if len(w.files) == 0 {
+	if len(p.files) == 0 {
 		return nil, nil
 	}
-	return w, w.checkContents()
+	return p, p.checkContents()
 }
 
-// filesOf is what the changes of one call do to each name.
+// filesOf returns the effect of the changes of one call on each file, by path.
 func filesOf(changes session.Changes) (map[string]*file, error) {
 	steps := map[string]*file{}
 	at := func(path string) *file {
@@ -297,10 +300,10 @@ func filesOf(changes session.Changes) (map[string]*file, error) {
 	return steps, nil
 }
 
-// checkContents reports whether the contents of all files can be there.
-func (w *plan) checkContents() error {
+// checkContents refuses the plan if a content that it needs is not stored.
+func (p *plan) checkContents() error {
 	var all []string
-	for _, f := range w.files {
+	for _, f := range p.files {
 		if f.noImage != "" && !sameContent(f.before, f.after) {
 			all = append(all, fmt.Sprintf("%q (%s)", f.path, describeNoImage(f.noImage)))
 		}
@@ -311,10 +314,10 @@ func (w *plan) checkContents() error {
 	if more := len(all) - maxNamed; more > 0 {
 		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return w.refuse("the content before is not kept of %s", strings.Join(all, ", "))
+	return p.refuse("the earlier content is not stored for %s", strings.Join(all, ", "))
 }
 
-// maxNamed is how many files a message names.
+// maxNamed limits the files that a message names.
 const maxNamed = 10
 
 func describeNoImage(why session.NoPreimage) string {
@@ -326,13 +329,13 @@ func describeNoImage(why session.NoPreimage) string {
 	case session.NoPreimageMany:
 		return "the call changes more than 64 MiB"
 	case session.NoPreimageUnreadable:
-		return "nobody may read it"
+		return "its mode forbids reading it"
 	}
 	return string(why)
 }
 
-// same reports whether two versions are the same as far as that can be told: a file
-// that has no hash is the same as none.
+// same reports whether two versions are equal. A regular file without a hash equals no
+// other.
 func same(a, b *session.Version) bool {
 	switch {
 	case a == nil || b == nil:
@@ -343,14 +346,14 @@ func same(a, b *session.Version) bool {
 	return typeOf(a) != 0 || sameContent(a, b)
 }
 
-// sameContent reports whether both are regular files with one content.
+// sameContent reports whether both are regular files with the same known content.
 func sameContent(a, b *session.Version) bool {
 	return regular(a) && regular(b) && a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
 func regular(v *session.Version) bool { return v != nil && typeOf(v) == 0 }
 
-// typeOf is the type of a version; one that cannot be read is irregular.
+// typeOf returns the file type of a version; irregular if its mode cannot be parsed.
 func typeOf(v *session.Version) fs.FileMode {
 	mode, err := parseMode(v.Mode)
 	if err != nil {
@@ -359,7 +362,7 @@ func typeOf(v *session.Version) fs.FileMode {
 	return mode.Type()
 }
 
-// permOf is what may be done with a version; of a link it says nothing.
+// permOf returns the permission bits of a version; 0 for a link.
 func permOf(v *session.Version) fs.FileMode {
 	mode, err := parseMode(v.Mode)
 	if err != nil || mode.Type() == fs.ModeSymlink {
@@ -368,7 +371,7 @@ func permOf(v *session.Version) fs.FileMode {
 	return mode.Perm()
 }
 
-// parseMode reads what [fs.FileMode.String] has written.
+// parseMode parses the output of [fs.FileMode.String].
 func parseMode(text string) (fs.FileMode, error) {
 	const letters, rwx = "dalTLDpSugct?", "rwxrwxrwx"
 	bad := fmt.Errorf("%.20q is no mode", text)

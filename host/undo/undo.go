@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Undoer stages the way back from the turns of one session.
+// Undoer stages the undoing of turns of one session.
 type Undoer struct {
 	store    session.Store
 	session  string
@@ -28,42 +28,43 @@ type Undoer struct {
 	redact   *redact.Redactor
 }
 
-// New returns the undoer of a session. stages is the directory for what is staged;
-// empty: in memory. budget bounds that, with what calls have staged; nil: nothing does.
-// Differences in files that hold a secret that is known are not shown; nil: none are
-// known. It is safe for concurrent use.
-func New(store session.Store, session string, stages func() string, budget *stage.Budget, known *redact.Redactor) *Undoer {
-	return &Undoer{store: store, session: session, stageDir: stages, budget: budget, redact: known}
+// New returns the undoer of a session, which is safe for concurrent use. stageDir returns
+// the directory of the stage area; empty: changes are staged in memory. budget limits
+// them together with the staged changes of calls; nil: no limit. Differences in files
+// that hold a secret known to redact are not shown; nil: no secrets are known.
+func New(store session.Store, session string, stageDir func() string, budget *stage.Budget, redact *redact.Redactor) *Undoer {
+	return &Undoer{store: store, session: session, stageDir: stageDir, budget: budget, redact: redact}
 }
 
-// Output is the output of a call that undoes a turn.
+// Output is the output of a call that undoes a turn, or makes its changes again.
 type Output struct {
-	Turn   int    `json:"turn"`
-	Redo   bool   `json:"redo,omitempty"` // its changes are made again
-	Prompt string `json:"prompt"`
-	// Files are put back; none if all of them were already.
+	Turn   int    `json:"turn"`           // number of that turn
+	Redo   bool   `json:"redo,omitempty"` // the changes were made again
+	Prompt string `json:"prompt"`         // of that turn
+	// Files lists the paths that were put back; empty: all were as before already.
 	Files []string `json:"files"`
-	// KeptDirs are directories that the turn has made and that hold other files by now.
+	// KeptDirs lists directories that the turn has made. They stay because they hold
+	// other files now.
 	KeptDirs []string `json:"stays,omitempty"`
 }
 
-// Args are the arguments of a call that undoes.
+// Args holds the arguments of a call that undoes.
 type Args struct {
-	Redo bool `json:"redo,omitempty"` // what was undone last is made again
+	Redo bool `json:"redo,omitempty"` // makes the changes of the last undone turn again
 }
 
-// Undo stages the way back from the last turn that has changed something and is not
-// undone yet, or from the last undoing. told is what the model has to know if that is
-// made.
-func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, told string, err error) {
+// Undo stages the undoing of the last turn that has changed something and is not undone
+// yet; with Redo, it stages the changes of the last undone turn again. textForModel is
+// the text that the model gets if the changes are made.
+func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, textForModel string, err error) {
 	if err := grant.Check(call, ""); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	// As long as a command may take: one may have made all of it.
+	// A command may have made all of the changes, so its time limit holds.
 	timeout := max(grant.Limits().Timeout, grant.Limits().ExecTimeoutMax)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	past, err := read(u.store.Events(ctx, u.session, 0))
+	log, err := read(u.store.Events(ctx, u.session, 0))
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
 		return failed(tool.CodeFailed, tool.ValidationFailed, "the log is not as it was written: "+broken.Error(), "`stockade audit verify` says more"), nil, "", nil
 	} else if err != nil {
@@ -73,27 +74,27 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	find := past.planUndo
+	find := log.planUndo
 	if args.Redo {
-		find = past.planRedo
+		find = log.planRedo
 	}
-	w, err := find()
+	p, err := find()
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.NotFound, no.Error(), byHand), nil, "", nil
 	}
 	switch {
-	case w == nil && args.Redo:
+	case p == nil && args.Redo:
 		return failed(tool.CodeFailed, tool.NotFound, "nothing was undone that could be made again", ""), nil, "", nil
-	case w == nil:
+	case p == nil:
 		return failed(tool.CodeFailed, tool.NotFound, "no turn of this session has changed files that could be put back", ""), nil, "", nil
 	}
-	s, err := u.stage(ctx, grant, call.Cwd, w)
+	s, err := u.stage(ctx, grant, call.Cwd, p)
 	if err != nil {
-		return w.errorResult(err), nil, "", nil
+		return p.errorResult(err), nil, "", nil
 	}
-	if len(s.conflicts) > 0 && w.hasInterrupted { // the changes of a call that was interrupted are all made or all not
-		if w, err := past.planTurn(w.turn, false); w != nil && err == nil {
-			if other, err := u.stage(ctx, grant, call.Cwd, w); err == nil && len(other.conflicts) == 0 {
+	if len(s.conflicts) > 0 && p.hasInterrupted { // try again as if the interrupted calls had changed nothing
+		if p, err := log.planTurn(p.turn, false); p != nil && err == nil {
+			if other, err := u.stage(ctx, grant, call.Cwd, p); err == nil && len(other.conflicts) == 0 {
 				s.drop()
 				s = other
 			} else {
@@ -117,9 +118,10 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	return tool.Result{Output: tool.Marshal(out)}, &stagedUndo{s.set, call, timeout}, s.plan.textForModel(), nil
 }
 
-// byHand is what to do where nothing can be undone.
+// byHand is the hint for a turn that cannot be undone.
 const byHand = "`stockade session show` lists what the turn has changed; `git diff` may show it, and put it back"
 
+// failed returns a failed result with a reason and a hint; empty: no hint.
 func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
 	r := tool.Failed(code, typ, "nothing is changed: %s", why)
 	if hint != "" {
@@ -128,45 +130,46 @@ func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
 	return r
 }
 
-// errorResult is the result where the way back cannot be staged.
-func (w *plan) errorResult(err error) tool.Result {
+// errorResult returns the result for an error of staging the plan.
+func (p *plan) errorResult(err error) tool.Result {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return failed(tool.CodeFailed, tool.ValidationFailed, no.Error(), byHand)
 	}
-	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", w.turn, err), byHand)
+	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", p.turn, err), byHand)
 }
 
-// textForModel is what the model is told: what it knows of these files is not so any more.
-func (w *plan) textForModel() string {
+// textForModel returns the text that tells the model about the changed files: its
+// knowledge of them is out of date.
+func (p *plan) textForModel() string {
 	var names []string
 	bytes := 0
-	for _, f := range w.files {
+	for _, f := range p.files {
 		name := strconv.Quote(f.path)
 		if bytes += len(name); len(names) == maxTold || bytes > maxToldBytes {
 			break
 		}
 		names = append(names, name)
 	}
-	if more := len(w.files) - len(names); more > 0 {
+	if more := len(p.files) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	prompt, _, _ := strings.Cut(w.prompt, "\n")
+	prompt, _, _ := strings.Cut(p.prompt, "\n")
 	what := "undone all file changes of the turn that began with %.80q. These are as they were before that turn"
-	if w.redo {
+	if p.redo {
 		what = "made the file changes of the turn that began with %.80q again, which were undone. These are as that turn has left them"
 	}
 	return fmt.Sprintf("The user has "+what+": %s. What this conversation says about them otherwise is out of date; "+
 		"read them again before you rely on them or change them.", prompt, strings.Join(names, ", "))
 }
 
-// How many files are named to the model, and in how many bytes.
+// Limits for the file names in the text for the model.
 const (
-	maxTold      = 30
-	maxToldBytes = 8 << 10
+	maxTold      = 30      // names
+	maxToldBytes = 8 << 10 // bytes of all names
 )
 
-// content is the content of a version, which is what was there when it was recorded,
-// whatever is in the store.
+// content returns the content of a version from the store. It checks the hash, so the
+// content is the recorded one even if the store was changed.
 func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error) {
 	sum, err := hex.DecodeString(v.SHA256)
 	if err != nil || len(sum) != sha256.Size {
@@ -179,7 +182,7 @@ func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error
 	return content, err
 }
 
-// stagedUndo is the way back, on its stage.
+// stagedUndo is a staged plan. It implements policy.Staged.
 type stagedUndo struct {
 	set     *stage.Set
 	call    tool.Call

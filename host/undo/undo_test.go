@@ -150,8 +150,8 @@ func union(a, b map[string]string) map[string]bool {
 	return out
 }
 
-// record records a call and what it has changed; nil: nothing is said of that. It is a
-// staged command, as an older version recorded one.
+// record records a staged command and its changes, in the form of an older version.
+// changes nil: no changes are recorded.
 func (w *world) record(turn int, changes any, images [][]byte) {
 	w.recordAs(turn, session.Intent{Tool: "edit", Digest: "abc", Exec: changes != nil}, changes, images, tool.Result{Output: json.RawMessage(`{}`)})
 }
@@ -182,7 +182,7 @@ func (w *world) recordAs(turn int, intent session.Intent, changes any, images []
 // undo undoes the last turn.
 func (w *world) undo() tool.Result { return w.undoOr(`{}`) }
 
-// undoOr undoes it, or does what else the arguments say.
+// undoOr makes a call of undo with these arguments.
 func (w *world) undoOr(args string) tool.Result {
 	w.T.Helper()
 	catalog, err := tool.NewCatalogOf(nil)
@@ -213,7 +213,7 @@ func (w *world) Approve(_ context.Context, q policy.Question) func() (policy.Ans
 	return func() (policy.Answer, error) { return policy.Answer{Question: q.ID, Allow: w.answer}, nil }
 }
 
-// events are the bodies of one type, of which each has some of these words.
+// events returns the bodies of one type.
 func (w *world) events(typ session.Type) (out []string) {
 	for e, err := range w.store.Events(w.T.Context(), id, 0) {
 		if err != nil {
@@ -226,7 +226,7 @@ func (w *world) events(typ session.Type) (out []string) {
 	return out
 }
 
-// everything is what a turn can change.
+// everything makes every kind of change in the workspace.
 func (w *world) everything() {
 	w.File("ws/f.txt", "changed")
 	w.File("ws/new/deep/x.txt", "new")
@@ -289,7 +289,7 @@ func TestTurnsAreUndoneOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// What was undone is made again in the opposite order, and can be undone again.
+// Undone changes can be made again, in the opposite order, and undone again.
 func TestWhatWasUndoneIsMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	states := []map[string]string{w.snapshot("ws")}
@@ -322,7 +322,7 @@ func TestWhatWasUndoneIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Several calls of a turn are undone as one, in whatever order they came.
+// The calls of a turn are undone together, in whatever order they came.
 func TestTheCallsOfATurnAreUndoneTogether(t *testing.T) {
 	w := newWorld(t)
 	before := w.snapshot("ws")
@@ -339,7 +339,7 @@ func TestTheCallsOfATurnAreUndoneTogether(t *testing.T) {
 	}
 }
 
-// What cannot be undone, or not by a call, leaves everything as it is.
+// If a turn cannot be undone, everything stays as it is.
 func TestNothingIsUndone(t *testing.T) {
 	edit := func(w *world) { w.change(1, w.everything) }
 	for _, c := range []struct {
@@ -383,7 +383,7 @@ func TestNothingIsUndone(t *testing.T) {
 			w.opts.Mounts = append(w.opts.Mounts, policy.Mount{Host: w.Path("ws/new")})
 		}, want: "which tools may only read now"},
 		{name: "tools are shown another directory now", since: func(w *world) { w.opts.Mounts[0].Host = w.Path("out") }, want: "in no directory that tools are shown now"},
-		{name: "it is hidden from tools now", since: func(w *world) { w.opts.Masked = []string{w.Path("ws/new/deep")} }, want: "what no tool sees"},
+		{name: "it is hidden from tools now", since: func(w *world) { w.opts.Masked = []string{w.Path("ws/new/deep")} }, want: "is hidden from tools, or leads"},
 		{name: "a rule denies it", since: func(w *world) {
 			w.opts.Rules = []policy.Rule{{Effect: policy.Deny, Tool: policy.AnyTool, Source: policy.SourceUser}}
 		}, want: "undo was denied"},
@@ -410,13 +410,13 @@ func TestNothingIsUndone(t *testing.T) {
 		{name: "an image was exchanged", since: func(w *world) { w.exec("UPDATE images SET packed = x'6576696c', size = 4") }, want: "not what was written"},
 		{name: "an image of another session was put there", since: func(w *world) {
 			w.exec("UPDATE images SET session = 'other'")
-		}, want: "is not kept"},
+		}, want: "is not stored"},
 		{name: "the log was changed", since: func(w *world) {
 			w.exec(`DROP TRIGGER bodies_no_update; UPDATE bodies SET body = CAST(replace(CAST(body AS TEXT), 'f.txt', 'x.txt') AS BLOB)`)
 		}, want: "the log is not as it was written"},
 
 		// What is not known.
-		{name: "images made room", since: func(w *world) { w.exec("DELETE FROM images") }, want: "is not kept"},
+		{name: "images made room", since: func(w *world) { w.exec("DELETE FROM images") }, want: "is not stored"},
 		{name: "bodies were deleted", since: func(w *world) { must(w.T, w.store.DeleteBodies(w.T.Context(), id)) }, want: "was deleted from the log"},
 		{name: "it looks like a secret", turn: func(w *world) {
 			w.record(1, session.Changes{Files: []session.Change{{Path: w.Path("ws/secret.key"), Kind: tool.Modified, NoPreimage: session.NoPreimageSecret,
@@ -475,7 +475,7 @@ func TestNothingIsUndone(t *testing.T) {
 	}
 }
 
-// snapshotAll is that of the workspace, whatever is in it.
+// snapshotAll returns the snapshot of the workspace.
 func (w *world) snapshotAll() map[string]string {
 	out := map[string]string{}
 	must(w.T, filepath.WalkDir(w.Path("ws"), func(path string, d fs.DirEntry, err error) error {
@@ -497,7 +497,7 @@ func (w *world) snapshotAll() map[string]string {
 	return out
 }
 
-// exec changes the log behind its back.
+// exec changes the database of the log directly.
 func (w *world) exec(statements string) {
 	w.T.Helper()
 	db, err := sql.Open("sqlite3", w.Path("log/sessions.db"))
@@ -507,7 +507,7 @@ func (w *world) exec(statements string) {
 	must(w.T, err)
 }
 
-// What needs care is asked about, with what it would become.
+// An undo of a special path is asked about, with the content that it would get.
 func TestPathsThatNeedCareAreAskedAbout(t *testing.T) {
 	w := newWorld(t)
 	w.answer = true
@@ -524,7 +524,7 @@ func TestPathsThatNeedCareAreAskedAbout(t *testing.T) {
 	}
 }
 
-// A directory that holds what others have put there since stays, with that.
+// A directory that the turn has made stays if others have put files into it since.
 func TestADirectoryWithOtherFilesStays(t *testing.T) {
 	w := newWorld(t)
 	w.change(1, w.everything)
@@ -546,7 +546,7 @@ func TestADirectoryWithOtherFilesStays(t *testing.T) {
 	}
 }
 
-// What a call that was interrupted has changed is all there or all not.
+// The changes of an interrupted call are all made, or none is.
 func TestAnInterruptedCall(t *testing.T) {
 	interrupted := tool.Failed(tool.CodeInterrupted, tool.InternalError, "interrupted")
 	for _, made := range []bool{true, false} {
@@ -571,7 +571,7 @@ func TestAnInterruptedCall(t *testing.T) {
 	}
 }
 
-// An undo that was ended before its result was recorded is one that was done.
+// An undo that was killed before its result was recorded counts as done.
 func TestWhatIsUndoneAlreadyIsNoted(t *testing.T) {
 	w := newWorld(t)
 	w.change(1, func() { w.File("ws/f.txt", "one") })

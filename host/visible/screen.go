@@ -16,18 +16,18 @@ const (
 	maxRight   = 160 // limits how far the cursor moves beyond the end of a row
 )
 
-// A Screen writes the text that a terminal shows at the end, after all that is written to the
-// Screen. Text that is overwritten or erased is left out, and so are colours, titles and links.
-// Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Lines are
-// not wrapped, and each character has one column. Time is linear in the text, and memory is
-// bounded.
+// A Screen writes the final text of a terminal: what a terminal would show after all the
+// text that is written to the Screen. Overwritten and erased text is left out, and so are
+// colours, titles and links. Tabs, bytes that are not UTF-8, and control characters
+// without an effect on text stay. Lines are not wrapped, and each character has one
+// column. Time is linear in the text, and memory is bounded.
 type Screen struct {
 	w         io.Writer
 	p         *ansi.Parser
-	rows      []string // the last rows, which can still change
-	row, col  int      // the place of the cursor
-	saved     [2]int   // the row and the column that the text has saved
-	alternate bool     // the alternate screen is shown, whose text is left out
+	rows      []string // the newest rows, which can still change
+	row, col  int      // position of the cursor
+	saved     [2]int   // row and column that the text has saved
+	alternate bool     // the alternate screen is active; its text is left out
 }
 
 // NewScreen returns a screen that writes to w. Errors of w are ignored.
@@ -42,7 +42,7 @@ func NewScreen(w io.Writer) *Screen {
 	return s
 }
 
-// RenderTerminal returns the text that a terminal shows of a text.
+// RenderTerminal returns a text in the form that a terminal would show.
 func RenderTerminal(text string) string {
 	var out strings.Builder
 	s := NewScreen(&out)
@@ -51,7 +51,7 @@ func RenderTerminal(text string) string {
 	return out.String()
 }
 
-// isControl reports whether a byte is a control character, or begins a sequence.
+// isControl reports whether a byte is a control character, or begins an escape sequence.
 func isControl(c byte) bool { return c < ' ' && c != '\t' }
 
 // Write implements io.Writer, without errors.
@@ -65,7 +65,7 @@ func (s *Screen) Write(text []byte) (int, error) {
 			continue
 		}
 		if n = 1; p[0] == '\n' {
-			s.p.Reset() // no sequence goes on in another line
+			s.p.Reset() // no sequence continues on the next line
 		}
 		if p[0] < 0x80 { // others mean nothing in a sequence
 			s.p.Advance(p[0])
@@ -83,7 +83,7 @@ func (s *Screen) Flush() {
 	s.flushRows(len(s.rows), "")
 }
 
-// flushRows writes the first n rows with an end, and takes them from the screen.
+// flushRows writes the first n rows followed by end, and removes them from the screen.
 func (s *Screen) flushRows(n int, end string) {
 	if !s.alternate {
 		_, _ = io.WriteString(s.w, strings.Join(s.rows[:n], "\n")+end)
@@ -94,15 +94,15 @@ func (s *Screen) flushRows(n int, end string) {
 	}
 }
 
-// put writes text at the cursor. Blanks at the end of a row are left out if the text overwrites
-// another: programs write them to cover it.
+// put writes text at the cursor. If the text overwrites another, blanks at the end of the
+// row are dropped: programs write them to cover the old text.
 func (s *Screen) put(text string) {
-	was := s.rows[s.row]
-	left, over := split(was, s.col)
+	old := s.rows[s.row]
+	left, over := split(old, s.col)
 	now := left + text
 	s.col = utf8.RuneCountInString(now)
 	if over != "" {
-		_, right := split(was, s.col)
+		_, right := split(old, s.col)
 		now = strings.TrimRight(now+right, " ")
 	}
 	if s.rows[s.row] = now; s.col >= maxColumns {
@@ -121,8 +121,8 @@ func split(row string, col int) (left, right string) {
 	return row + strings.Repeat(" ", col), ""
 }
 
-// do carries out a control character, a CSI sequence, or an ESC sequence, whose last byte is given
-// as an intermediate byte.
+// do carries out a control character, a CSI sequence, or an ESC sequence. The last byte
+// of an ESC sequence is given as an intermediate byte.
 func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	what, _, _ := params.Param(0, 0)
 	n, row, col := min(max(what, 1), maxColumns), s.row, s.col

@@ -1,5 +1,5 @@
-// Package visible knows which characters show as what they are, and writes JSON
-// in which each does.
+// Package visible knows which characters show as themselves, and writes JSON in which
+// every character does. It also renders text as a terminal shows it.
 package visible
 
 import (
@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeJSON is the same JSON in which every character that does not show, or that
-// some reader takes for the end of a line, is escaped, and every byte that is no
-// character is replaced. White space between values stays.
+// EscapeJSON returns the same JSON with hidden characters escaped, including the ones
+// that some readers take for the end of a line. Bytes that are not UTF-8 are replaced.
+// White space between values stays.
 func EscapeJSON(data []byte) []byte {
 	if bytes.IndexFunc(data, IsHidden) < 0 {
 		return data
@@ -35,13 +35,13 @@ func EscapeJSON(data []byte) []byte {
 	return out
 }
 
-// IsLine reports whether a text is one line, of characters that show as what they are.
+// IsLine reports whether a text is one line of characters that show as themselves.
 func IsLine(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || IsHidden(r) }) < 0
 }
 
-// IsHidden reports whether a character never shows as what it is: what is not
-// printable, and what is called so and yet leaves nothing or a blank behind.
+// IsHidden reports whether a character never shows as itself: it is not printable, or is
+// shown as nothing or as a blank although Unicode calls it printable.
 func IsHidden(r rune) bool {
 	switch r {
 	case '\n', '\t':

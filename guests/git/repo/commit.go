@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// CommitNode is what a walk through history has to know of a commit.
+// CommitNode holds the part of a commit that a walk through history needs.
 type CommitNode struct {
 	ID      ID
 	Tree    ID
-	Parents []ID  // none where a shallow clone ends
-	When    int64 // it was committed, in seconds since 1970
+	Parents []ID  // empty for the first commit, and for commits at which a shallow clone ends
+	When    int64 // time of the commit, in seconds since 1970
 
-	graphPos        uint32   // its position in the commit-graph, and 1; or 0
-	parentPositions []uint32 // if it is there: those of its parents
+	graphPos        uint32   // its position in the commit-graph plus 1; 0: it is not there
+	parentPositions []uint32 // positions of its parents in the commit-graph; nil: it is not there
 }
 
 // Commit is a commit.
@@ -25,11 +25,11 @@ type Commit struct {
 	CommitNode
 	Author    Signature
 	Committer Signature
-	Message   string // UTF-8; without blank lines around it
-	Cut       bool   // the message is longer
+	Message   string // UTF-8, without blank lines around it
+	Cut       bool   // set if the message was longer
 }
 
-// Subject is the first paragraph of the message as one line.
+// Subject returns the first paragraph of the message as one line.
 func (c *Commit) Subject() string {
 	paragraph, _, _ := strings.Cut(c.Message, "\n\n")
 	var words []string
@@ -42,18 +42,19 @@ func (c *Commit) Subject() string {
 	return strings.Join(words, " ")
 }
 
-// Signature says who has done something, and when.
+// Signature names a person and a time: the author of a commit, its committer, or a
+// tagger.
 type Signature struct {
 	Name, Email string
-	When        time.Time // in the zone in which it was done
+	When        time.Time // in the person's time zone
 }
 
 const (
 	maxParents = 1000
-	maxMessage = 64 << 10
+	maxMessage = 64 << 10 // bytes
 )
 
-// Commit reads a commit. Of one that is very large the message is cut.
+// Commit reads a commit. The message of a very large one is cut.
 func (r *Repo) Commit(id ID) (*Commit, error) {
 	kind, data, cut, err := r.read(id, maxCut)
 	if err != nil {
@@ -93,8 +94,8 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	return c, nil
 }
 
-// CommitNode is Commit for what stands at the beginning of a commit, of which no more is
-// read. Histories consist of thousands.
+// CommitNode reads the beginning of a commit only, because a history has thousands of
+// commits. It remembers the commits that are not in the commit-graph.
 func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	if l := r.nodes[id]; l != nil {
 		return l, nil
@@ -111,11 +112,11 @@ func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	return l, err
 }
 
-// maxNodes is how many are known that are in no commit-graph: 10 MB of them.
+// maxNodes limits the remembered commits, which take 10 MB then.
 const maxNodes = 60_000
 
 func (r *Repo) readNode(id ID) (*CommitNode, error) {
-	const usual = 384 // bytes, up to who has committed it
+	const usual = 384 // bytes; enough for most commits up to their committer
 	kind, data, _, err := r.read(id, usual)
 	if IsTooLarge(err) && !IsSpent(err) { // a delta
 		kind, data, _, err = r.read(id, maxCut)
@@ -123,7 +124,7 @@ func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	if err == nil && kind == KindCommit {
 		l, rest, ok := r.parseHead(id, data)
 		author, rest, _ := bytes.Cut(rest, []byte{'\n'})
-		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // what was read may end before
+		committer, _, whole := bytes.Cut(rest, []byte{'\n'}) // whole is false if the data ends before
 		if ok && whole && bytes.HasPrefix(author, []byte("author ")) && bytes.HasPrefix(committer, []byte("committer ")) {
 			l.When = whenOf(string(committer))
 			return l, nil
@@ -133,11 +134,11 @@ func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := c.CommitNode // without the rest of it
+	l := c.CommitNode // a copy, so that the rest of c can be freed
 	return &l, nil
 }
 
-// Parent is the i-th parent of a commit.
+// Parent returns the parent number i of a commit, from 0.
 func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -150,7 +151,8 @@ func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 	return r.CommitNode(l.Parents[i])
 }
 
-// parseHead parses the tree and the parents of a commit, and returns the rest of its data.
+// parseHead parses the tree and the parents of a commit, and returns the rest of its
+// data. ok is false if they are malformed.
 func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok bool) {
 	l = &CommitNode{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")
@@ -167,7 +169,8 @@ func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok boo
 	return l, data, ok
 }
 
-// cutID cuts a line with a key and an object id off the data of a commit.
+// cutID cuts a line with a key and an object ID off the data of a commit. ok is false if
+// there is none.
 func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	end := len(key) + 2*len(id)
 	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
@@ -186,7 +189,7 @@ func whenOf(text string) int64 {
 	for end < len(text) && end <= maxDigits && '0' <= text[end] && text[end] <= '9' {
 		end++
 	}
-	const lastSecond = 1 << 40 // beyond which no calendar goes
+	const lastSecond = 1 << 40 // the end of all calendars
 	seconds, err := strconv.ParseInt(text[:end], 10, 64)
 	if err != nil || seconds > lastSecond {
 		return 0
@@ -197,7 +200,8 @@ func whenOf(text string) int64 {
 // maxDigits limits the digits of a time, in seconds since 1970.
 const maxDigits = 13
 
-// utf8Of is text that is UTF-8, or else, if it says so, Latin-1.
+// utf8Of returns text as UTF-8. If it is not, it is read as Latin-1, or its invalid bytes
+// are replaced.
 func utf8Of(text string, latin bool) string {
 	if utf8.ValidString(text) {
 		return text
@@ -212,7 +216,7 @@ func utf8Of(text string, latin bool) string {
 	return b.String()
 }
 
-// signature reads NAME <EMAIL> SECONDS ZONE, as far as it goes.
+// signature parses NAME <EMAIL> SECONDS ZONE. Missing parts stay zero.
 func signature(text string) (s Signature) {
 	open, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
 	if open < 0 || end < open {

@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// The codes of errors.
+// Codes of errors, as the tool declares them.
 const (
 	codeNotRepository = "NOT_A_REPOSITORY"
 	codeUnknown       = "UNKNOWN_REVISION"
@@ -23,17 +23,17 @@ func unknownRevision(format string, args ...any) error {
 	return tool.Coded(codeUnknown, tool.NotFound(format, args...))
 }
 
-// Corrupt is an error of a repository that is not as git makes one.
+// Corrupt returns an error of a damaged repository, with a hint at git fsck.
 func Corrupt(format string, args ...any) error {
 	return corrupt(format+"; git fsck, run by bash, tells more", args...)
 }
 
-// corrupt is Corrupt for an error that says what to do next.
+// corrupt is Corrupt without the hint, for errors with a hint of their own.
 func corrupt(format string, args ...any) error {
 	return tool.Coded(codeCorrupt, tool.Parse(format, args...))
 }
 
-// TooLarge is an error of something beyond a limit.
+// TooLarge returns an error of something beyond a limit.
 func TooLarge(format string, args ...any) error {
 	return tool.Coded(codeTooLarge, tool.Failed(format, args...))
 }
@@ -41,12 +41,12 @@ func TooLarge(format string, args ...any) error {
 // IsTooLarge reports whether an error is one of [TooLarge].
 func IsTooLarge(err error) bool { return tool.CodeOf(err) == codeTooLarge }
 
-// Unsupported is an error of a repository that only git itself can read.
+// Unsupported returns an error of a repository that only git itself can read.
 func Unsupported(format string, args ...any) error {
 	return tool.Coded(codeUnsupported, tool.Failed(format, args...))
 }
 
-// missing says why an object may not be there.
+// missing returns the error of an object that was not found, with the likely reason.
 func (r *Repo) missing(id ID) error {
 	err := fmt.Errorf("the object %s is missing", id)
 	switch {

@@ -9,41 +9,41 @@ import (
 	"strings"
 )
 
-// This file reads what git calls a commit-graph, see gitformat-commit-graph(5): it has
-// of most commits what a walk has to know, in a form that is read a hundred times
-// faster than objects, and filters that tell which paths a commit does not change. It
-// only saves work. One that is not as it should be is not used; one that tells lies is
-// believed, as it is by git.
+// This file reads git's commit-graph, see gitformat-commit-graph(5). It holds the
+// [CommitNode] of most commits, in a form that is read a hundred times faster than
+// objects, and Bloom filters for the paths that each commit changes. It only saves work. A
+// malformed commit-graph is not used; a wrong one is believed, as git does.
 
-// graph is a layer of it, read in pages.
+// graph is one layer of the commit-graph, read in pages. Its chunks are offsets in the
+// file.
 type graph struct {
 	f          *pagedFile
-	first      uint32 // the position of its first commit: behind all of the layers below
-	count      uint32
-	fan        int64 // where the chunks are
-	names      int64
-	data       int64
-	edges      chunk
-	filterEnds int64 // of filters; 0 if there are none
+	first      uint32 // position of its first commit: the number of commits in the layers below
+	count      uint32 // number of its commits
+	fan        int64  // table: number of commits up to each first byte of an ID
+	names      int64  // IDs of the commits
+	data       int64  // trees, times and parents of the commits
+	edges      chunk  // parents of commits with more than two
+	filterEnds int64  // ends of the Bloom filters in blooms; 0: there are none
 	blooms     chunk
-	hashes     uint32 // bits of a filter that a path sets
+	hashes     uint32 // number of bits that a path sets in a filter
 }
 
 type chunk struct{ at, size int64 }
 
 const (
-	maxGraphs     = 64
-	graphHeader   = 8
-	graphRow      = 12 // of the table of chunks
-	graphData     = 36 // of a commit
-	graphNoParent = 0x70000000
-	graphMore     = 1 << 31 // there are more than two parents; or this is the last one
-	bloomHeader   = 12
-	maxHashes     = 32
+	maxGraphs     = 64         // layers
+	graphHeader   = 8          // bytes
+	graphRow      = 12         // bytes of a row in the table of chunks
+	graphData     = 36         // bytes of a commit in data
+	graphNoParent = 0x70000000 // stands for a missing parent
+	graphMore     = 1 << 31    // flag: more than two parents; in edges: the last parent
+	bloomHeader   = 12         // bytes before the filters
+	maxHashes     = 32         // limit for graph.hashes
 )
 
-// openGraphs opens the commit-graph, once. That of a shallow clone is of no use: the
-// parents differ.
+// openGraphs opens the commit-graph at the first call. It opens none for a shallow clone,
+// where commits have fewer parents.
 func (r *Repo) openGraphs() {
 	if r.graphsOpened {
 		return
@@ -80,8 +80,8 @@ func (r *Repo) openGraphs() {
 	}
 }
 
-// HasFilters reports whether there is a commit-graph that tells which paths a commit does
-// not change.
+// HasFilters reports whether the repository has a commit-graph with Bloom filters in all
+// layers.
 func (r *Repo) HasFilters() bool {
 	r.openGraphs()
 	for _, g := range r.graphs {
@@ -99,7 +99,7 @@ func (r *Repo) dropGraphs() {
 	r.graphs = nil
 }
 
-// openGraph opens a layer that stands on so many others.
+// openGraph opens a layer. below is the number of layers below it.
 func (r *Repo) openGraph(name string, below uint8) (*graph, bool) {
 	f, err := r.pages.open(name)
 	if err != nil {
@@ -113,6 +113,7 @@ func (r *Repo) openGraph(name string, below uint8) (*graph, bool) {
 	return g, true
 }
 
+// parse reads the table of chunks. It returns false if the layer cannot be used.
 func (g *graph) parse(below uint8) bool {
 	var head [graphHeader]byte
 	if g.f.read(head[:], 0) != nil || string(head[:6]) != "CGPH\x01\x01" || head[7] != below {
@@ -120,7 +121,7 @@ func (g *graph) parse(below uint8) bool {
 	}
 	chunks := map[string]chunk{}
 	for i := range int64(head[6]) {
-		var row [2 * graphRow]byte // this one, and where the next one begins
+		var row [2 * graphRow]byte // a row, and the next one, which has its end
 		if g.f.read(row[:], graphHeader+i*graphRow) != nil {
 			return false
 		}
@@ -142,7 +143,8 @@ func (g *graph) parse(below uint8) bool {
 	g.fan, g.names, g.data, g.edges = fan.at, chunks["OIDL"].at, chunks["CDAT"].at, chunks["EDGE"]
 	var settings [bloomHeader]byte
 	if b := chunks["BDAT"]; b.size > bloomHeader && chunks["BIDX"].size == n*4 && g.f.read(settings[:], b.at) == nil {
-		// Version 1 hashes what is not ASCII in another way, which filtered leaves out.
+		// Version 1 hashes other characters than ASCII in another way. KnownUnchanged does not
+		// use the filter for such paths.
 		version := binary.BigEndian.Uint32(settings[:])
 		g.hashes = binary.BigEndian.Uint32(settings[4:])
 		if version-1 < 2 && g.hashes-1 < maxHashes {
@@ -161,7 +163,8 @@ func (g *graph) be32(at int64) (uint32, bool) {
 	return binary.BigEndian.Uint32(b[:]), err == nil
 }
 
-// layer is the one that has a position, and where in it.
+// layer returns the layer with a position, and the position in this layer; nil: there is
+// none.
 func (r *Repo) layer(at uint32) (*graph, int64) {
 	for i := len(r.graphs) - 1; i >= 0; i-- {
 		if g := r.graphs[i]; at >= g.first {
@@ -174,7 +177,7 @@ func (r *Repo) layer(at uint32) (*graph, int64) {
 	return nil, 0
 }
 
-// position finds a commit in the graph.
+// position returns the position of a commit in the commit-graph.
 func (r *Repo) position(id ID) (uint32, bool) {
 	r.openGraphs()
 	for _, g := range r.graphs {
@@ -200,7 +203,7 @@ func (r *Repo) position(id ID) (uint32, bool) {
 	return 0, false
 }
 
-// nodeAt reads a commit of the graph, or returns nil.
+// nodeAt reads the commit at a position of the commit-graph; nil: the graph is malformed.
 func (r *Repo) nodeAt(at uint32) *CommitNode {
 	g, i := r.layer(at)
 	if g == nil {
@@ -238,6 +241,8 @@ func (r *Repo) nodeAt(at uint32) *CommitNode {
 	}
 }
 
+// addParent adds the commit at a position as a parent of l. It returns false for a
+// position that does not exist.
 func (r *Repo) addParent(l *CommitNode, at uint32) bool {
 	g, i := r.layer(at)
 	var id ID
@@ -248,8 +253,8 @@ func (r *Repo) addParent(l *CommitNode, at uint32) bool {
 	return true
 }
 
-// KnownUnchanged reports whether it is known that a commit has a path as its first parent
-// has it.
+// KnownUnchanged reports whether a path is known, from a Bloom filter, to be the same in
+// a commit as in its first parent. false: it may differ.
 func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
 	if l.graphPos == 0 || len(l.Parents) == 0 || path == "" {
 		return false
@@ -264,7 +269,7 @@ func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
 	}
 	end, ok2 := g.be32(g.filterEnds + 4*i)
 	if !ok || !ok2 || end <= start || int64(end) > g.blooms.size {
-		return false // there is none for this commit
+		return false
 	}
 	if r.bloom.path != path {
 		r.bloom.path = path
@@ -288,14 +293,14 @@ func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
 	return false
 }
 
-// bloomKey is the hashes of the path that was looked up last.
+// bloomKey holds the hashes of the path that was looked up last.
 type bloomKey struct {
 	path     string
 	a, b     uint32
-	unusable bool // the hashes of git may be others
+	unusable bool // git's hashes of this path may differ, see [graph.parse]
 }
 
-// murmur3 is the hash of that name, of 32 bits.
+// murmur3 returns the 32-bit MurmurHash3 of s.
 func murmur3(seed uint32, s string) uint32 {
 	mix := func(k uint32) uint32 { return bits.RotateLeft32(k*0xcc9e2d51, 15) * 0x1b873593 }
 	h, n := seed, uint32(len(s))

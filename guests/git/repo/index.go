@@ -12,30 +12,31 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Index is what will be in the next commit, see gitformat-index(5).
+// Index is the index, which holds the content of the next commit, see gitformat-index(5).
 type Index struct {
-	Entries []IndexEntry // sorted by path, and by stage
-	MTime   int64        // of the file, in nanoseconds
-	trees   map[string]cachedTree
+	Entries []IndexEntry          // sorted by path, and by stage
+	MTime   int64                 // modification time of the index file, in nanoseconds
+	trees   map[string]cachedTree // trees that git has noted for directories, by name with a final slash
 }
 
-// IndexEntry is a file in the index.
+// IndexEntry is a file in the index. MTime, CTime and Size are those of the file when it
+// was added.
 type IndexEntry struct {
 	Path  string
 	Mode  uint32
 	ID    ID
-	MTime int64  // of the file when it was added, in nanoseconds
-	CTime int64  // likewise
-	Size  uint32 // likewise; the low 32 bits
-	Stage uint8  // 1 to 3 in a conflict
+	MTime int64  // nanoseconds
+	CTime int64  // nanoseconds
+	Size  uint32 // bytes, the low 32 bits
+	Stage uint8  // 1 to 3 in a conflict, otherwise 0
 	Flags uint8
 }
 
-// Flags of an entry.
+// Flags of an index entry.
 const (
-	AssumeValid  = format.AssumeValid >> 12  // the user has said that it does not change
-	SkipWorktree = format.SkipWorktree >> 24 // it is not checked out
-	IntentToAdd  = format.IntentToAdd >> 24  // only its name was added
+	AssumeValid  = format.AssumeValid >> 12  // the user has promised that the file does not change
+	SkipWorktree = format.SkipWorktree >> 24 // the file is not checked out
+	IntentToAdd  = format.IntentToAdd >> 24  // only the name was added
 )
 
 type cachedTree struct {
@@ -44,11 +45,11 @@ type cachedTree struct {
 }
 
 const (
-	maxIndex        = 32 << 20
+	maxIndex        = 32 << 20 // bytes
 	maxIndexEntries = 300_000
 )
 
-// Index reads the index. There is none in a repository to which nothing was added.
+// Index reads the index. It is empty if nothing was ever added.
 func (r *Repo) Index() (*Index, error) {
 	name := filepath.Join(r.GitDir, "index")
 	info, err := os.Stat(name)
@@ -98,7 +99,8 @@ func parseIndex(data []byte) (*Index, error) {
 		case Type(e.Mode) == ModeTree:
 			return errSparse
 		case !format.IsPath(e.Path):
-			// What a split index replaces has no path: whether it is split is told at the end.
+			// In a split index, entries that replace others have no path. Its extension comes
+			// at the end, and then its error takes precedence.
 			if bad == nil {
 				bad = Corrupt("the index has the path %q, which git would not check out", shorten(e.Path))
 			}
@@ -130,8 +132,8 @@ func less(a, b *IndexEntry) bool {
 
 func shorten(s string) string { return s[:min(len(s), 200)] }
 
-// extensions reads those that matter. One whose name begins with a small letter has
-// to be understood.
+// extensions reads the known extensions. An unknown one is an error if its name does not
+// begin with a capital letter: git requires that it be understood.
 func (x *Index) extensions(data []byte) error {
 	for {
 		name, body, rest, ok := format.Extension(data)
@@ -159,7 +161,7 @@ func (x *Index) extensions(data []byte) error {
 	}
 }
 
-// Entry finds the first entry of a path, or returns nil.
+// Entry returns the first entry of a path; nil: there is none. x may be nil.
 func (x *Index) Entry(path string) *IndexEntry {
 	if x == nil {
 		return nil
@@ -171,12 +173,12 @@ func (x *Index) Entry(path string) *IndexEntry {
 	return &x.Entries[i]
 }
 
-// find returns the position of the first entry of a path, or where it would be.
+// find returns the position of the first entry of a path, or the position to insert it.
 func (x *Index) find(path string) int {
 	return sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
 }
 
-// Has reports whether there is a file or a directory of a path.
+// Has reports whether a path is a file or a directory in the index. x may be nil.
 func (x *Index) Has(path string) bool {
 	if x == nil {
 		return false
@@ -186,8 +188,8 @@ func (x *Index) Has(path string) bool {
 	return x.Entry(path) != nil || i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
-// MatchingEntries reports how many entries from the i-th on are exactly the tree of a directory,
-// which ends in a slash; 0 if that is not known.
+// MatchingEntries returns the number of entries from i on that are exactly the tree of a
+// directory; 0: unknown. dir ends in a slash.
 func (x *Index) MatchingEntries(dir string, tree ID, i int) int {
 	t, ok := x.trees[dir]
 	if !ok || t.id != tree || t.entries <= 0 || i+t.entries > len(x.Entries) {

@@ -7,51 +7,50 @@ import (
 	"math/bits"
 )
 
-// This is our own decoder of zlib's format (RFC 1950 and 1951). The size of an object is
-// known, so that it is decoded in place without a window, and tables are rebuilt in place. In
-// WebAssembly this takes a third of the time of compress/zlib for the small objects that make
-// up a history. Tests compare its output with that of compress/zlib.
+// This file is our own decoder of zlib's format (RFC 1950 and 1951). The size of an object is
+// known, so it is decoded in place, without a window, and the tables are rebuilt in place. In
+// WebAssembly this takes a third of the time of compress/zlib for the small objects of a
+// history. Tests compare its output with that of compress/zlib.
 
 var (
 	errInflate = errors.New("the compressed data is damaged")
 	errLonger  = errors.New("it is longer than it says")
 )
 
-// inflater is reused for one object after another, because its tables are large.
+// inflater decodes one object after another. It is reused because its tables are large.
 type inflater struct {
 	in          *reader
-	bits        uint64 // bits that were read and not used, the next one lowest
-	n           uint
+	bits        uint64 // bits that were read and not used yet, the next one lowest
+	n           uint   // number of these bits
 	out         []byte
-	at          int
-	ended       bool // the input has
-	lit         *huffman
-	dist        *huffman
-	dynamic     [2]huffman // of a block with tables of its own
-	fixed       [2]huffman // of all others, once there was one
-	codes       [maxLit + maxDist]uint16
-	paddingBits uint // bits behind the end of the input that were made up
+	at          int                      // number of bytes written to out
+	ended       bool                     // set at the end of the input
+	lit         *huffman                 // literals and lengths of the current block
+	dist        *huffman                 // distances of the current block
+	dynamic     [2]huffman               // lit and dist of blocks with their own tables
+	fixed       [2]huffman               // lit and dist of the other blocks; built when first needed
+	codes       [maxLit + maxDist]uint16 // scratch space for build
+	paddingBits uint                     // number of zero bits that were added behind the end of the input
 }
 
 const (
-	maxLit   = 288
-	maxDist  = 32
-	maxBits  = 15
-	fastBits = 9
+	maxLit   = 288 // symbols of lit
+	maxDist  = 32  // symbols of dist
+	maxBits  = 15  // bits of a code
+	fastBits = 9   // bits that fast is indexed by
 )
 
-// huffman decodes symbols of up to fastBits bits by a table, and others bit by bit. A code
-// is symbol<<4 | bits.
+// huffman decodes symbols: codes of up to fastBits bits by a table, longer ones bit by
+// bit. An entry of a table is symbol<<4 | number of bits.
 type huffman struct {
-	fast  [1 << fastBits]uint16 // codes, or 0
-	mask  uint64                // of the bits that it is looked up by: no more than the longest code has
-	count [maxBits + 1]uint16   // codes by their bits
-	codes [maxLit]uint16        // by their bits
+	fast  [1 << fastBits]uint16 // entries by the next bits; 0: the code is longer
+	mask  uint64                // mask of the bits to look up: no more than the longest code has
+	count [maxBits + 1]uint16   // number of codes, by their bits
+	codes [maxLit]uint16        // all entries, sorted by their number of bits
 }
 
-// build makes the tables of some codes, which are in the order of their symbols. It
-// reports whether their lengths are such as a complete code has, or one of a single
-// symbol.
+// build makes the tables from some entries, sorted by symbol. It returns false if their
+// lengths do not form a complete code, or a code of a single symbol.
 func (h *huffman) build(codes []uint16) bool {
 	h.count = [maxBits + 1]uint16{}
 	for _, c := range codes {
@@ -77,8 +76,8 @@ func (h *huffman) build(codes []uint16) bool {
 		h.codes[offset[l]] = c
 		offset[l]++
 	}
-	// The table is that of shorter codes twice, with the codes of the next length, whose
-	// bits come in the reverse order. To copy is cheaper than to write each place.
+	// For each length of codes, the table so far is doubled, and the codes of this length, with
+	// their bits reversed, are written over it. This is cheaper than filling each place.
 	size, at := 1, 0
 	h.fast[0] = 0
 	next := 0
@@ -89,7 +88,7 @@ func (h *huffman) build(codes []uint16) bool {
 			h.fast[next] = h.codes[at]
 			at++
 			if next == size-1 {
-				break // the last one of all
+				break // all places are filled
 			}
 			bit := 1 << (bits.Len(uint(next^(size-1))) - 1)
 			next = next&(bit-1) | bit
@@ -99,7 +98,8 @@ func (h *huffman) build(codes []uint16) bool {
 	return true
 }
 
-// refill makes sure that there are 48 bits, if need be zeroes behind the end.
+// refill makes sure that there are at least 48 bits. Behind the end of the input they are
+// zero.
 func (z *inflater) refill() {
 	for z.n <= 56 {
 		if len(z.in.have) == 0 && (z.ended || z.in.fill() != nil) {
@@ -121,7 +121,7 @@ func (z *inflater) refill() {
 	}
 }
 
-// takeBits returns the next bits, 16 at most.
+// takeBits returns the next n bits, at most 16.
 func (z *inflater) takeBits(n uint) uint32 {
 	if z.n < n {
 		z.refill()
@@ -132,7 +132,8 @@ func (z *inflater) takeBits(n uint) uint32 {
 	return v
 }
 
-// symbol decodes the first of some bits, and says how many are its; 0 if none has them.
+// symbol decodes the first symbol of some bits, and returns the number of its bits; 0:
+// there is none.
 func (h *huffman) symbol(next uint64) (sym int, n uint) {
 	if e := h.fast[next&h.mask&(1<<fastBits-1)]; e != 0 {
 		return int(e >> 4), uint(e & 15)
@@ -152,16 +153,17 @@ func (h *huffman) symbol(next uint64) (sym int, n uint) {
 	return 0, 0
 }
 
-// The lengths and distances of matches, with the bits that follow.
+// Tables of RFC 1951: the base and the number of extra bits of each length and distance.
 var (
 	lengthBase = [...]uint16{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
 	lengthBits = [...]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}
 	distBase   = [...]uint16{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577}
 	distBits   = [...]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
-	lensOrder  = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+	lensOrder  = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15} // order of the code lengths in the head of a block
 )
 
-// inflate fills out, and sees that this is all; cut says that there is more.
+// inflate fills out with the decoded data, which must have exactly this size. cut: there
+// may be more data, which is ignored.
 func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	z.in, z.bits, z.n, z.ended, z.paddingBits = in, 0, 0, false, 0
 	z.out, z.at = out, 0
@@ -273,7 +275,7 @@ func (z *inflater) tables() error {
 	if !z.lit.build(z.codes[:n]) {
 		return errInflate
 	}
-	// The codes of both follow each other. Symbols without one are left out.
+	// The code lengths of lit and dist form one sequence. Symbols of length 0 are left out.
 	k, last, all := 0, uint16(0), lits+dists
 	next, have, lit := z.bits, z.n, z.lit
 	for i := 0; i < all; {
@@ -337,13 +339,13 @@ func (z *inflater) tables() error {
 	return nil
 }
 
-// block decodes the symbols of a block. Almost all time of the module can be spent in
-// here, so that what it works with is not in memory.
+// block decodes the symbols of a block. The module can spend almost all of its time here,
+// so the state is in local variables and not in memory.
 func (z *inflater) block() error {
 	next, n, at, out, have, lit := z.bits, z.n, z.at, z.out, z.in.have, z.lit
 	mask := lit.mask
 	for {
-		if n >= 48 { // the longest symbol, its bits, and the same of a distance
+		if n >= 48 { // enough for the longest length and distance with their extra bits
 		} else if len(have) >= 8 {
 			next |= binary.LittleEndian.Uint64(have) << n
 			taken := (63 - n) >> 3
@@ -358,7 +360,7 @@ func (z *inflater) block() error {
 		}
 		e := lit.fast[next&mask&(1<<fastBits-1)]
 		const end, several = 256 << 4, 5
-		if at+several <= len(out) { // of so many literals there are the bits
+		if at+several <= len(out) { // there are enough bits for this many literals
 			for k := 0; k < several && e-1 < end-1; k++ {
 				out[at] = byte(e >> 4)
 				at++

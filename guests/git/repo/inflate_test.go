@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// readerOf is a reader of data by way of a file of pages.
+// readerOf returns a reader of data through a file of pages.
 func readerOf(t testing.TB, data []byte) *reader {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "f")
@@ -66,7 +66,7 @@ func TestInflateLikeZlib(t *testing.T) {
 	}
 }
 
-// FuzzInflate compares with compress/zlib what is damaged in any way.
+// FuzzInflate compares the results for damaged data with those of compress/zlib.
 func FuzzInflate(f *testing.F) {
 	for _, text := range []string{"", "a", strings.Repeat("abc", 100), "the quick brown fox jumps over the lazy dog"} {
 		for level := -2; level < 10; level++ {

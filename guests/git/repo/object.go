@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// MaxObject is how large an object can be that is read.
+	// MaxObject limits the objects that are read, in bytes.
 	MaxObject = 8 << 20
-	// maxCut is how much is read of an object of which the beginning will do.
+	// maxCut is the size of the beginning that is read of some large objects, in bytes.
 	maxCut = 256 << 10
-	// maxChain is how many deltas may stand between an object and the one that is
-	// whole, as in git, and maxChainBytes what they may make in all.
+	// maxChain limits the deltas between an object and its first base, as in git;
+	// maxChainBytes limits the sum of the objects that they produce, in bytes.
 	maxChain      = 4095
 	maxChainBytes = 256 << 20
 )
 
-// Read returns an object of at most [MaxObject] bytes. The bytes belong to nobody
-// else but must not be changed.
+// Read returns an object of at most [MaxObject] bytes. The caller must not change the
+// bytes, which stay valid.
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {
@@ -37,7 +37,7 @@ func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	return kind, data, err
 }
 
-// ReadAs is Read for an object of a kind.
+// ReadAs is Read for an object that must be of a kind.
 func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 	kind, data, err := r.Read(id)
 	if err == nil && kind != want {
@@ -46,28 +46,29 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 	return data, err
 }
 
-// read also returns the beginning of an object that is larger than most, where it
-// is not a delta.
-func (r *Repo) read(id ID, most int) (kind Kind, data []byte, cut bool, err error) {
+// read returns an object of at most maxBytes bytes. Of a larger one that is not a delta
+// it returns the beginning, and cut; a larger delta is an error.
+func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	if err := r.Check(); err != nil {
 		return 0, nil, false, err
 	}
 	p, off, err := r.findPacked(id)
 	if p != nil {
-		return r.unpack(p, off, most)
+		return r.unpack(p, off, maxBytes)
 	}
-	kind, data, cut, looseErr := r.readLoose(id, most)
+	kind, data, cut, looseErr := r.readLoose(id, maxBytes)
 	if errors.Is(looseErr, fs.ErrNotExist) {
 		if err != nil {
-			return 0, nil, false, err // of a pack in which it may be
+			return 0, nil, false, err // a pack that cannot be read may hold it
 		}
 		return 0, nil, false, r.missing(id)
 	}
 	return kind, data, cut, looseErr
 }
 
-// unpack reads an object of a pack, by way of those that it is a delta of.
-func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut bool, err error) {
+// unpack reads an object of a pack, with the objects that it is a delta of. maxBytes limits
+// it as in read.
+func (r *Repo) unpack(p *pack, off int64, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	type step struct {
 		p       *pack
 		off, at int64
@@ -83,13 +84,13 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if err != nil {
 			return 0, nil, false, err
 		}
-		if e.size > uint64(most) {
+		if e.size > uint64(maxBytes) {
 			if len(chain) == 0 && e.kind <= KindTag {
-				data = make([]byte, most)
+				data = make([]byte, maxBytes)
 				err = r.inflate(p, e.at, data, true)
 				return e.kind, data, true, err
 			}
-			return 0, nil, false, tooLargeIn(p, most)
+			return 0, nil, false, tooLargeIn(p, maxBytes)
 		}
 		if e.kind <= KindTag {
 			kind = e.kind
@@ -109,10 +110,10 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 				return 0, nil, false, err
 			}
 			if p, off = base, at; base == nil {
-				if kind, data, cut, err = r.readLoose(e.name, most); errors.Is(err, fs.ErrNotExist) {
+				if kind, data, cut, err = r.readLoose(e.name, maxBytes); errors.Is(err, fs.ErrNotExist) {
 					err = r.missing(e.name)
 				} else if err == nil && cut {
-					err = TooLarge("the object %s has more than %d KiB; git itself, run by bash, reads it", e.name, most>>10)
+					err = TooLarge("the object %s has more than %d KiB; git itself, run by bash, reads it", e.name, maxBytes>>10)
 				}
 				if err != nil {
 					return 0, nil, false, err
@@ -133,9 +134,9 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 		if err := r.inflate(s.p, s.at, delta, false); err != nil {
 			return 0, nil, false, err
 		}
-		out, size, ok := format.ApplyDelta(data, delta, most)
-		if size > uint64(most) {
-			return 0, nil, false, tooLargeIn(s.p, most)
+		out, size, ok := format.ApplyDelta(data, delta, maxBytes)
+		if size > uint64(maxBytes) {
+			return 0, nil, false, tooLargeIn(s.p, maxBytes)
 		} else if !ok {
 			return 0, nil, false, Corrupt("%s.pack has a delta at %d that does not fit its base", s.p.name, s.off)
 		}
@@ -149,11 +150,11 @@ func (r *Repo) unpack(p *pack, off int64, most int) (kind Kind, data []byte, cut
 	return kind, data, false, nil
 }
 
-func tooLargeIn(p *pack, most int) error {
-	return TooLarge("an object in %s.pack has more than the %d KiB that are read; git itself, run by bash, reads it", p.name, most>>10)
+func tooLargeIn(p *pack, maxBytes int) error {
+	return TooLarge("an object in %s.pack has more than the %d KiB that are read; git itself, run by bash, reads it", p.name, maxBytes>>10)
 }
 
-// Size says how large an object is, of which it reads no more than the beginning.
+// Size returns the size of an object in bytes, without reading all of the object.
 func (r *Repo) Size(id ID) (uint64, error) {
 	p, off, err := r.findPacked(id)
 	if err != nil {
@@ -172,7 +173,7 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	if err != nil || e.kind <= KindTag {
 		return e.size, err
 	}
-	head := make([]byte, min(e.size, 2*10)) // two numbers: the size of the base, and this one's
+	head := make([]byte, min(e.size, 2*10)) // two numbers: the sizes of the base and of the object
 	if err := r.inflate(p, e.at, head, true); err != nil {
 		return 0, err
 	}
@@ -184,10 +185,11 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	return size, nil
 }
 
-// usualDelta is the least room that is kept for one.
+// usualDelta is the minimum capacity of the buffer for deltas, in bytes.
 const usualDelta = 16 << 10
 
-// inflate fills data; cut says that there is more.
+// inflate fills data from a pack at an offset. cut: there may be more data, which is
+// ignored.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	r.Spend(workObject + len(data)/inflatedPerUnit)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
@@ -196,7 +198,8 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	return nil
 }
 
-// maxLooseHeader is the longest kind with the longest size.
+// maxLooseHeader limits the header of a loose object, in bytes: the longest kind with the
+// longest size.
 const maxLooseHeader = 32
 
 func (r *Repo) openLoose(id ID) (f *pagedFile, err error) {
@@ -209,17 +212,17 @@ func (r *Repo) openLoose(id ID) (f *pagedFile, err error) {
 	return f, err
 }
 
-func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
+func (r *Repo) readLoose(id ID, maxBytes int) (Kind, []byte, bool, error) {
 	f, err := r.openLoose(id)
 	if err != nil {
 		return 0, nil, false, err
 	}
 	defer f.f.Close()
 	kind, size, begin, err := r.looseHeader(f)
-	cut := size > uint64(most)
+	cut := size > uint64(maxBytes)
 	var data []byte
 	if err == nil {
-		data = make([]byte, begin+int(min(size, uint64(most))))
+		data = make([]byte, begin+int(min(size, uint64(maxBytes))))
 		err = r.inflater.inflate(&reader{f: f}, data, cut)
 	}
 	r.Spend(workLoose + len(data)/loosePerUnit)
@@ -229,12 +232,12 @@ func (r *Repo) readLoose(id ID, most int) (Kind, []byte, bool, error) {
 	return kind, data[begin:], cut, nil
 }
 
-// looseHeader reads the header of a loose object: its kind, its size, and where its
-// content begins.
+// looseHeader reads the header of a loose object: its kind, its size, and the offset of
+// its content.
 func (r *Repo) looseHeader(f *pagedFile) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
 	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
-		head = head[:r.inflater.at] // there may be no more
+		head = head[:r.inflater.at] // the object may be shorter
 	}
 	k, n, begin, ok := format.LooseHeader(head)
 	if !ok {
@@ -244,14 +247,14 @@ func (r *Repo) looseHeader(f *pagedFile) (kind Kind, size uint64, begin int, err
 }
 
 const (
-	maxCache       = 8 << 20
-	maxCacheObject = 1 << 20
+	maxCache       = 8 << 20 // bytes of all objects
+	maxCacheObject = 1 << 20 // bytes of one object; a larger one is not cached
 )
 
-// cache keeps objects of packs: most of them are what others are deltas of.
+// cache holds objects of packs, mostly bases of deltas.
 type cache struct {
 	objects map[packOffset]*cached
-	queue   []*cached // all objects; the first one is the next to be dropped, unless it was used
+	queue   []*cached // all objects; the first one is dropped next, unless used is set
 	size    int
 }
 
@@ -264,7 +267,7 @@ type cached struct {
 	packOffset
 	kind Kind
 	data []byte
-	used bool // since its last turn in queue
+	used bool // set by get; cleared when the object is passed over in queue
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
@@ -300,7 +303,8 @@ func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
 	}
 }
 
-// readDir lists a directory in no order, up to a number of entries that no honest one has.
+// readDir lists a directory in no order. It stops after maxEntries, more than any normal
+// directory has.
 func readDir(name string) ([]fs.DirEntry, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -316,7 +320,7 @@ func readDir(name string) ([]fs.DirEntry, error) {
 
 const maxEntries = 50_000
 
-// Kind says what an object is.
+// Kind returns the kind of an object.
 func (r *Repo) Kind(id ID) (Kind, error) {
 	kind, _, _, err := r.read(id, MaxObject)
 	return kind, err

@@ -9,13 +9,13 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// pack is a packfile with its index, see gitformat-pack(5). Both are read in pages.
+// pack is a packfile with its index, see gitformat-pack(5). Both files are read in pages.
 type pack struct {
-	name    string // without its ending
+	name    string // path without .pack
 	idx     *pagedFile
 	pack    *pagedFile
-	fan     [256]uint32 // how many objects begin with a byte as high as this, or lower
-	openErr error       // why it cannot be used
+	fan     [256]uint32 // by a byte: number of objects whose ID begins with it, or with a lower one
+	openErr error       // error of open; nil: the pack can be used
 }
 
 func (p *pack) close() {
@@ -33,7 +33,7 @@ const (
 	packHeader = 12
 )
 
-// open opens both files, once.
+// open opens both files at the first call, and then returns the same error each time.
 func (p *pack) open(pages *pages) error {
 	if p.idx != nil || p.openErr != nil {
 		return p.openErr
@@ -73,22 +73,22 @@ func (p *pack) open(pages *pages) error {
 
 func (p *pack) count() int { return int(p.fan[255]) }
 
-// id is the name of the object that is the i-th in the order of names.
+// id returns the ID of object number i, in the order of IDs.
 func (p *pack) id(i int) (id ID, err error) {
 	err = p.idx.read(id[:], idxFan+int64(i)*int64(len(id)))
 	return id, err
 }
 
-// search returns the position of the first id that is not less than id, and
-// whether it is equal.
+// search returns the number of the first ID that is not less than id, and whether it
+// equals id.
 func (p *pack) search(id ID) (i int, found bool, err error) {
 	low := 0
 	if id[0] > 0 {
 		low = int(p.fan[id[0]-1])
 	}
 	high := int(p.fan[id[0]])
-	// Ids are as good as random, so that a position can be guessed. A pack can be made to lead
-	// guesses astray: after some, the middle is taken.
+	// IDs are evenly distributed, so their position can be guessed. A hostile pack can mislead
+	// the guesses: after some of them, the search goes on by halves.
 	const guesses = 8
 	key := func(id []byte) uint64 { return uint64(binary.BigEndian.Uint32(id[1:])) }
 	want := key(id[:])
@@ -100,7 +100,7 @@ func (p *pack) search(id ID) (i int, found bool, err error) {
 		}
 		off := idxFan + int64(mid)*int64(len(id))
 		at, err := p.idx.pageFrom(off)
-		if err == nil && len(at) < len(id) { // it goes on in the next page
+		if err == nil && len(at) < len(id) { // the ID continues on the next page
 			var whole ID
 			err = p.idx.read(whole[:], off)
 			at = whole[:]
@@ -120,7 +120,7 @@ func (p *pack) search(id ID) (i int, found bool, err error) {
 	return low, false, nil
 }
 
-// find returns where an object is in the pack.
+// find returns the offset of an object in the pack.
 func (p *pack) find(id ID) (off int64, found bool, err error) {
 	i, found, err := p.search(id)
 	if found {
@@ -149,13 +149,13 @@ func (p *pack) offset(i int) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b[:]) & (1<<63 - 1)), nil
 }
 
-// entry is what stands before the data of an object in a pack.
+// entry is the header of an object in a pack.
 type entry struct {
 	kind Kind
-	size uint64 // of the data, inflated
-	at   int64  // of the data
-	base int64  // of an OffsetDelta: where the base is
-	name ID     // of a NameDelta
+	size uint64 // size of the inflated data
+	at   int64  // offset of the data
+	base int64  // offset of the base, if kind is OffsetDelta
+	name ID     // ID of the base, if kind is RefDelta
 }
 
 func (p *pack) entry(off int64) (e entry, err error) {
@@ -175,7 +175,7 @@ func (p *pack) entry(off int64) (e entry, err error) {
 
 const maxPacks = 2000
 
-// listPacks finds the packs of all directories of objects, once.
+// listPacks lists the packs in all directories of objects, at the first call.
 func (r *Repo) listPacks() error {
 	if r.packsListed {
 		return nil
@@ -200,7 +200,9 @@ func (r *Repo) listPacks() error {
 	return nil
 }
 
-// findPacked looks into the pack first in which something was found last.
+// findPacked returns the pack and the offset of an object; nil: no pack has it. It
+// searches first the pack of the last object. A pack that cannot be read is an error only
+// if no other has the object.
 func (r *Repo) findPacked(id ID) (*pack, int64, error) {
 	if err := r.listPacks(); err != nil {
 		return nil, 0, err

@@ -8,14 +8,14 @@ import (
 
 const (
 	pageBytes = 8 << 10
-	maxPages  = 512 // 4 MiB
+	maxPages  = 512 // 4 MiB in all
 )
 
-// pages reads files in pages, and keeps those that were used last.
+// pages reads files in pages, and caches the pages that were used last.
 type pages struct {
 	list []page
-	at   map[pageKey]int // in list
-	hand int
+	at   map[pageKey]int // positions in list
+	hand int             // position in list from which free searches
 }
 
 type pageKey struct {
@@ -23,18 +23,20 @@ type pageKey struct {
 	number int64
 }
 
+// page is a cached page. used is set when it is read, and cleared when free passes it
+// over.
 type page struct {
 	pageKey
 	data []byte
 	used bool
 }
 
-// pagedFile is one that is read in pages.
+// pagedFile is a file that is read in pages.
 type pagedFile struct {
 	f     *os.File
 	size  int64
 	pages *pages
-	last  int // in pages.list: what was read last
+	last  int // position of its last page in pages.list
 }
 
 func (p *pages) open(name string) (*pagedFile, error) {
@@ -53,8 +55,8 @@ func (p *pages) open(name string) (*pagedFile, error) {
 	return &pagedFile{f: f, size: info.Size(), pages: p}, nil
 }
 
-// pageFrom returns what the page that holds an offset has from there on: at least one
-// byte, valid until the next call.
+// pageFrom returns the rest of a page from an offset of the file on: at least one byte,
+// valid until the next call.
 func (f *pagedFile) pageFrom(off int64) ([]byte, error) {
 	if off < 0 || off >= f.size {
 		return nil, io.ErrUnexpectedEOF
@@ -87,7 +89,8 @@ func (f *pagedFile) pageFrom(off int64) ([]byte, error) {
 	return p.list[i].data[off%pageBytes:], nil
 }
 
-// free finds a page that was not used since it was last looked at.
+// free takes a page that was not used lately out of the cache, and returns its position.
+// It returns false if the cache may still grow.
 func (p *pages) free() (int, bool) {
 	if len(p.list) < maxPages {
 		return 0, false
@@ -102,7 +105,7 @@ func (p *pages) free() (int, bool) {
 	return i, true
 }
 
-// read fills buf.
+// read fills buf from an offset of the file on.
 func (f *pagedFile) read(buf []byte, off int64) error {
 	for len(buf) > 0 {
 		have, err := f.pageFrom(off)
@@ -115,14 +118,14 @@ func (f *pagedFile) read(buf []byte, off int64) error {
 	return nil
 }
 
-// reader reads a file from an offset on. Nothing else may read pages meanwhile.
+// reader reads a file from an offset on. Nothing else may read pages at the same time.
 type reader struct {
 	f    *pagedFile
 	off  int64
 	have []byte
 }
 
-// fill gets more, if there is nothing left.
+// fill reads the next bytes into have.
 func (r *reader) fill() error {
 	have, err := r.f.pageFrom(r.off)
 	if err != nil {

@@ -18,10 +18,10 @@ type Ref struct {
 	ID   ID
 }
 
-// Head is what HEAD says.
+// Head is the content of HEAD.
 type Head struct {
-	Branch string // refs/heads/NAME, or "" if it is detached
-	ID     ID     // zero on a branch without commits
+	Branch string // refs/heads/NAME; "": HEAD is detached
+	ID     ID     // zero: the branch has no commits
 }
 
 // Head reads HEAD.
@@ -36,11 +36,12 @@ func (r *Repo) Head() (Head, error) {
 	return Head{branch, id}, err
 }
 
-// maxSymbolic is how many references may lead to others, as in git.
+// maxSymbolic limits a chain of symbolic references, as in git.
 const maxSymbolic = 5
 
-// ref follows a reference. last is the name it leads to, if it is symbolic, also
-// when there is nothing of that name, which is fs.ErrNotExist.
+// ref resolves a reference. last is the name of the last reference in a chain of symbolic
+// ones, even if that reference does not exist, which is fs.ErrNotExist; "": name is not
+// symbolic.
 func (r *Repo) ref(name string) (id ID, last string, err error) {
 	for range maxSymbolic + 1 {
 		text, err := r.readRef(name)
@@ -62,11 +63,11 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 	return ID{}, last, Corrupt("the reference %q leads to others without end", name)
 }
 
-// readRef returns what a reference holds, without blanks at its end.
+// readRef returns the text of a reference, without blanks at its end.
 func (r *Repo) readRef(name string) (string, error) {
 	dir := r.CommonDir
 	if format.IsPerWorktreeRef(name) {
-		dir = r.GitDir // that of a worktree alone
+		dir = r.GitDir // each worktree has its own
 	}
 	file := filepath.Join(dir, filepath.FromSlash(name))
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
@@ -94,7 +95,7 @@ func (r *Repo) readRef(name string) (string, error) {
 	return found, err
 }
 
-// packedRefs calls yield with the packed references, until it returns false.
+// packedRefs calls yield with the packed references until it returns false.
 func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	f, err := os.Open(filepath.Join(r.CommonDir, "packed-refs"))
 	if err != nil {
@@ -126,13 +127,13 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 }
 
 const (
-	// MaxRefs is how many references are listed.
+	// MaxRefs limits the references that are listed.
 	MaxRefs     = 10_000
 	maxRefDepth = 16
 )
 
-// Refs lists the references below a name such as refs/heads/, sorted, and whether
-// there are more of them than [MaxRefs].
+// Refs lists the references below a name such as refs/heads/, sorted. more reports
+// whether there are more than [MaxRefs].
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {
@@ -178,7 +179,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	return refs, more, r.Check()
 }
 
-// Names lists what a reference can be called, for a hint.
+// Names lists the short names of branches and tags, for hints.
 func (r *Repo) Names() (names []string) {
 	for _, below := range []string{"refs/heads/", "refs/tags/", "refs/remotes/"} {
 		refs, _, _ := r.Refs(below)

@@ -1,13 +1,13 @@
-// Package repo reads a repository of git: its objects, loose and packed, its
-// references, and its index. It writes nothing, starts nothing, and knows no
-// configuration: what a repository says that git should run is never looked at.
+// Package repo reads a git repository: its objects, loose and packed, its references, and
+// its index. It writes nothing, starts nothing, and reads no configuration, so it never
+// follows a repository's wish to run a program.
 //
-// All that it reads may have been made to overwhelm it. Sizes are checked before
-// anything is allocated, chains and depths have an end, and packs are read in
-// pages: the module may run in 64 MiB.
+// Every file may be hostile. Sizes are checked before memory is allocated, chains and
+// depths are limited, and packs are read in pages: the module may run in 64 MiB.
 //
-// Words: the git directory is what git calls $GIT_DIR, and the common directory is
-// what several worktrees share, usually the same. An ID is the SHA-1 of an object.
+// Words: the git directory is git's $GIT_DIR. The common directory is shared by all
+// worktrees of a repository, and usually is the git directory. An ID is the SHA-1 of an
+// object.
 package repo
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Kind is what an object is. The numbers are those of packs.
+// Kind is the type of an object. The numbers are those of packs.
 type Kind uint8
 
-// The kinds.
+// The kinds of objects.
 const (
 	KindCommit Kind = 1
 	KindTree   Kind = 2
@@ -42,15 +42,15 @@ func (k Kind) String() string {
 	return ""
 }
 
-// ID names an object.
+// ID is the SHA-1 of an object.
 type ID [20]byte
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// IsZero reports whether it names nothing.
+// IsZero reports whether id is the zero ID, which names no object.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// parseID reads 40 hexadecimal digits.
+// parseID parses 40 hexadecimal digits.
 func parseID(s string) (id ID, ok bool) {
 	if len(s) != 2*len(id) {
 		return id, false
@@ -63,35 +63,36 @@ func parseID(s string) (id ID, ok bool) {
 type Repo struct {
 	GitDir     string
 	CommonDir  string
-	Worktree   string // the top of the files; "" of a bare repository
-	OpenedPath string // the path by which it was opened, relative to Worktree
+	Worktree   string // top directory of the files; "": the repository is bare
+	OpenedPath string // path given to Open, relative to Worktree or the bare repository
 
-	cancelled      func() error // asked from time to time whether to go on; nil: yes
-	spent          int          // work, see [MaxWork]
-	workLimit      int          // how much of it may be done
+	cancelled      func() error // returns an error once the call must end; nil: it never must
+	spent          int          // units of work so far, see [MaxWork]
+	workLimit      int          // limit for spent
 	pages          pages
 	cache          cache
 	inflater       inflater
-	delta          []byte   // buffer for a delta, reused
-	objects        []string // directories of objects, first its own
+	delta          []byte   // reused buffer for a delta
+	objects        []string // directories of objects, its own first
 	packs          []*pack
-	graphs         []*graph // the layers of a commit-graph, the lowest first
-	graphsOpened   bool     // they were looked for
+	graphs         []*graph // layers of the commit-graph, the lowest first
+	graphsOpened   bool     // openGraphs was called
 	bloom          bloomKey
-	nodes          map[ID]*CommitNode // of commits that were read and are not in the graph
-	packsListed    bool               // packs are
-	lostAlternates []string           // alternates that could not be opened
-	partialClone   bool               // a partial clone
-	shallow        map[ID]bool
+	nodes          map[ID]*CommitNode // commits that are not in the commit-graph
+	packsListed    bool               // listPacks was called
+	lostAlternates []string           // alternates that do not exist or are not granted
+	partialClone   bool               // some objects are only at the remote
+	shallow        map[ID]bool        // commits at which a shallow clone ends; empty: it is not shallow
 	lookups        map[lookupKey]Entry
-	loose          map[byte][]ID // the names in a directory of loose objects, once listed
+	loose          map[byte][]ID // by first byte: IDs of the loose objects, once listed
 }
 
-// maxAbove is how many directories above a path may be looked at.
+// maxAbove limits the directories above a path that are searched for a repository.
 const maxAbove = 256
 
-// Open opens the repository that a path, absolute and clean, is in. The path need
-// not exist.
+// Open opens the repository that holds a path, which must be absolute and clean and need
+// not exist. check is called from time to time; its error ends the call. nil: nothing
+// ends it.
 func Open(path string, check func() error) (*Repo, error) {
 	dir := path
 	for range maxAbove {
@@ -110,7 +111,7 @@ func Open(path string, check func() error) (*Repo, error) {
 	return nil, notRepository("%s is in no git repository that is among the granted directories; start at the top of one, or grant it with --mount", path)
 }
 
-// openAt returns nil if the directory is not the top of a repository.
+// openAt opens the repository whose top is dir; nil: dir is not the top of one.
 func openAt(dir string, check func() error) (*Repo, error) {
 	dotGit := filepath.Join(dir, ".git")
 	info, err := os.Stat(dotGit)
@@ -146,7 +147,8 @@ func openAt(dir string, check func() error) (*Repo, error) {
 	return nil, nil
 }
 
-// isRepository decides as git does. What a worktree shares is elsewhere.
+// isRepository reports whether dir is a git directory, by git's rule. The one of a linked
+// worktree has its objects elsewhere.
 func isRepository(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	_, err2 := os.Stat(filepath.Join(dir, "commondir"))
@@ -164,9 +166,9 @@ func isDir(name string) bool {
 }
 
 const (
-	maxPointerFile = 4 << 10  // of a file that names another, or holds a reference
-	maxShallow     = 1 << 20  // of the list of commits without parents
-	maxPackedRefs  = 64 << 20 // of the packed references, which are never held as a whole
+	maxPointerFile = 4 << 10  // bytes of a file that names another, or holds a reference
+	maxShallow     = 1 << 20  // bytes of the list of commits at which a shallow clone ends
+	maxPackedRefs  = 64 << 20 // bytes of the packed references, which are never in memory as a whole
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
@@ -205,10 +207,10 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	return r, nil
 }
 
-// realPath returns an absolute, clean path without links, as far as these can be seen: those above
-// the granted directories cannot.
+// realPath returns an absolute, clean path with symbolic links resolved. Links above the
+// granted directories cannot be seen, and stay.
 func realPath(path string) string {
-	left := 40 // links that are followed
+	left := 40 // links that may still be followed
 	for at := 1; at < len(path) && left > 0; {
 		end := at + strings.IndexByte(path[at:]+"/", '/')
 		target, err := os.Readlink(path[:end])
@@ -225,11 +227,10 @@ func realPath(path string) string {
 	return path
 }
 
-// Shallow reports whether history ends earlier than that of the repository it was
-// cloned from.
+// Shallow reports whether the clone is shallow, so that its history ends early.
 func (r *Repo) Shallow() bool { return len(r.shallow) > 0 }
 
-// Close closes all files.
+// Close closes all files of the repository.
 func (r *Repo) Close() {
 	for _, p := range r.packs {
 		p.close()
@@ -237,11 +238,11 @@ func (r *Repo) Close() {
 	r.dropGraphs()
 }
 
-// maxAlternates limits the directories of objects that are searched for alternates.
+// maxAlternates limits the directories of objects.
 const maxAlternates = 32
 
-// addAlternates follows objects/info/alternates, as far as the directories can be
-// seen: what is not granted does not exist for the module.
+// addAlternates adds the directories of objects/info/alternates that exist. A directory
+// that is not granted does not exist for the module.
 func (r *Repo) addAlternates() {
 	for i := 0; i < len(r.objects); i++ {
 		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxPointerFile)
@@ -268,8 +269,8 @@ func (r *Repo) addAlternates() {
 	}
 }
 
-// readSmall reads a file that has at most so many bytes.
-func readSmall(name string, most int) ([]byte, error) {
+// readSmall reads a regular file of at most maxBytes bytes. A longer one is errTooLong.
+func readSmall(name string, maxBytes int) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -282,16 +283,16 @@ func readSmall(name string, most int) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a file")
 	}
-	if info.Size() > int64(most) {
+	if info.Size() > int64(maxBytes) {
 		return nil, errTooLong
 	}
-	// The file may grow meanwhile; what it has now has room at once.
+	// Room for the current size. The file may still grow.
 	var text bytes.Buffer
 	text.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := text.ReadFrom(io.LimitReader(f, int64(most)+1)); err != nil {
+	if _, err := text.ReadFrom(io.LimitReader(f, int64(maxBytes)+1)); err != nil {
 		return nil, err
 	}
-	if text.Len() > most {
+	if text.Len() > maxBytes {
 		err = errTooLong
 	}
 	return text.Bytes(), err

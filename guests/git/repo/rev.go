@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Rev finds what a revision names, see gitrevisions(7): a reference, the beginning
-// of a name of an object, both with ~N, ^N and ^{KIND}, and REV:PATH.
+// Rev resolves a revision, see gitrevisions(7): a reference, the beginning of an ID, both
+// with ~N, ^N and ^{KIND}, and REV:PATH.
 func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
@@ -46,9 +46,11 @@ func (r *Repo) Rev(rev string) (ID, error) {
 	return id, err
 }
 
-// maxSteps is how far ~N may go.
+// maxSteps limits the N of ~N.
 const maxSteps = 100_000
 
+// step resolves the first ~N, ^N or ^{KIND} of steps, and returns the others. rev is for
+// errors.
 func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	op := steps[0]
 	if steps = steps[1:]; op == '^' && strings.HasPrefix(steps, "{") {
@@ -98,7 +100,8 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	return c.ID, steps, nil
 }
 
-// shallowHint says where a shallow clone ends.
+// shallowHint returns the end of an error about a missing parent; "" unless the clone is
+// shallow.
 func (r *Repo) shallowHint() string {
 	if r.Shallow() {
 		return "; the clone is shallow, and history ends there"
@@ -106,7 +109,7 @@ func (r *Repo) shallowHint() string {
 	return ""
 }
 
-// CommitOf is Rev for a commit.
+// CommitOf resolves a revision to a commit, and reads the commit. "" is HEAD.
 func (r *Repo) CommitOf(rev string) (*Commit, error) {
 	if rev == "" {
 		rev = "HEAD"
@@ -121,9 +124,11 @@ func (r *Repo) CommitOf(rev string) (*Commit, error) {
 	return r.Commit(id)
 }
 
+// maxTags limits the tags of tags that are followed.
 const maxTags = 10
 
-// peel follows tags, and commits to their trees.
+// peel follows tags, and a commit to its tree, until the object is of the kind to. "":
+// until it is no tag.
 func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 	for range maxTags {
 		kind, data, _, err := r.read(id, maxCut)
@@ -168,7 +173,7 @@ func (r *Repo) inTree(rev string, id ID, path string) (ID, error) {
 	return e.ID, err
 }
 
-// resolveName finds a reference, or an object by its name.
+// resolveName resolves the name of a reference, or an ID or its beginning.
 func (r *Repo) resolveName(name string) (ID, error) {
 	if name == "@" || name == "" {
 		name = "HEAD"
@@ -207,7 +212,7 @@ func (r *Repo) resolveName(name string) (ID, error) {
 	return ID{}, &UnknownError{name, unknownRevision("%q is no branch, tag or commit of this repository", name)}
 }
 
-// UnknownError is of a name that nothing has.
+// UnknownError is returned for a name that neither a reference nor an object has.
 type UnknownError struct {
 	Name string
 	err  error
@@ -218,12 +223,12 @@ func (e *UnknownError) Error() string { return e.err.Error() }
 // Unwrap returns the error with its code.
 func (e *UnknownError) Unwrap() error { return e.err }
 
-// isRootRef is the name of one outside of refs, such as ORIG_HEAD.
+// isRootRef reports whether name is a reference outside of refs/, such as ORIG_HEAD.
 func isRootRef(name string) bool {
 	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// minAbbreviated is how many digits a name has at least, as in git.
+// minAbbreviated is the minimum number of digits of an abbreviated ID, as in git.
 const minAbbreviated = 4
 
 func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
@@ -236,7 +241,7 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 		return id, false, err
 	}
 	if len(all) > 1 {
-		// Most who name an object mean a commit.
+		// An abbreviated ID usually means a commit.
 		var commits []ID
 		for _, id := range all[:min(len(all), maxAmbiguous)] {
 			if kind, _, _, err := r.read(id, maxCut); err == nil && (kind == KindCommit || kind == KindTag) {
@@ -255,10 +260,11 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 	return all[0], true, nil
 }
 
+// maxAmbiguous limits the objects that are compared for one abbreviated ID.
 const maxAmbiguous = 100
 
-// idsWithPrefix lists the objects whose names begin so, at most maxAmbiguous and one
-// of each place.
+// idsWithPrefix lists the objects whose IDs begin with digits, sorted. It stops soon
+// after maxAmbiguous.
 func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	var low ID
 	padded := digits + strings.Repeat("0", 40-len(digits))
@@ -296,7 +302,7 @@ func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	return slices.Compact(all), nil
 }
 
-// looseIn lists the loose objects of which the names begin with a byte.
+// looseIn lists the loose objects whose IDs begin with a byte.
 func (r *Repo) looseIn(first byte) []ID {
 	if ids, ok := r.loose[first]; ok {
 		return ids
@@ -315,8 +321,8 @@ func (r *Repo) looseIn(first byte) []ID {
 	return ids
 }
 
-// Short is the name of an object with as many digits as git prints: enough that it
-// is the only one, and more in a large repository.
+// Short returns an abbreviated ID with as many digits as git prints: enough to be unique,
+// and more in a large repository.
 func (r *Repo) Short(id ID) string {
 	digits := 7
 	if r.listPacks() == nil {
@@ -328,7 +334,7 @@ func (r *Repo) Short(id ID) string {
 		}
 		digits = max(digits, (bits.Len(uint(count))+1)/2)
 	}
-	same := func(other ID) int { // digits
+	same := func(other ID) int { // number of equal digits at the beginning
 		for i := range id {
 			if x := id[i] ^ other[i]; x != 0 {
 				return 2*i + bits.LeadingZeros8(x)/4

@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Tips lists the objects that lead to a history: those of references, of HEAD and similar
-// files in all worktrees, and those that reflogs name. all is false if there may be others.
-// From then on no commit-graph is used, because one could give a commit another tree.
+// Tips lists the objects from which the history can be reached: refs are those of
+// references and of HEAD and similar files in all worktrees, logged those in reflogs. all
+// is false if there may be others. From then on no commit-graph is used, because a
+// commit-graph could claim another tree for a commit.
 func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphsOpened = true
@@ -30,7 +31,7 @@ func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	}
 	dirs, err := gitDirs(r.CommonDir)
 	all = err == nil && len(refs) <= MaxRefs
-	left := MaxRefs // files and directories that are looked at
+	left := MaxRefs // files and directories that may still be visited
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || name == dir {
@@ -85,7 +86,8 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// ObjectGitDirs returns the git directories that objects come from, first the repository's own.
+// ObjectGitDirs returns the git directories whose objects the repository uses, its own
+// first.
 func (r *Repo) ObjectGitDirs() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {
@@ -94,9 +96,9 @@ func (r *Repo) ObjectGitDirs() []string {
 	return dirs
 }
 
-// Indexes returns the indexes of the worktrees of all lenders. One that cannot be read is
-// empty, and comes with an error. own is the index of this worktree if it was read
-// before, or nil.
+// Indexes yields the indexes of all worktrees of the repositories in
+// [Repo.ObjectGitDirs]. An index that cannot be read is empty, and comes with an error.
+// own is the index of this worktree if it was read before; nil: it is read.
 func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
 		for _, common := range r.ObjectGitDirs() {

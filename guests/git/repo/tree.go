@@ -7,7 +7,7 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// The modes of entries of trees and of the index.
+// Modes of entries in trees and in the index.
 const (
 	ModeTree    = 0o040000
 	ModeFile    = 0o100644
@@ -17,7 +17,7 @@ const (
 	modeType    = 0o170000
 )
 
-// Type is a mode without its permissions.
+// Type returns a mode without its permissions.
 func Type(mode uint32) uint32 { return mode & modeType }
 
 // Entry is an entry of a tree.
@@ -27,7 +27,7 @@ type Entry struct {
 	ID   ID
 }
 
-// Tree reads a tree. The zero ID is one without entries.
+// Tree reads a tree. The zero ID is an empty tree.
 func (r *Repo) Tree(id ID) ([]Entry, error) {
 	if id.IsZero() {
 		return nil, nil
@@ -50,8 +50,8 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	return out, nil
 }
 
-// normalizeMode reports whether an entry has a type that git knows, and makes its
-// permissions those of git.
+// normalizeMode reduces the permissions of a mode to those that git writes. It returns
+// false for a type that git does not know.
 func normalizeMode(mode *uint32) bool {
 	switch Type(*mode) {
 	case ModeTree, ModeLink, ModeGitlink:
@@ -68,18 +68,18 @@ func normalizeMode(mode *uint32) bool {
 	return true
 }
 
-// lookupKey is one of those by which a path is looked up: most commits change other
-// directories than those that lead to it.
+// lookupKey is a name in a tree that Lookup has looked up. Most commits leave the
+// directories of a path unchanged, so the result is used again.
 type lookupKey struct {
 	tree ID
 	name string
 }
 
-// maxLookups is how many steps are known.
+// maxLookups limits the results that are remembered.
 const maxLookups = 1000
 
-// lookup finds a name in the data of a tree. Of other entries it looks only at where
-// they end: most of the time of a walk can be spent in here.
+// lookup finds a name in the data of a tree; zero: there is none. It parses only the
+// matching entry, because a walk can spend most of its time here.
 func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 	all := len(data)
 	defer func() { r.Spend((all - len(data)) / treeBytesPerUnit) }()
@@ -113,7 +113,7 @@ func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 	return Entry{}, Corrupt("the tree %s has an entry that is not one", tree)
 }
 
-// Lookup finds a path in a tree.
+// Lookup finds the entry at a path of a tree.
 func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 	e = Entry{Mode: ModeTree, ID: tree}
 	for part := range strings.SplitSeq(path, "/") {

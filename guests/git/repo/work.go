@@ -1,46 +1,46 @@
 package repo
 
-// Work is counted so that a call ends, with what it has found by then, well before its
-// time and its fuel do: by what was read and made, and not by the clock, so that it is
-// the same each time. A unit is about a thousand instructions of the module.
+// Work is counted so that a call ends, with its findings so far, well before its time and its
+// fuel run out. It is counted by the data that is read and produced, and not by the clock, so
+// that it is the same each time. A unit is about a thousand instructions of the module.
 
-// MaxWork is how much work a call may do: about half of what it has the time for on a
-// slow machine. Tests have it be less.
+// MaxWork limits the work of a call, in units: it takes about half of the call's time on
+// a slow machine. Tests lower it.
 var MaxWork = 10_000_000
 
-// What things cost.
+// Costs in units of work.
 const (
-	workFind   = 15  // a look-up in a pack's index
-	workObject = 65  // to inflate, beside its bytes
-	workLoose  = 250 // a file of its own, likewise
-	workCached = 5   // an object that is still known
-	workGraph  = 8   // a commit in the commit-graph
-	workTree   = 4   // a step into a tree that is known
+	workFind   = 15  // search in the index of a pack
+	workObject = 65  // inflating an object, in addition to its bytes
+	workLoose  = 250 // opening a file, in addition to its bytes
+	workCached = 5   // use of a cached object
+	workGraph  = 8   // reading a commit of the commit-graph
+	workTree   = 4   // one step of a path
 
-	// So many bytes cost one unit.
+	// Bytes per unit.
 	inflatedPerUnit  = 16
 	loosePerUnit     = 6
-	copiedPerUnit    = 400 // of what a delta makes
-	treeBytesPerUnit = 100 // of a tree that is gone through
+	copiedPerUnit    = 400 // bytes of the object that a delta produces
+	treeBytesPerUnit = 100 // bytes of a tree that is searched
 )
 
-// errSpent ends what takes too much work.
+// errSpent is returned when a call has reached its limit for work.
 var errSpent = TooLarge("this takes more work than one call may do; name a path, a smaller range or a later revision, or run git itself by bash")
 
-// IsSpent reports whether an error says that a call has done as much work as it may.
+// IsSpent reports whether err means that a call has reached its limit for work.
 func IsSpent(err error) bool { return err == errSpent }
 
-// Spend counts work.
+// Spend counts units of work.
 func (r *Repo) Spend(units int) { r.spent += max(units, 0) }
 
-// Spent is how much work was done.
+// Spent returns the units of work so far.
 func (r *Repo) Spent() int { return r.spent }
 
-// AllowMore lets a call go on that has done what it may, for so much work: to write what it
-// has found.
+// AllowMore allows this many more units of work from now on, so that a call at its limit
+// can write its findings.
 func (r *Repo) AllowMore(more int) { r.workLimit = r.spent + more }
 
-// Check reports whether to go on: the call may have to end, or have done enough.
+// Check returns an error if the call must end, or has reached its limit for work.
 func (r *Repo) Check() error {
 	if r.spent > r.workLimit {
 		return errSpent

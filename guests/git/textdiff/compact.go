@@ -1,7 +1,7 @@
 package textdiff
 
-// group is a run of lines that differ, which can be empty: between any two lines
-// that do not differ there is one.
+// group is a run of changed lines. It can be empty: there is one between any two
+// unchanged lines.
 type group struct{ start, end int }
 
 func (s *side) first() (g group) {
@@ -11,7 +11,7 @@ func (s *side) first() (g group) {
 	return g
 }
 
-// next goes on to the next group; it reports whether there is one.
+// next moves to the next group. It returns false if there is none.
 func (s *side) next(g *group) bool {
 	if g.end == s.Len() {
 		return false
@@ -28,8 +28,8 @@ func (s *side) previous(g *group) {
 	}
 }
 
-// slideDown moves a group by a line, where that makes no other text, and joins it with
-// what it then touches.
+// slideDown moves a group down by a line if this gives the same text, and joins it with
+// the group that it then touches. It returns false if the group cannot move.
 func (s *side) slideDown(g *group) bool {
 	if g.end >= s.Len() || !s.sameLine(g.start, g.end) {
 		return false
@@ -44,6 +44,7 @@ func (s *side) slideDown(g *group) bool {
 	return true
 }
 
+// slideUp is slideDown in the other direction.
 func (s *side) slideUp(g *group) bool {
 	if g.start == 0 || !s.sameLine(g.start-1, g.end-1) {
 		return false
@@ -58,15 +59,15 @@ func (s *side) slideUp(g *group) bool {
 	return true
 }
 
-// compact moves what differs to where people expect it: to what differs in the other
-// text, or to where the text is cut best.
+// compact moves the groups of changed lines to the places that people expect: beside a
+// group of the other text, or else to the best cut of the text.
 func (s *side) compact(other *side) {
 	g, o := s.first(), other.first()
 	for {
 		if g.end > g.start {
 			s.placeGroup(other, &g, &o)
 		}
-		// Where neither text has a group there is nothing to look at.
+		// Skip the lines where neither text has a group.
 		n, x, y := 0, s.changed[g.end+2:], other.changed[o.end+2:]
 		for n < len(x) && n < len(y) && !x[n] && !y[n] {
 			n++
@@ -82,6 +83,8 @@ func (s *side) compact(other *side) {
 	}
 }
 
+// placeGroup moves one group to its best place. o is the group of the other text at the
+// same place.
 func (s *side) placeGroup(other *side, g, o *group) {
 	size, highest, beside := 0, 0, -1
 	for size != g.end-g.start {
@@ -126,19 +129,22 @@ func (s *side) placeGroup(other *side, g, o *group) {
 	}
 }
 
-// cut is what stands around a place between two lines.
+// cut describes the surroundings of a place between two lines. Indents are -1 if there is
+// no such line.
 type cut struct {
-	end                               bool
-	indent, indentBefore, indentAfter int // of the line behind it, and of those around that are not blank; -1 if there is none
-	blanks, blanksAfter               int // blank lines before it, and behind the line
+	end                               bool // set if the place is the end of the text
+	indent, indentBefore, indentAfter int  // columns: the line behind the place, the nearest nonblank lines before and after it
+	blanks, blanksAfter               int  // number of blank lines before the place, and behind its line
 }
 
 const (
+	// maxIndent limits an indent, in columns, and maxBlanks the blank lines that are
+	// counted.
 	maxIndent = 200
 	maxBlanks = 20
 )
 
-// indentOf is how far the text of a line is from the left, or -1 of a blank line.
+// indentOf returns the indent of a line in columns; -1: the line is blank.
 func indentOf(line []byte) int {
 	n := 0
 	for _, c := range line {
@@ -158,6 +164,7 @@ func indentOf(line []byte) int {
 	return -1
 }
 
+// cutAt returns the surroundings of the place before line at.
 func (s *side) cutAt(at int) (c cut) {
 	c.indent, c.indentBefore, c.indentAfter = -1, -1, -1
 	if at >= s.Len() {
@@ -186,10 +193,10 @@ func (s *side) cutAt(at int) (c cut) {
 	return c
 }
 
-// cutScore says how bad it is to cut a text at some places.
+// cutScore is the cost of cutting a text at some places. Less is better.
 type cutScore struct{ indent, penalty int }
 
-// better reports whether it is better than another.
+// better reports whether s is better than another score.
 func (s cutScore) better(than cutScore) bool {
 	const indentWeight = 60
 	by := 0
@@ -201,7 +208,8 @@ func (s cutScore) better(than cutScore) bool {
 	return indentWeight*by+s.penalty-than.penalty < 0
 }
 
-// The weights are those that git's authors have found by letting people judge.
+// add adds the cost of a cut. The weights are git's, whose authors found them by having
+// people judge diffs.
 func (s *cutScore) add(c cut) {
 	if c.indentBefore < 0 && c.blanks == 0 {
 		s.penalty++ // the start of the text

@@ -1,6 +1,5 @@
-// Package textdiff compares texts line by line, as git does when nothing is
-// configured: by Myers' algorithm, with what was inserted or removed moved to where
-// people expect it.
+// Package textdiff compares texts line by line, with the same result as git's default: by
+// Myers' algorithm, with insertions and removals moved to the places that people expect.
 package textdiff
 
 import (
@@ -8,15 +7,16 @@ import (
 	"math/bits"
 )
 
-// Text is a text in lines. A line has its ending, which the last one may lack.
+// Text is a text divided into lines. A line includes its ending, which the last line may
+// lack.
 type Text struct {
 	data   []byte
-	starts []int32  // of the lines, and the end
-	sums   []uint32 // of the lines: the same of lines that are the same
+	starts []int32  // offset of each line, and of the end
+	sums   []uint32 // hash of each line; equal lines have equal hashes
 }
 
-// NewText cuts a text into lines. It looks at eight bytes at a time: in WebAssembly what
-// package bytes does looks at one.
+// NewText divides a text into lines. It reads eight bytes at a time: in WebAssembly
+// package bytes reads one.
 func NewText(data []byte) *Text {
 	const usual = 32 // bytes of a line
 	starts, sums := make([]int32, 1, len(data)/usual+2), make([]uint32, 0, len(data)/usual+1)
@@ -32,7 +32,7 @@ func NewText(data []byte) *Text {
 			}
 		}
 		x := w ^ '\n'*ones
-		end := (x - ones) &^ x & (ones << 7) // the lowest bit is of the first that ends a line
+		end := (x - ones) &^ x & (ones << 7) // its lowest bit marks the first line feed
 		n := min(bits.TrailingZeros64(end)>>3+1, 8, len(data)-at)
 		w &= ^uint64(0) >> (64 - 8*n)
 		sum = (sum ^ w) * factor
@@ -46,7 +46,7 @@ func NewText(data []byte) *Text {
 	return &Text{data, starts, sums}
 }
 
-// common is how many bytes two texts begin with that are the same.
+// common returns the number of equal bytes at the beginning of two texts.
 func common(a, b []byte) (n int) {
 	for n+8 <= len(a) && n+8 <= len(b) {
 		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
@@ -60,7 +60,7 @@ func common(a, b []byte) (n int) {
 	return n
 }
 
-// sameLine reports whether two lines are the same.
+// sameLine reports whether line i of a and line j of b are equal.
 func sameLine(a *Text, i int, b *Text, j int) bool {
 	if a.sums[i] != b.sums[j] {
 		return false
@@ -78,21 +78,21 @@ func sameLine(a *Text, i int, b *Text, j int) bool {
 	return binary.LittleEndian.Uint64(x[n-8:]) == binary.LittleEndian.Uint64(y[n-8:])
 }
 
-// Data is the text as a whole.
+// Data returns the whole text.
 func (t *Text) Data() []byte { return t.data }
 
-// Len is how many lines there are.
+// Len returns the number of lines.
 func (t *Text) Len() int { return len(t.starts) - 1 }
 
-// Line is the line with a number, from 0.
+// Line returns line number i, from 0, with its ending.
 func (t *Text) Line(i int) []byte { return t.data[t.starts[i]:t.starts[i+1]] }
 
-// Change says that the lines A to AEnd of the old text are the lines B to BEnd of
-// the new one, all from 0 and without the last. One of both can be empty.
+// Change replaces the lines A to AEnd of the old text by the lines B to BEnd of the new
+// text. Lines count from 0, and the end is exclusive. One of both ranges can be empty.
 type Change struct{ A, AEnd, B, BEnd int }
 
-// Diff returns what differs, in order. check is asked from time to time whether to go
-// on; it can be nil.
+// Diff returns the differences between two texts, in order. check is called from time to
+// time, and its error ends the comparison; nil: nothing ends it.
 func Diff(a, b *Text, check func() error) ([]Change, error) {
 	d := &differ{check: check}
 	d.a.init(a)

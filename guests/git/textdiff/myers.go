@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// side is one of the texts, with what of it differs.
+// side is one of the two texts, with its changed lines.
 type side struct {
 	*Text
-	changed []bool // of each line; one more at both ends, which is false
-	// What is compared: the lines that are in both texts, each as a number that the
-	// same line has in the other text too.
+	changed []bool // set for changed lines, which count from 1; false at both ends
+	// class holds the compared lines, each as the number of its class, which is the same
+	// for equal lines of both texts. Lines that only one text has are not compared.
 	class []int32
-	line  []int32 // which one it is
+	line  []int32 // numbers of the compared lines in the text
 }
 
 func (s *side) init(t *Text) {
@@ -28,11 +28,11 @@ func (s *side) sameLine(i, j int) bool { return sameLine(s.Text, i, s.Text, j) }
 type differ struct {
 	a, b     side
 	check    func() error
-	forward  []int32 // by diagonal: how far in a one gets from the start
-	backward []int32 // and from the end
-	zero     int     // where diagonal 0 is
-	maxCost  int     // edits that are tried before the search is content with less
-	steps    int
+	forward  []int32 // by diagonal: the farthest line of a that a path from the start reaches
+	backward []int32 // by diagonal: the nearest line of a that a path from the end reaches
+	zero     int     // index of diagonal 0
+	maxCost  int     // number of edits after which the search settles for a longer script
+	steps    int     // steps of the search since the last check
 }
 
 func (d *differ) compare() error {
@@ -56,24 +56,24 @@ func (d *differ) compare() error {
 	return d.split(0, len(d.a.class), 0, len(d.b.class), false)
 }
 
-// root is a power of two near the square root.
+// root returns a power of two near the square root of n.
 func root(n int) int { return 1 << ((bits.Len(uint(n)) + 1) / 2) }
 
-// classes gives lines numbers.
+// classes numbers the different lines of both texts.
 type classes struct {
 	a, b  *Text
 	list  []class
-	table []int32 // by sum: where in list, and 1; or 0
+	table []int32 // hash table: position in list plus 1, by hash; 0: free
 }
 
-// class is the lines of both texts that are the same.
+// class is a set of equal lines.
 type class struct {
-	first  int // those of b come behind those of a
-	sum    uint32
-	counts [2]int32 // how many lines of each text
+	first  int      // number of its first line; lines of b come behind all lines of a
+	sum    uint32   // hash of the line
+	counts [2]int32 // number of its lines in each text
 }
 
-// find returns the class of a line, or else -1 and where it belongs in the table.
+// find returns the class of a line; -1: it has none yet. at is the place in the table.
 func (c *classes) find(t *Text, line int) (class, at int) {
 	sum, mask := t.sums[line], len(c.table)-1
 	for at = int(sum) & mask; c.table[at] != 0; at = (at + 1) & mask {
@@ -93,8 +93,8 @@ func (c *classes) find(t *Text, line int) (class, at int) {
 	return -1, at
 }
 
-// add returns the class of each of some lines of a text, of which first is the number
-// of the first one among both.
+// add returns the classes of the lines from to to of a text. first is the number of the
+// text's first line among the lines of both, and in is 0 for a and 1 for b.
 func (c *classes) add(t *Text, from, to, first, in int) []int32 {
 	out := make([]int32, to-from)
 	for i := range out {
@@ -125,7 +125,8 @@ func (c *classes) grow() {
 	}
 }
 
-// classify leaves out what cannot be the same: lines that only one text has.
+// classify selects the lines to compare. The texts are equal before head and from aEnd
+// and bEnd on.
 func (d *differ) classify(head, aEnd, bEnd int) {
 	if head == aEnd || head == bEnd {
 		for i := head; i < aEnd; i++ {
@@ -136,12 +137,12 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 		}
 		return
 	}
-	room := min(aEnd-head, 1<<14) // at first
+	room := min(aEnd-head, 1<<14) // grows if needed
 	c := classes{a: d.a.Text, b: d.b.Text, list: make([]class, 0, room), table: make([]int32, 2<<bits.Len(uint(room)))}
 	ofA := c.add(d.a.Text, head, aEnd, 0, 0)
 	ofB := c.add(d.b.Text, head, bEnd, d.a.Len(), 1)
-	// Of a line, those count too that stand where both texts are the same. By a few
-	// bits most of them are known to be others.
+	// The counts include the equal lines at both ends of the texts. A few bits of the hash rule
+	// out most lines that have no class.
 	var known [1 << 10]bool
 	for i := range c.list {
 		known[c.list[i].sum&(1<<10-1)] = true
@@ -159,8 +160,8 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 	d.b.choose(ofB, c.list, 0, head)
 }
 
-// choose takes the lines that are compared; of are their classes, and other is the
-// other text.
+// choose sets the lines to compare. of holds the classes of the lines from head on, and
+// other is the number of the other text.
 func (s *side) choose(of []int32, classes []class, other, head int) {
 	limit := min(root(s.Len()), 1024)
 	kind := make([]byte, len(of))
@@ -186,20 +187,20 @@ func (s *side) choose(of []int32, classes []class, other, head int) {
 	s.class, s.line = class[:n], line[:n]
 }
 
-// How often the other text has a line.
+// Number of times that the other text has a line.
 const (
 	never = iota
 	some
 	often
 )
 
-// isNoise reports whether a line that the other text has many times, such as a blank
-// one, stands among lines that it does not have: to compare it would only scatter
+// isNoise reports whether a line that the other text has often, such as a blank one,
+// stands among lines that the other text does not have. Comparing it would only scatter
 // the difference.
 func isNoise(kind []byte, i int) bool {
 	const window, share = 100, 4
 	look := func(step int) (nevers, oftens int) {
-		oftens = 1 // the line itself, on both sides
+		oftens = 1 // the line itself counts on each side
 		for j := i + step; j >= 0 && j < len(kind) && max(i-j, j-i) <= window; j += step {
 			switch kind[j] {
 			case never:
@@ -220,8 +221,8 @@ func isNoise(kind []byte, i int) bool {
 	return n2 > 0 && (o1+o2)*share < n1+n2+o1+o2
 }
 
-// split compares a part of both texts, which it cuts at a place that a shortest
-// script of edits goes through.
+// split compares a part of both texts. It divides the part at a point of a shortest edit
+// script. least: the script must be a shortest one.
 func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
 	x, y := d.a.class, d.b.class
 	for {
@@ -253,9 +254,9 @@ func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
 	}
 }
 
-// middle goes from both ends at once until the ways meet. If that takes too many
-// edits it takes a place that is far along; the part before it, or behind it, is
-// then compared without this shortcut.
+// middle searches from both ends at once until the paths meet, and returns the point.
+// Unless least is set, it gives up after too many edits and returns a point that one path
+// has reached; the part on the side of this path must then be compared with least set.
 func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefore, leastAfter bool, err error) {
 	x, y := d.a.class, d.b.class
 	lowest, highest := a-bEnd, aEnd-b
@@ -335,7 +336,7 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 		if least {
 			continue
 		}
-		// A way that has got far, and ends in a long run of the same lines, will do.
+		// A path that has got far, and ends in a long run of equal lines, is good enough.
 		if snake && cost > tried {
 			best := 0
 			for k := fhigh; k >= flow; k -= 2 {
@@ -392,7 +393,8 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 	}
 }
 
-// isSnake reports whether so many lines on one side of a place are the same.
+// isSnake reports whether n lines before the point (step -1) or behind it (step 1) are
+// equal in both texts.
 func isSnake(x, y []int32, i, j, step, n int) bool {
 	if step < 0 {
 		i--

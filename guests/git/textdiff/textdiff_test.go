@@ -56,8 +56,7 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// TestLikeGit compares random texts and what was done to them: the diffs of git are
-// ours.
+// TestLikeGit compares diffs of random texts with git's.
 func TestLikeGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -87,7 +86,7 @@ func TestLikeGit(t *testing.T) {
 	}
 }
 
-// texts makes a text that looks like a program, and another of it.
+// texts makes a text that looks like a program, and a changed copy.
 func texts(rnd *rand.Rand) (a, b string) {
 	line := func() string {
 		switch rnd.IntN(6) {
@@ -137,7 +136,7 @@ func TestDiffEndsWithTheCall(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// What two texts have nothing to do with each other takes a bounded time.
+	// Comparing two unrelated texts takes a limited time.
 	if _, err := Diff(x, y, nil); err != nil {
 		t.Error(err)
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// around is how many lines are shown around what differs.
+	// around is the number of unchanged lines shown before and after a change.
 	around = 3
-	// maxHeading is how many bytes of the line that a hunk is below are shown.
+	// maxHeading limits the heading of a hunk, in bytes.
 	maxHeading = 80
 )
 
-// Unified calls emit with the lines of a unified diff, each with its ending, until it
-// returns an error.
+// Unified calls emit with the lines of a unified diff, each with its ending, until emit
+// returns an error. mark is the first character of the line, and line the rest.
 func Unified(a, b *Text, changes []Change, emit func(mark byte, line []byte) error) error {
 	heading, looked := []byte(nil), 0
 	for len(changes) > 0 {
@@ -72,7 +72,7 @@ func emitAll(t *Text, from, to int, mark byte, emit func(byte, []byte) error) er
 	return nil
 }
 
-// appendRange writes which lines of a text a hunk has.
+// appendRange appends the range of a hunk, in the form of its header, to out.
 func appendRange(out []byte, from, to int) []byte {
 	n := to - from
 	if n > 0 {
@@ -85,15 +85,15 @@ func appendRange(out []byte, from, to int) []byte {
 	return out
 }
 
-// headingOf reports whether a hunk can be said to be below a line, because that
-// begins with a letter as functions do.
+// headingOf returns the heading of a hunk below a line. It returns false unless the line
+// begins with a letter, as the first line of a function does.
 func headingOf(line []byte) ([]byte, bool) {
 	if len(line) == 0 || !(line[0] == '_' || line[0] == '$' || 'a' <= line[0] && line[0] <= 'z' || 'A' <= line[0] && line[0] <= 'Z') {
 		return nil, false
 	}
 	if len(line) > maxHeading {
 		line = line[:maxHeading]
-		for len(line) > 0 && line[len(line)-1] >= utf8.RuneSelf { // which may be cut
+		for len(line) > 0 && line[len(line)-1] >= utf8.RuneSelf { // the last character may be cut
 			line = line[:len(line)-1]
 		}
 	}
