@@ -36,7 +36,7 @@ const (
 // Reply is one whole answer of a model.
 type Reply struct {
 	Text string
-	// Calls are in the order in which the model began them. Ids are unique within the
+	// Calls are sorted by their beginning in the answer. Ids are unique within the
 	// reply, and arguments are never empty.
 	Calls []CallData
 	// Parts hold the answer in its order if it has more than a text and calls; else nil.
@@ -87,7 +87,7 @@ func (r Reply) Messages() []Message {
 type Assembler struct {
 	// Provider names the provider in errors; "model" when empty.
 	Provider string
-	// NewID returns an id for a call without one, or with the id of another call. Nil:
+	// NewID returns an id for a call that has none, or that has the id of another call. Nil:
 	// ids are "call_" and random letters.
 	NewID func() string
 

@@ -294,8 +294,8 @@ func toValidName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// toValidArguments wraps arguments that are not a JSON object in one. Some APIs take
-// nothing else, and many servers of the other APIs refuse the request.
+// toValidArguments wraps arguments in a JSON object if they are not an object. Some APIs
+// take nothing else, and many servers of the other APIs refuse the request.
 func toValidArguments(args string) string {
 	if trimmed := strings.TrimSpace(args); trimmed == "" {
 		return "{}"

@@ -91,7 +91,7 @@ type Report struct {
 
 // ChainError is an error in a chain.
 type ChainError struct {
-	Seq     uint64 // of the first event that differs from the written one
+	Seq     uint64 // of the first event that is wrong
 	Problem string
 }
 
@@ -167,7 +167,7 @@ type sessionHead struct {
 	hasBody bool
 }
 
-// check returns a *ChainError if the next event differs from the written one.
+// check returns a *ChainError if the next event was changed or is out of place.
 func (c *chain) check(e Event) error {
 	last := c.sessions[e.Session]
 	switch {

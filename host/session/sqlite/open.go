@@ -84,7 +84,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return openError(s.path, err)
 }
 
-// openError turns an error of SQLite into an [OpenError] that explains it.
+// openError turns an error of SQLite into an [OpenError] with an explanation.
 func openError(path string, err error) error {
 	problem := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
 	if problem != "" {
@@ -207,7 +207,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// migration returns the statements that migrate the preceding version to the given one.
+// migration returns the statements that lead from the preceding version to the given version.
 func migration(version int) (string, error) {
 	statements, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
 	return string(statements), err

@@ -313,7 +313,7 @@ type heads struct {
 }
 
 // writeGroup executes the requests in the open transaction and commits it. A returned error
-// belongs to all of them; the error of a single request is stored in that request.
+// belongs to the whole group; the error of a single request is set in r.err.
 func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	var version int
 	if err := s.pragma(ctx, "user_version", &version); err != nil {
@@ -437,7 +437,7 @@ func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 // errReading is a lock that a checkpoint reports as a result instead of an error.
 var errReading = errors.New("another process is reading it")
 
-// emptyLog writes the log back and truncates it, because its pages still hold deleted data.
+// emptyLog writes the log back and empties the file, because its pages still hold deleted data.
 func (s *Store) emptyLog(ctx context.Context) error {
 	err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 		var busy, pages, moved int
@@ -476,7 +476,7 @@ func (s *Store) exec(ctx context.Context, statements string) error {
 	return err
 }
 
-// rollback ends the transaction if there is one. If that fails, it closes the connection,
+// rollback ends the transaction, if any. If that fails, it closes the connection,
 // which ends the transaction, too.
 func (s *Store) rollback() {
 	if s.conn == nil {
