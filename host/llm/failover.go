@@ -23,10 +23,10 @@ type Alternative struct {
 	Price         *Price
 }
 
-// Failover returns a model that asks first. If first fails and another provider may succeed
-// (see [ProviderError.CanFailOver]), it asks the others in turn. Before each of them it
-// yields a delta with Restart, like [Retry]; its Alternative is the model that is asked
-// next.
+// Failover returns a model that asks the model first. If this one fails and another
+// provider may succeed (see [ProviderError.CanFailOver]), it asks the others in turn.
+// Before each of them it yields a delta with Restart, like [Retry]; its Alternative is the
+// model that is asked next.
 //
 // The model that has answered gets the remaining requests of the turn. A request that ends
 // with a message of a person begins a new turn, and goes to first again.

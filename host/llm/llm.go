@@ -62,8 +62,8 @@ type Part struct {
 	Mime string   `json:"mime,omitempty"` // media type of an image
 	// Data holds the bytes of an image, base64 in JSON. Empty: the image was left out, and
 	// the model is told so.
+	Data []byte `json:"data,omitempty"`
 	// ProviderData is nil if the provider wants nothing back with this part.
-	Data         []byte        `json:"data,omitempty"`
 	ProviderData *ProviderData `json:"kept,omitempty"`
 
 	// Call, Result and Images are set only in an [Entry].

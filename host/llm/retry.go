@@ -14,9 +14,10 @@ const (
 	maxRetryAfter = 2 * time.Minute  // limit of the wait that a provider may ask for
 )
 
-// Retry returns a model that sends a request at most the given number of times. It sends
-// the request again after a [ProviderError] that is Retryable. Before, it waits as long as
-// the provider asks for, or else for a random part of a limit that doubles ("full jitter").
+// Retry returns a model that sends a request at most the given number of times. After a
+// [ProviderError] that is Retryable, it waits and sends the request again. The wait is as
+// long as the provider asks for, or else a random part of a limit that doubles ("full
+// jitter").
 //
 // At the beginning of each wait it yields a delta with Restart, so that an interface can
 // show "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded

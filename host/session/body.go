@@ -71,7 +71,7 @@ type Intent struct {
 	Secrets    []string     `json:"secrets,omitempty"` // names of secrets that the call may have placeholders for
 	Exec       bool         `json:"exec"`
 	Tier       *policy.Tier `json:"tier,omitempty"`    // least confinement of its process; nil: it starts none
-	Network    []string     `json:"network,omitempty"` // hosts that the call may reach: [not ][PROTOCOL://]HOST[:PORT]; "only" begins what a layer leaves of them
+	Network    []string     `json:"network,omitempty"` // hosts that the call may reach: [not ][PROTOCOL://]HOST[:PORT]; "only HOST ..." holds all that a layer permits
 	// Changes is the handling of file changes by its process; empty: it starts none. Only
 	// staged changes have an event call.changes.
 	Changes     policy.ChangesMode `json:"changes,omitempty"`
@@ -172,11 +172,11 @@ type EndReason string
 // The reasons.
 const (
 	EndAnswered  EndReason = "answered"
-	EndCut       EndReason = "cut"       // by the provider, because of its length or the content filter
+	EndCut       EndReason = "cut"       // the provider cut the answer: its length, or its content filter
 	EndLimit     EndReason = "limit"     // the loop reached its limit of steps, or the turn made no progress
 	EndProvider  EndReason = "provider"  // the provider failed
 	EndError     EndReason = "error"     // the host or the log failed
-	EndCancelled EndReason = "cancelled" // interrupted by a person
+	EndCancelled EndReason = "cancelled" // the turn was interrupted
 )
 
 // TurnEnded is the body of turn.ended.

@@ -125,8 +125,8 @@ func (l *Log) redactBody(typ Type, original json.RawMessage) json.RawMessage {
 
 // redactParts removes secrets from texts. It also removes the provider data of a changed
 // text, which the provider would not accept any more. Images stay unchanged: the bytes of
-// an image may look like a secret by chance, and removing them would destroy it. Whoever
-// makes a result with images checks their bytes before.
+// an image may look like a secret by chance, and removing them would destroy it. The bytes
+// of an image are checked earlier, when a result gets it.
 func (l *Log) redactParts(parts []llm.Part) []llm.Part {
 	parts = slices.Clone(parts)
 	for i := range parts {

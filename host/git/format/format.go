@@ -1,6 +1,6 @@
 // Package format parses the data in git's files: packs, trees, references and indexes. The
-// host and guests use it. It opens no files, and uses no more memory than its input. Data
-// may be damaged or made to mislead: if it is not in git's format, ok is false.
+// host and guests use it. It opens no files and keeps no data. Data may be damaged or made
+// to mislead: if it is not in git's format, ok is false.
 package format
 
 import (

@@ -53,7 +53,7 @@ func thinkingOf(model string) thinking {
 	return thinkingAdaptive
 }
 
-// serverLimits holds what servers have refused, so that it is not sent again.
+// serverLimits holds the limits that servers have shown by refusals. It is used in later requests.
 type serverLimits struct {
 	maxTokens       map[string]int64    // by model
 	thinking        map[string]thinking // by model

@@ -28,7 +28,8 @@ var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	// Set after the server has refused to report usage, or to take reasoning back.
+	// noUsage is set after the server has refused to report usage, and noReasoning after it
+	// has refused to take reasoning back.
 	noUsage, noReasoning atomic.Bool
 	images               provider.RefusedImages
 	transcript           llm.Transcript

@@ -402,9 +402,9 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 }
 
 func fromSeconds(s float64) time.Duration {
-	const most = 30 * 24 * time.Hour // more would overflow, and means never
+	const limit = 30 * 24 * time.Hour // more would overflow, and means never
 	if math.IsNaN(s) || s <= 0 {
 		return 0
 	}
-	return time.Duration(min(s, most.Seconds()) * float64(time.Second))
+	return time.Duration(min(s, limit.Seconds()) * float64(time.Second))
 }

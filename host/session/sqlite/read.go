@@ -287,7 +287,7 @@ const openCalls = `
 // OpenCalls lists the calls without a result, in the order of their intents.
 func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
 	before := s.completedUpTo(ctx)
-	var last int64 // read first, because later events are not covered by the query below
+	var last int64 // read first, so that events that come meanwhile do not count as completed
 	if err = s.readers.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM events").Scan(&last); err != nil {
 		return nil, readError(ctx, "open calls", err)
 	}

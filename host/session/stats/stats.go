@@ -25,7 +25,7 @@ import (
 // ones share the row [Others].
 const MaxNames = 200
 
-// Names of rows for several names.
+// Names of rows that stand for several tools or models.
 const (
 	Others  = "(others)"
 	Unknown = "(no such tool)" // calls of tools that do not exist

@@ -28,7 +28,9 @@ type Model struct {
 	provider.Client
 	transcript llm.Transcript
 	images     provider.RefusedImages
-	// Things that the server, or the model behind it, has refused and does not get again.
+	// refused holds reasoning that the server, or the model behind it, has refused. The flags
+	// are set after it has refused to send summaries, to send encrypted reasoning, or to take
+	// a cache key. Neither is sent or asked for again.
 	refused                            refusedReasoning
 	noSummary, noEncrypted, noCacheKey atomic.Bool
 }

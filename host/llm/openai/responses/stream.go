@@ -81,8 +81,8 @@ type decoder struct {
 	count         int                   // number of items
 	last          *itemState            // item of the last event
 	calls         int                   // number of calls
-	lastText      *itemState            // item of the last text; nil after anything else
-	lastReasoning *itemState            // item of the last reasoning; nil after anything else
+	lastText      *itemState            // item whose text came last and may continue; nil: none
+	lastReasoning *itemState            // item whose reasoning came last and may continue; nil: none
 	stopped       bool                  // yield has returned false
 }
 
