@@ -184,11 +184,11 @@ func (f *files) openDir(name string, near []string) *dir {
 	}
 	config, _ := f.text(after, top, d.common+"/config", gitconfig.MaxBytes)
 	keys, err := gitconfig.Parse(config)
-	says := func(name, value string) bool {
+	configured := func(name, value string) bool {
 		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
 	}
 	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
-	if d.ignoreMode = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
+	if d.ignoreMode = configured("core.filemode", "false"); configured("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
 		d.found.Incomplete = true // it may use another hash function
@@ -246,8 +246,8 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	} else if len(d.found.Unseen) == 0 {
 		return nil, nil
 	}
-	for name, tell := range d.same {
-		if tell {
+	for name, listed := range d.same {
+		if listed {
 			d.found.Matches = append(d.found.Matches, name)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// IntegrityError is returned for a file that would make git find an object under a name that
-// is not its hash, or an object that was not verified.
+// IntegrityError is returned for a file that would make git find a wrong object under some
+// id, or an object that was not verified.
 type IntegrityError struct{ Path, Problem string }
 
 func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }

@@ -378,8 +378,8 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 }
 
-// pictured sends images, and one image that was left out, to a server that takes images,
-// and then to a server that refuses images.
+// pictured sends images, and one image that was left out. The first server takes images,
+// and the second refuses them.
 func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	image := func(bytes string) llm.Part {
 		return llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte(bytes)}

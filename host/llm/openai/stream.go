@@ -126,14 +126,14 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 				return nil
 			}
 			thought, d.Reasoning = cmp.Or(k, thought), ""
-			says := d.Text != "" || len(d.Calls) > 0
-			if (says || k.Signature != "") && thought.Field != "" {
+			hasContent := d.Text != "" || len(d.Calls) > 0
+			if (hasContent || k.Signature != "") && thought.Field != "" {
 				if !yield(llm.Delta{ProviderData: m.providerDataDelta(model, thought)}) {
 					return nil
 				}
 				thought = reasoningData{}
 			}
-			if says && !yield(d) {
+			if hasContent && !yield(d) {
 				return nil
 			}
 			switch reason := provider.ScalarText(choice.FinishReason); {

@@ -224,15 +224,15 @@ func (v *Verification) checkSchema(ctx context.Context, q querier, version int) 
 		return false, err
 	}
 	type name struct{ kind, name string }
-	ours, theirs := map[name]bool{}, map[name]bool{}
+	wanted, present := map[name]bool{}, map[name]bool{}
 	for o := range want {
-		ours[name{o.kind, o.name}] = true
+		wanted[name{o.kind, o.name}] = true
 	}
 	for o, n := range found {
 		this := name{o.kind, o.name}
-		theirs[this] = true
+		present[this] = true
 		switch {
-		case !ours[this]:
+		case !wanted[this]:
 			v.problem("%s %.80q does not belong to the program", o.kind, o.name)
 		case n != want[o]:
 			v.problem("%s %.80q differs from the program's", o.kind, o.name)
@@ -240,7 +240,7 @@ func (v *Verification) checkSchema(ctx context.Context, q querier, version int) 
 	}
 	tables = len(want) > 0
 	for o := range want {
-		if this := (name{o.kind, o.name}); !theirs[this] {
+		if this := (name{o.kind, o.name}); !present[this] {
 			v.problem("%s %q is missing", o.kind, o.name)
 		}
 		tables = tables && (o.kind != "table" || found[o] == 1)
