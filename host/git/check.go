@@ -57,8 +57,7 @@ type Ref struct {
 	beforeID, afterID string // ids in Before and After; empty: none
 }
 
-// Mismatch is a file of a commit or of the index that is missing or different in the
-// worktree.
+// Mismatch is a file of a commit or of the index that is missing or different in the worktree.
 type Mismatch struct {
 	Commit        string        // id in hexadecimal digits; empty: the index
 	Name          string        // relative to the worktree
@@ -488,8 +487,7 @@ func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	return d.files.version(after, d.worktreeRoot, d.worktreePath+"/"+name)
 }
 
-// compare compares an entry with the worktree. in is the id of the commit; empty: the
-// index.
+// compare compares an entry with the worktree. in is the id of the commit; empty: the index.
 func (d *dir) compare(in, name string, e entry) {
 	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
 	if d.compared[key] {

@@ -24,8 +24,7 @@ const (
 	after
 )
 
-// files reads files of the host on both sides of a change set. Paths are absolute, with
-// slashes.
+// files reads files of the host on both sides of a change set. Paths are absolute, with slashes.
 type files struct {
 	changed   map[string]*[2]*tool.Version // changed files by path; the array has one version for each side, nil: none
 	changedIn map[string][]string          // names of changed files, by directory

@@ -107,8 +107,7 @@ func (w *walk) add(id string, stop bool) bool {
 	return true
 }
 
-// between lists the commits that are reachable from id but not from the id not, at most
-// limit.
+// between lists the commits that are reachable from id but not from the id not, at most limit.
 func (d *dir) between(ctx context.Context, not, id string, limit int) (found []*commit, all bool) {
 	return d.commitsExcept(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, limit)
 }

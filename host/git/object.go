@@ -26,8 +26,7 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// newObjectHash returns the hash for an object of size bytes. The caller writes the bytes
-// to it.
+// newObjectHash returns the hash for an object of size bytes. The caller writes the bytes to it.
 func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)

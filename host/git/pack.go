@@ -102,8 +102,7 @@ func (p *pack) id(i int) string {
 	return string(id)
 }
 
-// offset returns the offset in the pack of the object with the i-th id; -1: it is not
-// valid.
+// offset returns the offset in the pack of the object with the i-th id; -1: it is not valid.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)

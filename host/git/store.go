@@ -193,8 +193,7 @@ func (s *store) loose(id string, limit int64) (o object, err error) {
 	return o, errMissing
 }
 
-// peel reads an object. If the object is a tag, it follows the tag to an object of another
-// kind.
+// peel reads an object. If the object is a tag, it follows the tag to an object of another kind.
 func (s *store) peel(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)

@@ -17,8 +17,7 @@ type IntegrityError struct{ Path, Problem string }
 
 func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }
 
-// verify hashes all new objects. unseen are files that exceed a limit or have an unknown
-// format.
+// verify hashes all new objects. unseen are files that exceed a limit or have an unknown format.
 func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	var names []string
 	for name, c := range s.files.changed {

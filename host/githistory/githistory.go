@@ -198,8 +198,7 @@ func ContentPaths(repository string) (out []string) {
 	return out
 }
 
-// maxWorktrees limits the linked worktrees of a repository that are examined; tests lower
-// it.
+// maxWorktrees limits the linked worktrees of a repository that are examined; tests lower it.
 var maxWorktrees = 1000
 
 // gitDirs returns the git directories of all worktrees, the common one first. If there are too
@@ -323,8 +322,7 @@ func HiddenPaths(repository, main, linked string, hidden []string) (found []stri
 	return found, ok
 }
 
-// ResolveParents returns a path without symbolic links in its directories, which need not
-// exist.
+// ResolveParents returns a path without symbolic links in its directories, which need not exist.
 func ResolveParents(name string) string {
 	dir := filepath.Dir(name)
 	if dir == name {

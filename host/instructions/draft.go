@@ -25,8 +25,7 @@ var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // makeTarget matches a rule of a makefile. Its first group is the target.
 var makeTarget = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
 
-// builds holds files that show the language of a project, and return the commands that
-// build it.
+// builds holds files that show the language of a project, and return the commands that build it.
 var builds = []struct {
 	file, language string
 	commands       func(text string) []string
@@ -73,8 +72,7 @@ func npmScripts(text string) []string {
 }
 
 // Draft returns a first AGENTS.md for the project in a directory. It has the languages,
-// commands and directories that can be found without a model, and placeholders for the
-// rest.
+// commands and directories that can be found without a model, and placeholders for the rest.
 func Draft(dir string) (string, error) {
 	root, _, err := rootedfs.Open(dir)
 	if err != nil {

@@ -329,8 +329,7 @@ func (a *Assembler) assignCallIDs() {
 		}
 		base := newID()
 		id := base
-		// NewID may return an id twice, or one that the model sent; a suffix makes it
-		// unique.
+		// NewID may return an id twice, or one that the model sent; a suffix makes it unique.
 		for n := 2; id == "" || owner[id] != nil; n++ {
 			id = fmt.Sprintf("%s_%d", base, n)
 		}
@@ -395,8 +394,7 @@ func summarizeValue(value json.RawMessage) string {
 	return printable(Truncate(compact.String(), maxValueRunes))
 }
 
-// Truncate returns at most the first n characters of s. If more are cut, the last one is
-// "…".
+// Truncate returns at most the first n characters of s. If more are cut, the last one is "…".
 func Truncate(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts

@@ -11,8 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// CallAsText is the name of the brief that tells a model that it has written a call as
-// text.
+// CallAsText is the name of the brief that tells a model that it has written a call as text.
 const CallAsText = "call_as_text"
 
 // maxCallText limits the bytes of a text that is searched for a call.

@@ -23,10 +23,9 @@ type Alternative struct {
 	Price         *Price
 }
 
-// Failover returns a model that asks the model first. If this one fails and another
-// provider may succeed (see [ProviderError.CanFailOver]), it asks the others in turn.
-// Before each of them it yields a delta with Restart, like [Retry]; its Alternative is the
-// model that is asked next.
+// Failover returns a model that asks the model first. If this one fails and another provider may
+// succeed (see [ProviderError.CanFailOver]), it asks the others in turn. Before each of them it
+// yields a delta with Restart, like [Retry]; its Alternative is the model that is asked next.
 //
 // The model that has answered gets the remaining requests of the turn. A request that ends
 // with a message of a person begins a new turn, and goes to first again.
@@ -68,10 +67,9 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 	}
 }
 
-// CanFailOver reports whether the same request may succeed at another provider. This is so
-// if the provider is overloaded, cannot be reached, or takes no more requests of this
-// account. An error in the request, the key or a certificate is not hidden: a person has to
-// see it.
+// CanFailOver reports whether the same request may succeed at another provider. This is so if
+// the provider is overloaded, cannot be reached, or takes no more requests of this account.
+// An error in the request, the key or a certificate is not hidden: a person has to see it.
 func (e *ProviderError) CanFailOver() bool {
 	switch {
 	case e.Code == ContextExceeded:

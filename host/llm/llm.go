@@ -1,10 +1,9 @@
 // Package llm holds the conversation in the form that every provider shares.
 //
-// A [Message] is canonical: it has the same form in memory, in the session log and for
-// every provider. A provider package turns a [Request] of canonical messages into its wire
-// format, and the provider's answer into a stream of [Delta]. No other package knows the
-// wire format. [Assembler] makes a [Reply] of the deltas, and [Retry] wraps a [Model] with
-// retries.
+// A [Message] is canonical: it has the same form in memory, in the session log and for every
+// provider. A provider package turns a [Request] of canonical messages into its wire format,
+// and the provider's answer into a stream of [Delta]. No other package knows the wire format.
+// [Assembler] makes a [Reply] of the deltas, and [Retry] wraps a [Model] with retries.
 package llm
 
 import (
@@ -38,8 +37,7 @@ type Message struct {
 	Data    json.RawMessage `json:"data_json,omitempty"` // of a tool_call: [CallData]; of a tool_result: [ResultData]; of a brief: [BriefData]; else nil
 	// Parts of a user message and of a tool_result are images. An assistant message and a
 	// tool_call have the reasoning that precedes them, in order. If the provider wants data
-	// back with the text or the call itself, a last part of that type holds only
-	// ProviderData.
+	// back with the text or the call itself, a last part of that type holds only ProviderData.
 	Parts []Part `json:"parts,omitempty"`
 }
 
@@ -135,9 +133,8 @@ type CallData struct {
 type FunctionData struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // JSON text; may be malformed
-	// DroppedBytes is the number of bytes of arguments that the model sent, if they
-	// exceeded a limit and were dropped. Such a call cannot be carried out. 0: Arguments
-	// are complete.
+	// DroppedBytes is the number of bytes of arguments that the model sent, if they exceeded
+	// a limit and were dropped. Such a call cannot be carried out. 0: Arguments are complete.
 	DroppedBytes int `json:"dropped,omitempty"`
 	// Original is the unchanged function of the model's reply. Nil: Name and Arguments are unchanged.
 	Original *FunctionData `json:"sent,omitempty"`
@@ -244,8 +241,7 @@ func (u Usage) Total() int { return u.InputTokens + u.OutputTokens }
 // that sums over a session cannot overflow.
 func ClampTokens(n int64) int { return int(min(max(n, 0), 1_000_000_000)) }
 
-// Delta is one piece of a streamed answer. A field is empty if the piece has nothing for
-// it.
+// Delta is one piece of a streamed answer. A field is empty if the piece has nothing for it.
 type Delta struct {
 	Reasoning    string
 	Text         string
@@ -292,10 +288,9 @@ type CallDelta struct {
 // Model is a provider's model. Implementations are safe for concurrent use
 // and pass the suite in llmtest.
 type Model interface {
-	// Stream sends the request. It yields deltas until the answer is complete, or one error
-	// and nothing after it. The error is a *ProviderError if the provider or the network
-	// failed, and ctx's cause if ctx ended. A stream that breaks off ends with a
-	// *ProviderError; a complete answer has a finish reason. Stream does not retain the
-	// slices of the request.
+	// Stream sends the request. It yields deltas until the answer is complete, or one error and
+	// nothing after it. The error is a *ProviderError if the provider or the network failed,
+	// and ctx's cause if ctx ended. A stream that breaks off ends with a *ProviderError; a
+	// complete answer has a finish reason. Stream does not retain the slices of the request.
 	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 }

@@ -15,13 +15,11 @@ const (
 )
 
 // Retry returns a model that sends a request at most the given number of times. After a
-// [ProviderError] that is Retryable, it waits and sends the request again. The wait is as
-// long as the provider asks for, or else a random part of a limit that doubles ("full
-// jitter").
+// [ProviderError] that is Retryable, it waits and sends the request again. The wait is as long
+// as the provider asks for, or else a random part of a limit that doubles ("full jitter").
 //
 // At the beginning of each wait it yields a delta with Restart, so that an interface can
-// show "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded
-// nothing.
+// show "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded nothing.
 //
 // If the provider asks for more than two minutes, Retry gives up: an earlier attempt would
 // only fail again. Other errors, and the error of the last attempt, are passed on

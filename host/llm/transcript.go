@@ -34,10 +34,9 @@ const (
 //   - assistant: reasoning, texts and calls; at least one part
 //   - tool: one result for each call of the preceding entry, in the order of the calls
 //
-// An entry with calls is always followed by an entry of the tool. The id of a call is
-// unique in its entry, has at most 40 characters, and is a valid name ([tool.ValidName]),
-// like the name of the call. Its arguments are a JSON object. A result has the id and the
-// name of its call.
+// An entry with calls is always followed by an entry of the tool. The id of a call is unique in
+// its entry, has at most 40 characters, and is a valid name ([tool.ValidName]), like the name
+// of the call. Its arguments are a JSON object. A result has the id and the name of its call.
 type Entry struct {
 	Role  Role
 	Parts []Part
@@ -156,8 +155,7 @@ func (b *builder) add(i int, m Message) {
 		step = true
 		var data CallData
 		if json.Unmarshal(m.Data, &data) != nil {
-			// Not our data, so no result can belong to the call; the model still sees its
-			// text.
+			// Not our data, so no result can belong to the call; the model still sees its text.
 			b.addToStep(i, []Part{{Type: TextPart, Text: cmp.Or(m.Content, "(unreadable tool call)")}})
 			break
 		}

@@ -170,8 +170,7 @@ func TestATranscriptKeepsWhatHasNotChanged(t *testing.T) {
 			e.Encode("1", wire)
 		}
 	}
-	// Each request encodes the preceding step again, because more could have belonged to
-	// it.
+	// Each request encodes the preceding step again, because more could have belonged to it.
 	if entries := 2 + 2*50; made > entries+2*50 {
 		t.Errorf("%d wire forms were made of %d entries", made, entries)
 	}

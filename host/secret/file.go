@@ -33,9 +33,8 @@ type FileOptions struct {
 	UsePassphrase bool
 }
 
-// File keeps secrets in an encrypted file. It is safe for concurrent use; processes that
-// write wait for each other. See RATIONALE, "Why a key file by default, and not a
-// passphrase?"
+// File keeps secrets in an encrypted file. It is safe for concurrent use; processes that write
+// wait for each other. See RATIONALE, "Why a key file by default, and not a passphrase?"
 type File struct {
 	opts FileOptions
 

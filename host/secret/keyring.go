@@ -18,8 +18,7 @@ import (
 // service is the name under which a person finds our secrets in the keyring.
 const service = "stockade"
 
-// keyringWait limits the wait for the keyring, which may have to ask a person for its
-// password.
+// keyringWait limits the wait for the keyring, which may have to ask a person for its password.
 const keyringWait = time.Minute
 
 // Keyring keeps secrets in the keyring of the operating system: the Secret Service of a

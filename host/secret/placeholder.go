@@ -20,13 +20,11 @@ import (
 // prefix begins every placeholder. Random characters follow.
 const prefix = "stockade-secret-"
 
-// errMisplaced is returned if a placeholder is where no value may go. Nothing is replaced
-// then.
+// errMisplaced is returned if a placeholder is where no value may go. Nothing is replaced then.
 var errMisplaced = errors.New("a placeholder of a secret is misplaced")
 
-// Table holds the placeholders of one call, and is the only way from a placeholder to its
-// value. It ends with the call: no other table knows its placeholders. It is safe for
-// concurrent use.
+// Table holds the placeholders of one call, and is the only way from a placeholder to its value.
+// It ends with the call: no other table knows its placeholders. It is safe for concurrent use.
 //
 // A caller that sends a request must first check that the host is granted. It then sends
 // the headers that [Table.Fill] returns. It must follow redirects itself, with the headers
@@ -92,9 +90,8 @@ func denied(format string, args ...any) error {
 	return &services.Error{Kind: services.Denied, Err: fmt.Errorf(format, args...)}
 }
 
-// bindSecret returns a secret with its hosts and its header. If both the
-// person and the tool have named some, only those of both count; if none is left, it
-// returns an error.
+// bindSecret returns a secret with its hosts and its header. If both the person and the
+// tool have named some, only those of both count; if none is left, it returns an error.
 func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
 	u := boundSecret{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
@@ -117,11 +114,10 @@ func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
 // schemes may precede a placeholder in the header Authorization, followed by one space.
 var schemes = []string{"basic", "bearer", "token"}
 
-// header returns the value of a header with its placeholder replaced. host is in the form
-// of [hostOf]. The placeholder must stand alone, except after a known scheme in
-// [DefaultHeader]. Otherwise a guest could choose the text beside a secret, and so which
-// part of the secret is cut off if a server repeats only so many bytes; a part of a secret
-// is not recognised.
+// header returns the value of a header with its placeholder replaced. host is in the form of
+// [hostOf]. The placeholder must stand alone, except after a known scheme in [DefaultHeader].
+// Otherwise a guest could choose the text beside a secret, and so which part of the secret is
+// cut off if a server repeats only so many bytes; a part of a secret is not recognised.
 func (t *Table) header(host, name, value string) (string, error) {
 	if !strings.Contains(value, prefix) {
 		return value, nil
@@ -167,9 +163,8 @@ func forHosts(hosts []string) string {
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// checkNoPlaceholder returns errMisplaced if text holds the prefix of a placeholder, plain
-// or percent-encoded. text is a part of a request in which no value may go, and what is its
-// name.
+// checkNoPlaceholder returns errMisplaced if text holds the prefix of a placeholder, plain or
+// percent-encoded. text is a part of a request in which no value may go, and what is its name.
 func checkNoPlaceholder(what, text string) error {
 	if strings.Contains(text, prefix) {
 		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)

@@ -141,8 +141,7 @@ func TestHeadersWithAndWithoutPlaceholders(t *testing.T) {
 	for what, in := range map[string]string{
 		"of another call": foreign, "invented": prefix + strings.Repeat("a", placeholderRandomLen), "cut short": p[:len(p)-1], "the prefix": prefix,
 		"a good one before a bad one": p + foreign, "a bad one before a good one": foreign + p, "another case": prefix + strings.ToUpper(p[len(prefix):]),
-		// With each of these the guest could choose which part of the value a server
-		// repeats.
+		// With each of these the guest could choose which part of the value a server repeats.
 		"behind other text": "a" + p, "before other text": p + "b", "twice": p + p, "in a list": p + ", " + p, "behind a blank": " " + p, "before a blank": p + " ",
 		"behind another scheme": "Digest " + p, "behind a long scheme": strings.Repeat("Bearer", 6) + " " + p, "behind two schemes": "Bearer Bearer " + p,
 		"behind two blanks": "Bearer  " + p, "behind a tab": "Bearer\t" + p, "behind a scheme alone": "Bearer" + p, "before a parameter": "Bearer " + p + ";a=b", "behind a cookie's name": "session=" + p,

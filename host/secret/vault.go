@@ -119,8 +119,7 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	return nil
 }
 
-// Remove deletes a secret and returns the name of its store; ErrNotFound if no store holds
-// it.
+// Remove deletes a secret and returns the name of its store; ErrNotFound if no store holds it.
 func (v *Vault) Remove(ctx context.Context, name string) (from string, err error) {
 	s, err := v.holder(ctx, name)
 	if err != nil {

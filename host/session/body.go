@@ -7,9 +7,8 @@ import (
 )
 
 // The bodies of events, by type. The body of messages, tool calls and tool results is an
-// llm.Message, and that of progress a tool.Progress. Together with the envelope of tool
-// results, bodies are the documented contract of `--json`: new fields may be added, old
-// ones stay.
+// llm.Message, and that of progress a tool.Progress. Together with the envelope of tool results,
+// bodies are the documented contract of `--json`: new fields may be added, old ones stay.
 
 // Started is the body of session.started.
 type Started struct {
@@ -52,9 +51,8 @@ type Decision struct {
 	QuestionID string `json:"question,omitempty"`
 	// Tier is the confinement of the process; nil: the tool starts none.
 	Tier *policy.Tier `json:"tier,omitempty"`
-	// Histories are git directories. If they are set, the decision is not about the call
-	// but about their histories: whether the host searches one, or what commands may read
-	// of them.
+	// Histories are git directories. If they are set, the decision is not about the call but
+	// about their histories: whether the host searches one, or what commands may read of them.
 	Histories []string `json:"histories,omitempty"`
 }
 
@@ -134,8 +132,7 @@ type Version struct {
 type ToolStoreChanges struct {
 	Tool   string `json:"tool"`
 	Module string `json:"module"` // name of the module
-	// Owner is the owner of the store: "builtin:NAME", "signer:SIGNER#NAME" or
-	// "sha256:DIGEST".
+	// Owner is the owner of the store: "builtin:NAME", "signer:SIGNER#NAME" or "sha256:DIGEST".
 	Owner   string           `json:"owner"`
 	Set     []ToolStoreEntry `json:"set,omitempty"`     // entries that were added or changed
 	Deleted []string         `json:"deleted,omitempty"` // keys that were deleted

@@ -145,9 +145,8 @@ func writeString(d hash.Hash, s string) {
 	d.Write([]byte(s))
 }
 
-// Seal makes an event of a draft: it sets its position, its time, its links and its hashes.
-// prev and sessionPrev are the hashes of the preceding events. Stores call it in their
-// transaction.
+// Seal makes an event of a draft: it sets its position, its time, its links and its hashes. prev
+// and sessionPrev are the hashes of the preceding events. Stores call it in their transaction.
 func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event {
 	if len(d.Body) == 0 {
 		d.Body = json.RawMessage("null")

@@ -21,8 +21,7 @@ type line struct {
 }
 
 // Line returns the event as one line of JSON. Every character that some reader takes for a
-// line end is escaped. The form is a documented contract of `--json` and of exported
-// sessions.
+// line end is escaped. The form is a documented contract of `--json` and of exported sessions.
 func (e Event) Line() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

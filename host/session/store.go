@@ -35,8 +35,7 @@ type Info struct {
 	Calls     int
 	Title     string // first line of the first prompt; empty: there is none
 	OpenCalls int    // number of calls that were intended and have no result
-	// Workspace is the session's first directory; empty: not recorded, or its body was
-	// deleted.
+	// Workspace is the session's first directory; empty: not recorded, or its body was deleted.
 	Workspace string
 }
 
@@ -69,9 +68,8 @@ type Store interface {
 	// OpenCalls lists the calls that were intended and have no result.
 	OpenCalls(ctx context.Context) ([]OpenCall, error)
 	// Preimage returns the content with the SHA-256 that was stored with an event of the
-	// session. The error is ErrNoPreimage if the store does not have it: the oldest
-	// preimages of all sessions make room for new ones. Any other error means that it
-	// cannot be used.
+	// session. The error is ErrNoPreimage if the store does not have it: the oldest preimages
+	// of all sessions make room for new ones. Any other error means that it cannot be used.
 	Preimage(ctx context.Context, session string, sum [32]byte) ([]byte, error)
 	// DeleteBodies permanently removes the bodies, salts and preimages of a session. The
 	// headers stay, and the chain still verifies.

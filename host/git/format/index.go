@@ -41,8 +41,7 @@ const (
 	MaxDepth = 256  // nested directories with a cached tree
 )
 
-// IndexHeader returns the version of an index, and the number of entries that its header
-// names.
+// IndexHeader returns the version of an index, and the number of entries that its header names.
 func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	if len(data) < indexHeader+hashSize || string(data[:4]) != "DIRC" {
 		return 0, 0, false
@@ -135,9 +134,8 @@ func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 }
 
 // CachedTrees parses the body of a TREE extension. It calls each for every directory, until
-// each returns false: with the name, which is empty or ends in a slash; the id of its tree,
-// nil if it is not valid; and its number of entries. It reports whether the whole body was
-// parsed.
+// each returns false: with the name, which is empty or ends in a slash; the id of its tree, nil
+// if it is not valid; and its number of entries. It reports whether the whole body was parsed.
 func CachedTrees(data []byte, hashSize int, each func(dir string, id []byte, entries int) bool) bool {
 	rest, ok := cachedTrees(data, hashSize, each, "", 0)
 	return ok && len(rest) == 0

@@ -116,8 +116,7 @@ func TestTheListOfModels(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentChangesNothing sets all variables that Anthropic's library reads by
-// itself.
+// TestTheEnvironmentChangesNothing sets all variables that Anthropic's library reads by itself.
 func TestTheEnvironmentChangesNothing(t *testing.T) {
 	for name, value := range map[string]string{
 		"ANTHROPIC_API_KEY": "another", "ANTHROPIC_AUTH_TOKEN": "another", "ANTHROPIC_BASE_URL": "http://elsewhere.test", "ANTHROPIC_PROFILE": "none",

@@ -13,8 +13,7 @@ import (
 )
 
 // TestARefusedRequestIsMadeOtherwise uses servers that refuse the form of a request, in the
-// words of Anthropic's API and of others. It asks twice, because an accepted form is
-// remembered.
+// words of Anthropic's API and of others. It asks twice, because an accepted form is remembered.
 func TestARefusedRequestIsMadeOtherwise(t *testing.T) {
 	most := func(n int, words string) func(*request) string {
 		return func(r *request) string {

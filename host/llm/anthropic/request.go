@@ -112,8 +112,7 @@ type blockEncoder struct {
 	omitThinking    bool              // no thinking is sent
 }
 
-// blocks returns the content blocks of an entry, separated by commas. Empty: nothing is
-// sent.
+// blocks returns the content blocks of an entry, separated by commas. Empty: nothing is sent.
 func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	var out []sdk.ContentBlockParamUnion
 	for _, p := range e.Parts {
@@ -305,8 +304,7 @@ func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
 	return defs
 }
 
-// systemTexts returns the system's texts from all entries. The API takes them only in one
-// place.
+// systemTexts returns the system's texts from all entries. The API takes them only in one place.
 func systemTexts(entries []*llm.Entry) (texts []string) {
 	for _, e := range entries {
 		if e.Role == llm.RoleSystem && strings.TrimSpace(e.Parts[0].Text) != "" {

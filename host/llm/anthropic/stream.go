@@ -47,8 +47,7 @@ type wireBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// maxOpen limits the content blocks that are open at once. The API sends one after the
-// other.
+// maxOpen limits the content blocks that are open at once. The API sends one after the other.
 const maxOpen = 100
 
 // decode yields the deltas of one answer. It returns nil when the answer is complete or

@@ -70,8 +70,7 @@ func (d *decoder) blockedError(reason, message string) *llm.ProviderError {
 // command line tool repeats the request after them, too.
 var retryableReasons = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "MALFORMED_RESPONSE": true, "OTHER": true}
 
-// stoppedError returns the error for an answer that is useless because of its reason to
-// stop.
+// stoppedError returns the error for an answer that is useless because of its reason to stop.
 func (d *decoder) stoppedError(reason, message string) *llm.ProviderError {
 	return d.answerError("the model broke off: "+reason, message, retryableReasons[reason], "")
 }

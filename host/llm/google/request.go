@@ -77,8 +77,7 @@ var (
 	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
-// declarations caches the encoded tools of the last request. Mostly the next one has the
-// same.
+// declarations caches the encoded tools of the last request. Mostly the next one has the same.
 type declarations struct {
 	mu    sync.Mutex // guards the fields below
 	tools []tool.Definition
@@ -163,9 +162,8 @@ type mediaPart struct {
 // call. https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
 const placeholderSignature = "skip_thought_signature_validator"
 
-// signatureData is the provider data of a part: a signature, and the number of bytes at the
-// end of the part's text that came in the same piece. The signature goes back with just
-// these bytes.
+// signatureData is the provider data of a part: a signature, and the number of bytes at the end
+// of the part's text that came in the same piece. The signature goes back with just these bytes.
 type signatureData struct {
 	Signature string `json:"signature"`
 	Bytes     int    `json:"bytes,omitempty"` // 0 for a call
@@ -218,8 +216,7 @@ func (w writer) entry(e *llm.Entry) []byte {
 	return out
 }
 
-// signature returns the signature that this model has sent with a part; empty: there is
-// none.
+// signature returns the signature that this model has sent with a part; empty: there is none.
 func (w writer) signature(p llm.Part) (s signatureData) {
 	if p.ProviderData.IsFrom(providerName, w.model) && json.Unmarshal(p.ProviderData.Data, &s) != nil {
 		return signatureData{}
@@ -252,8 +249,7 @@ func (w writer) call(p llm.Part, first bool) part {
 	return part{FunctionCall: &c, ThoughtSignature: s}
 }
 
-// result returns the part for the result of a call, and the images that must follow all
-// results.
+// result returns the part for the result of a call, and the images that must follow all results.
 func (w writer) result(p llm.Part) (result part, behind []part) {
 	r := functionResponse{Name: wireName(p.Result.Name)}
 	if r.Response.Output = p.Text; !p.Result.Success {
@@ -292,8 +288,7 @@ func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	return parts
 }
 
-// imageTypes holds the media types of images that models can see, in messages and in
-// results.
+// imageTypes holds the media types of images that models can see, in messages and in results.
 // https://ai.google.dev/gemini-api/docs/image-understanding
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp"}
 

@@ -173,8 +173,7 @@ func canonical(t *testing.T, body []byte) (v any) {
 	return v
 }
 
-// TestConversationsThatTheAPITakes uses a server that refuses the same requests as
-// Google's.
+// TestConversationsThatTheAPITakes uses a server that refuses the same requests as Google's.
 func TestConversationsThatTheAPITakes(t *testing.T) {
 	user, answer := say(llm.User, "hello"), say(llm.Assistant, "hi")
 	call, result := callMsg("a", "glob", "{}"), resultMsg("a", "glob", "x")

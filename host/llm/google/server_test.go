@@ -22,9 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
-// server plays a script like Google's API, in the vendor's own types. It refuses requests
-// that the API refuses. The signature of a line belongs to its first call, or else to its
-// end.
+// server plays a script like Google's API, in the vendor's own types. It refuses requests that
+// the API refuses. The signature of a line belongs to its first call, or else to its end.
 type server struct {
 	script *offline.Script
 
@@ -226,8 +225,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, model string, a 
 	}
 }
 
-// stream writes an answer: the text in pieces, each call whole, and then the reason to
-// stop.
+// stream writes an answer: the text in pieces, each call whole, and then the reason to stop.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, model string, a offline.Answer) {
 	left := cmp.Or(a.Fault.CutAfter, 1<<30)
 	send := func(usage *genai.GenerateContentResponseUsageMetadata, finish genai.FinishReason, parts ...*genai.Part) {

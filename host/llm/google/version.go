@@ -23,8 +23,7 @@ func version(model string) (v float64, ok bool) {
 const newest = 1000 // higher than any version
 
 // isVersion3 reports whether the model is of version 3 or later. Such a model takes ids of
-// calls, which older ones refuse, and images in results. It also requires signatures of
-// calls.
+// calls, which older ones refuse, and images in results. It also requires signatures of calls.
 func isVersion3(model string) bool {
 	v, _ := version(model)
 	return v >= 3
@@ -37,8 +36,7 @@ type thinking struct {
 	ThinkingBudget  int    `json:"thinkingBudget,omitempty"` // tokens
 }
 
-// budgets holds the budgets that Google's own server with OpenAI's API uses for these
-// words.
+// budgets holds the budgets that Google's own server with OpenAI's API uses for these words.
 // https://ai.google.dev/gemini-api/docs/openai#thinking
 var budgets = map[string]int{"low": 1024, "medium": 8192, "high": 24_576}
 

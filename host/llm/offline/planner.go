@@ -184,8 +184,7 @@ func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 			unclear = true
 			continue
 		}
-		// The call may follow one that prepares it, such as the read of a file before its
-		// edit.
+		// The call may follow one that prepares it, such as the read of a file before its edit.
 		if i := slices.IndexFunc(calls[next:], func(d pastCall) bool { return p.matchesCall(d.call) }); i >= 0 {
 			next += i + 1
 			continue
@@ -244,8 +243,7 @@ type envelope struct {
 	LimitMessage string          `json:"limit_message"`
 }
 
-// parseEnvelope parses the envelope of a result. It returns nil if output is not an
-// envelope.
+// parseEnvelope parses the envelope of a result. It returns nil if output is not an envelope.
 func parseEnvelope(output string) *envelope {
 	var env envelope
 	if json.Unmarshal([]byte(output), &env) != nil || env.Success == nil {
@@ -288,8 +286,7 @@ func describe(d pastCall) string {
 }
 
 // describeOutput describes the output of a call in a few words, because the person has seen
-// the call and its result. Only the text of a file that was read is quoted: it is the
-// answer.
+// the call and its result. Only the text of a file that was read is quoted: it is the answer.
 func describeOutput(name string, result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {

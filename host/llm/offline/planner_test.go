@@ -189,8 +189,7 @@ func calls(messages []llm.Message) (names []string, answer string) {
 	return names, answer
 }
 
-// models returns the planner as a model, without and with the server and the real wire
-// format.
+// models returns the planner as a model, without and with the server and the real wire format.
 func models(t *testing.T) map[string]llm.Model {
 	server := NewServer(Planner{}, "")
 	return map[string]llm.Model{

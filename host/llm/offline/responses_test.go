@@ -31,8 +31,7 @@ func TestServerStreamsResponses(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("got %d %s", status, got)
 	}
-	// A line of want is an event: its type, the item to which it belongs, and its new
-	// content.
+	// A line of want is an event: its type, the item to which it belongs, and its new content.
 	const want = `response.created
 response.in_progress
 response.output_item.added 0 reasoning

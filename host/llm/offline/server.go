@@ -339,9 +339,8 @@ type chunkCall struct {
 	} `json:"function"`
 }
 
-// streamChat returns the event stream of an answer: the reasoning, the text, and then the
-// calls. The arguments of the calls are interleaved in small pieces, like those of a fast
-// model.
+// streamChat returns the event stream of an answer: the reasoning, the text, and then the calls.
+// The arguments of the calls are interleaved in small pieces, like those of a fast model.
 func streamChat(req *Request, a Answer) []byte {
 	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer
@@ -422,8 +421,7 @@ func wholeChat(req *Request, a Answer) any {
 	}
 }
 
-// answerID returns an id that is the same for the same request, so that answers can be
-// compared.
+// answerID returns an id that is the same for the same request, so that answers can be compared.
 func answerID(prefix string, req *Request) string {
 	return fmt.Sprintf("%s%x", prefix, sha256.Sum256(req.Body))[:len(prefix)+24]
 }

@@ -19,13 +19,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// If a conversation exceeds the context of the model, Ollama drops its beginning, which has
-// the tools and the system messages, and answers as if nothing were missing. The default
-// context has 4096 tokens on most machines, less than the first request of an agent needs.
-// So each request names the size of the context, and forbids to drop anything (see body).
-// Servers before 0.12.4 do not obey; for them, and for servers that only imitate Ollama,
-// the need of a request is estimated before, and the number of tokens that the server has
-// read is checked afterwards.
+// If a conversation exceeds the context of the model, Ollama drops its beginning, which has the
+// tools and the system messages, and answers as if nothing were missing. The default context has
+// 4096 tokens on most machines, less than the first request of an agent needs. So each request
+// names the size of the context, and forbids to drop anything (see body). Servers before 0.12.4
+// do not obey; for them, and for servers that only imitate Ollama, the need of a request is
+// estimated before, and the number of tokens that the server has read is checked afterwards.
 const (
 	// defaultContext is the context of a model in tokens, unless the options, the model or
 	// the request ask for another. For a model of 8 billion parameters it takes about 4 GiB
@@ -35,9 +34,8 @@ const (
 	// such as the first request of a resumed session.
 	maxInitialContext = 64 << 10
 
-	// Bytes of a request per token: no model has more than the first in any whole request;
-	// few have more than the second; hardly any has fewer than the third. English text has
-	// four.
+	// Bytes of a request per token: no model has more than the first in any whole request; few
+	// have more than the second; hardly any has fewer than the third. English text has four.
 	maxBytesPerToken, highBytesPerToken, lowBytesPerToken = 16, 6, 2
 	// minCheckedBytes is the size of a request from which maxBytesPerToken holds. A smaller
 	// request has a large part that is not text.

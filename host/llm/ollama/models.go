@@ -15,11 +15,10 @@ import (
 // maxModels limits the number of names of models.
 const maxModels = 10_000
 
-// Models returns the names of the server's models: first those that can call tools, as far
-// as the server knows. Models that only make embeddings are left out. Nil: the server has
-// no such list and is not an Ollama; empty but not nil: it has no model. Nothing of a
-// conversation is sent, no model is loaded, and the request is not repeated. Ctx limits the
-// time.
+// Models returns the names of the server's models: first those that can call tools, as far as
+// the server knows. Models that only make embeddings are left out. Nil: the server has no such
+// list and is not an Ollama; empty but not nil: it has no model. Nothing of a conversation is
+// sent, no model is loaded, and the request is not repeated. Ctx limits the time.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	body, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
 	if err != nil {

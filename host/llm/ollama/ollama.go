@@ -24,9 +24,8 @@ import (
 
 // minFirstByteTimeout limits the silence before an answer begins, if the stall time-out is
 // shorter. Nothing comes while a model is loaded from disk, or while it reads a long
-// conversation without a graphics card. Both take minutes, and the API does not distinguish
-// them from a server that hangs. Ollama itself gives up loading after five minutes without
-// progress.
+// conversation without a graphics card. Both take minutes, and the API does not distinguish them
+// from a server that hangs. Ollama itself gives up loading after five minutes without progress.
 const minFirstByteTimeout = 15 * time.Minute
 
 // Defaults holds the default options: an Ollama on this machine.

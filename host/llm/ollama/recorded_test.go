@@ -37,8 +37,7 @@ type recording struct {
 }
 
 const (
-	// goTemplate ends with the token that begins an answer. After results it is another
-	// token.
+	// goTemplate ends with the token that begins an answer. After results it is another token.
 	goTemplate = `{{ if .Tools }}{{ range .Tools }}{{ . }}{{ end }}{{ end }}{{ $last := "" }}{{ range .Messages }}[{{ .Role }} {{ .ToolName }} {{ .ToolCallID }}]` +
 		`{{ if .Thinking }}<think>{{ .Thinking }}</think>{{ end }}{{ .Content }}{{ if .ToolCalls }}<tool_call>{{ range .ToolCalls }}{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}</tool_call>{{ end }}` +
 		`{{ $last = .Role }}{{ end }}{{ if eq $last "tool" }}<|say|>{{ else }}<|call|>{{ end }}`
@@ -164,8 +163,7 @@ func sorted(object string) string {
 	return string(tool.Marshal(fields))
 }
 
-// tape is a transport that replays a recording, or that records the traffic with a real
-// server.
+// tape is a transport that replays a recording, or that records the traffic with a real server.
 type tape struct {
 	t    *testing.T
 	name string

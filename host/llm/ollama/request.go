@@ -46,8 +46,7 @@ type wireTool struct {
 // body returns the body of a request with encoded tools and messages.
 //
 // truncate and shift forbid the server to drop the beginning of the conversation silently,
-// before or during the answer. Servers know them since 0.12.4; see context.go for older
-// ones.
+// before or during the answer. Servers know them since 0.12.4; see context.go for older ones.
 func (w *contextWindow) body(model string, tools []byte, messages provider.Pieces) provider.Pieces {
 	head := `{"model":` + string(tool.Marshal(model)) + `,"stream":true,"truncate":false,"shift":false,"options":{"num_ctx":` + strconv.Itoa(w.numCtx) + `}`
 	if w.think != "" {

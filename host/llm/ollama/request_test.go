@@ -76,8 +76,7 @@ func TestToolsAreMadeAnewWhenTheyChange(t *testing.T) {
 	}
 }
 
-// TestParameters checks schemas. Ollama refuses a request for a single field of another
-// type.
+// TestParameters checks schemas. Ollama refuses a request for a single field of another type.
 func TestParameters(t *testing.T) {
 	for name, c := range map[string]struct{ schema, want string }{
 		"a usual one is sent as it is": {`{"type":"object", "properties":{"b":{"type":["string","null"],"enum":["x",1]},"a":{"type":"array","items":{"type":"string"}}},"required":["b"],"additionalProperties":false}`, ``},

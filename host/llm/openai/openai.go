@@ -63,10 +63,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// Models returns the names of the server's models, as the server writes them, at most
-// 10,000. Nil: the server has no such list, which is not an error. It is the cheapest
-// request that shows whether the server runs and accepts the key. Nothing of a conversation
-// is sent.
+// Models returns the names of the server's models, as the server writes them, at most 10,000.
+// Nil: the server has no such list, which is not an error. It is the cheapest request that
+// shows whether the server runs and accepts the key. Nothing of a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/models", m.Bearer(), "data", "id")
 }

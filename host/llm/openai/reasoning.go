@@ -9,8 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// The fields in which servers send reasoning. OpenAI sends reasoning only in its Responses
-// API.
+// The fields in which servers send reasoning. OpenAI sends reasoning only in its Responses API.
 const (
 	reasoningContent = "reasoning_content" // DeepSeek, xAI, Moonshot, vLLM
 	reasoningText    = "reasoning"         // OpenRouter, Groq, newer vLLM

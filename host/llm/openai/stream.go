@@ -12,9 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// The wire format of servers, which differs from the documentation. A field that
-// differs from server to server is raw JSON: a bad value is ignored, and the rest of the
-// answer is kept.
+// The wire format of servers, which differs from the documentation. A field that differs from
+// server to server is raw JSON: a bad value is ignored, and the rest of the answer is kept.
 type chunk struct {
 	Object  json.RawMessage `json:"object"`
 	Error   json.RawMessage `json:"error"`
@@ -198,8 +197,7 @@ type callState struct {
 	args     bracketCounter
 }
 
-// place adds the piece to its call, or to a new call, and returns the call's position in
-// list.
+// place adds the piece to its call, or to a new call, and returns the call's position in list.
 func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 	at := c.find(index, hasIndex, piece)
 	if at < 0 {
@@ -218,8 +216,7 @@ func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 	return at
 }
 
-// find returns the position of the call to which the piece belongs; -1: it begins a new
-// call.
+// find returns the position of the call to which the piece belongs; -1: it begins a new call.
 func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
 	last := len(c.list) - 1
 	for i, s := range slices.Backward(c.list) {
@@ -261,8 +258,7 @@ func (s callState) continuesWith(piece llm.CallDelta) bool {
 	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
 }
 
-// bracketCounter finds the end of a JSON value that comes in pieces. It counts the
-// brackets.
+// bracketCounter finds the end of a JSON value that comes in pieces. It counts the brackets.
 type bracketCounter struct {
 	depth                  int
 	quoted, escaped, begun bool

@@ -26,8 +26,7 @@ func EncodeEntries(entries []*llm.Entry, version string, translate func(*llm.Ent
 
 var comma = []byte(",")
 
-// Add appends an element of a list, after a comma if necessary. An empty element is left
-// out.
+// Add appends an element of a list, after a comma if necessary. An empty element is left out.
 func (p Pieces) Add(element []byte) Pieces {
 	if len(element) == 0 {
 		return p

@@ -164,8 +164,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 // Bearer returns a header with the key in the form that most servers expect.
 func (o Options) Bearer() http.Header { return o.KeyHeader("Authorization", "Bearer ") }
 
-// KeyHeader returns a header of the given name with the prefix and the key. No key: it is
-// empty.
+// KeyHeader returns a header of the given name with the prefix and the key. No key: it is empty.
 func (o Options) KeyHeader(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {
@@ -175,9 +174,8 @@ func (o Options) KeyHeader(name, prefix string) http.Header {
 }
 
 // Get sends one request outside of a conversation, such as one for the list of models. It
-// returns at most limit bytes of the answer, and nil if the server has no such
-// page. The request is not repeated. Ctx limits the whole time, and the stall time-out each
-// silence.
+// returns at most limit bytes of the answer, and nil if the server has no such page. The
+// request is not repeated. Ctx limits the whole time, and the stall time-out each silence.
 func (c *Client) Get(ctx context.Context, path string, header http.Header, limit int64) ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -116,8 +116,7 @@ func (c *Client) page(body []byte) (title string, isPage bool) {
 
 var titleRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<title[^>]*>\s*([^<]*)`) })
 
-// pageHint returns the hint for an answer that may come from another program than the
-// server.
+// pageHint returns the hint for an answer that may come from another program than the server.
 func (c *Client) pageHint() string {
 	base, _ := url.Parse(c.BaseURL) // checked before
 	if isLoopback(base.Hostname()) {
@@ -315,8 +314,7 @@ func isLoopback(host string) bool {
 type ErrorDetail struct{ Message, Code, Kind string }
 
 // parseErrorBody finds the error in the forms that servers use: {"error":{"message":...}},
-// {"error":"..."}, {"message":...}, {"detail":...}. The result is empty if there is no
-// error.
+// {"error":"..."}, {"message":...}, {"detail":...}. The result is empty if there is no error.
 func parseErrorBody(body []byte) ErrorDetail {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("[")) { // Google wraps it in a list
@@ -339,8 +337,7 @@ func parseErrorBody(body []byte) ErrorDetail {
 	return detail
 }
 
-// ParseErrorDetail parses an object with a message, a code and a type, or the text of a
-// message.
+// ParseErrorDetail parses an object with a message, a code and a type, or the text of a message.
 func ParseErrorDetail(value json.RawMessage) ErrorDetail {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
@@ -379,8 +376,7 @@ func ScalarText(raw json.RawMessage) string {
 // IsSet reports whether a field was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// ParseTokens returns a number of tokens, limited by [llm.ClampTokens]. 0: raw is not a
-// number.
+// ParseTokens returns a number of tokens, limited by [llm.ClampTokens]. 0: raw is not a number.
 func ParseTokens(raw json.RawMessage) int {
 	n, _ := strconv.ParseInt(ScalarText(raw), 10, 64)
 	return llm.ClampTokens(n)

@@ -44,8 +44,7 @@ func (x *Exchange) newStream(body io.Reader) *stream {
 	return &stream{c: x.c, jsonLines: x.JSONLines, in: bufio.NewReaderSize(limited, 32<<10)}
 }
 
-// next returns the data of the next event with data. After the last event it returns an
-// error.
+// next returns the data of the next event with data. After the last event it returns an error.
 func (e *stream) next() ([]byte, error) {
 	for len(e.values) > 0 || e.err == nil {
 		if len(e.values) > 0 {

@@ -21,8 +21,7 @@ const maxErrorBytes = 64 << 10
 
 // Exchange is one request and its answer. [Client.Begin] makes it.
 type Exchange struct {
-	// JSONLines is set if the stream is not an event stream but has a JSON value in each
-	// line.
+	// JSONLines is set if the stream is not an event stream but has a JSON value in each line.
 	JSONLines bool
 	// FirstByteTimeout limits the silence of the server before its answer begins. 0: the
 	// StallTimeout of the client.
@@ -99,13 +98,11 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	return nil
 }
 
-// Next returns the data of the next event, or an error after the last: see
-// [Exchange.EndError].
+// Next returns the data of the next event, or an error after the last: see [Exchange.EndError].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
 // Drain reads the rest of the body after the last event of an answer. Without it the next
-// request needs a new connection. The rest comes at once or never, so Drain waits only 50
-// ms.
+// request needs a new connection. The rest comes at once or never, so Drain waits only 50 ms.
 func (x *Exchange) Drain() {
 	x.stallTimer.stall = 50 * time.Millisecond
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
@@ -174,8 +171,7 @@ func seconds(d time.Duration) string {
 }
 
 // stallTimer calls a function when the server is silent for too long. It runs only while we
-// wait for the server, so that a slow consumer of the answer is not taken for a silent
-// server.
+// wait for the server, so that a slow consumer of the answer is not taken for a silent server.
 type stallTimer struct {
 	stall time.Duration // limit between two bytes of the answer
 

@@ -15,8 +15,7 @@ import (
 // RefusedImages holds images that a server or its model has refused, with the server's
 // message. Such images are not sent again: they would be in every later request, and the
 // conversation could not continue. See RATIONALE, "Why is an image sent behind the results,
-// and not again once it was refused?" The zero value is ready. It is safe for concurrent
-// use.
+// and not again once it was refused?" The zero value is ready. It is safe for concurrent use.
 type RefusedImages struct {
 	mu      sync.Mutex
 	refused map[[32]byte]string
@@ -37,9 +36,8 @@ type ImageOrText struct {
 	Image *llm.Part // nil: it is a text
 }
 
-// Show returns images in the form of a request: each image after a line that names its
-// source, of. Instead of an image that is left out or refused there is a line with the
-// reason.
+// Show returns images in the form of a request: each image after a line that names its source,
+// of. Instead of an image that is left out or refused there is a line with the reason.
 func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,9 +37,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // New returns a store that also exports the events of st. A setting with an empty directory
-// requires only that sessions are recorded. If no setting has a directory, st is returned.
-// The error is an *Error if a directory cannot be written. Closing the returned store
-// closes st.
+// requires only that sessions are recorded. If no setting has a directory, st is returned. The
+// error is an *Error if a directory cannot be written. Closing the returned store closes st.
 func New(st session.Store, to []policy.Setting) (session.Store, error) {
 	x := &exportingStore{Store: st, files: map[string]*os.File{}}
 	for _, l := range to {

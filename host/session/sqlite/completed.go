@@ -19,8 +19,7 @@ const completedSuffix = "-settled"
 // completedStep is the number of events after which the file is written again.
 const completedStep = 1000
 
-// completedUpTo returns the number of the event that the file names; 0: there is no valid
-// file.
+// completedUpTo returns the number of the event that the file names; 0: there is no valid file.
 func (s *Store) completedUpTo(ctx context.Context) int64 {
 	name := s.path + completedSuffix
 	if checkFile(s.path, name) != nil {

@@ -3,10 +3,9 @@
 //
 // The file holds three tables. The events table has the headers, which the chain covers and
 // which never change. The bodies table has the bodies and their salts; [Store.DeleteBodies]
-// deletes rows of it. The images table has preimages: compressed contents of files, by
-// their SHA-256, to which events refer. The preimages of a session are deleted with its
-// bodies, and the oldest of all when they exceed 256 MiB. The schema is in the folder
-// migrations.
+// deletes rows of it. The images table has preimages: compressed contents of files, by their
+// SHA-256, to which events refer. The preimages of a session are deleted with its bodies,
+// and the oldest of all when they exceed 256 MiB. The schema is in the folder migrations.
 //
 // # Writing
 //
@@ -33,14 +32,13 @@
 //
 // # The file
 //
-// The file has mode 0600 in a folder of mode 0700. [Open] refuses a file that somebody else
-// may have prepared: a symbolic link, or a file with another owner or that others can
-// write. It also refuses network file systems: the write-ahead log needs memory that all
-// processes share, and on a network file system each machine has its own. FUSE is allowed,
-// because its kind cannot be determined. Never copy the file without the files beside it
-// whose names end in -wal and -shm. A fourth file, -settled, can be lost: it spares
-// [Store.OpenCalls] the calls of the past. So can a fifth, -reserve: it reserves disk
-// space, see [Store.KeepReserve].
+// The file has mode 0600 in a folder of mode 0700. [Open] refuses a file that somebody else may
+// have prepared: a symbolic link, or a file with another owner or that others can write. It
+// also refuses network file systems: the write-ahead log needs memory that all processes share,
+// and on a network file system each machine has its own. FUSE is allowed, because its kind
+// cannot be determined. Never copy the file without the files beside it whose names end in -wal
+// and -shm. A fourth file, -settled, can be lost: it spares [Store.OpenCalls] the calls of the
+// past. So can a fifth, -reserve: it reserves disk space, see [Store.KeepReserve].
 //
 // SQLite is written in C: without cgo the package compiles and Open returns
 // an error.

@@ -32,9 +32,8 @@ func (e *OpenError) Error() string {
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// createMu is held while a new database file is open outside SQLite. Closing such a file
-// drops all POSIX locks of the process on it, even those of a Store that has opened it
-// meanwhile.
+// createMu is held while a new database file is open outside SQLite. Closing such a file drops
+// all POSIX locks of the process on it, even those of a Store that has opened it meanwhile.
 var createMu sync.Mutex
 
 // prepare ensures that there is a database file at path. It returns an error if somebody

@@ -196,8 +196,7 @@ func digest(b []byte) ([32]byte, error) {
 	return [32]byte(b), nil
 }
 
-// readError wraps an error of a reader, and replaces it by the cause of ctx if ctx has
-// ended.
+// readError wraps an error of a reader, and replaces it by the cause of ctx if ctx has ended.
 func readError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil

@@ -60,9 +60,8 @@ func (s *Store) hasReserve() bool {
 	return err == nil && info.Size() > 0
 }
 
-// useReserve releases a piece of the reserve. It allocates the piece to the write-ahead
-// log, before another program takes the space. It returns false if there is no reserve
-// left.
+// useReserve releases a piece of the reserve. It allocates the piece to the write-ahead log,
+// before another program takes the space. It returns false if there is no reserve left.
 func (s *Store) useReserve() bool {
 	f, err := os.OpenFile(s.path+reserveSuffix, os.O_RDWR|noFollow, 0)
 	if err != nil {

@@ -81,8 +81,7 @@ func noStore(path string, err error) error {
 	return err
 }
 
-// fileState describes the files of a store by their sizes in bytes; -1: there is no such
-// file.
+// fileState describes the files of a store by their sizes in bytes; -1: there is no such file.
 type fileState struct {
 	size, modified      int64 // of the database; modified is in nanoseconds since 1970
 	log, index, journal int64

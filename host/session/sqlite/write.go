@@ -46,8 +46,7 @@ type Store struct {
 
 	// Used only by the writer.
 	conn *sql.Conn // nil after a failure; the next request connects again
-	// preimageBytes is the number of bytes of preimages that were added since the last
-	// count.
+	// preimageBytes is the number of bytes of preimages that were added since the last count.
 	preimageBytes  int64
 	reserve        int64            // size in bytes; 0: there is none
 	onReserveUsed  func(left int64) // nil: no reserve was asked for
@@ -416,8 +415,7 @@ func (s *Store) insert(ctx context.Context, e session.Event) error {
 	return err
 }
 
-// deleteSessionBodies deletes the bodies and preimages of a session in the open
-// transaction.
+// deleteSessionBodies deletes the bodies and preimages of a session in the open transaction.
 func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 	var known bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM events WHERE session = ?)", id).Scan(&known)

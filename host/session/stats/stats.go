@@ -1,11 +1,10 @@
 // Package stats counts from the logs what sessions have used: calls by tool, and requests,
 // tokens and costs by model.
 //
-// A [Counter] reads events one after the other and keeps none. Its memory does not grow
-// with the sessions: names beyond [MaxNames] share a row, and durations are counted in
-// classes. Old events lack fields of later versions, and deleted bodies lack everything.
-// Both are counted as far as possible. See RATIONALE, "Why are statistics read from the
-// log, and not kept?"
+// A [Counter] reads events one after the other and keeps none. Its memory does not grow with
+// the sessions: names beyond [MaxNames] share a row, and durations are counted in classes. Old
+// events lack fields of later versions, and deleted bodies lack everything. Both are counted
+// as far as possible. See RATIONALE, "Why are statistics read from the log, and not kept?"
 package stats
 
 import (

@@ -234,8 +234,7 @@ type reasoning struct {
 	EncryptedContent string          `json:"encrypted_content,omitempty"`
 }
 
-// reasoningItem returns the reasoning item in provider data of the model; nil: there is
-// none.
+// reasoningItem returns the reasoning item in provider data of the model; nil: there is none.
 func reasoningItem(data *llm.ProviderData, model string) []byte {
 	var r reasoning
 	if !data.IsFrom(providerName, model) || json.Unmarshal(data.Data, &r) != nil || r.Type != "reasoning" {
