@@ -124,7 +124,7 @@ func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, 
 		content, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), session.MaxPreimageBytes+1))
 	}
 	if err != nil || sha256.Sum256(content) != sum {
-		return nil, fmt.Errorf("the preimage %x in the session store differs from the written one", sum[:6])
+		return nil, fmt.Errorf("the image %x in the session store is not what was written", sum[:6])
 	}
 	return content, nil
 }

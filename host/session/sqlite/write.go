@@ -312,7 +312,7 @@ type heads struct {
 }
 
 // writeGroup executes the requests in the open transaction and commits it. A returned error
-// belongs to the whole group; a single request has its own error in r.err.
+// belongs to the whole group; the error of a single request stays in that request's err.
 func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	var version int
 	if err := s.pragma(ctx, "user_version", &version); err != nil {
