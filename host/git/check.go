@@ -20,60 +20,60 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Dir describes what a change set does to a git directory: the one of a repository, or one in
-// there of a worktree or submodule.
+// Dir describes the effects of a change set on a git directory: that of a repository, or that of
+// a worktree or submodule within it.
 type Dir struct {
 	Path           string   // the git directory
-	Unseen         []string // files of objects that were not verified
+	Unseen         []string // files with objects that were not verified
 	Refs           []Ref
-	Stashed        []string // messages of new stashes, from their reflog
-	Dropped        []string // messages of stashes that are gone
-	Commits        int      // how many commits are new
-	Flagged        []string // files whose flags assume-valid or skip-worktree change in the index
+	Stashed        []string // messages of new stashes, from the reflog
+	Dropped        []string // messages of removed stashes, from the reflog
+	Commits        int      // number of new commits
+	Flagged        []string // files whose flag assume-valid or skip-worktree changes in the index
 	Mismatches     []Mismatch
-	Matches        []string // files that commits or the index hold as the worktree has them
-	LineEndDiffs   int      // how many of these have other line ends in the worktree
+	Matches        []string // files that are the same in the worktree as in commits or the index
+	LineEndDiffs   int      // number of Matches whose line ends differ in the worktree
 	RemovedFiles   []string // files that are gone from a branch or the index, and were not in the worktree before
 	UntrackedFiles []string // files that are gone from a commit or the index, and stay in the worktree
-	MissingObjects int      // how many objects the repository has lost
-	MoreCommits    bool     // there are more new commits than were compared
-	Incomplete     bool     // something else could not be looked at
+	MissingObjects int      // number of objects that the repository has lost
+	MoreCommits    bool     // not all new commits were compared
+	Incomplete     bool     // something else could not be examined
 }
 
-// IsComplete reports whether everything was looked at.
+// IsComplete reports whether everything was examined.
 func (d *Dir) IsComplete() bool { return !d.Incomplete && !d.MoreCommits && len(d.Unseen) == 0 }
 
 // Ref is a reference that is new, gone or changed.
 type Ref struct {
 	Name            string
-	Before, After   string   // its content without blanks around; empty: there is none
-	NewCommits      int      // how many commits it reaches that no reference reached before
-	GainedCommits   int      // how many commits it reaches now that only others reached before
-	Subject         string   // of its commit, if that is new
-	LostCommits     []string // subjects of commits that it reached, and that no reference reaches any more
-	MayHaveLostMore bool
-	FastForward     bool // it still reaches the commit where it was
+	Before, After   string   // content without surrounding blanks; empty: the reference does not exist
+	NewCommits      int      // number of commits that it reaches and that no reference reached before
+	GainedCommits   int      // number of commits that it reaches now and that only other references reached before
+	Subject         string   // subject of its commit if that is new
+	LostCommits     []string // subjects of commits that it reached and that no reference reaches any more
+	MayHaveLostMore bool     // LostCommits may be incomplete
+	FastForward     bool     // it still reaches its old commit
 
-	beforeID, afterID string // the ids in Before and After; empty: there is none
+	beforeID, afterID string // ids in Before and After; empty: none
 }
 
-// Mismatch is a file that a commit or the index holds and the worktree lacks, or has otherwise.
+// Mismatch is a file of a commit or of the index that is missing or different in the worktree.
 type Mismatch struct {
-	Commit        string        // its id in hexadecimal digits; empty: the index
+	Commit        string        // id in hexadecimal digits; empty: the index
 	Name          string        // relative to the worktree
 	Path          string        // absolute
-	Before, After *tool.Version // in the worktree, nil if it is not there, and as held, nil for a submodule
-	ID            string        // of the object, in hexadecimal digits
+	Before, After *tool.Version // in the worktree, nil: not there; and in the commit or index, nil: a submodule
+	ID            string        // id of the object in hexadecimal digits
 }
 
 const (
 	maxCommits    = 200  // new commits that are compared
-	maxMismatches = 2000 // files of Held
+	maxMismatches = 2000 // elements of Dir.Mismatches
 )
 
-// Check looks at all repositories of a change set. Its error is a [*Lie], the end of ctx, or a
-// file of the host that cannot be read; after an error, nothing may be committed. near lists
-// directories in which the worktree of a repository elsewhere may be.
+// Check examines all repositories of a change set. Its error is an [*IntegrityError], the
+// end of ctx, or a file of the host that cannot be read. After an error nothing may be
+// committed. near lists directories that may hold the worktree of a repository elsewhere.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
 	return check(ctx, changes, newBudget(), near)
 }
@@ -104,8 +104,8 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	return out, nil
 }
 
-// dirs lists the git directories with changes: each .git, the ones of its worktrees and
-// submodules, and directories of other names that have changed objects.
+// dirs lists the git directories with changes: each .git, those of its worktrees and
+// submodules, and directories of other names with changed objects.
 func (f *files) dirs() (names []string) {
 	seen := map[string]bool{}
 	for name, c := range f.changed {
@@ -132,7 +132,8 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
-// repositoryRoot returns the directory that holds the .git of a path; or the path, if it has none.
+// repositoryRoot returns the directory that holds the .git of a path, or the path itself if
+// there is none.
 func repositoryRoot(name string) string {
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
 		return name[:max(i, 1)]
@@ -140,7 +141,8 @@ func repositoryRoot(name string) string {
 	return name
 }
 
-// isGitDir decides as git does. A worktree has no objects and refs of its own, but a commondir.
+// isGitDir reports whether git would recognise a git directory. That of a linked worktree
+// has no objects and refs, but a commondir.
 func (f *files) isGitDir(name, top string) bool {
 	has := func(part string) bool {
 		v, err := f.version(after, top, name+"/"+part)
@@ -149,26 +151,26 @@ func (f *files) isGitDir(name, top string) bool {
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
 
-// dir is a git directory, and what was found out about it.
+// dir is a git directory, with the results of its check.
 type dir struct {
 	files                      *files
-	top                        string // nothing outside of this directory of the host is read, but the worktree
+	top                        string // nothing outside of this directory of the host is read, except the worktree
 	path, common               string
-	worktreePath, worktreeRoot string // the worktree, empty if unknown; and the directory below which it is read
+	worktreePath, worktreeRoot string // path of the worktree, empty: unknown; and the directory below which it is read
 	store                      *store
-	packedIDs                  [2]map[string]string
-	shallow                    map[string]bool
+	packedIDs                  [2]map[string]string // ids in packed-refs, by name, for each side; nil: not read yet
+	shallow                    map[string]bool      // ids in the file shallow
 	found                      Dir
 	linked                     []*dir          // linked worktrees of the repository
 	ignoreMode                 bool            // core.filemode is false
 	compared                   map[string]bool // entries that were compared, by name, mode and id
-	same                       map[string]bool
-	newOnHead                  map[string]bool // ids that HEAD reaches by way of new commits
-	quiet                      bool            // files that are as in the worktree are not listed
+	same                       map[string]bool // names of equal files; true: they are listed in Matches
+	newOnHead                  map[string]bool // ids that HEAD reaches through new commits
+	quiet                      bool            // equal files are not listed
 }
 
-// isMain reports whether it is the git directory of a repository or submodule, not of a linked
-// worktree.
+// isMain reports whether this is the git directory of a repository or submodule, not of a
+// linked worktree.
 func (d *dir) isMain() bool { return d.path == d.common }
 
 func (f *files) openDir(name string, near []string) *dir {
@@ -181,14 +183,14 @@ func (f *files) openDir(name string, near []string) *dir {
 	}
 	config, _ := f.text(after, top, d.common+"/config", gitconfig.MaxBytes)
 	keys, err := gitconfig.Parse(config)
-	says := func(name, value string) bool {
+	configured := func(name, value string) bool {
 		return slices.ContainsFunc(keys, func(k gitconfig.Key) bool { return k.Name == name && strings.EqualFold(k.Value, value) })
 	}
 	d.store = &store{files: f, top: top, dir: d.common + "/objects", hashSize: sha1.Size}
-	if d.ignoreMode = says("core.filemode", "false"); says("extensions.objectformat", "sha256") {
+	if d.ignoreMode = configured("core.filemode", "false"); configured("extensions.objectformat", "sha256") {
 		d.store.hashSize = sha256.Size
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
-		d.found.Incomplete = true // it may use another hash
+		d.found.Incomplete = true // it may use another hash function
 	}
 	text, _ := f.text(after, top, d.common+"/shallow", maxLog)
 	d.shallow = idsIn(text)
@@ -197,7 +199,7 @@ func (f *files) openDir(name string, near []string) *dir {
 	return d
 }
 
-// locate finds the worktree. A path in a file of the repository is believed only if it lies
+// locate finds the worktree. A path from a file of the repository is used only if it lies
 // beside the repository or in a directory of near, or if files in it are changed.
 func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
@@ -225,8 +227,8 @@ func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	}
 }
 
-// check verifies new objects, and describes the changes. A git directory outside of any .git is
-// only verified.
+// check verifies new objects and describes the changes. A git directory outside of any .git
+// is only verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
 	if d.isMain() {
 		unseen, err := d.store.verify(ctx)
@@ -243,8 +245,8 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	} else if len(d.found.Unseen) == 0 {
 		return nil, nil
 	}
-	for name, tell := range d.same {
-		if tell {
+	for name, listed := range d.same {
+		if listed {
 			d.found.Matches = append(d.found.Matches, name)
 		}
 	}
@@ -255,14 +257,14 @@ func (d *dir) check(ctx context.Context) (*Dir, error) {
 	return &d.found, ctx.Err()
 }
 
-// history finds the commits that come and go, and compares the files of new commits, of branches
+// history finds added and lost commits. It compares the files of new commits, of branches
 // and of HEAD with the worktree.
 func (d *dir) history(ctx context.Context) {
 	now, were, more := d.changedIDs()
 	d.found.Refs = d.changedRefs()
 	for _, r := range d.found.Refs {
 		if r.afterID != "" && !were[r.afterID] {
-			now[r.afterID] = true // references in packed-refs, too
+			now[r.afterID] = true // references in packed-refs count, too
 		}
 		if r.afterID != "" && r.afterID != r.beforeID {
 			d.compareTarget(ctx, r.afterID)
@@ -277,7 +279,7 @@ func (d *dir) history(ctx context.Context) {
 	added, all := d.commitsExcept(ctx, now, stops, maxCommits)
 	d.found.Commits, d.found.MoreCommits = len(added), len(added) == maxCommits && !all
 	d.found.Incomplete = d.found.Incomplete || more || !all && !d.found.MoreCommits
-	left := map[string]bool{} // ids where references were, if their new commits do not reach them
+	left := map[string]bool{} // old ids of those references whose new commits do not lead to them
 	for i := range d.found.Refs {
 		r := &d.found.Refs[i]
 		reached, seen := reach(added, r.afterID)
@@ -319,11 +321,11 @@ func (d *dir) history(ctx context.Context) {
 	slices.SortStableFunc(d.found.Refs, func(a, b Ref) int { return len(b.LostCommits) - len(a.LostCommits) })
 }
 
-// compareTarget compares the tree that a reference leads to, if it leads to no commit.
+// compareTarget compares the tree to which a reference leads, if it leads to no commit.
 func (d *dir) compareTarget(ctx context.Context, id string) {
 	id, o, err := d.store.peel(id)
 	switch {
-	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // the walk notes missing objects
+	case err != nil && !errors.Is(err, errNoCommit) || o.kind == format.Commit: // the walk reports missing objects
 	case o.kind == format.Tree:
 		d.compareTree(ctx, id, id, nil, "", 0)
 	default:
@@ -331,8 +333,8 @@ func (d *dir) compareTarget(ctx context.Context, id string) {
 	}
 }
 
-// compareGained compares the files of a branch or HEAD with those it had before, even if all commits are
-// old. A move back to an ancestor brings nothing.
+// compareGained compares the files of a branch or of HEAD with its files before, even if
+// all its commits are old. It skips a move back to an ancestor.
 func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
@@ -368,7 +370,7 @@ func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	d.quiet = false
 }
 
-// resolve returns the id that the content of a reference leads to; empty if there is none.
+// resolve returns the id to which the content of a reference leads; empty: none.
 func (d *dir) resolve(s side, text string) string {
 	for range maxSymbolic {
 		id, ok := parseID(text)
@@ -381,11 +383,11 @@ func (d *dir) resolve(s side, text string) string {
 	return ""
 }
 
-// maxSymbolic limits the symbolic references in a row that are followed, as in git.
+// maxSymbolic limits a chain of symbolic references, as in git.
 const maxSymbolic = 5
 
-// findLost finds the commits that no reference reaches any more, starting from left: ids where
-// references were.
+// findLost finds the commits that no reference reaches any more. left holds the old ids of
+// references.
 func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	lost, all := d.commitsExcept(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	for i := range d.found.Refs {
@@ -405,13 +407,14 @@ func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	}
 }
 
-// maxFollowed is the number of moved references above which it is not looked up whether each
-// moves forward.
+// maxFollowed limits the moved references for which findLost checks whether they have moved
+// forward.
 const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
-// compareTree compares the entries of a tree that differ from those of all parents.
+// compareTree compares those entries of a tree that differ from the entries of all parents.
+// in is the id of the commit.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -452,8 +455,9 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 	}
 }
 
-// noteRemoved notes a file that is gone from a commit or the index, but not from the worktree. With
-// gone, it also notes one that the worktree did not have before; others show as its changes.
+// noteRemoved records a file that is gone from a commit or the index, but is still in the
+// worktree. If gone is set, it also records a file that was not in the worktree before;
+// other files show as changes there.
 func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	v, err := d.worktreeFile(name)
 	isTree := e.mode&format.ModeType == format.ModeTree
@@ -474,7 +478,8 @@ func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	}
 }
 
-// worktreeFile returns a file of the worktree; nil for a name that git would not check out.
+// worktreeFile returns a file of the worktree; nil: there is none, or git would not check
+// out its name.
 func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	if d.worktreePath == "" || !format.IsPath(name) {
 		return nil, nil
@@ -482,7 +487,7 @@ func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	return d.files.version(after, d.worktreeRoot, d.worktreePath+"/"+name)
 }
 
-// compare compares an entry of a commit, or of the index if in is empty, with the worktree.
+// compare compares an entry with the worktree. in is the id of the commit; empty: the index.
 func (d *dir) compare(in, name string, e entry) {
 	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
 	if d.compared[key] {
@@ -505,7 +510,7 @@ func (d *dir) compare(in, name string, e entry) {
 		}
 	}
 	if equal && d.quiet {
-		delete(d.compared, key) // for the index to list it
+		delete(d.compared, key) // so that the index can list it
 		return
 	}
 	if equal {
@@ -527,8 +532,8 @@ func (d *dir) compare(in, name string, e entry) {
 	d.found.Mismatches = append(d.found.Mismatches, h)
 }
 
-// equal reports whether a file of the worktree is the one that an entry holds. ends reports that
-// it differs in line ends only: CRLF in the worktree, LF in the entry.
+// equal reports whether a file of the worktree is equal to an entry. ends is set if they
+// differ only in line ends: CRLF in the worktree, LF in the entry.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
 	switch link := e.mode&format.ModeType == format.ModeLink; {
@@ -559,7 +564,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	return equal, equal, nil
 }
 
-// blob returns the file that an entry holds.
+// blob returns the file of an entry.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.blobs))
 	if err == nil && (o.kind != format.Blob || !spend(&d.files.left.blobs, int64(len(o.data)))) {
@@ -586,7 +591,7 @@ func (d *dir) index(ctx context.Context) error {
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.files.left)
 	if err != nil {
-		d.found.Incomplete = true // then entries from before are compared, too
+		d.found.Incomplete = true // then old entries are compared, too
 	}
 	is, err := readIndex(c[after], d.store.hashSize, d.files.left)
 	if err == nil {

@@ -1,14 +1,13 @@
-// Package git describes what a change set does to git repositories: whether new objects have
-// the names under which git would find them, which commits come and go, and which files
-// commits and the index hold that differ from the files a person sees.
+// Package git describes the effects of a change set on git repositories: whether new objects
+// have the hashes under which git would find them, which commits are added and lost, and
+// which files in commits and in the index differ from the files that a person sees.
 //
-// [Check] looks at all repositories of a change set, before and after it. Everything that it
-// reads may have been made to mislead or to overwhelm it. An object is believed only if its
-// hash is its name. Sizes, counts and depths have limits; what is beyond one is reported as
-// not looked at.
+// [Check] examines all repositories of a change set, before and after it. All data that it reads
+// may have been made to mislead or to overload it. An object is used only if its hash is its
+// name. Sizes, counts and depths have limits; data beyond a limit is reported as not examined.
 //
-// Words: the git directory is git's $GIT_DIR; the common directory has the files that several
-// worktrees share, and is usually the same. An id is the hash of an object, as bytes. A lie
-// is anything by which git would take one object for another, or find in a commit a file that
-// is not in it.
+// Words: the git directory is git's $GIT_DIR. The common directory has the files that
+// several worktrees share; mostly it is the same directory. An id is the hash of an object,
+// as bytes. An integrity error is anything by which git would take one object for another,
+// or find a file in a commit that does not have it.
 package git

@@ -24,12 +24,11 @@ const (
 	after
 )
 
-// files gives access to files of the host as they are before and after a change set. Paths are
-// absolute, with slashes.
+// files reads files of the host on both sides of a change set. Paths are absolute, with slashes.
 type files struct {
-	changed   map[string]*[2]*tool.Version
-	changedIn map[string][]string // the names that are changed in each directory
-	roots     map[string]rootedfs.Root
+	changed   map[string]*[2]*tool.Version // changed files by path; the array has one version for each side, nil: none
+	changedIn map[string][]string          // names of changed files, by directory
+	roots     map[string]rootedfs.Root     // open directories, by path; nil: cannot be opened
 	left      *budget
 }
 
@@ -66,8 +65,8 @@ func (f *files) close() {
 	}
 }
 
-// openBelow opens the directory top, and returns the name of a file relative to it. root is nil if
-// the file is not below top, or top cannot be opened.
+// openBelow opens the directory top, and returns the path of a file relative to it. root is
+// nil if the file is not below top, or if top cannot be opened.
 func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
@@ -81,8 +80,8 @@ func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	return root, rel
 }
 
-// version returns the file or directory of a name below top; nil if there is none. It follows
-// no link.
+// version returns the file or directory of a path below top; nil if there is none. It does
+// not follow links.
 func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	name = path.Clean(name)
 	if c := f.changed[name]; c != nil {
@@ -97,7 +96,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 		return nil, err
 	}
 	v := &tool.Version{Mode: info.Mode(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
-		root, _, err := rootedfs.Open(filepath.FromSlash(top)) // a version can be opened after f is closed
+		root, _, err := rootedfs.Open(filepath.FromSlash(top)) // a version may be opened after f is closed
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +109,8 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat is Lstat of a name, without following links on the way. It is nil if nothing is there.
+// lstat returns the information about a file, without following any link; nil if it does
+// not exist.
 func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
@@ -129,10 +129,10 @@ func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// maxNames limits the names of a directory that are read.
+// maxNames limits the number of names that are read of a directory.
 const maxNames = 100_000
 
-// list returns the names in a directory, sorted.
+// list returns the names in a directory on a side, sorted.
 func (f *files) list(s side, top, dir string) (names []string) {
 	if root, rel := f.openBelow(top, dir); root != nil {
 		if d, err := root.OpenNoSymlinks(rel, os.O_RDONLY|rootedfs.Nonblock); err == nil {
@@ -176,17 +176,18 @@ func open(v *tool.Version) (*file, error) {
 	return &file{bytes.NewReader(data), io.NopCloser(nil), int64(len(data))}, err
 }
 
-// maxWhole is the size in bytes up to which a file without ReadAt is read into memory.
+// maxWhole limits the bytes of a file that is read into memory because it has no ReadAt.
 const maxWhole = 64 << 20
 
 var errTooLong = errors.New("it is too long")
 
-// content returns the bytes of a regular file. It fails if there are more than most.
-func content(v *tool.Version, most int64) ([]byte, error) {
+// content returns the bytes of a regular file. It returns errTooLong if there are more than
+// limit.
+func content(v *tool.Version, limit int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
 	}
-	if v.Size > most {
+	if v.Size > limit {
 		return nil, errTooLong
 	}
 	r, err := v.Open()
@@ -194,19 +195,19 @@ func content(v *tool.Version, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(data)) > most {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
 		err = errTooLong
 	}
 	return data, err
 }
 
-// text is content for a file below top; it returns "" if there is none.
-func (f *files) text(s side, top, name string, most int64) (string, error) {
+// text returns the content of a file below top; "" if there is none.
+func (f *files) text(s side, top, name string, limit int64) (string, error) {
 	v, err := f.version(s, top, name)
 	if err != nil || v == nil {
 		return "", err
 	}
-	data, err := content(v, most)
+	data, err := content(v, limit)
 	return string(data), err
 }

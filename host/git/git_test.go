@@ -35,7 +35,7 @@ func sh(t testing.TB, dir, command string) string {
 	return string(out)
 }
 
-// templates are the directories that commands have made, by the commands.
+// templates holds the directories that commands have made, by the commands.
 var (
 	templates   sync.Map
 	templateDir string
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// made returns the changes that a command makes to the files that another one has made in a
-// directory. The command runs in a copy, and forge after it.
+// made returns the changes of a command to files in a directory that another command has
+// made. The command runs in a copy of the directory, and forge after it.
 func made(t testing.TB, before, command string, forge func(dir string)) []tool.Change {
 	t.Helper()
 	top := t.TempDir()
@@ -74,8 +74,8 @@ func made(t testing.TB, before, command string, forge func(dir string)) []tool.C
 	return between(t, was, is)
 }
 
-// between returns the changes from one directory to another, as if both had the
-// name of the first.
+// between returns the changes from one directory to another, as if both had the name of the
+// first.
 func between(t testing.TB, was, is string) (changes []tool.Change) {
 	t.Helper()
 	read := func(dir string) map[string]*tool.Version {
@@ -145,7 +145,7 @@ func glob(t *testing.T, dir, pattern string) string {
 	return names[0]
 }
 
-// rewrite changes a file that ends in a SHA-1 sum, and adds the new sum.
+// rewrite changes a file that ends in a SHA-1 sum, and adds its new sum.
 func rewrite(t *testing.T, name string, change func(data []byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -216,7 +216,7 @@ func packed(kind int, base string, data []byte) []byte {
 	return out.Bytes()
 }
 
-// No object is believed under an id that is not its hash, wherever the lie is.
+// An object is never used under an id that is not its hash, whichever file is wrong.
 func TestLies(t *testing.T) {
 	blob := func(text string) string { return hashObject(20, format.Blob, []byte(text)) }
 	overIdx := func(change func(t *testing.T, data []byte)) func(*testing.T, string) {
@@ -235,11 +235,11 @@ func TestLies(t *testing.T) {
 			a, b := bytes.Clone(offs[:4]), bytes.Clone(offs[4:8])
 			copy(offs, b)
 			copy(offs[4:], a)
-		}), "is another one"},
+		}), "has another hash"},
 		{"two names in one place", start, packIt, overIdx(func(t *testing.T, data []byte) {
 			offs := data[8+1024+count(data)*24:]
 			copy(offs, offs[4:8])
-		}), "two objects in one place"},
+		}), "two objects at the same offset"},
 		{"an offset that is large and leads elsewhere", start, packIt, overIdx(func(t *testing.T, data []byte) {
 			copy(data[8+1024+count(data)*24:], "\x80\x00\x00\x09")
 		}), ""},
@@ -249,7 +249,7 @@ func TestLies(t *testing.T) {
 		{"an existing name for another object", start, "", func(t *testing.T, dir string) {
 			id, _ := parseID(strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:b")))
 			pair(t, dir, map[string][]byte{id: packed(format.Blob, "", []byte("evil\n"))}, id)
-		}, "is another one"},
+		}, "has another hash"},
 		{"an object that the index does not list", start, "", func(t *testing.T, dir string) {
 			a, b := blob("a"), blob("b")
 			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("a")), b: packed(format.Blob, "", []byte("b"))}, a, b)
@@ -263,19 +263,19 @@ func TestLies(t *testing.T) {
 		{"a delta of what is not in the pack", start, "", func(t *testing.T, dir string) {
 			a := blob("ab")
 			pair(t, dir, map[string][]byte{a: packed(format.RefDelta, blob("1\n"), []byte("\x02\x02\x02ab"))}, a)
-		}, "a delta of what is not in it"},
+		}, "a delta whose base is not in it"},
 		{"deltas of one another", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
 			pair(t, dir, map[string][]byte{a: packed(format.RefDelta, b, []byte("\x02\x02\x02aa")), b: packed(format.RefDelta, a, []byte("\x02\x02\x02bb"))}, a, b)
-		}, "deltas of one another"},
+		}, "deltas are based on each other"},
 		{"a delta that makes another object", start, "", func(t *testing.T, dir string) {
 			a, b := blob("aa"), blob("bb")
 			pair(t, dir, map[string][]byte{a: packed(format.Blob, "", []byte("aa")), b: packed(format.RefDelta, a, []byte("\x02\x02\x02xx"))}, a, b)
-		}, "is another one"},
+		}, "has another hash"},
 		{"a size of gigabytes", start, "", func(t *testing.T, dir string) {
 			a := blob("a")
 			pair(t, dir, map[string][]byte{a: append([]byte("\xb0\xff\xff\xff\x7f"), packed(format.Blob, "", []byte("a"))[1:]...)}, a)
-		}, "does not have the size"},
+		}, "the size of an object is wrong"},
 		{"the index of another pack", start, packIt, func(t *testing.T, dir string) {
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte { data[len(data)-1]++; return data })
 		}, "the index of another pack"},
@@ -283,9 +283,9 @@ func TestLies(t *testing.T) {
 			rewrite(t, glob(t, dir, ".git/objects/pack/*.idx"), func(data []byte) []byte {
 				return append(data[:len(data)-20:len(data)-20], append(make([]byte, 8), data[len(data)-20:]...)...)
 			})
-		}, "another one than before"},
+		}, "replaced by another file"},
 		{"a reverse index that waits for its pack", start + packIt + "; cd .git/objects/pack; n=$(basename *.pack .pack); echo > $n.rev; mv *.idx *.pack ..", "cd .git/objects; mv *.idx *.pack pack", nil, "before its pack"},
-		{"a list of packs that waits for one", start + packIt + "; git multi-pack-index write; cd .git/objects/pack; mv *.idx *.pack ..", "cd .git/objects; mv *.idx *.pack pack", nil, "before that was there"},
+		{"a list of packs that waits for one", start + packIt + "; git multi-pack-index write; cd .git/objects/pack; mv *.idx *.pack ..", "cd .git/objects; mv *.idx *.pack pack", nil, "before the pack was there"},
 		{"a loose object that is another one", start, "", func(t *testing.T, dir string) {
 			id := strings.TrimSpace(sh(t, dir, "git rev-parse HEAD:b"))
 			var out bytes.Buffer
@@ -305,7 +305,7 @@ func TestLies(t *testing.T) {
 			rewrite(t, filepath.Join(dir, ".git/index"), func(data []byte) []byte {
 				return bytes.Replace(data, []byte(id), []byte(evil), 1)
 			})
-		}, "noted down a directory"},
+		}, "cached tree of a directory"},
 		{"in a repository that has no worktree", "git init -q --bare x.git", "echo > x.git/objects/12; mkdir x.git/objects/34; echo > x.git/objects/34/" + strings.Repeat("5", 38), nil, "it is no object"},
 		{"in a submodule", start + "git init -q s; git -C s commit -q --allow-empty -m s; git -c protocol.file.allow=always submodule -q add ./s t; git commit -qm sub", "mkdir -p .git/modules/t/objects/34; echo > .git/modules/t/objects/34/" + strings.Repeat("5", 38), nil, "it is no object"},
 	} {
@@ -323,7 +323,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// A repository that git has made is believed, and looked at as a whole.
+// A repository that git has made is accepted, and examined completely.
 func TestSoundRepositories(t *testing.T) {
 	big := start + "for i in $(seq 12); do seq $i 5000 > a; mkdir -p d/$i; echo $i > d/$i/x; git add .; git commit -qm $i; git tag -m t t$i; done; "
 	for _, test := range []struct{ name, before, command string }{

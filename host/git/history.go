@@ -9,22 +9,22 @@ import (
 	"slices"
 )
 
-// walk is a walk through a history, from the newest commits to the oldest.
+// walk visits the commits of a history, from the newest to the oldest.
 type walk struct {
 	d      *dir
 	seen   map[string]*step
-	queue  []*step // sorted by later: the next one is the last
-	wanted int     // how many in the queue are wanted
+	queue  []*step // sorted by compareSteps; the last is visited next
+	wanted int     // number of steps in queue without stop
 }
 
-// step is a commit that a walk has come to.
+// step is a commit of a walk.
 type step struct {
 	*commit
-	stop   bool // neither it nor its history is wanted
+	stop   bool // the commit and its history do not belong to the result
 	queued bool
 }
 
-// compareSteps compares two steps by the order of the walk: the newest is the last.
+// compareSteps compares two steps by the order of the walk: the newest comes last.
 func compareSteps(a, b *step) int {
 	switch {
 	case a.when != b.when:
@@ -37,10 +37,10 @@ func compareSteps(a, b *step) int {
 	return cmp.Compare(b.id, a.id)
 }
 
-// commitsExcept lists up to most commits that can be reached from the ids in from and not from those of
-// stops. all reports whether the list is complete. Where commit dates are wrong, it may list some
-// that can be reached from both; it leaves out none.
-func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops func() map[string]bool, most int) (found []*commit, all bool) {
+// commitsExcept lists the commits that are reachable from the ids in from but not from
+// those in stops, at most limit. all is false if the list may be incomplete. With wrong
+// commit dates it may list commits that are reachable from both; it never leaves out any.
+func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops func() map[string]bool, limit int) (found []*commit, all bool) {
 	if len(from) == 0 {
 		return nil, true
 	}
@@ -59,7 +59,7 @@ func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops fun
 		w.queue, s.queued = w.queue[:last], false
 		if !s.stop {
 			w.wanted--
-			if len(passed) == most {
+			if len(passed) == limit {
 				all = false
 				break
 			}
@@ -77,7 +77,8 @@ func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops fun
 	return found, all && ctx.Err() == nil
 }
 
-// add queues a commit. It returns false if the commit cannot be read and the result needs it.
+// add queues a commit. It returns false if the commit cannot be read and the result may
+// depend on it.
 func (w *walk) add(id string, stop bool) bool {
 	s, known := w.seen[id]
 	if !known {
@@ -106,13 +107,13 @@ func (w *walk) add(id string, stop bool) bool {
 	return true
 }
 
-// between lists up to most commits that can be reached from id, but not from the id not.
-func (d *dir) between(ctx context.Context, not, id string, most int) (found []*commit, all bool) {
-	return d.commitsExcept(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, most)
+// between lists the commits that are reachable from id but not from the id not, at most limit.
+func (d *dir) between(ctx context.Context, not, id string, limit int) (found []*commit, all bool) {
+	return d.commitsExcept(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, limit)
 }
 
-// reach returns those of some commits that can be reached from an id by way of these commits.
-// seen has all ids on the way, also those of other parents.
+// reach returns those commits of among that are reachable from an id through commits of
+// among. seen holds all ids on the way, including parents outside of among.
 func reach(among []*commit, from string) (reached []*commit, seen map[string]bool) {
 	known := map[string]*commit{}
 	for _, c := range among {

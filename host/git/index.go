@@ -14,11 +14,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndex is the size in bytes above which an index is not read.
+// maxIndex limits the bytes of an index that is read.
 const maxIndex = 64 << 20
 
-// index is the content of a git index without the times and inodes of files, which git updates
-// whenever it looks at a file.
+// index is the content of a git index, without the times and inodes of files, which git
+// updates whenever it reads a file.
 type index struct {
 	entries []indexEntry // by name and stage
 	rest    []byte       // the extensions
@@ -33,10 +33,10 @@ type indexEntry struct {
 	flags uint32 // includes the stage, but not the length of the name
 }
 
-// hideFlags are the flags by which a user tells git not to look at a file.
+// hideFlags are the flags that make git ignore changes of a file.
 const hideFlags = format.AssumeValid | format.SkipWorktree
 
-// readIndex reads an index. Without a file, the index is empty.
+// readIndex reads an index. A nil version is an empty index.
 func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error) {
 	if v == nil {
 		return x, nil
@@ -80,19 +80,19 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 	return x, err
 }
 
-var errTrees = errors.New("it has noted down a directory that it does not have so")
+var errTrees = errors.New("its cached tree of a directory differs from its entries")
 
-// verify checks the cached trees of an index against its entries: git uses these trees for its
-// next commit.
+// verify compares the cached trees of an index with its entries. Git uses these trees for
+// its next commit.
 func (x index) verify(hashSize int, left *budget) error {
 	if x.partial || len(x.trees) == 0 {
 		return nil
 	}
 	type directory struct {
-		id      string // of its tree; empty if git cannot write one
+		id      string // of its tree; empty: git cannot write the tree
 		entries int
 	}
-	dirs, entries := map[string]directory{}, x.entries // entries are those not read yet
+	dirs, entries := map[string]directory{}, x.entries // entries not visited yet
 	var make func(name string, depth int) bool
 	make = func(name string, depth int) bool {
 		if depth > maxDepth || !spend(&left.index, int64(len(name))+100) {
@@ -139,6 +139,7 @@ func (x index) verify(hashSize int, left *budget) error {
 	return nil
 }
 
+// order compares two entries by name and stage.
 func order(a, b indexEntry) int {
 	if c := strings.Compare(a.name, b.name); c != 0 {
 		return c
@@ -146,12 +147,12 @@ func order(a, b indexEntry) int {
 	return int(a.flags&format.StageMask) - int(b.flags&format.StageMask)
 }
 
-// changes calls each for entries that differ between two indexes; was or is is nil where one has
-// none.
+// changes calls each for each entry that differs between two indexes. was or is is nil if
+// the entry is in only one of them.
 func (x index) changes(now index, each func(was, is *indexEntry)) {
 	a, b := x.entries, now.entries
 	for len(a)+len(b) > 0 {
-		c := len(b) - len(a) // where one has ended
+		c := len(b) - len(a) // only one of them has entries left
 		if len(a) > 0 && len(b) > 0 {
 			c = order(a[0], b[0])
 		}
@@ -171,9 +172,9 @@ func (x index) changes(now index, each func(was, is *indexEntry)) {
 	}
 }
 
-// Negligible reports whether nothing is lost if none of the changes is kept: git has only updated
-// the times and inodes in its index, or left the message of a commit or the list of a fetch that
-// came to nothing.
+// Negligible reports whether all changes can be dropped without a loss. That is so if git
+// has only updated the times and inodes in its index, or has left the message of a commit
+// or the list of a fetch that changed nothing.
 func Negligible(changes []tool.Change) bool {
 	left := newBudget()
 	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })

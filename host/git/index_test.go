@@ -19,7 +19,7 @@ func version(data []byte) *tool.Version {
 	return &tool.Version{Size: int64(len(data)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-// An index that git writes yields what is staged, or nothing.
+// An index that git writes yields the staged files, or nothing.
 func TestWhatAnIndexSays(t *testing.T) {
 	for _, format := range []string{"2", "4"} {
 		dir := t.TempDir()
@@ -73,8 +73,8 @@ func TestWhatAnIndexSays(t *testing.T) {
 	}
 }
 
-// indexOf returns an index of version 4 with a file of each name, given as the length that is
-// kept of the name before, and the rest.
+// indexOf returns an index of version 4 with a file of each name. A name is given as the
+// length of its common part with the preceding name, and the rest.
 func indexOf(names ...[2]any) []byte {
 	out := binary.BigEndian.AppendUint32([]byte("DIRC\x00\x00\x00\x04"), uint32(len(names)))
 	last := 0
@@ -124,7 +124,7 @@ func TestIndexesAreBounded(t *testing.T) {
 	}
 }
 
-// Files that came from elsewhere are not negligible.
+// Files from elsewhere are not negligible.
 func TestNegligible(t *testing.T) {
 	v, index := version([]byte("x")), version(indexOf([2]any{0, "a"}))
 	for _, test := range []struct {
@@ -145,7 +145,7 @@ func TestNegligible(t *testing.T) {
 	}
 }
 
-// Cached trees may have long names, nested in each other, and there may be many.
+// Cached trees may have long nested names, and there may be many.
 func TestNotedDirectoriesAreBounded(t *testing.T) {
 	data := []byte("\x00-1 1\n")
 	for range 200 {

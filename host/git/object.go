@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// newHash returns SHA-256 or SHA-1, by the size of the sums in bytes.
+// newHash returns a new SHA-256 or SHA-1, depending on the number of bytes of a hash.
 func newHash(size int) hash.Hash {
 	if size == sha256.Size {
 		return sha256.New()
@@ -26,7 +26,7 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// newObjectHash returns a hash for an object of that many bytes, which are yet to be written to it.
+// newObjectHash returns the hash for an object of size bytes. The caller writes the bytes to it.
 func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
@@ -54,7 +54,7 @@ func parseID(s string) (string, bool) {
 
 // inflater inflates one stream after another.
 type inflater struct {
-	in, out *bufio.Reader // the compressed bytes, and the inflated ones
+	in, out *bufio.Reader // the compressed bytes; and the inflated ones
 	zlib    io.ReadCloser
 }
 
@@ -76,9 +76,9 @@ func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 	return err
 }
 
-var errSize = errors.New("it does not have the size that it says")
+var errSize = errors.New("its size is wrong")
 
-// checkEnd returns an error unless both the stream and the section of the file are at their end.
+// checkEnd returns an error unless both the stream and the section of the file have ended.
 func (z *inflater) checkEnd() error {
 	if _, err := z.out.ReadByte(); err != io.EOF {
 		return errors.Join(errSize, err)
@@ -89,7 +89,7 @@ func (z *inflater) checkEnd() error {
 	return nil
 }
 
-// maxRatio is the highest ratio at which zlib compresses.
+// maxRatio is zlib's highest compression ratio.
 const maxRatio = 1032
 
 // read inflates an object or a delta of a pack.
@@ -107,7 +107,7 @@ func (z *inflater) read(f io.ReaderAt, h objectHeader) ([]byte, error) {
 	return data, nil
 }
 
-// sum returns the id of an object whose content is all the rest of the stream.
+// sum returns the id of an object whose content is the rest of the stream.
 func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	h := newObjectHash(hashSize, kind, size)
 	if _, err := io.CopyN(h, z.out, size); err != nil {
@@ -116,7 +116,7 @@ func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	return string(h.Sum(nil)), z.checkEnd()
 }
 
-// openLoose opens a loose object, and reads its header.
+// openLoose opens the file of a loose object and parses its header.
 func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
 	if f, err = open(v); err != nil {
 		return nil, 0, 0, err
@@ -135,19 +135,20 @@ func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, er
 	return f, kind, size, err
 }
 
-// applyDelta applies a delta to its base. It fails if the result has more than most bytes.
-func applyDelta(base, delta []byte, most int64) ([]byte, error) {
-	data, size, ok := format.ApplyDelta(base, delta, int(most))
+// applyDelta applies a delta to its base. It returns errTooLong if the result exceeds limit
+// bytes.
+func applyDelta(base, delta []byte, limit int64) ([]byte, error) {
+	data, size, ok := format.ApplyDelta(base, delta, int(limit))
 	switch {
-	case size > uint64(most):
+	case size > uint64(limit):
 		return nil, errTooLong
 	case !ok:
-		return nil, errors.New("a delta does not fit what it is a delta of")
+		return nil, errors.New("a delta does not fit its base")
 	}
 	return data, nil
 }
 
-// commit has the parts of a commit that are shown, or that a commit-graph has as well.
+// commit holds the parts of a commit that are shown or that a commit-graph repeats.
 type commit struct {
 	id, tree string
 	parents  []string
@@ -155,7 +156,7 @@ type commit struct {
 	subject  string
 }
 
-// parseCommit parses a commit as git does, for which only the first header lines count.
+// parseCommit parses a commit like git, which reads only the first lines of the header.
 func parseCommit(id string, data []byte) (*commit, bool) {
 	c := &commit{id: id}
 	header, message, _ := bytes.Cut(data, []byte("\n\n"))
@@ -193,7 +194,7 @@ type entry struct {
 	id   string
 }
 
-// parseTree reads a tree.
+// parseTree parses the entries of a tree, by name.
 func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	for len(data) > 0 {
@@ -207,7 +208,8 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	return entries, true
 }
 
-// normalMode returns a mode as git reads it: all but files, links and trees are submodules.
+// normalMode returns git's meaning of a mode: everything but files, links and trees is
+// a submodule.
 func normalMode(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:

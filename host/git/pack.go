@@ -18,11 +18,11 @@ type pack struct {
 	path       string // without .pack or .idx
 	hashSize   int
 	idx, pack  *file
-	fan        [256]uint32 // how many ids begin with this byte or a lower one
+	fan        [256]uint32 // number of ids whose first byte is at most the index
 	z          *inflater
-	ends       map[int64]int64  // the end of each object, by its offset; nil: not known
-	cache      map[int64]object // a cache of objects, by offset
-	cacheBytes int              // of kept, in bytes
+	ends       map[int64]int64  // end of each object, by its offset; nil: not known
+	cache      map[int64]object // objects by offset
+	cacheBytes int              // bytes of cache
 }
 
 const (
@@ -31,9 +31,9 @@ const (
 	packHeader = 12
 )
 
-var errFormat = errors.New("it is in a format that is not known here")
+var errFormat = errors.New("its format is not known")
 
-// openPack opens a pack and its index, before or after the change set.
+// openPack opens a pack and its index on a side. name is the path without an ending.
 func (s *store) openPack(at side, name string) (p *pack, err error) {
 	p = &pack{path: name, hashSize: s.hashSize, z: &s.z}
 	defer func() {
@@ -69,7 +69,7 @@ func (s *store) openPack(at side, name string) (p *pack, err error) {
 		last = p.fan[i]
 	}
 	if least := idxFan + int64(last)*int64(s.hashSize+8) + 2*int64(s.hashSize); p.idx.size < least || (p.idx.size-least)%8 != 0 {
-		return p, &IntegrityError{name + ".idx", "it does not have the size that it says"}
+		return p, &IntegrityError{name + ".idx", "its size is wrong"}
 	}
 	return p, nil
 }
@@ -82,6 +82,7 @@ func (p *pack) close() {
 	}
 }
 
+// count returns the number of objects.
 func (p *pack) count() int { return int(p.fan[255]) }
 
 // load reads the index into memory.
@@ -101,7 +102,7 @@ func (p *pack) id(i int) string {
 	return string(id)
 }
 
-// offset returns the offset in the pack of the object with the i-th id; -1 if it is not valid.
+// offset returns the offset in the pack of the object with the i-th id; -1: it is not valid.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)
@@ -134,13 +135,14 @@ func (p *pack) find(id string) (i int, ok bool) {
 type objectHeader struct {
 	kind    int
 	size    int64 // of the data, inflated
-	at, end int64 // the offset of the data, and one that it does not exceed
-	exact   bool  // the data ends at end
-	base    int64 // the offset of the base of a delta
+	at, end int64 // offset of the data, and a limit of its end
+	exact   bool  // end is exactly the end of the data
+	base    int64 // offset of the base of a delta
 }
 
+// head parses the header of the object at an offset.
 func (p *pack) head(off int64) (h objectHeader, err error) {
-	bad := &IntegrityError{p.path + ".pack", "it has no object where its index says"}
+	bad := &IntegrityError{p.path + ".pack", "it has no object at an offset of its index"}
 	b := make([]byte, format.MaxObjectHeader+p.hashSize)
 	n, err := p.pack.ReadAt(b, off)
 	f, ok := format.ParseObjectHeader(b[:n], p.hashSize)
@@ -150,31 +152,31 @@ func (p *pack) head(off int64) (h objectHeader, err error) {
 	if f.Kind == format.RefDelta {
 		at, ok := p.find(string(f.Base))
 		if !ok {
-			return h, &IntegrityError{p.path + ".pack", "it has a delta of what is not in it"}
+			return h, &IntegrityError{p.path + ".pack", "it has a delta whose base is not in it"}
 		}
 		h.base = p.offset(at)
 	}
 	h.at, h.end = off+int64(f.Len), p.pack.size
 	if p.ends != nil {
 		if h.end, h.exact = p.ends[off]; !h.exact {
-			return h, &IntegrityError{p.path + ".pack", "it has a delta of what is not in it"}
+			return h, &IntegrityError{p.path + ".pack", "it has a delta whose base is not in it"}
 		}
 	}
 	if h.size > (h.end-h.at)*maxRatio {
-		return h, &IntegrityError{p.path + ".pack", "an object does not have the size that it says"}
+		return h, &IntegrityError{p.path + ".pack", "the size of an object is wrong"}
 	}
 	return h, nil
 }
 
 const (
-	maxChain    = 4095 // deltas in a row, as in git
-	maxVerified = 256 << 20
-	maxCache    = 64 << 20 // bytes of objects of a pack that are kept
+	maxChain    = 4095      // deltas in a chain, as in git
+	maxVerified = 256 << 20 // bytes of an object that is built from deltas to be verified
+	maxCache    = 64 << 20  // bytes of pack.cache
 )
 
-// read reads an object, applying its chain of deltas, and subtracts from left the sizes of all
-// data that is inflated or made.
-func (p *pack) read(off, most int64, left *int64) (o object, err error) {
+// read reads the object at an offset, with at most limit bytes, and applies its chain of
+// deltas. It subtracts from left the sizes of all data that it inflates or makes.
+func (p *pack) read(off, limit int64, left *int64) (o object, err error) {
 	var offs []int64
 	var heads []objectHeader
 	for {
@@ -187,8 +189,8 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 		case err != nil:
 			return o, err
 		case len(heads) > p.count():
-			return o, &IntegrityError{p.path + ".pack", "it has deltas of one another"}
-		case h.size > most, len(heads) > maxChain, !spend(left, h.size):
+			return o, &IntegrityError{p.path + ".pack", "its deltas are based on each other"}
+		case h.size > limit, len(heads) > maxChain, !spend(left, h.size):
 			return o, errTooLong
 		}
 		if h.kind < format.OffsetDelta {
@@ -200,7 +202,7 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	for i, h := range slices.Backward(heads) {
 		data, err := p.z.read(p.pack, h)
 		if err == nil && h.kind >= format.OffsetDelta {
-			data, err = applyDelta(o.data, data, min(most, *left))
+			data, err = applyDelta(o.data, data, min(limit, *left))
 			spend(left, int64(len(data)))
 		}
 		if err != nil {
@@ -216,14 +218,14 @@ func (p *pack) read(off, most int64, left *int64) (o object, err error) {
 	return o, nil
 }
 
-// packedObject is an object of a pack: its id and its offset.
+// packedObject is the id and the offset of an object in a pack.
 type packedObject struct {
 	id  string
 	off int64
 }
 
-// layout lists the objects of a pack by offset. It fails if the index does not have as many
-// objects as the pack, from its start on, each at an offset of its own.
+// layout lists the objects of a pack by offset. It returns an error unless the index has
+// all objects of the pack, each at a different offset, the first directly after the header.
 func (p *pack) layout() ([]packedObject, error) {
 	if err := p.load(); err != nil {
 		return nil, err
@@ -259,15 +261,15 @@ func (p *pack) layout() ([]packedObject, error) {
 	end := p.pack.size - int64(p.hashSize)
 	for _, o := range slices.Backward(at) {
 		if o.off >= end {
-			return nil, bad("it has two objects in one place")
+			return nil, bad("it has two objects at the same offset")
 		}
 		p.ends[o.off], end = end, o.off
 	}
 	return at, nil
 }
 
-// verify hashes each object of a pack, by offset: most deltas follow their base, which is then in
-// the cache.
+// verify hashes each object of a pack, in the order of offsets: most deltas follow their
+// base, which is then still in the cache.
 func (p *pack) verify(ctx context.Context, left *int64) error {
 	if p.count() > maxObjects || p.pack.size > maxPack {
 		return errTooLong
@@ -297,14 +299,14 @@ func (p *pack) verifyObject(at packedObject, left *int64) error {
 			name = hashObject(p.hashSize, o.kind, o.data)
 		}
 	}
-	_, lie := errors.AsType[*IntegrityError](err)
+	_, known := errors.AsType[*IntegrityError](err)
 	switch what := "its object " + short(at.id); {
-	case lie || errors.Is(err, errTooLong):
+	case known || errors.Is(err, errTooLong):
 		return err
 	case err != nil:
 		return &IntegrityError{p.path + ".pack", what + " cannot be read: " + err.Error()}
 	case name != at.id:
-		return &IntegrityError{p.path + ".pack", what + " is another one"}
+		return &IntegrityError{p.path + ".pack", what + " has another hash"}
 	}
 	return nil
 }

@@ -14,16 +14,16 @@ import (
 
 const (
 	maxRefs  = 10_000
-	maxPaths = 16       // directories that a reference is in
+	maxPaths = 16       // nested directories of a reference
 	maxRef   = 64 << 10 // bytes of a reference
-	maxLog   = 16 << 20 // bytes of packed-refs, or of a log of a reference
+	maxLog   = 16 << 20 // bytes of packed-refs, or of a reflog
 )
 
-// Unreadable stands for the content of a reference that git would not accept, or that could not
+// Unreadable replaces the content of a reference that git would not accept or that cannot
 // be read.
 const Unreadable = "?"
 
-// ref returns the content of a reference as git reads it; empty if there is none.
+// ref returns the content of a reference in normal form (see normalRef); empty: there is none.
 func (d *dir) ref(s side, name string) string {
 	if format.IsPerWorktreeRef(name) {
 		return d.refIn(s, d.path, name)
@@ -31,7 +31,7 @@ func (d *dir) ref(s side, name string) string {
 	return d.refIn(s, d.common, name)
 }
 
-// refIn is ref for a reference in a given git directory.
+// refIn returns the content of a reference in the git directory in, like ref.
 func (d *dir) refIn(s side, in, name string) string {
 	v, err := d.files.version(s, d.top, path.Join(in, name))
 	if err == nil && (v == nil || v.Mode.IsDir()) {
@@ -45,7 +45,8 @@ func (d *dir) refIn(s side, in, name string) string {
 	return Unreadable
 }
 
-// normalRef returns the content of a reference as git reads it, without text behind an id.
+// normalRef returns the normal form of a reference's content: without surrounding blanks, and
+// without text after an id.
 func normalRef(text string) string {
 	text = strings.TrimRight(text, blanks)
 	if target, ok := strings.CutPrefix(text, "ref:"); ok {
@@ -61,7 +62,7 @@ func normalRef(text string) string {
 
 const blanks = " \t\n\v\f\r"
 
-// packed returns the ids in packed-refs by name of the reference.
+// packed returns the ids in packed-refs, by the name of the reference.
 func (d *dir) packed(s side) map[string]string {
 	if d.packedIDs[s] == nil {
 		d.packedIDs[s] = map[string]string{}
@@ -83,10 +84,10 @@ func (d *dir) packed(s side) map[string]string {
 	return d.packedIDs[s]
 }
 
-// isValidRef reports whether git accepts a name for a reference below refs/.
+// isValidRef reports whether git accepts the name of a reference below refs/.
 func isValidRef(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
-// changedRefs lists the references that are new, gone or changed, or unreadable now.
+// changedRefs lists the references that are new, gone, changed, or unreadable now.
 func (d *dir) changedRefs() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
@@ -112,7 +113,8 @@ func (d *dir) changedRefs() (refs []Ref) {
 	return refs
 }
 
-// refs returns the ids of all references, of HEAD in all worktrees, and of all stashes.
+// refs returns the ids of all references, of HEAD in all worktrees, and of all stashes on a
+// side.
 func (d *dir) refs(s side) map[string]bool {
 	names := map[string]bool{"HEAD": true}
 	for name := range d.packed(s) {
@@ -150,7 +152,7 @@ func (d *dir) refs(s side) map[string]bool {
 	return ids
 }
 
-// idsIn returns the ids that a text has as whole words.
+// idsIn returns the ids that are whole words of a text.
 func idsIn(text string) map[string]bool {
 	ids := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
@@ -163,12 +165,12 @@ func idsIn(text string) map[string]bool {
 	return ids
 }
 
-// changedIDs returns the ids that changed files of the git directory name now and did not before,
-// and the ids that they named before. The files are references, reflogs, the state of a rebase
-// and so on. more reports whether there may be other ids.
+// changedIDs returns the ids that changed files of the git directory name now and did not
+// name before, and the ids that they named before. Such files are references, reflogs, the
+// state of a rebase, and others. more is set if there may be other ids.
 func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
-	named := map[string]bool{} // ids that count even if their object is missing
+	named := map[string]bool{} // ids that count even if the object is missing
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
 		first, _, _ := strings.Cut(rel, "/")
@@ -186,14 +188,14 @@ func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 			maps.Copy(named, idsIn(withoutMessages(first, path.Base(rel), string(data))))
 		}
 	}
-	// An object that is new counts as new, even if a file named its id before.
+	// A new object counts as new, even if a file named its id before.
 	maps.DeleteFunc(were, func(id string, _ bool) bool { return !d.store.has(before, id) })
 	maps.DeleteFunc(now, func(id string, _ bool) bool { return were[id] || !named[id] && !d.store.has(after, id) })
 	return now, were, more || len(now) > maxRefs
 }
 
-// withoutMessages removes text that a person has written, which may name ids that do not exist. It
-// keeps the two ids of each line of a reflog, and nothing of a message.
+// withoutMessages removes texts that a person has written, because they may name ids that
+// do not exist. Of a reflog it keeps only the two ids of each line.
 func withoutMessages(in, name, text string) string {
 	switch {
 	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
@@ -208,8 +210,8 @@ func withoutMessages(in, name, text string) string {
 	return strings.Join(ids, " ")
 }
 
-// removedMessages returns the messages of the entries that a reflog has lost. ok is false if the reflog
-// cannot be read.
+// removedMessages returns the messages of the entries that a reflog has lost. ok is false
+// if the reflog cannot be read.
 func removedMessages(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
@@ -231,15 +233,15 @@ func removedMessages(was, is *tool.Version) (lines []string, ok bool) {
 	}
 	for line := range strings.Lines(string(a)) {
 		if !left[withoutFirstID(line)] {
-			_, said, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			lines = append(lines, said)
+			_, message, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			lines = append(lines, message)
 		}
 	}
 	return lines, true
 }
 
-// withoutFirstID returns a line of a reflog without its first id, which changes when the line before is
-// removed.
+// withoutFirstID returns a line of a reflog without its first id, which changes when the
+// preceding line is removed.
 func withoutFirstID(line string) string {
 	_, rest, _ := strings.Cut(line, " ")
 	return rest

@@ -12,21 +12,21 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Limits on objects.
+// Limits of objects.
 const (
-	maxObjects = 400_000  // in a pack
+	maxObjects = 400_000  // objects in a pack
 	maxPack    = 1 << 30  // bytes of a pack
 	maxParsed  = 16 << 20 // bytes of an object that is read into memory
 )
 
-// budget has the numbers of bytes and objects that may still be looked at for one change set.
+// budget holds the numbers of bytes and objects that may still be read for one change set.
 type budget struct {
 	bytes   int64 // inflated bytes of objects
 	files   int64 // bytes of files of the worktree that are compared
 	index   int64 // bytes of indexes, and of the names in them
-	commits int64 // how many are read
-	trees   int64 // how many are read
-	blobs   int64 // bytes of blobs that are shown
+	commits int64 // number of commits
+	trees   int64 // number of trees
+	blobs   int64 // bytes of blobs whose content is shown
 }
 
 func newBudget() *budget {
@@ -47,17 +47,18 @@ func short(id string) string { return hex.EncodeToString([]byte(id[:5])) }
 
 var errMissing = errors.New("it is not there")
 
-// store gives access to the objects of a repository, old and new.
+// store reads the objects of a repository, before and after the change set.
 type store struct {
 	files       *files
-	top         string // the directory of the host below which everything is looked up
-	dir         string // the directory of the objects
-	hashSize    int
+	top         string // the directory of the host outside of which nothing is read
+	dir         string // the directory objects
+	hashSize    int    // bytes of an id
 	packs       []*pack
-	packsOpened bool
+	packsOpened bool // openPacks was called
 	z           inflater
 }
 
+// object is an object of any kind but a delta, inflated.
 type object struct {
 	kind int
 	data []byte
@@ -69,7 +70,7 @@ func (s *store) close() {
 	}
 }
 
-// openPacks opens all packs, old and new.
+// openPacks opens all packs of both sides, once.
 func (s *store) openPacks() {
 	if s.packsOpened {
 		return
@@ -89,20 +90,21 @@ func (s *store) openPacks() {
 	}
 }
 
-// path returns the path of an object if it is loose.
+// path returns the path of a loose object.
 func (s *store) path(id string) string {
 	name := hex.EncodeToString([]byte(id))
 	return path.Join(s.dir, name[:2], name[2:])
 }
 
-// looseID returns the id that a loose object in a file of this name must have.
+// looseID returns the id of a loose object from the path of its file. ok is false if the
+// path cannot be that of a loose object.
 func (s *store) looseID(name string) (id string, ok bool) {
 	rel, inside := strings.CutPrefix(name, s.dir+"/")
 	id, ok = parseID(strings.Replace(rel, "/", "", 1))
 	return id, inside && ok && rel[2] == '/'
 }
 
-// hasPack reports whether a pack exists before or after the change set.
+// hasPack reports whether a pack exists on a side.
 func (s *store) hasPack(p *pack, at side) bool {
 	return !slices.ContainsFunc([]string{".idx", ".pack"}, func(end string) bool {
 		c := s.files.changed[p.path+end]
@@ -110,7 +112,7 @@ func (s *store) hasPack(p *pack, at side) bool {
 	})
 }
 
-// has reports whether the repository has an object before or after the change set.
+// has reports whether the repository has an object on a side.
 func (s *store) has(at side, id string) bool {
 	if v, err := s.files.version(at, s.top, s.path(id)); err == nil && v != nil {
 		return true
@@ -122,7 +124,7 @@ func (s *store) has(at side, id string) bool {
 	})
 }
 
-// missing counts the objects that the repository has lost.
+// missing returns the number of objects that the repository has lost.
 func (s *store) missing(ctx context.Context) (n int) {
 	gone := map[string]bool{}
 	for name, c := range s.files.changed {
@@ -146,17 +148,18 @@ func (s *store) missing(ctx context.Context) (n int) {
 	return n
 }
 
-// read reads an object. It fails if the hash of the object is not its id.
-func (s *store) read(id string, most int64) (o object, err error) {
+// read reads an object of at most limit bytes. It returns an error if the object's hash is
+// not its id.
+func (s *store) read(id string, limit int64) (o object, err error) {
 	if len(id) != s.hashSize {
 		return o, errMissing
 	}
-	if o, err = s.loose(id, most); errors.Is(err, errMissing) {
+	if o, err = s.loose(id, limit); errors.Is(err, errMissing) {
 		s.openPacks()
 		for i, p := range s.packs {
 			if at, ok := p.find(id); ok {
 				s.packs[0], s.packs[i] = s.packs[i], s.packs[0] // the next object is probably in the same pack
-				o, err = p.read(p.offset(at), most, &s.files.left.bytes)
+				o, err = p.read(p.offset(at), limit, &s.files.left.bytes)
 				break
 			}
 		}
@@ -170,7 +173,7 @@ func (s *store) read(id string, most int64) (o object, err error) {
 	return o, nil
 }
 
-func (s *store) loose(id string, most int64) (o object, err error) {
+func (s *store) loose(id string, limit int64) (o object, err error) {
 	for _, at := range []side{after, before} {
 		v, err := s.files.version(at, s.top, s.path(id))
 		if err != nil || v == nil {
@@ -181,7 +184,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 			return o, err
 		}
 		defer f.Close()
-		if size > most || !spend(&s.files.left.bytes, size) {
+		if size > limit || !spend(&s.files.left.bytes, size) {
 			return o, errTooLong
 		}
 		data, err := io.ReadAll(io.LimitReader(s.z.out, size+1))
@@ -190,7 +193,7 @@ func (s *store) loose(id string, most int64) (o object, err error) {
 	return o, errMissing
 }
 
-// peel reads an object, or the one that a tag leads to.
+// peel reads an object. If the object is a tag, it follows the tag to an object of another kind.
 func (s *store) peel(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)
@@ -208,7 +211,7 @@ func (s *store) peel(id string) (_ string, o object, err error) {
 
 var errNoCommit = errors.New("it is no commit")
 
-// commit reads a commit, or the one that a tag leads to.
+// commit reads a commit. It follows a tag to its commit.
 func (s *store) commit(id string) (*commit, error) {
 	if !spend(&s.files.left.commits, 1) {
 		return nil, errTooLong
@@ -224,7 +227,7 @@ func (s *store) commit(id string) (*commit, error) {
 	return c, nil
 }
 
-// tree reads a tree. It returns an empty one for an empty id.
+// tree reads a tree. An empty id stands for an empty tree.
 func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
 		return nil, nil

@@ -11,14 +11,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// IntegrityError is a file by which git would find another object under a name than the one with that
-// hash, or an object that was not verified.
+// IntegrityError is returned for a file that would make git find a wrong object under some
+// id, or an object that was not verified.
 type IntegrityError struct{ Path, Problem string }
 
 func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }
 
-// verify hashes all new objects. It returns the files that exceed a limit, or have an unknown
-// format.
+// verify hashes all new objects. unseen are files that exceed a limit or have an unknown format.
 func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	var names []string
 	for name, c := range s.files.changed {
@@ -43,11 +42,11 @@ func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	return unseen, nil
 }
 
-// verifyFile verifies one file. It skips files in which git looks for no objects.
+// verifyFile verifies one file. It skips files in which git never looks for objects.
 func (s *store) verifyFile(ctx context.Context, name string, done map[string]bool) error {
 	now := s.files.changed[name][after]
 	if now.Mode&fs.ModeSymlink != 0 {
-		return &IntegrityError{name, "it is a symbolic link, and what is there would count as an object"}
+		return &IntegrityError{name, "it is a symbolic link, whose target would count as an object"}
 	}
 	if id, ok := s.looseID(name); ok && now.Mode.IsRegular() {
 		return s.verifyLoose(name, id, now)
@@ -63,12 +62,12 @@ func (s *store) verifyFile(ctx context.Context, name string, done map[string]boo
 	return s.verifyPack(ctx, base)
 }
 
-// verifyPack verifies a pack and its index. It refuses a change of either under the same name,
-// and a new pack that files from before it already describe.
+// verifyPack verifies a pack and its index. It returns an error if either was replaced
+// under the same name, or if older files already describe a new pack.
 func (s *store) verifyPack(ctx context.Context, base string) error {
 	p, err := s.openPack(after, base)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // git ignores a pack without its index, and an index without its pack
+		return nil // git ignores a pack without an index, and an index without a pack
 	}
 	if err != nil {
 		return err
@@ -86,14 +85,14 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 			return err
 		}
 		if is, err := c[after].SHA256(); err != nil || is != was {
-			return &IntegrityError{base + end, "it is another one than before under the same name"}
+			return &IntegrityError{base + end, "it was replaced by another file of the same name"}
 		}
 	}
 	if !fresh {
 		return nil
 	}
 	for _, end := range []string{".rev", ".bitmap"} {
-		// The stage leaves out files with these endings that a command writes.
+		// The stage drops files with these endings that a command writes.
 		if v, err := s.files.version(after, s.top, base+end); err != nil || v != nil && s.files.changed[base+end] == nil {
 			return &IntegrityError{base + end, "it was there before its pack; remove it"}
 		}
@@ -104,7 +103,7 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 		return err
 	}
 	if s.files.changed[list] == nil && strings.Contains(text, base[strings.LastIndexByte(base, '/')+1:]+".idx") {
-		return &IntegrityError{list, "it has listed a pack before that was there; remove it"}
+		return &IntegrityError{list, "it listed the pack before the pack was there; remove it"}
 	}
 	return p.verify(ctx, &s.files.left.bytes)
 }

@@ -1,11 +1,11 @@
-// Package githistory remembers what was found in the histories of git repositories, and knows
-// where a repository keeps contents. It reads no objects: the guest git does so in the sandbox,
-// because a repository can come from a stranger. Results are kept with the state of the
-// references at that time.
+// Package githistory stores what was found in the histories of git repositories, and lists
+// the paths with contents of a repository. It reads no objects: the guest git does that in
+// the sandbox, because a repository can come from a stranger. A result is stored with the
+// state of the references at that time.
 //
-// If something in a history looks like a secret, this holds for as long as the repository has the
-// same directory of objects: an object that no reference leads to any more can still be read
-// there.
+// If something in a history looks like a secret, the result holds as long as the repository
+// has the same directory of objects: an object that no reference reaches any more can still
+// be read there.
 package githistory
 
 import (
@@ -27,19 +27,19 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Store has the results for all repositories. It is safe for concurrent use.
+// Store holds the results for all repositories. It is safe for concurrent use.
 type Store struct {
-	dir string // empty: results are kept in memory only
-	mu  sync.Mutex
-	of  map[string]policy.History // nil: not read yet
+	dir string                    // empty: results are kept in memory only
+	mu  sync.Mutex                // guards of
+	of  map[string]policy.History // results by repository; nil: not read yet
 }
 
-// New returns the results kept in a directory, which is made when it is needed. If dir is empty,
-// results are kept in memory.
+// New returns the store of the results in a directory, which is created when it is needed.
+// If dir is empty, results are kept in memory.
 func New(dir string) *Store { return &Store{dir: dir} }
 
-// load reads the kept results at its first call, and removes those of repositories that are gone.
-// s.mu is held.
+// load reads the stored results at its first call, and removes those of repositories that
+// are gone. The caller holds s.mu.
 func (s *Store) load() {
 	if s.of != nil {
 		return
@@ -64,8 +64,9 @@ func (s *Store) load() {
 	}
 }
 
-// Lookup returns the result for a repository in its present state, by its common git directory. ok
-// is false if the repository has to be examined. If its state is unknown, the result is not Whole.
+// Lookup returns the result for a repository in its present state. repository is its common
+// git directory. ok is false if the repository must be searched. If its state is unknown,
+// the result is not Whole.
 func (s *Store) Lookup(repository string) (_ policy.History, ok bool) {
 	objects, state := objectsOf(repository), stateOf(repository)
 	now := policy.History{Repository: repository, At: objects + state}
@@ -84,7 +85,8 @@ func (s *Store) Lookup(repository string) (_ policy.History, ok bool) {
 	return k, true
 }
 
-// Save keeps what a guest has found in a repository in the state as.
+// Save stores the JSON that a guest has found in a repository. as is the repository and its
+// state.
 func (s *Store) Save(as policy.History, found []byte) error {
 	var k policy.History
 	if json.Unmarshal(found, &k) != nil {
@@ -110,9 +112,9 @@ func (s *Store) Save(as policy.History, found []byte) error {
 	return private.Write(filepath.Join(s.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(k.Repository)))), data)
 }
 
-// WithSecrets lists the repositories for which shown is true, whose histories are known to seem to hold
-// secrets, and whose objects are still in the same directory. Git may no longer take them for
-// repositories.
+// WithSecrets lists the repositories whose histories seem to hold secrets, if shown returns
+// true for them and their directory of objects is still the same. Git may no longer
+// recognise them as repositories.
 func (s *Store) WithSecrets(shown func(repository string) bool) (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,13 +138,13 @@ func objectsOf(repository string) string {
 	return fmt.Sprintf("%d:%d:%d ", at.Dev, at.Ino, birthTime(name))
 }
 
-// maxEntries limits the files and directories that make up the state of a repository; tests lower
-// it.
+// maxEntries limits the files and directories that are read for the state of a repository;
+// tests lower it.
 var maxEntries = 50_000
 
-// stateOf returns a hash of the state of the references and indexes of a repository, computed from
-// the names, inodes, sizes and times of its files. Reflogs are left out: they change with their
-// references. It is empty if there are more than maxEntries files.
+// stateOf returns a hash of the state of a repository's references and indexes: of the
+// names, inodes, sizes and times of their files. Reflogs are left out, because they change
+// with their references. Empty: there are more than maxEntries files.
 func stateOf(repository string) string {
 	sum := sha256.New()
 	for _, dir := range alternates(repository) {
@@ -175,12 +177,12 @@ func stateOf(repository string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// contentNames are the names in a git directory that have contents of files: two files, which are a
-// patch and the message of a commit, and directories.
+// contentNames holds the names in a git directory that hold contents of files: directories,
+// a patch, and the message of a commit.
 var contentNames = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// ContentPaths lists the directories and files with contents of a repository, and the directories it
-// borrows objects from, without symbolic links in their paths.
+// ContentPaths lists the directories and files that hold contents of a repository, and the
+// directories from which it borrows objects. Their paths have no symbolic links.
 func ContentPaths(repository string) (out []string) {
 	names := alternates(repository)
 	for _, dir := range gitDirs(repository) {
@@ -196,7 +198,7 @@ func ContentPaths(repository string) (out []string) {
 	return out
 }
 
-// maxWorktrees limits the linked worktrees of a repository that are looked at; tests lower it.
+// maxWorktrees limits the linked worktrees of a repository that are examined; tests lower it.
 var maxWorktrees = 1000
 
 // gitDirs returns the git directories of all worktrees, the common one first. If there are too
@@ -204,7 +206,7 @@ var maxWorktrees = 1000
 func gitDirs(repository string) []string {
 	dirs := []string{repository}
 	name := filepath.Join(repository, "worktrees")
-	if st, err := os.Stat(name); err != nil || !st.IsDir() { // nobody may ever write to a named pipe
+	if st, err := os.Stat(name); err != nil || !st.IsDir() { // opening a named pipe could block forever
 		return dirs
 	}
 	d, err := os.Open(name)
@@ -221,11 +223,11 @@ func gitDirs(repository string) []string {
 	return dirs
 }
 
-// alternates returns the directories of objects that a repository borrows from, see
-// info/alternates, even if they do not exist.
+// alternates returns the directories of objects that a repository borrows from
+// (info/alternates), whether or not they exist.
 func alternates(repository string) (out []string) {
-	const most = 32 // as many as are read of
-	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < most; i++ {
+	const limit = 32 // limit of the directories whose alternates are read
+	for i, queue := 0, []string{filepath.Join(repository, "objects")}; i < len(queue) && i < limit; i++ {
 		text, _ := readSmallFile(filepath.Join(queue[i], "info", "alternates"))
 		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 			line = paths.Absolute(line, queue[i])
@@ -235,9 +237,9 @@ func alternates(repository string) (out []string) {
 	return out
 }
 
-// CommonDir returns the common git directory of a repository, by the name of a git directory, or of a
-// file .git that leads to one. It is empty if there is no repository. top is the directory of the
-// main worktree, if the name tells.
+// CommonDir returns the common git directory of a repository. name is a git directory, or a
+// file .git that names one. repository is empty if there is none. top is the directory of
+// the main worktree; empty: the name does not tell.
 func CommonDir(name string) (repository, top string) {
 	if filepath.Base(name) == ".git" {
 		top = filepath.Dir(name)
@@ -259,9 +261,10 @@ func CommonDir(name string) (repository, top string) {
 	return real, top
 }
 
-// WorktreeRoots lists the top directories of all worktrees of a repository: those in main, the one that its
-// place or its configuration names, and the linked ones. ok is false if there may be others, so
-// that its files can be anywhere. Included configurations are not read: with one, ok is false.
+// WorktreeRoots lists the top directories of all worktrees of a repository: those in main,
+// the one that its location or its configuration names, and the linked ones. ok is false if
+// there may be others, so that its files can be anywhere. Included configurations are not
+// read: with one, ok is false.
 func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 	add := func(top string) { tops = append(tops, filepath.Dir(ResolveParents(filepath.Join(top, ".git")))) }
 	for _, top := range main {
@@ -278,7 +281,7 @@ func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 		for _, name := range []string{"config", "config.worktree"} {
 			text, err := readSmallFile(filepath.Join(dir, name))
 			if lower := strings.ToLower(text); err == nil && !strings.Contains(lower, "worktree") && !strings.Contains(lower, "include") {
-				continue // most are so; not all of them can be parsed
+				continue // true for most; some of them could not be parsed
 			}
 			keys, bad := gitconfig.Parse(text)
 			ok = ok && bad == nil && (err == nil || errors.Is(err, fs.ErrNotExist))
@@ -290,7 +293,7 @@ func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(repository, "index")); err == nil && len(tops) == 0 {
-		ok = false // it is not bare
+		ok = false // the repository is not bare, so it has an unknown worktree
 	}
 	for _, dir := range dirs[1:] {
 		if to := firstLine(filepath.Join(dir, "gitdir")); to != "" {
@@ -300,8 +303,9 @@ func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 	return tops, ok
 }
 
-// HiddenPaths lists the paths of a repository that are hidden, relative to the top of any of its
-// worktrees; main and linked may name two of them. ok is false if its worktrees are not all known.
+// HiddenPaths lists the hidden paths of a repository, relative to the top of any of its
+// worktrees. main and linked are two of the tops, or empty. ok is false if some worktrees
+// are unknown.
 func HiddenPaths(repository, main, linked string, hidden []string) (found []string, ok bool) {
 	tops, ok := WorktreeRoots(repository, main)
 	ok = ok && len(tops) > 0
@@ -318,7 +322,7 @@ func HiddenPaths(repository, main, linked string, hidden []string) (found []stri
 	return found, ok
 }
 
-// ResolveParents returns a path without links in its directories, which need not exist.
+// ResolveParents returns a path without symbolic links in its directories, which need not exist.
 func ResolveParents(name string) string {
 	dir := filepath.Dir(name)
 	if dir == name {
@@ -331,23 +335,23 @@ func ResolveParents(name string) string {
 	return filepath.Join(real, filepath.Base(name))
 }
 
-// firstLine returns the first line of a file.
+// firstLine returns the first line of a file; empty if it cannot be read.
 func firstLine(name string) string {
 	text, _ := readSmallFile(name)
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimRight(line, "\r")
 }
 
-// readSmallFile reads a regular file of at most 1 MiB, such as those by which git finds another
-// directory.
+// readSmallFile reads a regular file of at most 1 MiB, such as one in which git finds
+// another directory.
 func readSmallFile(name string) (string, error) {
-	const most = 1 << 20
+	const limit = 1 << 20
 	st, err := os.Stat(name)
 	if err != nil {
 		return "", err
 	}
-	if !st.Mode().IsRegular() || st.Size() > most {
-		return "", errors.New("it is no small file")
+	if !st.Mode().IsRegular() || st.Size() > limit {
+		return "", errors.New("it is not a small regular file")
 	}
 	data, err := os.ReadFile(name)
 	return string(data), err

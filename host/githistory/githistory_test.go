@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKept: a result outlives the process, until the repository changes or is gone, and a
-// result that cannot be believed does not count as clean.
+// TestKept checks that a result outlives the process, until the repository changes or is
+// gone, and that an invalid result does not count as clean.
 func TestKept(t *testing.T) {
 	dir, repository := t.TempDir(), filepath.Join(t.TempDir(), ".git")
 	for _, name := range []string{"objects/info", "refs/heads"} {
@@ -110,7 +110,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestCommon: links to a repository are followed, and a stranger cannot make this endless.
+// TestCommon checks that links to a repository are followed, and that a stranger cannot
+// make this endless.
 func TestCommon(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -138,7 +139,7 @@ func TestCommon(t *testing.T) {
 	}
 }
 
-// TestTooManyWorktrees: if not all worktrees are looked at, files can be anywhere.
+// TestTooManyWorktrees checks that files can be anywhere if not all worktrees are examined.
 func TestTooManyWorktrees(t *testing.T) {
 	defer func(n int) { maxWorktrees = n }(maxWorktrees)
 	maxWorktrees = 2

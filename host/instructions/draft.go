@@ -12,20 +12,20 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Of a draft.
+// Limits of a draft.
 const (
-	maxListed  = 20   // commands of one kind, and directories
-	maxEntries = 1000 // entries of the directory
+	maxListed  = 20   // commands of one kind, and directories that are listed
+	maxEntries = 1000 // entries of the directory that are read
 )
 
-// plainName is what a draft names of a project: nothing that has to be quoted, for
-// a shell or for Markdown.
+// plainName matches names that a draft may show: those that need no quotes, neither in a
+// shell nor in Markdown.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`) })
 
-// makeTarget is a rule of a makefile.
+// makeTarget matches a rule of a makefile. Its first group is the target.
 var makeTarget = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
 
-// builds are files that say in which language a project is, and how it is built.
+// builds holds files that show the language of a project, and return the commands that build it.
 var builds = []struct {
 	file, language string
 	commands       func(text string) []string
@@ -71,8 +71,8 @@ func npmScripts(text string) []string {
 	return out
 }
 
-// Draft is a first AGENTS.md for the project in a directory: what can be seen
-// without a model, and room for what only people know.
+// Draft returns a first AGENTS.md for the project in a directory. It has the languages,
+// commands and directories that can be found without a model, and placeholders for the rest.
 func Draft(dir string) (string, error) {
 	root, _, err := rootedfs.Open(dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func Draft(dir string) (string, error) {
 	for _, b := range builds {
 		f, err := read(root, b.file, MaxBytes)
 		if err != nil {
-			continue // it is not there, or no file that we would read
+			continue // it does not exist, or must not be read
 		}
 		if b.language != "" && !slices.Contains(languages, b.language) {
 			languages = append(languages, b.language)
@@ -103,7 +103,7 @@ func Draft(dir string) (string, error) {
 	if !plainName().MatchString(title) {
 		title = "This project"
 	}
-	fmt.Fprintf(&s, "# %s\n\nWhat an agent has to know to work here. Replace what stands in parentheses.\n\n(What the project is for, in two sentences.)\n", title)
+	fmt.Fprintf(&s, "# %s\n\nWhat an agent has to know to work here. Replace the text in parentheses.\n\n(What the project is for, in two sentences.)\n", title)
 	if languages != nil {
 		fmt.Fprintf(&s, "\nIt is written in %s.\n", strings.Join(languages, " and "))
 	}
@@ -120,14 +120,14 @@ func Draft(dir string) (string, error) {
 	return s.String(), nil
 }
 
-// directories are those of the project, without the hidden ones.
+// directories returns the names of the project's directories, except hidden ones.
 func directories(root rootedfs.Root) (out []string, err error) {
 	f, err := root.Open(".")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxEntries) // what can be read is enough
+	entries, _ := f.ReadDir(maxEntries) // a part is enough
 	for _, e := range entries {
 		if e.IsDir() && plainName().MatchString(e.Name()) && e.Name() != "node_modules" {
 			out = append(out, e.Name()+"/")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Without a writer, who opens a FIFO waits for ever.
+// Opening a FIFO without a writer would block forever.
 func TestAFIFOIsNotWaitedFor(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "AGENTS.md"), 0o600); err != nil {

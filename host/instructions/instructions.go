@@ -1,10 +1,10 @@
-// Package instructions reads what a project says to agents: AGENTS.md at the root
-// of the workspace, or CLAUDE.md where there is none.
+// Package instructions reads a project's instructions for agents: AGENTS.md at the root of
+// the workspace, or CLAUDE.md if there is none.
 //
-// What is read is text of whoever wrote the project. It goes to a model as data,
-// and nobody decides by it: see RATIONALE, "Why does AGENTS.md need no trust?" It is read
-// like the file of a stranger: a regular file of that very directory and no link,
-// no more than a part of it, and with nothing in it that does not show.
+// The text comes from the project's authors. It goes to a model as data, and no decision
+// depends on it: see RATIONALE, "Why does AGENTS.md need no trust?" The file is read like
+// that of a stranger: it must be a regular file in that directory and not a link, its size
+// is limited, and hidden characters are replaced by visible codes.
 //
 //	f, err := instructions.Read(workspace, 0) // f.Name is empty if there is none
 package instructions
@@ -25,43 +25,43 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Names are those of the file, the first that can be read counts.
+// Names holds the names of the file. The first one that can be read is used.
 var Names = []string{"AGENTS.md", "CLAUDE.md"}
 
-// MaxBytes is how much of the file is read, and how long its text is at most.
+// MaxBytes limits the bytes that are read of the file, and those of its text.
 const MaxBytes = 32 << 10
 
-// File is what was read.
+// File is the result of a read.
 type File struct {
-	Name  string // empty: there is none
-	Bytes int64  // of the file
-	// Text is the file, or the first lines of it. What does not show in it, and is
-	// no line end or tab, stands there by its code, such as <U+200B>, and a byte
-	// that is no character by <0x9B>.
+	Name  string // name of the file; empty: there is none
+	Bytes int64  // size of the file
+	// Text is the text of the file, or of its first lines. Hidden characters, except line
+	// ends and tabs, are replaced by codes such as <U+200B>, and invalid bytes by codes
+	// such as <0x9B>.
 	Text        string
-	HiddenCount int // how many stand there by their codes
-	NextLine    int // the line that follows what was read; 0: it is the whole file
+	HiddenCount int // number of replaced characters and bytes
+	NextLine    int // number of the first line that is not in Text; 0: Text is complete
 }
 
-// Read reads the file in a directory, at most so many bytes of it, and makes no longer
-// text of them; 0 is [MaxBytes].
-// That there is a file and it cannot be read is an error, where there is no other.
-func Read(dir string, most int) (File, error) {
+// Read reads the file in a directory. limit is the number of bytes that are read of it, and
+// that its text may have; 0 is [MaxBytes]. If a file exists but none can be read, it
+// returns an error.
+func Read(dir string, limit int) (File, error) {
 	root, _, err := rootedfs.Open(dir)
 	if err != nil {
 		return File{}, err
 	}
 	defer root.Close()
-	return readFirst(root, most)
+	return readFirst(root, limit)
 }
 
-func readFirst(root rootedfs.Root, most int) (File, error) {
-	if most <= 0 || most > MaxBytes {
-		most = MaxBytes
+func readFirst(root rootedfs.Root, limit int) (File, error) {
+	if limit <= 0 || limit > MaxBytes {
+		limit = MaxBytes
 	}
 	var first error
 	for _, name := range Names {
-		f, err := read(root, name, most)
+		f, err := read(root, name, limit)
 		if err == nil {
 			return f, nil
 		}
@@ -72,11 +72,11 @@ func readFirst(root rootedfs.Root, most int) (File, error) {
 	return File{}, first
 }
 
-func read(root rootedfs.Root, name string, most int) (File, error) {
+func read(root rootedfs.Root, name string, limit int) (File, error) {
 	f, err := open(root, name)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // the person knows the path
+			err = e.Err // the caller knows the path
 		}
 		return File{}, err
 	}
@@ -91,7 +91,7 @@ func read(root rootedfs.Root, name string, most int) (File, error) {
 	if !info.Mode().IsRegular() {
 		return File{}, errors.New("it is no regular file")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
 		return File{}, err
 	}
@@ -99,10 +99,10 @@ func read(root rootedfs.Root, name string, most int) (File, error) {
 		return File{}, errors.New("it is no text: it holds a NUL byte")
 	}
 	out := File{Name: name, Bytes: max(info.Size(), int64(len(data)))}
-	whole := len(data) <= most
+	whole := len(data) <= limit
 	if !whole {
-		data = data[:most]
-		last := len(data) - 1 // where its last character begins, of which a part may be missing
+		data = data[:limit]
+		last := len(data) - 1 // start of the last character, which may be incomplete
 		for last > 0 && !utf8.RuneStart(data[last]) {
 			last--
 		}
@@ -111,11 +111,11 @@ func read(root rootedfs.Root, name string, most int) (File, error) {
 		}
 	}
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	text, hidden, n := escapeHidden(data, most)
+	text, hidden, n := escapeHidden(data, limit)
 	if !whole || n < len(data) {
-		if end := bytes.LastIndexByte(data[:n], '\n'); end >= 0 { // else it is one long line
+		if end := bytes.LastIndexByte(data[:n], '\n'); end >= 0 { // otherwise the text is one long line
 			n = end + 1
-			text, hidden, _ = escapeHidden(data[:n], most)
+			text, hidden, _ = escapeHidden(data[:n], limit)
 		}
 		out.NextLine = bytes.Count(data[:n], []byte("\n")) + 1
 	}
@@ -123,7 +123,8 @@ func read(root rootedfs.Root, name string, most int) (File, error) {
 	return out, nil
 }
 
-// open opens what is no link. Not every root can tell by opening.
+// open opens a file, but not through a link. Not every root can detect a link when it opens
+// the file.
 func open(root rootedfs.Root, name string) (*os.File, error) {
 	f, err := root.OpenNoSymlinks(name, os.O_RDONLY)
 	if !errors.Is(err, syscall.ELOOP) {
@@ -139,17 +140,17 @@ func open(root rootedfs.Root, name string) (*os.File, error) {
 	if f, err = root.OpenFile(name, os.O_RDONLY|rootedfs.Nonblock, 0); err != nil {
 		return nil, err
 	}
-	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) { // a link may have taken its place
-		return nil, errors.Join(errors.New("it was exchanged while it was opened"), f.Close())
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) { // it may have been replaced by a link
+		return nil, errors.Join(errors.New("it was replaced while it was opened"), f.Close())
 	}
 	return f, nil
 }
 
-// escapeHidden is a text in which everything shows as what it is: what a person who looks
-// at the file does not see, a model does not read unseen. It ends where it would have
-// more than most bytes, because a code is longer than what it stands for; n is how
-// much of data is in it.
-func escapeHidden(data []byte, most int) (text string, hidden, n int) {
+// escapeHidden returns a text whose hidden characters are replaced by codes: a model must
+// not read text that a person does not see. The text has at most limit bytes. Because a
+// code is longer than its character, it may cover only a part of data: n is the number of
+// bytes of data in it.
+func escapeHidden(data []byte, limit int) (text string, hidden, n int) {
 	var b strings.Builder
 	var last rune
 	for n < len(data) {
@@ -163,7 +164,7 @@ func escapeHidden(data []byte, most int) (text string, hidden, n int) {
 		case visible.IsHidden(r) && (r != emoji || !unicode.Is(unicode.So, last)):
 			piece, code = fmt.Sprintf("<U+%04X>", r), true
 		}
-		if b.Len()+len(piece) > most {
+		if b.Len()+len(piece) > limit {
 			break
 		}
 		b.WriteString(piece)
@@ -175,5 +176,6 @@ func escapeHidden(data []byte, most int) (text string, hidden, n int) {
 	return b.String(), hidden, n
 }
 
-// emoji asks that the symbol before it is shown as a picture, as editors write it.
+// emoji is the variation selector that shows the symbol before it as a picture. Editors
+// insert it.
 const emoji = '\uFE0F'

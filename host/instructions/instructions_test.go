@@ -30,7 +30,7 @@ func project(t *testing.T, files map[string]string) string {
 
 type opener func(string) (rootedfs.Root, os.FileInfo, error)
 
-// opens are the ways to open a workspace.
+// opens holds the ways to open a workspace.
 var opens = map[string]opener{"this kernel": rootedfs.Open, "one that cannot be told to follow no link": rootedfs.OpenOSRoot}
 
 func readIn(t *testing.T, open opener, dir string) (File, error) {

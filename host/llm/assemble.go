@@ -13,22 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on one reply. A reply comes from the network, so what it may cost is
-// fixed here; a reply over a limit is a [ProviderError] that is not retryable. A call over
-// MaxArgumentBytes or MaxReplyArgumentBytes only loses its arguments, see
-// [FunctionData.DroppedBytes].
+// Limits on one reply, which comes from the network. A reply over a limit is a
+// [ProviderError] that is not retryable, with one exception: a call over MaxArgumentBytes
+// or MaxReplyArgumentBytes only loses its arguments, see [FunctionData.DroppedBytes].
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
-	MaxReasoningBytes     = 4 << 20 // reasoning of one reply, and as much that is kept
-	maxParts              = 1000    // of one reply, but for its calls
+	MaxReasoningBytes     = 4 << 20 // reasoning of one reply; provider data may have as many bytes again
+	maxParts              = 1000    // parts of one reply, not counting its calls
 	MaxArgumentBytes      = 2 << 20 // arguments of one call
 	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
 	maxDroppedBytes       = 64 << 20
 	MaxCalls              = 128 // calls of one reply
 )
 
-// A name or an id longer than this is not one that we offered or could use: a
-// name is cut, which leaves an unknown tool, and an id is replaced.
+// Limits on a name and an id. A longer one cannot be ours. A longer name is cut, which
+// makes it the name of an unknown tool; a longer id is replaced.
 const (
 	maxNameBytes = 256
 	maxIDBytes   = 256
@@ -37,17 +36,17 @@ const (
 // Reply is one whole answer of a model.
 type Reply struct {
 	Text string
-	// Calls are in the order in which the model began them. Each has an id
-	// that no other call of the reply has, and arguments that are not empty.
+	// Calls are sorted by their beginning in the answer. Ids are unique within the
+	// reply, and arguments are never empty.
 	Calls []CallData
-	// Parts are the answer in its order, where it is more than a text and calls; else
-	// nil. The n-th part of a call stands for the n-th of Calls.
+	// Parts hold the answer in its order if it has more than a text and calls; else nil.
+	// The n-th call part stands for the n-th of Calls.
 	Parts  []Part
 	Finish FinishReason // empty: the answer is not complete
 	Usage  Usage
 }
 
-// Messages are the messages of the reply: of each text, and of each call.
+// Messages returns the messages of the reply: one for each text and for each call.
 func (r Reply) Messages() []Message {
 	parts := r.Parts
 	if parts == nil {
@@ -70,7 +69,7 @@ func (r Reply) Messages() []Message {
 			before = append(before, p)
 			continue
 		default:
-			continue // a call that was taken out of the reply
+			continue // the call was removed from the reply
 		}
 		if m.Parts, before = before, nil; p.ProviderData != nil {
 			m.Parts = append(m.Parts, Part{Type: p.Type, ProviderData: p.ProviderData})
@@ -83,29 +82,29 @@ func (r Reply) Messages() []Message {
 	return out
 }
 
-// Assembler puts the deltas of one answer together. The zero value is ready;
-// set the exported fields before the first Add. It is for one goroutine.
+// Assembler makes a [Reply] of the deltas of one answer. The zero value is ready; set the
+// exported fields before the first Add. It is for one goroutine.
 type Assembler struct {
 	// Provider names the provider in errors; "model" when empty.
 	Provider string
-	// NewID makes the ids of calls that have none, or one that is taken. Nil:
-	// "call_" and random letters.
+	// NewID returns an id for a call that has none, or that has the id of another call. Nil:
+	// ids are "call_" and random letters.
 	NewID func() string
 
 	parts             []part
 	calls             []*callParts       // in order of first appearance
-	byIndex           map[int]*callParts // a map: the index is any number that the network says
-	textBytes         int                // of all texts
-	reasoningBytes    int                // bytes of it
+	byIndex           map[int]*callParts // by [CallDelta.Index]; a map, because the network may send any number
+	textBytes         int                // bytes of all texts
+	reasoningBytes    int                // bytes of all reasoning
 	providerDataBytes int
-	argBytes          int // of all calls
-	droppedBytes      int // bytes of arguments
+	argBytes          int // bytes of the arguments of all calls
+	droppedBytes      int // bytes of arguments that were dropped, of all calls
 	finish            FinishReason
 	usage             Usage
 	err               error
 }
 
-// part is a part of the answer as it grows.
+// part is a part of the answer while it grows.
 type part struct {
 	typ          PartType
 	text         []byte
@@ -116,12 +115,12 @@ type part struct {
 type callParts struct {
 	id, name     string
 	args         []byte
-	droppedBytes int // bytes of arguments that it had; 0: args are all
+	droppedBytes int // bytes of arguments that were dropped; 0: args are complete
 	providerData *ProviderData
 }
 
-// Add takes one delta. Its error is a *ProviderError for a reply over one of
-// the limits, and stays until a delta with Restart begins the reply anew.
+// Add adds one delta. It returns a *ProviderError if the reply exceeds a limit. All later
+// calls return the same error, until a delta with Restart begins a new reply.
 func (a *Assembler) Add(d Delta) error {
 	if d.Restart != nil {
 		*a = Assembler{Provider: a.Provider, NewID: a.NewID}
@@ -153,13 +152,14 @@ func (a *Assembler) Add(d Delta) error {
 		a.finish = d.Finish
 	}
 	if d.Usage != nil {
-		a.usage = *d.Usage // providers that report more than once report totals
+		a.usage = *d.Usage // some providers report usage more than once: each report is a total
 	}
 	return nil
 }
 
-// openPart is the part that more of the type belongs to, if it can be one: the last one.
-// Calls do not end a text: what servers send of both at once is in no order.
+// openPart returns the part to which more text or provider data of the type is added: the
+// last one, or nil if the last one has another type or has ended. Calls do not end a text,
+// because servers send both at once in any order.
 func (a *Assembler) openPart(typ PartType) *part {
 	for i := range slices.Backward(a.parts) {
 		if p := &a.parts[i]; p.typ == typ && p.providerData == nil {
@@ -171,7 +171,7 @@ func (a *Assembler) openPart(typ PartType) *part {
 	return nil
 }
 
-// add begins a part.
+// add begins a new part.
 func (a *Assembler) add(p part) error {
 	if len(a.parts)-len(a.calls) >= maxParts {
 		return a.tooMuch("more than %d parts", maxParts)
@@ -180,7 +180,7 @@ func (a *Assembler) add(p part) error {
 	return nil
 }
 
-// grow appends to the last part, or begins one.
+// grow appends text to the open part of the type, or begins a new part.
 func (a *Assembler) grow(typ PartType, text string) error {
 	if text == "" {
 		return nil
@@ -205,7 +205,7 @@ func (a *Assembler) addProviderData(d ProviderDataDelta) error {
 
 func (a *Assembler) countProviderData(k *ProviderData) error {
 	if a.providerDataBytes += len(k.Data); a.providerDataBytes > MaxReasoningBytes {
-		return a.tooMuch("more than %d bytes to keep", MaxReasoningBytes)
+		return a.tooMuch("more than %d bytes of data to send back", MaxReasoningBytes)
 	}
 	return nil
 }
@@ -256,12 +256,12 @@ func (a *Assembler) tooMuch(format string, args ...any) error {
 	return a.err
 }
 
-// Reply returns what has come so far. Of a reply that is not complete (no
-// Finish) the calls must not be carried out: their arguments may be cut.
+// Reply returns the reply so far. A reply without Finish is not complete, and its calls
+// must not be carried out: their arguments may be cut.
 func (a *Assembler) Reply() Reply {
 	r := Reply{Finish: a.finish, Usage: a.usage}
 	a.assignCallIDs()
-	plain := true // a text and calls
+	plain := true // the reply has only a text and calls
 	for _, p := range a.parts {
 		part := Part{Type: p.typ, Text: strings.ToValidUTF8(string(p.text), "\uFFFD"), ProviderData: p.providerData}
 		if p.typ == TextPart {
@@ -279,7 +279,7 @@ func (a *Assembler) Reply() Reply {
 	for _, c := range a.calls {
 		args := strings.ToValidUTF8(string(c.args), "\uFFFD")
 		if strings.TrimSpace(args) == "" {
-			args = "{}" // how models call a tool without arguments
+			args = "{}" // models call a tool without arguments like this
 		}
 		call := NewCall(c.id, c.name, repairArguments(args))
 		call.Function.DroppedBytes = c.droppedBytes
@@ -291,8 +291,9 @@ func (a *Assembler) Reply() Reply {
 	return r
 }
 
-// InferFinish returns a finish for an answer that has ended without one. Empty: the answer is not whole,
-// because it has neither a text nor calls, or because the arguments of a call are not complete JSON.
+// InferFinish returns the finish reason of an answer that ended without a reason. Empty: the
+// answer is not complete, because it has neither a text nor calls, or because the arguments
+// of a call are not complete JSON.
 func (a *Assembler) InferFinish() FinishReason {
 	r := a.Reply()
 	for i, c := range r.Calls {
@@ -309,8 +310,8 @@ func (a *Assembler) InferFinish() FinishReason {
 	return ""
 }
 
-// assignCallIDs gives an id of its own to each call. The first call with an id
-// keeps it, whichever call came before it without one.
+// assignCallIDs gives each call a unique id. If several calls have the same id, the first
+// of them keeps it, even if a call without an id came before.
 func (a *Assembler) assignCallIDs() {
 	owner := make(map[string]*callParts, len(a.calls))
 	for _, c := range a.calls {
@@ -328,7 +329,7 @@ func (a *Assembler) assignCallIDs() {
 		}
 		base := newID()
 		id := base
-		// NewID may repeat itself or what the model sent; a suffix always ends that.
+		// NewID may return an id twice, or one that the model sent; a suffix makes it unique.
 		for n := 2; id == "" || owner[id] != nil; n++ {
 			id = fmt.Sprintf("%s_%d", base, n)
 		}
@@ -342,11 +343,10 @@ const (
 	maxValueRunes   = 80
 )
 
-// CallSummary describes a call for a person in one line of at most 200
-// characters, such as `glob(pattern="*.c", path="src/")`. The arguments appear
-// in the order in which the model wrote them, long values cut, characters that
-// a terminal would not print escaped. Arguments that are not JSON are shown
-// quoted.
+// CallSummary describes a call for a person in one line of at most 200 characters, such as
+// `glob(pattern="*.c", path="src/")`. The arguments are in the model's order. Long values
+// are cut, and characters that a terminal does not print are escaped. Arguments that are
+// not JSON are quoted.
 func CallSummary(name, arguments string) string {
 	label := printable(Truncate(name, 64))
 	if label == "" {
@@ -394,7 +394,7 @@ func summarizeValue(value json.RawMessage) string {
 	return printable(Truncate(compact.String(), maxValueRunes))
 }
 
-// Truncate keeps at most n characters, the last of which tells that there was more.
+// Truncate returns at most the first n characters of s. If more are cut, the last one is "…".
 func Truncate(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts
@@ -410,7 +410,7 @@ func Truncate(s string, n int) string {
 	return s
 }
 
-// printable escapes what could move a cursor, break a line or turn the
+// printable escapes characters that could move a cursor, break a line or change the
 // direction of the text.
 func printable(s string) string {
 	var out strings.Builder

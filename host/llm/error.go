@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// ProviderError is a failure of the provider or of the way to it.
+// ProviderError is a failure of a provider, or of the connection to a provider.
 type ProviderError struct {
 	Provider   string        // "openai", "offline", ...
-	Status     int           // HTTP status; 0 when there was no answer
-	Code       string        // the provider's own code, such as "insufficient_quota"; or [ContextExceeded]
-	Message    string        // what it says, for a person; never holds a key
+	Status     int           // HTTP status; 0: there was no answer
+	Code       string        // the provider's own code, such as "insufficient_quota", or [ContextExceeded]
+	Message    string        // the provider's message, for a person; never holds a key
 	Retryable  bool          // the same request may succeed later
-	RetryAfter time.Duration // how long the provider asks to wait; 0 when it does not
-	Hint       string        // what to do next
-	Err        error         // the cause, if there is one
+	RetryAfter time.Duration // wait that the provider asks for; 0: none
+	Hint       string        // advice for a person; may be empty
+	Err        error         // the cause; may be nil
 }
 
-// ContextExceeded is the Code for a conversation that does not fit into the context of the model.
-// It replaces the provider's own code.
+// ContextExceeded is the Code if a conversation exceeds the context of the model. It
+// replaces the provider's own code.
 const ContextExceeded = "context_length_exceeded"
 
 func (e *ProviderError) Error() string {

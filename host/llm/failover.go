@@ -12,23 +12,23 @@ import (
 	"syscall"
 )
 
-// Alternative is a model that can be asked in the place of another one.
+// Alternative is a model that is asked if the first model fails.
 type Alternative struct {
-	Profile  string // what people call it
+	Profile  string // name of the profile, for people
 	Provider string
-	Name     string // of the model
+	Name     string // name of the model
 	Model    Model
-	// What is known of that model, as of the first.
+	// ContextTokens and Price are zero and nil if not known.
 	ContextTokens int
 	Price         *Price
 }
 
-// Failover returns a model that asks the first one, and where that fails in the end and
-// another may not, the others, one after the other: see [ProviderError.CanFailOver]. Each
-// time it yields a delta with Restart, as [Retry] does, that says who is asked instead.
+// Failover returns a model that asks the model first. If this one fails and another provider may
+// succeed (see [ProviderError.CanFailOver]), it asks the others in turn. Before each of them it
+// yields a delta with Restart, like [Retry]; its Alternative is the model that is asked next.
 //
-// Whoever has answered is asked for the rest of the turn. A request that ends with
-// words of a person begins another one, and goes to the first model again.
+// The model that has answered gets the remaining requests of the turn. A request that ends
+// with a message of a person begins a new turn, and goes to first again.
 func Failover(first Model, others []Alternative) Model {
 	return &failover{first: first, others: others}
 }
@@ -36,12 +36,12 @@ func Failover(first Model, others []Alternative) Model {
 type failover struct {
 	first  Model
 	others []Alternative
-	turn   atomic.Int32 // who answers in it: 0 is the first, n is others[n-1]
+	turn   atomic.Int32 // model of the current turn: 0 is first, n is others[n-1]
 }
 
 func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		if n := len(req.Messages); n > 0 && req.Messages[n-1].Kind == User && req.Messages[n-1].Data == nil { // no brief
+		if n := len(req.Messages); n > 0 && req.Messages[n-1].Kind == User && req.Messages[n-1].Data == nil { // a person's message, not a brief
 			f.turn.Store(0)
 		}
 		for at := int(f.turn.Load()); ; at++ {
@@ -67,16 +67,16 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 	}
 }
 
-// CanFailOver reports whether the same request may succeed at another provider: this one
-// is overloaded, was not reached, or takes no more of this account. What is wrong with
-// the request, with a key or with a certificate is for a person to see.
+// CanFailOver reports whether the same request may succeed at another provider. This is so if
+// the provider is overloaded, cannot be reached, or takes no more requests of this account.
+// An error in the request, the key or a certificate is not hidden: a person has to see it.
 func (e *ProviderError) CanFailOver() bool {
 	switch {
 	case e.Code == ContextExceeded:
 		return false
 	case e.Retryable, e.Status == http.StatusPaymentRequired, e.Status == http.StatusTooManyRequests, e.Status >= 500:
 		return true
-	case errors.Is(e.Err, fs.ErrPermission): // by policy
+	case errors.Is(e.Err, fs.ErrPermission): // denied by policy
 		return false
 	}
 	for _, word := range []string{"quota", "billing", "credit", "overloaded"} {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// asked is a model that notes which one was asked for.
+// asked is a model that records the names of the requested models.
 type asked struct {
 	attempts
 	names []string
@@ -71,7 +71,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 
-	// Whoever stops reading, or interrupts, asks nobody else.
+	// A consumer that stops, or an interrupted request, asks no other model.
 	second := &asked{attempts: attempts{answers: [][]any{{"b"}}}}
 	model := Failover(&asked{attempts: attempts{answers: [][]any{{error(down)}}}}, []Alternative{{Model: second}})
 	for range model.Stream(t.Context(), Request{}) {

@@ -7,18 +7,18 @@ import (
 	"unicode"
 )
 
-// repairArguments are arguments that a model has written not quite in JSON, as JSON, where they
-// can mean one thing only:
+// repairArguments returns the JSON object that a model meant by arguments that are not
+// quite JSON. It repairs only what can mean just one thing:
 //
 //   - a line end or a tab within a string, which has to be escaped
 //   - a comma behind the last value
 //   - Python's True, False and None
-//   - an object as the text of a string
-//   - an object within a fence of Markdown
+//   - an object that is encoded as a string
+//   - an object within a Markdown code fence
 //   - an empty object before the real one, as some servers begin a stream
 //
-// Everything else stays as it is, and the model is told: a text that ends too early above
-// all, because what is missing could be half of a file.
+// Other arguments are returned unchanged, and the model is told. In particular a text that
+// ends too early is not completed, because the missing part could be half of a file.
 func repairArguments(arguments string) string {
 	text := strings.TrimSpace(arguments)
 	if isObject(text) {
@@ -28,7 +28,7 @@ func repairArguments(arguments string) string {
 		text = strings.TrimSpace(inner)
 	}
 	if rest, found := strings.CutPrefix(text, "```"); found {
-		_, rest, _ = strings.Cut(rest, "\n") // the language
+		_, rest, _ = strings.Cut(rest, "\n") // the language of the fence
 		if rest, found = strings.CutSuffix(rest, "```"); found {
 			text = strings.TrimSpace(rest)
 		}
@@ -47,8 +47,8 @@ func repairArguments(arguments string) string {
 
 func isObject(text string) bool { return strings.HasPrefix(text, "{") && json.Valid([]byte(text)) }
 
-// repairJSON writes a text that is nearly JSON as JSON: what is in a string is escaped, a comma
-// behind the last value is left out, and Python's words are JSON's.
+// repairJSON turns text that is nearly JSON into JSON: it escapes control characters in
+// strings, removes commas behind the last value, and replaces Python's words.
 func repairJSON(text string) string {
 	var out strings.Builder
 	quoted, escaped := false, false

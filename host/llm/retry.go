@@ -9,23 +9,21 @@ import (
 )
 
 const (
-	backoff       = time.Second      // the longest first wait, which doubles each time
-	maxBackoff    = 30 * time.Second // where the doubling ends
-	maxRetryAfter = 2 * time.Minute  // the longest wait that a provider may ask for
+	backoff       = time.Second      // limit of the first wait; doubles with each attempt
+	maxBackoff    = 30 * time.Second // limit of the doubling
+	maxRetryAfter = 2 * time.Minute  // limit of the wait that a provider may ask for
 )
 
-// Retry returns a model that sends a request so many times at most: again after
-// a [ProviderError] that is Retryable, when the time has passed that the provider
-// asks for, or else a random part of a wait that doubles ("full jitter").
+// Retry returns a model that sends a request at most the given number of times. After a
+// [ProviderError] that is Retryable, it waits and sends the request again. The wait is as long
+// as the provider asks for, or else a random part of a limit that doubles ("full jitter").
 //
-// When each wait begins it yields a delta with Restart, so that an interface can
-// show "next try in 2 s, 2 of 4". It does so whether or not the attempt had
-// yielded anything.
+// At the beginning of each wait it yields a delta with Restart, so that an interface can
+// show "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded nothing.
 //
-// A provider that asks for more than two minutes is not asked again: to come
-// back sooner than it said would only fail once more. Other errors, and the
-// error of the last attempt, are passed on as they are. When ctx ends, the
-// error is ctx's cause.
+// If the provider asks for more than two minutes, Retry gives up: an earlier attempt would
+// only fail again. Other errors, and the error of the last attempt, are passed on
+// unchanged. When ctx ends, the error is ctx's cause.
 func Retry(model Model, attempts int) Model { return &retrier{model, attempts, rand.Float64} }
 
 type retrier struct {
@@ -64,8 +62,8 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// forwardDeltas yields what a model answers, but for an error, which it returns. It is nil, too,
-// where the consumer wants no more.
+// forwardDeltas yields the deltas of a model and returns its error. Nil: the answer is
+// complete, or the consumer has stopped.
 func forwardDeltas(ctx context.Context, model Model, req Request, yield func(Delta, error) bool) error {
 	for d, err := range model.Stream(ctx, req) {
 		if err != nil {
@@ -78,7 +76,7 @@ func forwardDeltas(ctx context.Context, model Model, req Request, yield func(Del
 	return nil
 }
 
-// wait is the time before the attempt after the given one.
+// wait returns the time to wait after the failure of the given attempt.
 func (r *retrier) wait(failure *ProviderError, attempt int) time.Duration {
 	if failure.RetryAfter > 0 {
 		return failure.RetryAfter

@@ -42,7 +42,7 @@ func busy(after time.Duration) error {
 	return &ProviderError{Provider: "test", Message: "busy", Retryable: true, RetryAfter: after}
 }
 
-// trace runs a stream and writes down what came when, in the bubble's time.
+// trace runs a stream and writes down each event with its time in the bubble.
 func trace(ctx context.Context, model Model) (lines []string) {
 	start := time.Now()
 	say := func(format string, args ...any) {

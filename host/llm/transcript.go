@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Role says whose an entry is.
+// Role is the author of an entry.
 type Role string
 
 // The roles.
@@ -22,33 +22,37 @@ const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool" // the results of the calls in the entry before it
+	RoleTool      Role = "tool" // results of the calls in the preceding entry
 )
 
-// Entry is a piece of a conversation as a provider sends it: one that an API accepts.
-// Nobody changes one.
+// Entry is a piece of a conversation in a form that every API accepts. It is immutable.
 //
-// Parts of the system are one text; those of the user a text, which is never empty, and
-// images; those of the assistant reasoning, texts and calls, of which there is at least one, but
-// not always a text. Each call has an id that no other call of the entry has, of at most 40 of
-// the characters of [tool.ValidName], a valid name, and arguments that are a JSON
-// object. Behind an entry with calls there is one of the tool, with a result for each
-// of them, in their order; its parts have the call's id and name, too.
+// The parts of an entry depend on its role:
+//
+//   - system: one text
+//   - user: one text, never empty, and images
+//   - assistant: reasoning, texts and calls; at least one part
+//   - tool: one result for each call of the preceding entry, in the order of the calls
+//
+// An entry with calls is always followed by an entry of the tool. The id of a call is unique in
+// its entry, has at most 40 characters, and is a valid name ([tool.ValidName]), like the name
+// of the call. Its arguments are a JSON object. A result has the id and the name of its call.
 type Entry struct {
 	Role  Role
 	Parts []Part
 
-	begins int  // the first of its messages
-	ends   int  // behind the last of its messages
-	whole  bool // no call of it waits for a result
+	begins int  // index of its first message
+	ends   int  // index after its last message
+	whole  bool // every call has its result
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards wire and version
 	wire    []byte
 	version string
 }
 
-// Encode is the entry in a provider's format, made when it is asked for first, or of
-// another version: a provider whose format depends on more than the entry counts that.
+// Encode returns the entry in a provider's wire format, as make encodes it. The result is
+// cached until another version is asked for. A provider whose format depends on more than
+// the entry passes a new version whenever that changes.
 func (e *Entry) Encode(version string, make func(*Entry) []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,19 +62,19 @@ func (e *Entry) Encode(version string, make func(*Entry) []byte) []byte {
 	return e.wire
 }
 
-// Transcript makes entries of the messages of requests. A conversation is sent again
-// with each of its steps: entries of messages that are the same as in the request before
-// are made once, and so is their wire form. The zero value is ready; it is safe for
-// concurrent use, and of most use to one conversation.
+// Transcript makes entries of the messages of a request. A conversation is sent again with
+// every step. Messages that are the same as in the preceding request keep their entries,
+// and so the cached wire format. The zero value is ready. A Transcript is safe for
+// concurrent use, but only useful for a single conversation.
 type Transcript struct {
 	mu       sync.Mutex
-	messages []Message // of the newest request
+	messages []Message // of the preceding request
 	entries  []*Entry
 }
 
-// Entries are the entries of a conversation. A call gets its result wherever that
-// stands behind it, and a made one if there is none. A result without a call is
-// dropped: what a tool wrote must not come back as the words of the user.
+// Entries returns the entries of a conversation. A call gets the result that follows
+// anywhere after it, or a made-up one if there is none. A result without a call is dropped:
+// a tool's output must not be sent as words of the user.
 func (t *Transcript) Entries(messages []Message) []*Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,13 +82,13 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 	for same < min(len(messages), len(t.messages)) && messages[same].same(&t.messages[same]) {
 		same++
 	}
-	// An entry stays if nothing that has come since can be a part of it: behind it
-	// another one begins that is the same, too.
+	// An entry is reused if no new message can belong to it: the next entry begins with an
+	// unchanged message, too.
 	keep := 0
 	for keep+1 < len(t.entries) && t.entries[keep].whole && t.entries[keep].ends <= same && t.entries[keep+1].begins < same {
 		keep++
 	}
-	// The calls of an entry and their results stay together.
+	// The calls of an entry and their results are reused together.
 	if keep > 0 && t.entries[keep-1].hasCalls() {
 		keep--
 	}
@@ -101,7 +105,7 @@ func (t *Transcript) Entries(messages []Message) []*Entry {
 	return slices.Clone(b.entries)
 }
 
-// same reports whether two messages are equal. It is quick where they are the same memory.
+// same reports whether two messages are equal. It is quick if they share memory.
 func (m *Message) same(n *Message) bool {
 	return m.Kind == n.Kind && m.Content == n.Content && bytes.Equal(m.Data, n.Data) &&
 		slices.EqualFunc(m.Parts, n.Parts, func(a, b Part) bool {
@@ -117,17 +121,17 @@ func (e *Entry) hasCalls() bool {
 	return slices.ContainsFunc(e.Parts, func(p Part) bool { return p.Type == CallPart })
 }
 
-// builder makes entries of messages, one after the other.
+// builder makes entries of messages.
 type builder struct {
 	entries []*Entry
 	waiting map[string]resultSlot
-	inStep  bool // the last message was a part of a step: a text or a call of the model
+	inStep  bool // the last message was a text, reasoning or a call of the model
 }
 
-// resultSlot is where a result belongs.
+// resultSlot is the place for the result of a call.
 type resultSlot struct {
-	entry *Entry // of the tool
-	part  int
+	entry *Entry // an entry of the tool
+	part  int    // index in its Parts
 }
 
 func (b *builder) add(i int, m Message) {
@@ -151,7 +155,7 @@ func (b *builder) add(i int, m Message) {
 		step = true
 		var data CallData
 		if json.Unmarshal(m.Data, &data) != nil {
-			// Not ours, so nothing to answer to; the model still sees what it said.
+			// Not our data, so no result can belong to the call; the model still sees its text.
 			b.addToStep(i, []Part{{Type: TextPart, Text: cmp.Or(m.Content, "(unreadable tool call)")}})
 			break
 		}
@@ -162,14 +166,14 @@ func (b *builder) add(i int, m Message) {
 	b.inStep = step
 }
 
-// begin begins an entry.
+// begin begins an entry with message i.
 func (b *builder) begin(i int, role Role, parts ...Part) *Entry {
 	e := &Entry{Role: role, Parts: parts, begins: i, ends: i + 1, whole: true}
 	b.entries = append(b.entries, e)
 	return e
 }
 
-// addToStep adds parts to the step of the model.
+// addToStep adds parts to the assistant's entry of the current step, or begins one.
 func (b *builder) addToStep(i int, parts []Part) *Entry {
 	if b.inStep {
 		for at := len(b.entries) - 1; at >= max(len(b.entries)-2, 0); at-- {
@@ -225,7 +229,7 @@ func (b *builder) result(i int, m Message) {
 	p.entry.ends = max(p.entry.ends, i+1)
 }
 
-// finish gives the calls that have none a result.
+// finish adds a made-up result to each call without a result.
 func (b *builder) finish() {
 	for _, e := range b.entries {
 		if e.whole {
@@ -249,7 +253,7 @@ func images(parts []Part) []Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.Type != ImagePart })
 }
 
-// providerDataOf is what was kept with a part of the type.
+// providerDataOf returns the provider data of the first part of the type, or nil.
 func providerDataOf(parts []Part, typ PartType) *ProviderData {
 	for _, p := range parts {
 		if p.Type == typ {
@@ -259,8 +263,8 @@ func providerDataOf(parts []Part, typ PartType) *ProviderData {
 	return nil
 }
 
-// toValidID keeps an id that all APIs accept: OpenAI's has at most 40 characters, and
-// Anthropic's only those of names.
+// toValidID returns an id that every API accepts. OpenAI takes at most 40 characters, and
+// Anthropic only characters of names. Another id is replaced by its hash.
 func toValidID(id string) string {
 	if len(id) <= 40 && tool.ValidName(id) {
 		return id
@@ -273,8 +277,8 @@ func hashedID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:16])
 }
 
-// toValidName makes the name of a tool that a model invented into one that APIs
-// accept, or the whole conversation would be refused from then on.
+// toValidName turns a tool name that a model invented into a name that APIs accept.
+// Otherwise they would refuse the whole conversation from then on.
 func toValidName(name string) string {
 	if tool.ValidName(name) {
 		return name
@@ -288,14 +292,14 @@ func toValidName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// toValidArguments puts arguments that are not a JSON object inside of one: some APIs have
-// no other place for them, and of the rest many servers refuse the request.
+// toValidArguments wraps arguments in a JSON object if they are not an object. Some APIs
+// take nothing else, and many servers of the other APIs refuse the request.
 func toValidArguments(args string) string {
 	if trimmed := strings.TrimSpace(args); trimmed == "" {
 		return "{}"
 	} else if trimmed[0] == '{' && json.Valid([]byte(args)) {
 		return args
 	}
-	quoted, _ := json.Marshal(map[string]string{"malformed_arguments": args}) // strings always encode
+	quoted, _ := json.Marshal(map[string]string{"malformed_arguments": args}) // strings can always be encoded
 	return string(quoted)
 }

@@ -28,7 +28,7 @@ func returned(id string, parts ...Part) Message {
 	return m
 }
 
-// brief writes entries down in one line each.
+// brief writes each entry on one line.
 func brief(entries []*Entry) string {
 	var out []string
 	for _, e := range entries {
@@ -118,8 +118,8 @@ func TestEntriesAreAConversationThatAPIsAccept(t *testing.T) {
 	}
 }
 
-// TestATranscriptMakesWhatANewOneWould changes a conversation at random, and compares with
-// what comes of it without anything kept.
+// TestATranscriptMakesWhatANewOneWould changes a conversation at random, and compares the
+// entries with those of a new transcript.
 func TestATranscriptMakesWhatANewOneWould(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	message := func() Message {
@@ -170,7 +170,7 @@ func TestATranscriptKeepsWhatHasNotChanged(t *testing.T) {
 			e.Encode("1", wire)
 		}
 	}
-	// Of each request the step before is made again, because more could have come of it.
+	// Each request encodes the preceding step again, because more could have belonged to it.
 	if entries := 2 + 2*50; made > entries+2*50 {
 		t.Errorf("%d wire forms were made of %d entries", made, entries)
 	}

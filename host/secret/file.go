@@ -19,39 +19,37 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// FileOptions says where the file is and what opens it.
+// FileOptions configures a [File].
 type FileOptions struct {
-	// Path is the file; Key is the file of its key, which is made with the
-	// first secret. They are best not in one folder: a copy of one alone, in a
-	// backup or a repository, is worth nothing.
+	// Path is the file with the secrets. KeyPath is the file with its key, which is created
+	// with the first secret. They should be in different folders, so that a backup or a
+	// repository with only one of them is worth nothing.
 	Path, KeyPath string
-	// AskPassphrase asks a person for the passphrase, twice if it is a new one. It
-	// is called once, when a file that has one is first opened. Nil: nobody can
-	// be asked.
+	// AskPassphrase asks a person for the passphrase, twice if anew is set. It is called
+	// once, when a file with a passphrase is first opened. Nil: nobody can be asked.
 	AskPassphrase func(ctx context.Context, anew bool) ([]byte, error)
-	// UsePassphrase makes a file that is not there yet one with a passphrase
-	// instead of a key file.
+	// UsePassphrase protects a new file with a passphrase instead of a key file. An
+	// existing file stays as it is.
 	UsePassphrase bool
 }
 
-// File keeps secrets in an encrypted file. It is safe for concurrent use;
-// processes that write wait for each other. See RATIONALE, "Why a key file by
-// default, and not a passphrase?"
+// File keeps secrets in an encrypted file. It is safe for concurrent use; processes that write
+// wait for each other. See RATIONALE, "Why a key file by default, and not a passphrase?"
 type File struct {
 	opts FileOptions
 
-	mu     sync.Mutex
-	key    []byte // nil: not asked for yet
-	origin origin // of the key
+	mu     sync.Mutex // guards the fields below
+	key    []byte     // nil: not read or derived yet
+	origin origin     // of the key
 }
 
-// NewFile returns a store. It reads nothing yet.
+// NewFile returns a store. It does not read the file yet.
 func NewFile(opts FileOptions) *File { return &File{opts: opts} }
 
 // Name implements Store.
 func (*File) Name() string { return "file" }
 
-// Exists reports whether there is a file.
+// Exists reports whether the file exists.
 func (f *File) Exists() bool {
 	_, err := os.Lstat(f.opts.Path)
 	return err == nil
@@ -94,7 +92,7 @@ func (f *File) Set(ctx context.Context, r Record) error {
 			return records, nil
 		}
 		if len(records) >= maxRecords {
-			return nil, fmt.Errorf("there are %d secrets, the most that are kept", len(records))
+			return nil, fmt.Errorf("there are %d secrets already, which is the limit", len(records))
 		}
 		return append(records, r.stored()), nil
 	})
@@ -111,11 +109,12 @@ func (f *File) Remove(ctx context.Context, name string) error {
 	})
 }
 
+// find returns the index of the record of a name, or -1.
 func find(records []storedRecord, name string) int {
 	return slices.IndexFunc(records, func(s storedRecord) bool { return s.Name == name })
 }
 
-// change replaces the records while no other process does.
+// change replaces the records by those that edit returns. Other processes are locked out.
 func (f *File) change(ctx context.Context, edit func([]storedRecord) ([]storedRecord, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +145,7 @@ func (f *File) change(ctx context.Context, edit func([]storedRecord) ([]storedRe
 	return writePrivate(f.opts.Path, sealed)
 }
 
-// read returns the records, sorted by name; none if there is no file.
+// read returns the records, sorted by name; nil if there is no file. The caller holds f.mu.
 func (f *File) read(ctx context.Context) ([]storedRecord, error) {
 	data, err := readPrivate(f.opts.Path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +166,7 @@ func (f *File) open(ctx context.Context, data []byte) ([]storedRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Another process may have begun a new file with another key.
+	// Another process may have created a new file with another key.
 	if f.key == nil || f.origin != h.Origin {
 		key, err := f.keyFor(ctx, h.Origin)
 		if err != nil {
@@ -187,7 +186,7 @@ func (f *File) open(ctx context.Context, data []byte) ([]storedRecord, error) {
 		return nil, err
 	}
 	var records []storedRecord
-	if json.Unmarshal(plaintext, &records) != nil { // the error would quote what it could not read
+	if json.Unmarshal(plaintext, &records) != nil { // its error would quote the plaintext
 		return nil, fmt.Errorf("%w: it holds no records", ErrFormat)
 	}
 	return records, nil
@@ -204,6 +203,7 @@ func (f *File) keyFor(ctx context.Context, o origin) ([]byte, error) {
 	return o.key(passphrase), nil
 }
 
+// ask asks for the passphrase; anew is set for a new one.
 func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
 	if f.opts.AskPassphrase == nil {
 		return nil, fmt.Errorf("%w: it has a passphrase, and there is no terminal to ask for it", ErrUnavailable)
@@ -218,7 +218,8 @@ func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
 	return passphrase, nil
 }
 
-// ensureKey finds the key of a file that is not there yet; the lock is held.
+// ensureKey sets the key of a new file: it reads or creates the key file, or asks for a
+// passphrase. The caller holds the lock.
 func (f *File) ensureKey(ctx context.Context) error {
 	if f.key != nil {
 		return nil
@@ -240,7 +241,7 @@ func (f *File) ensureKey(ctx context.Context) error {
 	return err
 }
 
-// The key file is one line of hex, so that it can be copied by hand.
+// readKey reads the key file. It is one line of hex, so that it can be copied by hand.
 func (f *File) readKey() ([]byte, error) {
 	data, err := readPrivate(f.opts.KeyPath, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -256,7 +257,7 @@ func (f *File) readKey() ([]byte, error) {
 	return key, nil
 }
 
-// makeKey is durable before anything is encrypted with it.
+// makeKey creates the key file. The file is durable before the key encrypts anything.
 func (f *File) makeKey() ([]byte, error) {
 	key := make([]byte, chacha20poly1305.KeySize)
 	rand.Read(key)
@@ -266,8 +267,8 @@ func (f *File) makeKey() ([]byte, error) {
 	return key, nil
 }
 
-// lockFile keeps other processes from changing a file until unlock is called,
-// or this process ends.
+// lockFile keeps other processes from changing a file until unlock is called or this
+// process ends.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// kept makes a file that holds one secret and returns its folder.
+// kept creates a file with one secret and returns its folder.
 func kept(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestAFileThatIsNotAsItWasWritten(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		clean(t, what, err.Error(), "value-of-token")
-		// Whoever writes now must not lose what is in it.
+		// A writer must not lose the secrets in it.
 		if err := f.Set(t.Context(), aRecord("NEW", "another-value")); err == nil {
 			t.Fatalf("%s: it was replaced", what)
 		}
@@ -147,7 +147,7 @@ func TestPassphrases(t *testing.T) {
 	if _, err := refusing.Get(t.Context(), "TOKEN"); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a person who does not answer: %v", err)
 	}
-	// A wrong one can be followed by the right one, in the same process.
+	// After a wrong passphrase, the right one works in the same process.
 	answers := []string{"wrong", "correct horse"}
 	again := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), AskPassphrase: func(context.Context, bool) ([]byte, error) {
 		next := answers[0]
@@ -162,19 +162,19 @@ func TestPassphrases(t *testing.T) {
 	}
 }
 
-// TestACrashLosesNothing stops a change at each of its steps, as far as that can
-// be seen from outside: whatever is left over, the old records are there.
+// TestACrashLosesNothing interrupts a change at each step that can be observed from
+// outside. The old records must still be there.
 func TestACrashLosesNothing(t *testing.T) {
 	dir := kept(t)
 	data := filepath.Join(dir, "data")
-	// What a process leaves that was killed before the rename.
+	// The file of a process that was killed before the rename.
 	if err := os.WriteFile(filepath.Join(data, ".s-123"), []byte("half of a fi"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); err != nil || r.Value.Reveal() != "value-of-token" {
 		t.Errorf("%v", err)
 	}
-	// A folder in which nothing can be written: an error, and the old file.
+	// In a folder that cannot be written there is an error, and the old file stays.
 	before, err := os.ReadFile(filepath.Join(data, "s"))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestACrashLosesNothing(t *testing.T) {
 	if after, err := os.ReadFile(filepath.Join(data, "s")); err != nil || !bytes.Equal(before, after) {
 		t.Error("the file has changed")
 	}
-	// The key is there before the first file that needs it.
+	// The key exists before the first file that needs it.
 	dir = t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "data", "s"), 0o700); err != nil { // no file can take its place
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestMaxRecords(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeWrittenCanBeRead: however records grow when they are written.
+// TestWhatCanBeWrittenCanBeRead uses records that grow most when they are encoded.
 func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	r := Record{Info: Info{Name: strings.Repeat("N", 64), Header: strings.Repeat("&", 64), SetAt: time.Now()}, Value: NewValue(strings.Repeat("\x01", MaxValueBytes))}
 	for i := range tool.MaxHostsPerSecret {
@@ -242,8 +242,8 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	}
 }
 
-// TestAKeyIsNotDerivedAtAnyPrice: a file cannot ask for more work than this
-// program would, but for some room.
+// TestAKeyIsNotDerivedAtAnyPrice checks that a file can ask for only a little more work
+// than this program's own files.
 func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
 	good := newPassphraseOrigin()
 	for what, change := range map[string]func(*origin){
@@ -262,7 +262,7 @@ func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
 	}
 }
 
-// The format is what files on disk have: these were written by the first version.
+// The format of files on disk: these were written by the first version.
 func TestTheFormatStays(t *testing.T) {
 	key := make([]byte, 32)
 	for i := range key {
@@ -295,8 +295,8 @@ func TestTheFormatStays(t *testing.T) {
 	}
 }
 
-// FuzzFile: whatever is in the file, reading it ends, allocates little and says
-// that it is not ours.
+// FuzzFile checks that reading any file ends, allocates little, and reports a file that is
+// not ours.
 func FuzzFile(f *testing.F) {
 	key := bytes.Repeat([]byte{7}, 32)
 	good, err := seal(key, origin{Source: sourceKeyFile}, []byte(`[{"name":"A","value":"abcd"}]`))
@@ -324,7 +324,7 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("it asks for %d KiB", h.Origin.MemoryKiB)
 		}
 		text, err := open(key, h, data)
-		// Seeds are sealed anew in each process, so it is what they say that counts.
+		// Seeds are sealed anew in each process, so only their plaintext is compared.
 		if err == nil && string(text) != `[{"name":"A","value":"abcd"}]` && string(text) != "[]" {
 			t.Errorf("%x is taken for ours and says %q", data, text)
 		}

@@ -17,26 +17,25 @@ const (
 	magic       = "stockade secrets v1\n"
 	headerBytes = 82
 
-	// maxRecordBytes is how large a record can be as JSON, in which a character
-	// can take six bytes; what can be written can be read.
+	// maxRecordBytes limits a record as JSON, in which a character can take six bytes.
+	// Every valid record fits.
 	maxRecordBytes = 32 << 10
 	maxFileBytes   = headerBytes + maxRecords*maxRecordBytes
 )
 
-// header is the beginning of a file, its numbers in big-endian order. Behind it
-// is what XChaCha20-Poly1305 makes of the records; the header is authenticated
-// with them.
+// header is the beginning of a file. Numbers are big-endian. The records follow, encrypted
+// with XChaCha20-Poly1305, which also authenticates the header.
 type header struct {
-	Magic  [len(magic)]byte // with the version of the format
+	Magic  [len(magic)]byte // includes the version of the format
 	Origin origin
-	Proof  [8]byte // of the key, to tell a wrong one from a damaged file
-	Length uint32  // bytes that follow the header
+	Proof  [8]byte // identifies the key, to distinguish a wrong key from a damaged file
+	Length uint32  // number of bytes after the header
 	Nonce  [chacha20poly1305.NonceSizeX]byte
 }
 
-// origin says where a key comes from. The rest says how a passphrase becomes one,
-// by argon2id, and is zero with a key file. The values that are written are the
-// second choice of RFC 9106, for machines with little memory to spare.
+// origin is the source of a key. The other fields are the parameters of argon2id, which
+// derives the key from a passphrase; they are zero for a key file. New files get the second
+// choice of RFC 9106, for machines with little memory.
 type origin struct {
 	Source    uint8
 	Passes    uint32
@@ -50,14 +49,13 @@ const (
 	sourcePassphrase = 2
 )
 
-// Errors of reading the file.
+// Errors of opening a file.
 var (
-	// ErrWrongKey: the passphrase, or the key file, is not the one that the
-	// file was written with.
+	// ErrWrongKey is returned if the file was written with another passphrase or key file.
 	ErrWrongKey = errors.New("wrong key")
-	// ErrDamaged: the file is cut short or was changed; nothing of it is used.
+	// ErrDamaged is returned if the file was cut or changed. Nothing of it is used.
 	ErrDamaged = errors.New("damaged")
-	// ErrFormat: the file is not one of ours, or of a newer version.
+	// ErrFormat is returned for a file of another program or of a newer version.
 	ErrFormat = errors.New("not a file of secrets that this version reads")
 )
 
@@ -67,13 +65,14 @@ func newPassphraseOrigin() origin {
 	return o
 }
 
-// Bounds on what a file may ask for: it is read before it is authenticated, and
-// nothing can end the derivation of a key.
+// Limits of the parameters in a file. They are read before the file is authenticated, and
+// the derivation of a key cannot be cancelled.
 const (
 	maxPasses    = 16
 	maxMemoryKiB = 256 << 10
 )
 
+// key derives a key from a passphrase.
 func (o origin) key(passphrase []byte) []byte {
 	return argon2.IDKey(passphrase, o.Salt[:], o.Passes, o.MemoryKiB, o.Lanes, chacha20poly1305.KeySize)
 }
@@ -93,10 +92,10 @@ func parseHeader(data []byte) (header, error) {
 	}
 	switch have, o, length := uint64(len(data)-headerBytes), h.Origin, uint64(h.Length); {
 	case o.Source != sourceKeyFile && o.Source != sourcePassphrase:
-		return h, fmt.Errorf("%w: its key comes from %d", ErrFormat, o.Source)
+		return h, fmt.Errorf("%w: its key has the unknown source %d", ErrFormat, o.Source)
 	case o.Source == sourcePassphrase && (o.Passes == 0 || o.Passes > maxPasses || o.Lanes == 0 ||
 		o.MemoryKiB < 8*uint32(o.Lanes) || o.MemoryKiB > maxMemoryKiB):
-		return h, fmt.Errorf("%w: what it says of its passphrase is out of bounds", ErrDamaged)
+		return h, fmt.Errorf("%w: the parameters of its passphrase are out of range", ErrDamaged)
 	case have < length:
 		return h, fmt.Errorf("%w: it is cut short, %d of %d bytes are there", ErrDamaged, have, length)
 	case have > length:
@@ -105,14 +104,14 @@ func parseHeader(data []byte) (header, error) {
 	return h, nil
 }
 
-// proof identifies a key without giving anything of it away.
+// proof returns bytes that identify a key without revealing the key.
 func proof(key []byte) [8]byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("stockade secrets: proof of the key"))
 	return [8]byte(mac.Sum(nil))
 }
 
-// seal makes a file of a plaintext.
+// seal encrypts a plaintext and returns the file.
 func seal(key []byte, o origin, plaintext []byte) ([]byte, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
@@ -127,7 +126,7 @@ func seal(key []byte, o origin, plaintext []byte) ([]byte, error) {
 	return aead.Seal(out, h.Nonce[:], plaintext, out), nil
 }
 
-// open returns the plaintext of a file whose header has been parsed.
+// open decrypts a file, whose header has been parsed.
 func open(key []byte, h header, data []byte) ([]byte, error) {
 	if want := proof(key); !hmac.Equal(want[:], h.Proof[:]) {
 		return nil, ErrWrongKey

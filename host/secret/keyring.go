@@ -18,23 +18,21 @@ import (
 // service is the name under which a person finds our secrets in the keyring.
 const service = "stockade"
 
-// keyringWait is how long the keyring may take. It may have to ask a person for
-// its password first.
+// keyringWait limits the wait for the keyring, which may have to ask a person for its password.
 const keyringWait = time.Minute
 
-// Keyring keeps secrets in the keyring of the operating system: the Secret
-// Service of a Linux desktop (over D-Bus), the Keychain of macOS (over its
-// program security), the Credential Manager of Windows. A keyring cannot be
-// asked what it holds, so the names, and nothing else, are in a file beside it.
-// It is safe for concurrent use. See RATIONALE, "Why is a keyring not asked
-// what is in it?"
+// Keyring keeps secrets in the keyring of the operating system: the Secret Service of a
+// Linux desktop (over D-Bus), the Keychain of macOS (over its program security), or the
+// Credential Manager of Windows. A keyring cannot list its entries, so a file beside it
+// holds the names, and nothing else. It is safe for concurrent use. See RATIONALE, "Why is
+// a keyring not asked what is in it?"
 type Keyring struct {
-	index string
-	wait  time.Duration
-	ready func() error // keyringReachable, but in tests
+	index string        // path of the file of names
+	wait  time.Duration // limit of one request
+	ready func() error  // keyringReachable, except in tests
 }
 
-// NewKeyring returns a store whose names are in the file index.
+// NewKeyring returns a store. index is the path of the file with its names.
 func NewKeyring(index string) *Keyring {
 	return &Keyring{index: index, wait: keyringWait, ready: keyringReachable}
 }
@@ -42,13 +40,12 @@ func NewKeyring(index string) *Keyring {
 // Name implements Store.
 func (*Keyring) Name() string { return "keyring" }
 
-// keyringReachable says why there is no keyring to speak to. It keeps the library
-// from starting a D-Bus of its own where there is none: a program would be
-// started that nobody asked for, and a keyring on it would be empty and gone with
-// it.
+// keyringReachable returns an error if this session has no keyring. It keeps the library
+// from starting a D-Bus of its own: nobody has asked for that program, and the keyring
+// there would be empty and vanish with it.
 func keyringReachable() error {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
-		return nil // it is a part of the system
+		return nil // the keyring is part of the system
 	}
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
 		return nil
@@ -61,11 +58,10 @@ func keyringReachable() error {
 	return errors.New("there is no D-Bus session, and so no Secret Service")
 }
 
-// probe is the name of a secret that nobody can set.
+// probe is the name of a secret that cannot be set, because it is not a valid name.
 const probe = "-"
 
-// Available returns nil if the keyring answers, and otherwise an ErrUnavailable
-// that says why not.
+// Available returns nil if the keyring answers, else an ErrUnavailable with the reason.
 func (k *Keyring) Available(ctx context.Context) error {
 	_, err := k.ask(ctx, func() (string, error) { return keyring.Get(service, probe) })
 	if errors.Is(err, keyring.ErrNotFound) {
@@ -118,10 +114,11 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	// The name comes first: what is in the keyring must be known to be there.
+	// The name is written first, so that no secret is in the keyring without its name in
+	// the file.
 	if !slices.Contains(names, r.Name) {
 		if len(names) >= maxRecords {
-			return fmt.Errorf("there are %d secrets, the most that are kept", len(names))
+			return fmt.Errorf("there are %d secrets already, which is the limit", len(names))
 		}
 		if err := k.writeNames(append(slices.Clone(names), r.Name)); err != nil {
 			return err
@@ -129,7 +126,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	}
 	_, err = k.ask(ctx, func() (string, error) { return "", keyring.Set(service, r.Name, string(data)) })
 	if err != nil && !slices.Contains(names, r.Name) && !errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(err, k.writeNames(names)) // it was not there, and is not
+		return errors.Join(err, k.writeNames(names)) // the secret was not there before, and is not there now
 	}
 	if errors.Is(err, keyring.ErrSetDataTooBig) {
 		return fmt.Errorf("the value is too long for this keyring: %w", err)
@@ -159,14 +156,12 @@ func (k *Keyring) Remove(ctx context.Context, name string) error {
 	return k.writeNames(slices.Delete(names, i, i+1))
 }
 
-// keyringMu is held while the library is at work, which does not promise that it can
-// be asked from many sides. One question that gets no answer holds up the others
-// as the keyring itself would.
+// keyringMu is held during each call of the library, which is perhaps not safe for
+// concurrent use. A call that hangs blocks the others, as the keyring itself would.
 var keyringMu sync.Mutex
 
-// ask runs something that cannot be cancelled, and does not wait for it longer
-// than a person may take to type a password. What does not come back is left
-// behind until the program ends.
+// ask calls f, which cannot be cancelled. It waits at most k.wait, long enough for a person
+// to type a password. If f does not return by then, it is abandoned.
 func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, error) {
 	if err := k.ready(); err != nil {
 		return "", fmt.Errorf("the keyring is %w: %w", ErrUnavailable, err)
@@ -196,7 +191,7 @@ func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, er
 	}
 }
 
-// nameIndex is the file of names.
+// nameIndex is the JSON of the file of names.
 type nameIndex struct {
 	Version int      `json:"version"`
 	Names   []string `json:"names"`

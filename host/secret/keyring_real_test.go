@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRealKeyring runs the suite on the keyring of the session that it runs in,
-// which `make test-keyring` makes for it: it writes to it.
+// TestRealKeyring runs the suite on the keyring of its D-Bus session, which `make
+// test-keyring` provides. It writes to that keyring.
 func TestRealKeyring(t *testing.T) {
 	if err := NewKeyring(filepath.Join(t.TempDir(), "names")).Available(t.Context()); err != nil {
 		t.Fatal(err)

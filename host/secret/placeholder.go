@@ -17,39 +17,37 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prefix begins every placeholder. Behind it is chance.
+// prefix begins every placeholder. Random characters follow.
 const prefix = "stockade-secret-"
 
-// errMisplaced: a placeholder is where no value may go. Nothing is replaced.
+// errMisplaced is returned if a placeholder is where no value may go. Nothing is replaced then.
 var errMisplaced = errors.New("a placeholder of a secret is misplaced")
 
-// Table is the placeholders of one call, and the only way from one to a value.
-// It ends with the call: no other table knows them. It is safe for concurrent
-// use.
+// Table holds the placeholders of one call, and is the only way from a placeholder to its value.
+// It ends with the call: no other table knows its placeholders. It is safe for concurrent use.
 //
-// Whoever sends a request for the call sends what [Table.Fill] makes of its
-// headers, after its own check that the host is granted, and follows redirects
-// with the headers that Fill has not changed: a client that follows them by
-// itself would carry values along. See RATIONALE, "Why does a guest get a
-// placeholder, and not the secret?"
+// A caller that sends a request must first check that the host is granted. It then sends
+// the headers that [Table.Fill] returns. It must follow redirects itself, with the headers
+// before Fill: a client that follows redirects by itself would send values to other hosts.
+// See RATIONALE, "Why does a guest get a placeholder, and not the secret?"
 type Table struct {
-	granted map[string]tool.Secret
+	granted map[string]tool.Secret // secrets of the call, by name
 	get     func(ctx context.Context, name string) (Record, error)
 
-	mu            sync.Mutex
-	byPlaceholder map[string]boundSecret // by placeholder
+	mu            sync.Mutex // guards byPlaceholder
+	byPlaceholder map[string]boundSecret
 }
 
-// boundSecret is what one placeholder stands for.
+// boundSecret is the secret behind a placeholder, with its hosts and its header.
 type boundSecret struct {
 	name   string
 	value  Value
-	hosts  []string // normal; none: nowhere
-	header string
+	hosts  []string // in normal form; empty: it may be sent nowhere
+	header string   // name of the only header that may carry the value
 }
 
-// NewTable returns the table of a call that was granted these secrets. Get finds
-// one, as [Vault.Get] does.
+// NewTable returns the table of a call to which the secrets are granted. get returns the
+// record of a name, like [Vault.Get].
 func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) (Record, error)) *Table {
 	t := &Table{granted: map[string]tool.Secret{}, get: get, byPlaceholder: map[string]boundSecret{}}
 	for _, s := range granted {
@@ -58,7 +56,7 @@ func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) 
 	return t
 }
 
-// Placeholder implements [services.Placeholders] with a new text for each call of it.
+// Placeholder implements [services.Placeholders]. Each call returns a new placeholder.
 func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	asked, ok := t.granted[name]
 	if !ok {
@@ -79,21 +77,21 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.byPlaceholder) >= maxPlaceholders {
-		return "", denied("is not granted to this call: the call has asked for %d placeholders", maxPlaceholders)
+		return "", denied("the call has asked for %d placeholders of secrets, which is the limit", maxPlaceholders)
 	}
 	t.byPlaceholder[placeholder] = u
 	return placeholder, nil
 }
 
-// maxPlaceholders is how many a call may have.
+// maxPlaceholders limits the placeholders of a call.
 const maxPlaceholders = 1024
 
 func denied(format string, args ...any) error {
 	return &services.Error{Kind: services.Denied, Err: fmt.Errorf(format, args...)}
 }
 
-// bindSecret says where a secret may go: where the person has bound it to and where
-// the tool has said that it wants it, if both have said something.
+// bindSecret returns a secret with its hosts and its header. If both the person and the
+// tool have named some, only those of both count; if none is left, it returns an error.
 func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
 	u := boundSecret{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
@@ -102,25 +100,24 @@ func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
 	case len(asked.Hosts) > 0:
 		u.hosts = slices.DeleteFunc(slices.Clone(u.hosts), func(h string) bool { return !slices.Contains(asked.Hosts, h) })
 		if len(u.hosts) == 0 {
-			return u, denied("the secret %q is bound to %s, and the tool wants it for %s: is not granted to this call",
+			return u, denied("the secret %q is bound to %s, but the tool wants it for %s",
 				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "))
 		}
 	}
 	if asked.Header != "" && !strings.EqualFold(u.header, asked.Header) {
-		return u, denied("the secret %q is bound to the header %s, and the tool wants it in %s: is not granted to this call",
+		return u, denied("the secret %q is bound to the header %s, but the tool wants it in %s",
 			r.Name, u.header, asked.Header)
 	}
 	return u, nil
 }
 
-// schemes may stand before a placeholder in Authorization, and one space.
+// schemes may precede a placeholder in the header Authorization, followed by one space.
 var schemes = []string{"basic", "bearer", "token"}
 
-// header returns the value of a header with its placeholder replaced, for a
-// request to a host in the form of [hostOf]. The placeholder has to be alone, but
-// for a known scheme in [DefaultHeader]: whoever chooses what stands beside a
-// value chooses which part of it is lost where a server repeats so many bytes,
-// and a part is not known to be a secret.
+// header returns the value of a header with its placeholder replaced. host is in the form of
+// [hostOf]. The placeholder must stand alone, except after a known scheme in [DefaultHeader].
+// Otherwise a guest could choose the text beside a secret, and so which part of the secret is
+// cut off if a server repeats only so many bytes; a part of a secret is not recognised.
 func (t *Table) header(host, name, value string) (string, error) {
 	if !strings.Contains(value, prefix) {
 		return value, nil
@@ -134,7 +131,7 @@ func (t *Table) header(host, name, value string) (string, error) {
 		before, placeholder = value[:i+1], value[i+1:]
 	}
 	if rest, ok := strings.CutPrefix(placeholder, prefix); !ok || len(rest) > placeholderRandomLen {
-		return "", fmt.Errorf("%w: in the header %.80q it stands alone, or in %s behind one of %v and a space; what else belongs to it is to be part of the secret",
+		return "", fmt.Errorf("%w: in the header %.80q it must stand alone, or in %s after one of %v and a space; everything else must be part of the secret",
 			errMisplaced, name, DefaultHeader, schemes)
 	}
 	t.mu.Lock()
@@ -155,20 +152,19 @@ func (t *Table) header(host, name, value string) (string, error) {
 	return filled, nil
 }
 
-// placeholderRandomLen is the length of what follows prefix: of [rand.Text], 128 bits
-// in base 32.
+// placeholderRandomLen is the length of a placeholder after prefix: a [rand.Text] has 128
+// bits in base 32.
 const placeholderRandomLen = 26
 
 func forHosts(hosts []string) string {
 	if len(hosts) == 0 {
-		return "bound to no host, neither by who has set it nor by the tool"
+		return "bound to no host, neither by the person who has set it nor by the tool"
 	}
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// checkNoPlaceholder returns errMisplaced if a part of a request in which no value may go
-// holds what begins like a placeholder, also percent-encoded. what names the
-// part.
+// checkNoPlaceholder returns errMisplaced if text holds the prefix of a placeholder, plain or
+// percent-encoded. text is a part of a request in which no value may go, and what is its name.
 func checkNoPlaceholder(what, text string) error {
 	if strings.Contains(text, prefix) {
 		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)
@@ -179,11 +175,10 @@ func checkNoPlaceholder(what, text string) error {
 	return nil
 }
 
-// Fill returns the headers of a request with the values in the place of the
-// placeholders. It fails if one is in the URL, in the body or in the name of a
-// header, is unknown or for another host or header, or if the request could be
-// read on its way: then nothing is to be sent. It changes nothing that it is
-// given.
+// Fill returns the headers of a request, with values in place of placeholders. It fails if
+// a placeholder is in the URL, the body or the name of a header; if it is unknown, or for
+// another host or header; or if others could read the request on its way. After an error
+// the request must not be sent. Fill does not change its arguments.
 func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
 	if err := errors.Join(checkNoPlaceholder("URL", u.String()), checkNoPlaceholder("body", string(body))); err != nil {
 		return nil, err
@@ -211,10 +206,9 @@ func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[
 	return out, nil
 }
 
-// hostOf returns the host of a URL in the form in which secrets are bound to
-// hosts: NAME, or NAME:PORT where the port is not 443. It refuses a URL whose
-// request could be read on its way, which is any but https, and http to this
-// machine.
+// hostOf returns the host of a URL in the form of the bindings of secrets: NAME, or
+// NAME:PORT if the port is not 443. It returns an error if others could read the request on
+// its way: only https, and http to this machine, are allowed.
 func hostOf(u *url.URL) (string, error) {
 	port := u.Port()
 	switch {
@@ -222,7 +216,7 @@ func hostOf(u *url.URL) (string, error) {
 		return "", errors.New("the URL holds a user or a password")
 	case u.Scheme == "https":
 	case u.Scheme == "http" && port == "443":
-		return "", errors.New("no secret is sent over \"http\" to port 443") // the form of the host would be that of https
+		return "", errors.New("no secret is sent over \"http\" to port 443") // its host would have the same form as that of https
 	case u.Scheme == "http" && loopback(u.Hostname()):
 		if port == "" {
 			port = "80"

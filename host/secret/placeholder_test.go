@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// shelf is what a test puts there.
+// shelf holds records by name, in place of a vault.
 type shelf map[string]Record
 
 func (s shelf) Get(_ context.Context, name string) (Record, error) {
@@ -30,7 +30,7 @@ func bound(name, header string, hosts ...string) Record {
 	return Record{Info{Name: name, Hosts: hosts, Header: header}, NewValue(value)}
 }
 
-// call makes a table with one secret and returns a placeholder of it.
+// call returns a table with one secret, and a placeholder of that secret.
 func call(t *testing.T, asked tool.Secret, r Record) (*Table, string) {
 	t.Helper()
 	table := NewTable([]tool.Secret{asked}, shelf{r.Name: r}.Get)
@@ -70,8 +70,8 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// TestWhereAValueGoes tries each binding by the person and by the tool with
-// each host and header.
+// TestWhereAValueGoes combines each binding by the person and by the tool with each host
+// and header.
 func TestWhereAValueGoes(t *testing.T) {
 	const a, b, port = "a.example.com", "b.example.com", "a.example.com:8443"
 	for _, tt := range []struct {
@@ -141,7 +141,7 @@ func TestHeadersWithAndWithoutPlaceholders(t *testing.T) {
 	for what, in := range map[string]string{
 		"of another call": foreign, "invented": prefix + strings.Repeat("a", placeholderRandomLen), "cut short": p[:len(p)-1], "the prefix": prefix,
 		"a good one before a bad one": p + foreign, "a bad one before a good one": foreign + p, "another case": prefix + strings.ToUpper(p[len(prefix):]),
-		// With any of these the guest would choose which part of the value a server repeats.
+		// With each of these the guest could choose which part of the value a server repeats.
 		"behind other text": "a" + p, "before other text": p + "b", "twice": p + p, "in a list": p + ", " + p, "behind a blank": " " + p, "before a blank": p + " ",
 		"behind another scheme": "Digest " + p, "behind a long scheme": strings.Repeat("Bearer", 6) + " " + p, "behind two schemes": "Bearer Bearer " + p,
 		"behind two blanks": "Bearer  " + p, "behind a tab": "Bearer\t" + p, "behind a scheme alone": "Bearer" + p, "before a parameter": "Bearer " + p + ";a=b", "behind a cookie's name": "session=" + p,
@@ -152,12 +152,12 @@ func TestHeadersWithAndWithoutPlaceholders(t *testing.T) {
 		}
 		clean(t, what, fmt.Sprint(err), value)
 	}
-	// A scheme belongs into Authorization.
+	// A scheme is allowed only in Authorization.
 	table, p = call(t, tool.Secret{Name: "T"}, bound("T", "X-Key", "h.example"))
 	if got, err := table.header("h.example", "X-Key", "Bearer "+p); !errors.Is(err, errMisplaced) || got != "" {
 		t.Errorf("a scheme in another header: %q, %v", got, err)
 	}
-	// A value does not become a placeholder, and cannot end the header.
+	// A value is never treated as a placeholder, and cannot end the header.
 	for _, evil := range []string{"abcd\r\nHost: evil", "abcd\nX: y", "abcd\x7f", prefix + "abcd"} {
 		r := bound("T", "", "h.example")
 		r.Value = NewValue(evil)
@@ -211,7 +211,7 @@ func TestFill(t *testing.T) {
 	if headers["Authorization"][0] != "Bearer "+p {
 		t.Error("the guest's headers were changed")
 	}
-	// Without a placeholder it is nobody's business where a request goes.
+	// Without a placeholder, any URL is allowed.
 	if got, err := table.Fill(parse("http://other.example/"), map[string][]string{"Accept": {"*/*"}}, nil); err != nil || len(got) != 1 {
 		t.Errorf("without a placeholder: %v, %v", got, err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// readPrivate reads a file that is the user's own: regular, no link, and
-// readable and writable by nobody else where the system has such modes. What
-// was checked is what is read.
+// readPrivate reads a private file of the user: a regular file, not a link, and readable
+// and writable only by the user if the system has such modes. It checks the file that it
+// has opened, which cannot be replaced between the check and the read.
 func readPrivate(path string, limit int) ([]byte, error) {
 	f, err := openPrivate(path)
 	if err != nil {
@@ -48,8 +48,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// makeFolder makes a folder of the user's own, and refuses one that others may
-// write to: they could put another file in place of ours.
+// makeFolder creates a folder of the user. It returns an error for a folder that others can
+// write, because they could replace our file.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -67,7 +67,7 @@ func makeFolder(dir string) error {
 	return nil
 }
 
-// writePrivate writes a file of mode 0600 into a folder of the user's own.
+// writePrivate writes a file with mode 0600 into a folder of the user.
 func writePrivate(path string, data []byte) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return err

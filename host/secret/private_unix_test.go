@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// TestFilesOfOthersAreNotUsed: what another user can have written, or can read,
-// is neither believed nor added to.
+// TestFilesOfOthersAreNotUsed checks files that another user may have written, or can read:
+// they are neither used nor extended.
 func TestFilesOfOthersAreNotUsed(t *testing.T) {
 	for _, name := range []string{filepath.Join("data", "s"), filepath.Join("state", "k")} {
 		for what, spoil := range map[string]func(path string) error{
@@ -51,8 +51,7 @@ func TestFilesOfOthersAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestOwners: the test may run as root, for whom a file of another user can be
-// made.
+// TestOwners creates files of another user if the tests run as root.
 func TestOwners(t *testing.T) {
 	info, err := os.Stat("/proc/self/..")
 	if err != nil {

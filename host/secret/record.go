@@ -14,29 +14,27 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on what is kept. A shorter value could not be kept out of output.
+// Limits of secrets. A shorter value could not be removed from output.
 const (
 	MinValueBytes = redact.MinBytes
 	MaxValueBytes = 4096
 	maxRecords    = 256
 )
 
-// Errors that callers tell apart.
+// Errors of stores.
 var (
-	// ErrNotFound: the store holds no secret of that name.
+	// ErrNotFound is returned if the store holds no secret of that name.
 	ErrNotFound = errors.New("no such secret")
-	// ErrUnavailable: there is no such store on this machine, or it does not
+	// ErrUnavailable is returned if this machine has no such store, or the store does not
 	// answer.
 	ErrUnavailable = errors.New("not available")
 )
 
-// DefaultHeader carries a secret if neither the person nor the tool names
-// another header.
+// DefaultHeader is the header of a secret if neither the person nor the tool names a header.
 const DefaultHeader = "Authorization"
 
-// Value is the text of a secret. However it is printed, it does not show:
-// Reveal is the only way to it.
-type Value struct{ text *string } // a pointer, because fmt looks into fields that nobody else sees
+// Value is the text of a secret. Printing it never shows the text; only Reveal returns it.
+type Value struct{ text *string } // a pointer, because fmt prints unexported fields, too
 
 // NewValue returns a value.
 func NewValue(text string) Value { return Value{&text} }
@@ -49,23 +47,23 @@ func (v Value) Reveal() string {
 	return *v.text
 }
 
-// String hides the value.
+// String returns a text without the value.
 func (Value) String() string { return "[secret]" }
 
-// GoString hides the value.
+// GoString returns a text without the value.
 func (Value) GoString() string { return "[secret]" }
 
-// MarshalJSON hides the value.
+// MarshalJSON returns a text without the value.
 func (Value) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 
-// Info is what may be shown of a secret.
+// Info is the part of a secret that may be shown.
 type Info struct {
 	Name string `json:"name"`
-	// Hosts are those that the person bound it to; none means those that the
-	// tool names and the person allows.
+	// Hosts are the hosts that the person has bound the secret to. Empty: those that the tool
+	// names and the person allows.
 	Hosts []string `json:"hosts,omitempty"`
-	// Header is the one header that may carry it; empty means the one that the
-	// tool names, or else [DefaultHeader].
+	// Header is the only header that may carry the secret; empty: the header that the tool names,
+	// or else [DefaultHeader].
 	Header string    `json:"header,omitempty"`
 	SetAt  time.Time `json:"set"`
 }
@@ -76,8 +74,8 @@ type Record struct {
 	Value Value
 }
 
-// Check reports what is wrong with a record, and puts its hosts into their one
-// form.
+// Check returns an error if a record is not valid. It puts the hosts into their normal
+// form, sorted.
 func (r *Record) Check() error {
 	if !tool.ValidSecretName(r.Name) {
 		return fmt.Errorf("the name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", r.Name)
@@ -109,25 +107,24 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// Store keeps records. Implementations are safe for concurrent use, also by
-// several processes at once, and pass the suite in suite_test.go.
+// Store keeps records. Implementations are safe for concurrent use, also by several
+// processes, and pass the suite in suite_test.go.
 type Store interface {
-	// Name is "keyring" or "file".
+	// Name returns "keyring" or "file".
 	Name() string
-	// Get returns a record; ErrNotFound if there is none, ErrUnavailable if the
-	// store cannot be reached.
+	// Get returns a record; ErrNotFound if there is none, ErrUnavailable if the store
+	// cannot be reached.
 	Get(ctx context.Context, name string) (Record, error)
-	// Set keeps a record in place of one of the same name. When it returns, the
-	// record survives a crash; if it fails, the old one is still there.
+	// Set stores a record, in place of one of the same name. When it returns, the record
+	// survives a crash; after an error, the old one is still there.
 	Set(ctx context.Context, r Record) error
-	// Remove forgets a record. ErrNotFound.
+	// Remove deletes a record; ErrNotFound if there is none.
 	Remove(ctx context.Context, name string) error
-	// Names lists the names, sorted, without reading a value where that is
-	// possible.
+	// Names returns the names, sorted. If possible, it reads no values.
 	Names(ctx context.Context) ([]string, error)
 }
 
-// storedRecord is a record as stores write it.
+// storedRecord is the form in which stores write a record.
 type storedRecord struct {
 	Info
 	Value string `json:"value"`
@@ -136,11 +133,11 @@ type storedRecord struct {
 func (r Record) stored() storedRecord { return storedRecord{r.Info, r.Value.Reveal()} }
 func (s storedRecord) record() Record { return Record{s.Info, NewValue(s.Value)} }
 
-// decodeRecord reads one record. Its errors hold nothing of what was decoded.
+// decodeRecord decodes one record. Its errors never quote the data.
 func decodeRecord(data []byte) (Record, error) {
 	var s storedRecord
 	if json.Unmarshal(data, &s) != nil {
-		return Record{}, errors.New("what is kept is not a record of ours")
+		return Record{}, errors.New("the stored data is not a record of stockade")
 	}
 	r := s.record()
 	return r, r.Check()

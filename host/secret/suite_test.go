@@ -25,8 +25,8 @@ func newTestFile(t testing.TB, dir string) *File {
 	return NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), KeyPath: filepath.Join(dir, "state", "k")})
 }
 
-// newTestKeyring speaks to the library's own stand-in for a keyring, in memory,
-// which all tests share: those that use it do not run in parallel.
+// newTestKeyring uses the library's fake keyring in memory. All tests share it, so they do
+// not run in parallel.
 func newTestKeyring(t testing.TB, dir string) *Keyring {
 	keyring.MockInit()
 	k := NewKeyring(filepath.Join(dir, "names"))
@@ -34,8 +34,8 @@ func newTestKeyring(t testing.TB, dir string) *Keyring {
 	return k
 }
 
-// TestStores holds every store to the contract of Store. open opens the same
-// store again, as another process would.
+// TestStores checks the contract of Store for every store. open opens the same store again,
+// like another process.
 func TestStores(t *testing.T) {
 	t.Run("file", func(t *testing.T) {
 		testStore(t, func(dir string) Store { return newTestFile(t, dir) })
@@ -106,7 +106,7 @@ func testStore(t *testing.T, open func(dir string) Store) {
 	if _, err := open(dir).Get(ctx, "b-2"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("what was removed: %v", err)
 	}
-	// Writers at once, as two processes are: nothing is lost.
+	// Concurrent writers, like two processes: nothing is lost.
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -150,7 +150,7 @@ func TestAValueDoesNotShow(t *testing.T) {
 	}
 }
 
-// clean fails if a text holds a value in some form.
+// clean fails if a text holds a value in any form.
 func clean(t *testing.T, what, text string, values ...string) {
 	t.Helper()
 	for _, v := range values {

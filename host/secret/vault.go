@@ -12,25 +12,25 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Vault is the stores of one user together. A name is in one of them. It is
-// safe for concurrent use.
+// Vault holds both stores of one user. A name is in at most one of them. It is safe for
+// concurrent use.
 type Vault struct {
 	keyring  *Keyring
 	file     *File
-	redactor *redact.Redactor
+	redactor *redact.Redactor // gets every value that is read or set
 }
 
-// NewVault returns the stores as one. known is told of every value that is
-// read or set.
-func NewVault(keyring *Keyring, file *File, known *redact.Redactor) *Vault {
-	return &Vault{keyring: keyring, file: file, redactor: known}
+// NewVault returns a vault with the stores. Every value that is read or set is added to
+// redactor.
+func NewVault(keyring *Keyring, file *File, redactor *redact.Redactor) *Vault {
+	return &Vault{keyring: keyring, file: file, redactor: redactor}
 }
 
-// Redactor is the redactor that knows every value that was read or set.
+// Redactor returns the redactor that has every value that was read or set.
 func (v *Vault) Redactor() *redact.Redactor { return v.redactor }
 
-// holder returns the store that holds a name; ErrNotFound if none does. It does
-// not ask the keyring, which may not be there: its list of names is enough.
+// holder returns the store that holds a name; ErrNotFound if none does. It only reads the
+// list of the keyring's names, because the keyring itself may not be available.
 func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 	for _, s := range []Store{v.keyring, v.file} {
 		names, err := s.Names(ctx)
@@ -44,8 +44,8 @@ func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 	return nil, fmt.Errorf("%q: %w", name, ErrNotFound)
 }
 
-// Get returns a record; ErrNotFound if no store holds one. A record that is in
-// the keyring is not looked for in the file if the keyring does not answer.
+// Get returns a record; ErrNotFound if no store holds the name. If the keyring holds it and
+// does not answer, the file is not tried.
 func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	s, err := v.holder(ctx, name)
 	if err != nil {
@@ -64,9 +64,9 @@ func (v *Vault) Placeholders(granted []tool.Secret) services.Placeholders {
 	return NewTable(granted, v.Get)
 }
 
-// ChooseStore returns the store for a new secret: the one of that name, or, where name
-// is empty, the keyring, or the file if the keyring does not answer. why is
-// then the reason.
+// ChooseStore returns the store for a new secret: the one with the given name ("file" or
+// "keyring"). If name is empty, it is the keyring, or the file if the keyring does not
+// answer; why is then the reason.
 func (v *Vault) ChooseStore(ctx context.Context, name string) (s Store, why, err error) {
 	switch name {
 	case "file":
@@ -82,8 +82,8 @@ func (v *Vault) ChooseStore(ctx context.Context, name string) (s Store, why, err
 	return nil, nil, fmt.Errorf("there is no store %q; it is keyring or file", name)
 }
 
-// Set keeps a record in a store that Pick returned, and removes one of the same
-// name from the other. If the other cannot be reached, nothing changes.
+// Set stores a record in a store that ChooseStore returned, and removes a record of the
+// same name from the other store. If the other store cannot be reached, nothing changes.
 func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	if s == other {
 		other = v.keyring
 	}
-	old := false // the other store has one of that name
+	old := false // the other store has a record of that name
 	for _, store := range []Store{v.keyring, v.file} {
 		names, err := store.Names(ctx)
 		if err != nil {
@@ -101,7 +101,7 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 		}
 		i := slices.IndexFunc(names, func(n string) bool { return n != r.Name && strings.EqualFold(n, r.Name) })
 		if i >= 0 {
-			return fmt.Errorf("there is a secret %q, and some keyrings do not tell case apart", names[i])
+			return fmt.Errorf("there is a secret %q, and some keyrings do not distinguish upper and lower case", names[i])
 		}
 		old = old || store == other && slices.Contains(names, r.Name)
 	}
@@ -119,7 +119,7 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	return nil
 }
 
-// Remove forgets a secret, wherever it is. ErrNotFound.
+// Remove deletes a secret and returns the name of its store; ErrNotFound if no store holds it.
 func (v *Vault) Remove(ctx context.Context, name string) (from string, err error) {
 	s, err := v.holder(ctx, name)
 	if err != nil {
@@ -128,16 +128,15 @@ func (v *Vault) Remove(ctx context.Context, name string) (from string, err error
 	return s.Name(), s.Remove(ctx, name)
 }
 
-// ListEntry is what a list shows of a secret.
+// ListEntry describes a secret in a list.
 type ListEntry struct {
 	Info
 	Store string `json:"store"`
-	// Problem says why the rest is not known.
+	// Problem is the reason why only the name is known; empty: all is known.
 	Problem string `json:"problem,omitempty"`
 }
 
-// List shows all secrets, sorted by name. One that cannot be read is listed all
-// the same.
+// List describes all secrets, sorted by name. A secret that cannot be read is listed, too.
 func (v *Vault) List(ctx context.Context) ([]ListEntry, error) {
 	var out []ListEntry
 	for _, s := range []Store{v.keyring, v.file} {

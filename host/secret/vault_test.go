@@ -80,7 +80,8 @@ func TestWithoutAKeyring(t *testing.T) {
 		if r, err := v.Get(ctx, "NEW"); err != nil || r.Value.Reveal() != "value-in-file" {
 			t.Errorf("%s: %v", what, err)
 		}
-		// What is in the keyring is neither missing nor replaced behind its back.
+		// A secret in the keyring is neither missing nor replaced while the keyring does
+		// not answer.
 		if _, err := v.Get(ctx, "OLD"); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNotFound) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -105,8 +106,7 @@ func TestWithoutAKeyring(t *testing.T) {
 	}
 }
 
-// TestAKeyringThatDoesNotAnswer: it may be waiting for a person who is not
-// there.
+// TestAKeyringThatDoesNotAnswer uses a keyring that waits, as if for an absent person.
 func TestAKeyringThatDoesNotAnswer(t *testing.T) {
 	k := newTestKeyring(t, t.TempDir())
 	k.wait = time.Millisecond

@@ -6,18 +6,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// The bodies of events, by type. Messages, tool calls and tool results have an
-// llm.Message, progress has a tool.Progress. Together with the envelope of tool results they are the
-// documented contract of `--json`: new fields may come, old ones stay.
+// The bodies of events, by type. The body of messages, tool calls and tool results is an
+// llm.Message, and that of progress a tool.Progress. Together with the envelope of tool results,
+// bodies are the documented contract of `--json`: new fields may be added, old ones stay.
 
 // Started is the body of session.started.
 type Started struct {
-	Program   string   `json:"program"` // version
+	Program   string   `json:"program"` // version of the program
 	Workspace string   `json:"workspace"`
 	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
 	Tools     []string `json:"tools"`
-	// UIDMap is the map of user IDs of the program, if it runs in a user namespace: the
-	// administrator's policy may then differ from the one of the machine.
+	// UIDMap is the map of user IDs if the program runs in a user namespace, else empty. In
+	// a namespace, the administrator's policy may differ from that of the machine.
 	UIDMap string `json:"uid_map,omitempty"`
 }
 
@@ -32,90 +32,90 @@ type TurnStarted struct {
 // Decision is the body of call.decision.
 type Decision struct {
 	Tool   string `json:"tool"`
-	Effect string `json:"effect"` // what policy says: allow, ask, deny
+	Effect string `json:"effect"` // of policy: allow, ask or deny
 	Risk   string `json:"risk"`
 	Rule   string `json:"rule"`
 	Source string `json:"source"`
-	Origin string `json:"origin,omitempty"` // where the rule is written
+	Origin string `json:"origin,omitempty"` // place at which the rule is written
 	Reason string `json:"reason"`
-	// SkippedQuestion is the reason for which a person would have been asked, if the call ran on a
-	// stage and changed nothing there. The other fields are the decision after that.
+	// SkippedQuestion is the reason to ask a person, if the call first ran on a stage and
+	// changed nothing there, so that nobody was asked. The other fields hold the decision
+	// after that. Empty: no question was skipped.
 	SkippedQuestion string `json:"unasked,omitempty"`
-	// AllowHint is what would allow a call that was denied, as data.
+	// AllowHint is data: the change of policy that would allow a denied call.
 	AllowHint  tool.Hint    `json:"change,omitempty"`
-	Answer     *bool        `json:"answer,omitempty"` // what a person said, where policy asks
+	Answer     *bool        `json:"answer,omitempty"` // of a person, if policy asks; nil: nobody has answered
 	Scope      policy.Scope `json:"scope,omitempty"`
 	AnsweredBy string       `json:"by,omitempty"`
-	// QuestionID is the ID of what was asked, in hexadecimal, if something was.
+	// QuestionID is the ID of the question in hexadecimal; empty: none was asked.
 	QuestionID string `json:"question,omitempty"`
-	// Tier is how far the process would be confined; nil where the tool starts none.
+	// Tier is the confinement of the process; nil: the tool starts none.
 	Tier *policy.Tier `json:"tier,omitempty"`
-	// Histories are the git directories of repositories, if the decision is about their
-	// histories and not about the call: that the host searches one, or what commands
-	// may read of them.
+	// Histories are git directories. If they are set, the decision is not about the call but
+	// about their histories: whether the host searches one, or what commands may read of them.
 	Histories []string `json:"histories,omitempty"`
 }
 
-// Intent is the body of call.intended: what is about to run.
+// Intent is the body of call.intended: a call that is about to run.
 type Intent struct {
 	Tool       string       `json:"tool"`
 	Caller     string       `json:"caller"`
 	Module     string       `json:"module"`
-	Digest     string       `json:"digest"` // sha256 of the module
+	Digest     string       `json:"digest"` // SHA-256 of the module
 	ArgsDigest string       `json:"args_sha256"`
-	Lines      []int        `json:"lines,omitempty"` // line_start and line_end as it runs, where edits of the same step have moved them
+	Lines      []int        `json:"lines,omitempty"` // line_start and line_end of the call, if edits of the same step have moved them
 	Cwd        string       `json:"cwd"`
-	Mounts     []string     `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
-	Secrets    []string     `json:"secrets,omitempty"` // names of those that it may have placeholders of
+	Mounts     []string     `json:"mounts"`            // PATH:ro or PATH:rw; directories that the call or its process sees
+	Secrets    []string     `json:"secrets,omitempty"` // names of secrets that the call may have placeholders for
 	Exec       bool         `json:"exec"`
-	Tier       *policy.Tier `json:"tier,omitempty"`    // how far its process is confined at least
-	Network    []string     `json:"network,omitempty"` // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
-	// Changes is what becomes of what its process changes in files; empty where it
-	// starts none. Only of staged ones is there an event call.changes.
+	Tier       *policy.Tier `json:"tier,omitempty"`    // least confinement of its process; nil: it starts none
+	Network    []string     `json:"network,omitempty"` // hosts that the call may reach: [not ][PROTOCOL://]HOST[:PORT]; "only HOST ..." holds all that a layer permits
+	// Changes is the handling of file changes by its process; empty: it starts none. Only
+	// staged changes have an event call.changes.
 	Changes     policy.ChangesMode `json:"changes,omitempty"`
-	Rehearsal   bool               `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
+	Rehearsal   bool               `json:"rehearsal,omitempty"` // it runs first; whether its changes are made is decided afterwards
 	TimeoutMS   int64              `json:"timeout_ms"`
 	MemoryBytes uint64             `json:"memory_limit_bytes"`
 	Fuel        uint64             `json:"fuel_limit"`
 }
 
-// Changes is the body of call.changes: what a call is about to change.
+// Changes is the body of call.changes: changes that a call is about to make.
 type Changes struct {
 	Tool  string   `json:"tool"`
-	Files []Change `json:"files"` // of the first 10,000
-	More  int      `json:"more,omitempty"`
-	// Summary is what they are in short, where that takes fewer lines.
+	Files []Change `json:"files"`          // the first 10,000
+	More  int      `json:"more,omitempty"` // number of changes that are not in Files
+	// Summary describes the changes in fewer lines than Files has; empty: it would not.
 	Summary []string `json:"summary,omitempty"`
 }
 
-// Change is one of Changes.
+// Change is a change of one file.
 type Change struct {
-	Path   string          `json:"path"` // as filename.UTF8 writes it, and so is From
-	From   string          `json:"from,omitempty"`
+	Path   string          `json:"path"`           // in the form of filename.UTF8, like From
+	From   string          `json:"from,omitempty"` // old path of a renamed file
 	Kind   tool.ChangeKind `json:"kind"`
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
-	// Diff shows the change of a text, in unified format: at most 64 KiB, the last
-	// line says if there is more. Empty for what is no text, for what looks like a
-	// secret or holds a known one, and where the call changes many files. Added and
-	// Removed count its lines, all of them.
+	// Diff shows the change of a text in unified format, at most 64 KiB; its last line
+	// tells if there is more. It is empty if the file is not a text, if it looks like a
+	// secret or holds a known one, and if the call changes many files. Added and Removed
+	// count all added and removed lines.
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
-	// NoPreimage says why the store has no image of the content before, by which the
-	// change could be undone, where there was one.
+	// NoPreimage is the reason why the store has no content of the file before the change,
+	// so that the change cannot be undone. Empty: it has, or there was no file.
 	NoPreimage NoPreimage `json:"no_image,omitempty"`
 }
 
-// NoPreimage is why a content is not kept.
+// NoPreimage is a reason why the content of a file is not kept.
 type NoPreimage string
 
 // The reasons.
 const (
 	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds a known one
-	NoPreimageLarge      NoPreimage = "large"      // it has more than MaxImageBytes
-	NoPreimageMany       NoPreimage = "many"       // what the call changes has more than MaxImagesBytes, or is too much to be read
-	NoPreimageUnreadable NoPreimage = "unreadable" // nobody may read it
+	NoPreimageLarge      NoPreimage = "large"      // the file has more than MaxPreimageBytes
+	NoPreimageMany       NoPreimage = "many"       // the changed files have more than MaxPreimagesBytes, or are too many to read
+	NoPreimageUnreadable NoPreimage = "unreadable" // the file cannot be read
 )
 
 // Version is a file before or after a change.
@@ -127,75 +127,75 @@ type Version struct {
 	HardLink string `json:"twin,omitempty"`   // another name of the same file
 }
 
-// ToolStoreChanges is the body of call.kept: what a call that has succeeded has changed in the store
-// of its module.
+// ToolStoreChanges is the body of call.kept: the changes that a successful call has made in
+// the store of its module.
 type ToolStoreChanges struct {
 	Tool   string `json:"tool"`
-	Module string `json:"module"` // its name
-	// Owner is whose store that is: "builtin:NAME", "signer:SIGNER#NAME" or "sha256:DIGEST".
+	Module string `json:"module"` // name of the module
+	// Owner is the owner of the store: "builtin:NAME", "signer:SIGNER#NAME" or "sha256:DIGEST".
 	Owner   string           `json:"owner"`
-	Set     []ToolStoreEntry `json:"set,omitempty"`
-	Deleted []string         `json:"deleted,omitempty"`
+	Set     []ToolStoreEntry `json:"set,omitempty"`     // entries that were added or changed
+	Deleted []string         `json:"deleted,omitempty"` // keys that were deleted
 }
 
-// ToolStoreEntry is one of Kept. Text is the value if it is one, else Base64 is; an empty
-// value has neither.
+// ToolStoreEntry is an entry of a store. The value is in Text if it is text, else in
+// Base64; an empty value has neither.
 type ToolStoreEntry struct {
 	Key       string `json:"key"`
 	Text      string `json:"text,omitempty"`
 	Base64    string `json:"base64,omitempty"`
-	ExpiresMS int64  `json:"expires_ms,omitempty"` // since 1970; absent: never
+	ExpiresMS int64  `json:"expires_ms,omitempty"` // milliseconds since 1970; 0: never
 }
 
 // StepEnded is the body of step.ended.
 type StepEnded struct {
 	Finish     llm.FinishReason `json:"finish_reason"`
 	Usage      llm.Usage        `json:"usage"`
-	DurationMS int64            `json:"duration_ms"` // of all its requests, with the waits between them
-	// Restarts is how often the request was sent again. What the failed attempts have
-	// used is in the usage of the turn alone, as is that of a step that has no end.
+	DurationMS int64            `json:"duration_ms"` // of all requests of the step, including the waits between them
+	// Restarts is the number of times that the request was sent again. The usage of failed
+	// attempts is only in the usage of the turn, like that of a step without an end.
 	Restarts int `json:"restarts,omitempty"`
-	// Cost is in US dollars; nil if the price is not known.
+	// Cost is in US dollars; nil: the price is not known.
 	Cost *float64 `json:"cost,omitempty"`
-	// Provider and Model have answered in the place of those of the turn, which had failed.
-	// Empty: it was those.
+	// Provider and Model have answered in place of those of the turn, which had failed.
+	// Empty: those of the turn have answered.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 }
 
-// EndReason says why a turn ended.
+// EndReason is the reason why a turn ended.
 type EndReason string
 
 // The reasons.
 const (
 	EndAnswered  EndReason = "answered"
-	EndCut       EndReason = "cut"       // the provider cut the answer: its length or its content filter
-	EndLimit     EndReason = "limit"     // the loop reached its limit of steps, or a turn came to nothing new
+	EndCut       EndReason = "cut"       // the provider cut the answer: its length, or its content filter
+	EndLimit     EndReason = "limit"     // the loop reached its limit of steps, or the turn made no progress
 	EndProvider  EndReason = "provider"  // the provider failed
 	EndError     EndReason = "error"     // the host or the log failed
-	EndCancelled EndReason = "cancelled" // interrupted
+	EndCancelled EndReason = "cancelled" // the turn was interrupted
 )
 
 // TurnEnded is the body of turn.ended.
 type TurnEnded struct {
 	Reason     EndReason `json:"reason"`
 	Error      string    `json:"error,omitempty"`
-	Hint       string    `json:"hint,omitempty"`  // what to do about the error
+	Hint       string    `json:"hint,omitempty"`  // advice about the error
 	Limit      string    `json:"limit,omitempty"` // the key of the limit that was reached
 	Steps      int       `json:"steps"`
 	Calls      int       `json:"calls"`
 	Failed     int       `json:"failed_calls"`
-	Denied     int       `json:"denied_calls"`            // of Failed
-	Stopped    int       `json:"stopped_calls,omitempty"` // of Failed: by who asked for them
+	Denied     int       `json:"denied_calls"`            // part of Failed
+	Stopped    int       `json:"stopped_calls,omitempty"` // part of Failed: cancelled by the caller
 	Usage      llm.Usage `json:"usage"`
 	DurationMS int64     `json:"duration_ms"`
-	// Context is how full the context of the model was at the end; nil if that is not known.
+	// Context is the use of the model's context at the end; nil: not known.
 	Context *ContextUse `json:"context,omitempty"`
-	// Cost is in US dollars, of the requests whose price is known; nil if none is.
+	// Cost is in US dollars, of the requests with a known price; nil: there are none.
 	Cost *float64 `json:"cost,omitempty"`
 }
 
-// ContextUse is how many tokens of its context a model has used.
+// ContextUse is the number of tokens that a model has used of its context.
 type ContextUse struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
@@ -206,24 +206,24 @@ type Delta struct {
 	Text string `json:"text"`
 }
 
-// Reasoning is the body of delta.reasoning, which is not stored. What the model thinks is
-// a part of its message.
+// Reasoning is the body of delta.reasoning, which is not stored. The reasoning itself is
+// part of the model's message.
 type Reasoning struct {
-	Bytes int `json:"bytes"` // of it, since the one before
+	Bytes int `json:"bytes"` // bytes of reasoning since the last such event
 }
 
 // Restart is the body of delta.restart, which is not stored.
 type Restart struct {
 	Error    string `json:"error"`
-	WaitMS   int64  `json:"wait_ms,omitempty"`  // before the request is sent again
-	Attempt  int    `json:"attempt,omitempty"`  // that comes after the wait, from 2
-	Attempts int    `json:"attempts,omitempty"` // there are at most
-	Profile  string `json:"profile,omitempty"`  // that is asked instead, without a wait
+	WaitMS   int64  `json:"wait_ms,omitempty"`  // time until the next attempt
+	Attempt  int    `json:"attempt,omitempty"`  // number of the next attempt, from 2
+	Attempts int    `json:"attempts,omitempty"` // limit of Attempt
+	Profile  string `json:"profile,omitempty"`  // profile that is asked instead, without a wait
 }
 
 // CallState is the body of call.state, which is not stored.
 type CallState struct {
 	State string `json:"state"`
 	Tool  string `json:"tool"`
-	Fault bool   `json:"fault,omitempty"` // it is completed by a fault of the host, and maybe not recorded
+	Fault bool   `json:"fault,omitempty"` // a fault of the host has ended the call, which may not be recorded
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// PastCall is a call as the log has it.
+// PastCall is a call in the log.
 type PastCall struct {
 	Call     tool.Call
 	Decision *Decision // nil: nothing was decided
 }
 
-// ReadCalls reads how a session began, and its calls in their order. What its log does
-// not say of a call, because it never ran or a body was deleted, is what it was in
-// all likelihood: a call in a turn is the model's, another one a person's, and its
-// directory is that in which the session began.
+// ReadCalls returns the beginning of a session, and its calls in order. If the log lacks
+// something about a call, because the call never ran or a body was deleted, the most likely
+// value is used: a call in a turn is the model's, any other one a person's, and its
+// directory is that of the session.
 func ReadCalls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ error) {
 	byID := map[string]*PastCall{}
 	for e, err := range events {

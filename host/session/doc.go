@@ -1,16 +1,15 @@
-// Package session is the record of what happened: an append-only list of
-// events, chained by hashes.
+// Package session keeps the record of a session: an append-only list of events, chained by
+// hashes.
 //
-// An [Event] has a [Header], which the chain covers, and a body, of which the
-// chain covers only a salted digest, so that a body can be deleted later (a
-// secret, a person's request) and the chain still holds. Each event is linked
-// twice: to the event before it in the store, so that a session cannot vanish
-// from the store unseen, and to the event before it in its session, so that
-// one exported session can be verified by itself.
+// An [Event] has a [Header] and a body. The chain covers the header, but only a salted digest
+// of the body. So a body can be deleted later (because of a secret, or at a person's request),
+// and the chain still holds. Each event has two links. One leads to the preceding event in the
+// store, so that a session cannot vanish from the store unnoticed. The other leads to the
+// preceding event in its session, so that an exported session can be verified alone.
 //
-// A [Store] keeps events; a [Log] is the view that one running session has of
-// a store, and the one way in which events come into being. When [Log.Append]
-// returns, the events are on disk: a call's intent is durable before its effect.
-// A store also keeps images: what files were like that a call was about to change, by
-// the hashes that the events have, as far as there is room for them.
+// A [Store] keeps events. A [Log] is the view of one running session on a store, and the
+// only way to make events. When [Log.Append] returns, the events are on disk: the intent of
+// a call is durable before the call has an effect. A store also keeps preimages: the
+// contents of files before a call changed them. They are found by the hashes in the events,
+// and the oldest make room for new ones.
 package session

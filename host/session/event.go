@@ -13,48 +13,47 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// Type says what happened. Types are part of the documented contract of
-// `--json` and of exported sessions: new ones may come, old ones stay.
+// Type is the type of an event. Types are part of the documented contract of `--json` and
+// of exported sessions: new ones may be added, old ones stay.
 type Type string
 
-// The stored types, in the order in which a turn brings them.
+// The stored types, in the order of a turn.
 const (
 	TypeSessionStarted   Type = "session.started"
 	TypeTurnStarted      Type = "turn.started"
-	TypeMessage          Type = "message"       // a canonical message but the two below
-	TypeToolCall         Type = "tool_call"     // a canonical message: the caller asks for a call
-	TypeDecision         Type = "call.decision" // what policy says of it, and who answered if it asked
+	TypeMessage          Type = "message"       // a canonical message, except calls and results of tools
+	TypeToolCall         Type = "tool_call"     // a canonical message: a caller asks for a call
+	TypeDecision         Type = "call.decision" // the decision of policy, and the answer of a person
 	TypeCallIntended     Type = "call.intended" // durable before the call has any effect
 	TypeCallChanges      Type = "call.changes"  // durable before the changes of the call are made
-	TypeToolStoreChanges Type = "call.kept"     // what the call keeps; stands right before its result
-	TypeToolResult       Type = "tool_result"   // a canonical message: what came of the call
+	TypeToolStoreChanges Type = "call.kept"     // changes of the module's store; stands right before the result
+	TypeToolResult       Type = "tool_result"   // a canonical message: the result of the call
 	TypeStepEnded        Type = "step.ended"
 	TypeTurnEnded        Type = "turn.ended"
 )
 
-// The types that are shown and never stored.
+// The types of events that are shown but never stored.
 const (
 	TypeDelta     Type = "delta"           // a piece of the model's answer
-	TypeReasoning Type = "delta.reasoning" // the model thinks
-	TypeRestart   Type = "delta.restart"   // the pieces of this step are void, the request is sent again
+	TypeReasoning Type = "delta.reasoning" // the model is thinking
+	TypeRestart   Type = "delta.restart"   // the request is sent again, and the pieces of this step are void
 	TypeCallState Type = "call.state"      // a call has entered a state
-	TypeProgress  Type = "progress"        // something takes time: compiling, waiting
+	TypeProgress  Type = "progress"        // an operation takes time, such as compiling or waiting
 )
 
 // Event is one entry of a session.
 type Event struct {
-	// Header is what the chain covers. It stays when the body is deleted.
+	// Header is covered by the chain. It stays when the body is deleted.
 	Header
-	// Body is JSON, of the Go type that belongs to the event's type; nil when
-	// it has been deleted.
+	// Body is JSON of the Go type that belongs to the event's type; nil: it was deleted.
 	Body json.RawMessage
-	// Salt hides a short body from whoever has only the digest. It is deleted
-	// with the body. Nil for an event that is not stored.
+	// Salt hides a short body from a reader who has only the digest. It is deleted with the
+	// body. Nil: the event is not stored, or its body was deleted.
 	Salt []byte
 }
 
-// Header is the part of an event that no deletion takes away. It names no
-// file and holds no text from a person, a model or a tool.
+// Header is the part of an event that is never deleted. It has no names of files and no
+// text from a person, a model or a tool.
 type Header struct {
 	Seq     uint64 // position in the store, from 1; 0 for an event that is not stored
 	Session string
@@ -62,20 +61,19 @@ type Header struct {
 	Type    Type
 	Turn    int    // from 1; 0 outside a turn
 	Step    int    // from 1 in each turn; 0 outside a step
-	Call    string // id of the call that the event belongs to, if any
+	Call    string // id of the call; empty: the event belongs to none
 
-	Digest      [32]byte // of salt and body
-	Prev        [32]byte // Hash of the event before this one in the store; zero for the first
-	SessionPrev [32]byte // Hash of the event before this one in the session; zero for the first
-	Hash        [32]byte // of everything above
+	Digest      [32]byte // salted digest of the body, see [BodyDigest]
+	Prev        [32]byte // Hash of the preceding event in the store; zero for the first
+	SessionPrev [32]byte // Hash of the preceding event in the session; zero for the first
+	Hash        [32]byte // of all fields above, see [Header.ComputeHash]
 }
 
-// SaltBytes is the length of a salt.
+// SaltBytes is the number of bytes of a salt.
 const SaltBytes = 16
 
-// Draft is an event before the store has placed it. A body that is nil or
-// empty is stored as null, because an event without a body is one whose body
-// has been deleted.
+// Draft is an event that is not in the store yet. A nil or empty body is stored as null,
+// because an event without a body is one whose body was deleted.
 type Draft struct {
 	Session string
 	Type    Type
@@ -83,31 +81,31 @@ type Draft struct {
 	Step    int
 	Call    string
 	Body    json.RawMessage
-	// Preimages are contents of files of which the body has the SHA-256. They are no
-	// part of the event: the store keeps them while it has room, see [Store.Preimage].
+	// Preimages are contents of files whose SHA-256 is in the body. They are not part of
+	// the event. The store keeps them while it has room, see [Store.Preimage].
 	Preimages [][]byte
 }
 
-// What the images of a draft may have, in bytes.
+// Limits of the preimages of a draft, in bytes.
 const (
 	MaxPreimageBytes  = 16 << 20 // each
 	MaxPreimagesBytes = 64 << 20 // together
 )
 
-// NewDraft is a draft whose body is of the Go type that belongs to the event's type.
-// The session is filled in by the log.
+// NewDraft returns a draft. The body has the Go type that belongs to the event's type. The
+// log fills in the session.
 func NewDraft(typ Type, turn, step int, call string, body any) Draft {
 	data, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // our own types, and JSON in them that we have made
+		panic(err) // not reached: bodies are our own types, and JSON in them is valid
 	}
 	return Draft{Type: typ, Turn: turn, Step: step, Call: call, Body: data}
 }
 
-// BodyDigest is the salted digest of a body: SHA-256 over
-// "stockade body 1\n", the salt and the body. The salt has a fixed length, so
-// the two cannot be shifted against each other. See RATIONALE, "Why does the
-// chain cover a salted digest of the body, and not the body?"
+// BodyDigest returns the salted digest of a body: SHA-256 over "stockade body 1\n", the
+// salt and the body. The salt has a fixed length, so the end of the salt cannot be read as
+// the beginning of the body. See RATIONALE, "Why does the chain cover a salted digest of
+// the body, and not the body?"
 func BodyDigest(salt, body []byte) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("stockade body 1\n"))
@@ -116,10 +114,10 @@ func BodyDigest(salt, body []byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// ComputeHash is the link of the chain: SHA-256 over "stockade event 1\n" and
-// the header's fields in the order below, each string and number written so
-// that no two headers share an encoding. The format never changes; another
-// one gets another first line. See RATIONALE, "Why two links in each event?"
+// ComputeHash returns the hash of the header, which is a link of the chain: SHA-256 over
+// "stockade event 1\n" and the fields in the order below. Strings have their lengths, so
+// that no two headers share an encoding. This format never changes; a new one gets another
+// first line. See RATIONALE, "Why two links in each event?"
 func (h *Header) ComputeHash() [32]byte {
 	d := sha256.New()
 	d.Write([]byte("stockade event 1\n"))
@@ -147,8 +145,8 @@ func writeString(d hash.Hash, s string) {
 	d.Write([]byte(s))
 }
 
-// Seal places a draft behind the two events that precede it and fills in
-// everything that the chain needs. Stores call it inside their transaction.
+// Seal makes an event of a draft: it sets its position, its time, its links and its hashes. prev
+// and sessionPrev are the hashes of the preceding events. Stores call it in their transaction.
 func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event {
 	if len(d.Body) == 0 {
 		d.Body = json.RawMessage("null")
@@ -168,12 +166,12 @@ func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event 
 	return e
 }
 
-// idAlphabet is Crockford's base 32 in lower case: no i, l, o or u, so that
-// an id can be read out and typed in.
+// idAlphabet is Crockford's base 32 in lower case. It has no i, l, o or u, so that ids can
+// be read aloud and typed.
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// NewID makes the id of a session: ten characters of time, so that ids sort by
-// age, and ten of chance.
+// NewID returns a new id of a session. Its first ten characters are the time, so that ids
+// sort by age, and the last ten are random.
 func NewID(now time.Time) string {
 	var b strings.Builder
 	ms := uint64(now.UnixMilli())
@@ -188,11 +186,11 @@ func NewID(now time.Time) string {
 	return b.String()
 }
 
-// ValidID reports whether id has the form that [NewID] gives.
+// ValidID reports whether id has the form of an id from [NewID].
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
 
-// ForDisplay is the event with the images of its message left out, and what a provider
-// has kept with it: what people and programs get to see of it. The log has them.
+// ForDisplay returns the event for people and programs: without the images and the provider
+// data of its message. The log has both.
 func (e Event) ForDisplay() Event {
 	m, ok := e.messageWithParts()
 	if !ok {
@@ -204,21 +202,20 @@ func (e Event) ForDisplay() Event {
 	return e
 }
 
-// messageWithParts is the message of the event if it has parts. Most have none, which is found out
-// without reading them.
-func (e Event) messageWithParts() (llm.Message, bool) {
+// messageWithParts returns the message of the event; ok is false if it has no parts. Most
+// messages have none, and are not decoded to find out.
+func (e Event) messageWithParts() (m llm.Message, ok bool) {
 	if !bytes.Contains(e.Body, []byte(`"parts":[`)) {
 		return llm.Message{}, false
 	}
-	m, ok := e.Message()
+	m, ok = e.Message()
 	return m, ok && len(m.Parts) > 0
 }
 
-// Message returns the canonical message that the event holds, if it is one.
-func (e Event) Message() (llm.Message, bool) {
+// Message returns the canonical message in the body; ok is false if there is none.
+func (e Event) Message() (m llm.Message, ok bool) {
 	switch e.Type {
 	case TypeMessage, TypeToolCall, TypeToolResult:
-		var m llm.Message
 		if e.Body == nil || json.Unmarshal(e.Body, &m) != nil {
 			return llm.Message{}, false
 		}

@@ -23,9 +23,8 @@ func fill(b byte) (d [32]byte) {
 	return d
 }
 
-// The digests below were computed by another program from the description of
-// the format. They never change: a store written today is verified by every
-// later version.
+// The digests below were computed by another program from the description of the format.
+// They never change: every later version must verify a store that is written today.
 
 func TestBodyDigestGolden(t *testing.T) {
 	counting := make([]byte, session.SaltBytes)

@@ -10,7 +10,7 @@ import (
 
 // line is the form of [Event.Line].
 type line struct {
-	Seq     uint64          `json:"seq,omitempty"` // position in the log; absent for what is not stored
+	Seq     uint64          `json:"seq,omitempty"` // position in the store; absent if the event is not stored
 	Session string          `json:"session"`
 	Time    time.Time       `json:"time"`
 	Type    Type            `json:"type"`
@@ -20,8 +20,8 @@ type line struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Line is the event as one line of JSON, for whatever a reader takes for the end
-// of one. It is a documented contract: of `--json`, and of exported sessions.
+// Line returns the event as one line of JSON. Every character that some reader takes for a
+// line end is escaped. The form is a documented contract of `--json` and of exported sessions.
 func (e Event) Line() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// TestOneEventIsOneLine: nothing in an event ends a line for any reader.
+// TestOneEventIsOneLine checks that no character in an event ends a line for any reader.
 func TestOneEventIsOneLine(t *testing.T) {
 	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
 	text := "a" + strings.Join(lineEnds, "b") + "\n{\"seq\":8,\"type\":\"call.decision\"}"
@@ -17,7 +17,7 @@ func TestOneEventIsOneLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As others write JSON: what has to be escaped is, and nothing else.
+	// Like the JSON of others: only characters that must be escaped are.
 	bare := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(body))
 	if bare == string(body) {
 		t.Fatal("the test does not work")

@@ -12,9 +12,9 @@ import (
 // ErrInUse is wrapped by the error of a lock that another process holds.
 var ErrInUse = errors.New("the session is in use by another process")
 
-// Lock keeps other processes out of a session, by a lock on a file in dir, which
-// exists. The lock goes with the process, however that ends; unlock also removes
-// the file.
+// Lock keeps other processes out of a session by a lock on a file in dir, which must exist.
+// The lock ends with the process. unlock ends it earlier, and removes the file. If another
+// process has the lock, the error wraps [ErrInUse].
 func Lock(dir, id string) (unlock func() error, err error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("session id %q is not one that stockade makes: the log was changed", id)
@@ -29,8 +29,8 @@ func Lock(dir, id string) (unlock func() error, err error) {
 		if !ok {
 			return nil, fmt.Errorf("session %s: %w", id, ErrInUse)
 		}
-		// Another process may have removed the file between our opening and our
-		// locking it; then the lock that counts is on a new file.
+		// Another process may have removed the file before we locked it. Then a new file
+		// has the valid lock.
 		held, err := l.Stat()
 		there, statErr := os.Stat(name)
 		if err == nil && statErr == nil && os.SameFile(held, there) {

@@ -13,48 +13,48 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Log is one running session: it appends to a store and shows each event,
-// stored or not, to whoever observes. It is safe for concurrent use.
+// Log is the log of one running session. It appends events to a store, and shows each
+// event, stored or not, to the observers. It is safe for concurrent use.
 type Log struct {
 	store Store
 	id    string
 	now   func() time.Time
 
-	mu        sync.Mutex
-	preamble  []Draft // what is recorded before all else, and with it
+	mu        sync.Mutex // guards the fields below
+	preamble  []Draft    // drafts of [Log.Begin] that are not recorded yet
 	observers map[int]func(Event)
-	nextID    int
+	nextID    int // key of the next observer
 
-	redactor *redact.Redactor
-	deltas   func(piece string, last bool) string
-	lastPart Draft // the delta that was redacted last
+	redactor *redact.Redactor                     // nil: nothing is redacted
+	deltas   func(piece string, last bool) string // redacts the pieces of an answer, see [redact.Redactor.Stream]
+	lastPart Draft                                // the last delta, whose end may be held back
 }
 
-// SetRedactor makes everything that is recorded and shown from now on pass through
-// r. It is called before the log is used.
+// SetRedactor makes r redact everything that is recorded or shown. It must be called before
+// the log is used.
 func (l *Log) SetRedactor(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
-// NewLog returns the log of the session with that id, which may be new.
+// NewLog returns the log of the session with the id. The session may be new.
 func NewLog(store Store, id string, now func() time.Time) *Log {
 	return &Log{store: store, id: id, now: now, observers: map[int]func(Event){}}
 }
 
-// ID is the id of the session.
+// ID returns the id of the session.
 func (l *Log) ID() string { return l.id }
 
-// Begin makes the drafts the first of a new session. They are recorded by the first
-// Append, so that they need no write to the disk of their own.
+// Begin sets the first drafts of a new session. The first Append records them together with
+// its own, which saves a write to the disk.
 func (l *Log) Begin(drafts ...Draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preamble = l.ready(drafts)
 }
 
-// Append makes the drafts part of the session. When it returns they are
-// durable. Their Session field is filled in.
+// Append adds the drafts to the session, and sets their Session field. When it returns,
+// they are durable.
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	drafts = l.ready(drafts)
-	l.mu.Lock() // over the store too: observers see the events in the order of the log
+	l.mu.Lock() // also during the store's Append, so that observers see the events in the order of the log
 	defer l.mu.Unlock()
 	l.endDeltas()
 	begun := len(l.preamble)
@@ -70,7 +70,7 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	return events[begun:], nil
 }
 
-// ready are drafts of this session without secrets.
+// ready sets the session of the drafts, and redacts them.
 func (l *Log) ready(drafts []Draft) []Draft {
 	for i := range drafts {
 		drafts[i].Session = l.id
@@ -81,8 +81,9 @@ func (l *Log) ready(drafts []Draft) []Draft {
 	return drafts
 }
 
-// redact takes secrets out of an event. The summary of a call whose arguments hold
-// one is made anew: it cuts them, and a piece of a secret is not known for one.
+// redact removes secrets from the body of an event. If the arguments of a call held a
+// secret, the summary of the call is made anew: it shortens arguments, and a part of a
+// secret is not recognised.
 func (l *Log) redact(d Draft) json.RawMessage {
 	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).messageWithParts()
 	if !parted {
@@ -92,7 +93,7 @@ func (l *Log) redact(d Draft) json.RawMessage {
 	m.Parts = nil
 	body, err := json.Marshal(m)
 	if err != nil {
-		return json.RawMessage("null") // not reached: it was JSON
+		return json.RawMessage("null") // not reached: it was JSON before
 	}
 	body = l.redactBody(d.Type, body)
 	var clean llm.Message
@@ -107,25 +108,25 @@ func (l *Log) redact(d Draft) json.RawMessage {
 	return whole
 }
 
-func (l *Log) redactBody(typ Type, was json.RawMessage) json.RawMessage {
-	body := l.redactor.JSON(was)
+func (l *Log) redactBody(typ Type, original json.RawMessage) json.RawMessage {
+	body := l.redactor.JSON(original)
 	var m llm.Message
 	var call llm.CallData
-	if typ != TypeToolCall || bytes.Equal(body, was) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
+	if typ != TypeToolCall || bytes.Equal(body, original) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
 		return body
 	}
-	call.Function.Original = nil // its text is not always JSON, in which a secret is found however it is written
+	call.Function.Original = nil // it may not be JSON, in which every way to write a secret is recognised
 	anew, err := json.Marshal(llm.CallMessage(call))
 	if err != nil {
-		return body // not reached: it was JSON
+		return body // not reached: it was JSON before
 	}
 	return l.redactor.JSON(anew)
 }
 
-// redactParts takes secrets out of texts, with what was kept of them, which the provider
-// would no more take for its own. Images stay as they are: where the text of one happens to look like a
-// secret, it would be an image no more. Whoever makes a part of what a tool returns looks at
-// its bytes before.
+// redactParts removes secrets from texts. It also removes the provider data of a changed
+// text, which the provider would not accept any more. Images stay unchanged: the bytes of
+// an image may look like a secret by chance, and removing them would destroy it. The bytes
+// of an image are checked earlier, when a result gets it.
 func (l *Log) redactParts(parts []llm.Part) []llm.Part {
 	parts = slices.Clone(parts)
 	for i := range parts {
@@ -152,7 +153,7 @@ func (l *Log) Emit(d Draft) {
 		}
 	default:
 		if d.Type == TypeRestart {
-			l.deltas("", true) // void, like the pieces before it
+			l.deltas("", true) // the pieces are void, and so is the text that was held back
 		}
 		l.endDeltas()
 		d.Body = l.redactor.JSON(d.Body)
@@ -167,8 +168,8 @@ func (l *Log) emit(d Draft) {
 	})
 }
 
-// redactDelta redacts a piece of an answer, in which a secret may begin or end.
-// There is no body if all of it is held back. The lock is held.
+// redactDelta redacts a piece of an answer, which may hold only the beginning or the end of
+// a secret. The body is nil if the whole piece is held back. The caller holds the lock.
 func (l *Log) redactDelta(d Draft) Draft {
 	var delta Delta
 	if json.Unmarshal(d.Body, &delta) != nil {
@@ -183,8 +184,8 @@ func (l *Log) redactDelta(d Draft) Draft {
 	return withText(d, text)
 }
 
-// endDeltas shows what was held back of an answer, before the event that comes
-// behind it. The lock is held.
+// endDeltas shows the text that was held back, before the next event is shown. The caller
+// holds the lock.
 func (l *Log) endDeltas() {
 	if l.deltas == nil {
 		return
@@ -197,13 +198,13 @@ func (l *Log) endDeltas() {
 func withText(d Draft, text string) Draft {
 	d.Body = nil
 	if text != "" {
-		d.Body, _ = json.Marshal(Delta{Text: text}) // a string always encodes
+		d.Body, _ = json.Marshal(Delta{Text: text}) // strings can always be encoded
 	}
 	return d
 }
 
-// Observe calls f for each event from now on, one at a time, until the
-// returned function is called. f must not call the log.
+// Observe calls f for each later event, one at a time, until stop is called. f must not
+// call the log.
 func (l *Log) Observe(f func(Event)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +218,7 @@ func (l *Log) Observe(f func(Event)) (stop func()) {
 	}
 }
 
-// show is called with the lock held.
+// show calls the observers. The caller holds the lock.
 func (l *Log) show(events ...Event) {
 	for _, e := range events {
 		for _, f := range l.observers {
@@ -226,15 +227,14 @@ func (l *Log) show(events ...Event) {
 	}
 }
 
-// During runs something and yields the events of the session that happen meanwhile, as
-// they happen; the error of run comes last. A consumer that stops early cancels run, and
-// is waited for until that has returned.
+// During calls run, and yields the events of the session that happen meanwhile. An error of
+// run comes last. If the consumer stops early, During cancels run and waits for its end.
 func (l *Log) During(ctx context.Context, run func(context.Context) error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		events := make(chan Event)
-		gone := make(chan struct{}) // closed when nobody reads any more
+		gone := make(chan struct{}) // closed when the consumer has stopped
 		stop := l.Observe(func(e Event) {
 			select {
 			case events <- e:

@@ -13,14 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// covers returns a redactor that knows one word.
+// covers returns a redactor that knows one secret word.
 func covers(word string) *redact.Redactor {
 	r := new(redact.Redactor)
 	r.Add(word)
 	return r
 }
 
-// keeping is a store that keeps drafts.
+// keeping is a store that records drafts.
 type keeping struct {
 	session.Store
 	drafts []session.Draft
@@ -107,7 +107,7 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 	}
 }
 
-// TestReasoningLosesSecrets, and what a provider has kept of it then.
+// TestReasoningLosesSecrets checks that its provider data is removed, too.
 func TestReasoningLosesSecrets(t *testing.T) {
 	log := session.NewLog(&keeping{}, "s", time.Now)
 	log.SetRedactor(covers("hunter2"))
@@ -136,8 +136,8 @@ func TestReasoningLosesSecrets(t *testing.T) {
 	}
 }
 
-// TestImagesStayAsTheyAre: the text of an image can look like a secret, and is an image
-// no more where that is taken out.
+// TestImagesStayAsTheyAre checks that images are not redacted: their bytes can look like a
+// secret, and removing them would destroy the image.
 func TestImagesStayAsTheyAre(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)

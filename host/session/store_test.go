@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// chain seals events for the sessions named, in that order.
+// chain seals one event for each of the named sessions, in that order.
 func chain(sessions ...string) []session.Event {
 	var (
 		events []session.Event
@@ -138,7 +138,7 @@ func TestVerifyFinds(t *testing.T) {
 			return append(events, events[len(events)-1])
 		}, 7, 6},
 		{"inserted", func(events []session.Event) []session.Event {
-			// Well made, as far as somebody can who does not rewrite what follows.
+			// Sealed as well as possible without changing the later events.
 			at := slices.IndexFunc(events, func(e session.Event) bool { return e.Seq == 4 })
 			before := events[at]
 			forged := session.Seal(session.Draft{Session: "b", Type: session.TypeMessage},
@@ -164,7 +164,7 @@ func TestVerifyFinds(t *testing.T) {
 			check("store", err, test.store)
 			_, err = session.VerifySession(sequence(test.tamper(only(fresh(), "b"))))
 			check("session", err, test.session)
-			// A reader of the session meets the broken event as an error.
+			// A reader of the session gets the broken event as an error.
 			tampered, got := test.tamper(only(fresh(), "b")), 0
 			err = nil
 			for _, failed := range session.VerifyEach(sequence(tampered)) {
@@ -195,8 +195,8 @@ func TestVerifyPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// TestTheBeginningIsRecordedWithWhatComesFirst: a session of which nothing comes leaves
-// nothing behind, and one whose first write fails begins with the next.
+// TestTheBeginningIsRecordedWithWhatComesFirst checks that a session without events leaves
+// nothing behind, and that after a failed write the next one records the beginning.
 func TestTheBeginningIsRecordedWithWhatComesFirst(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)

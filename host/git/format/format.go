@@ -1,6 +1,6 @@
-// Package format parses the data in the files of git: packs, trees, references and indexes. It
-// serves the host and guests: it opens no file, and holds no more than it is given. All data may
-// be damaged or made to mislead: where it is not as git writes it, ok is false.
+// Package format parses the data in git's files: packs, trees, references and indexes. The
+// host and guests use it. It opens no files and keeps no data. Data may be damaged or made
+// to mislead: if it is not in git's format, ok is false.
 package format
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Kinds of objects, as numbered in packs. The last two are deltas.
+// Kinds of objects, with their numbers in packs. The last two are deltas.
 const (
 	Commit = iota + 1
 	Tree
@@ -23,10 +23,11 @@ const (
 	RefDelta
 )
 
-// Kinds has the names of the kinds.
+// Kinds holds the names of the kinds.
 var Kinds = [...]string{Commit: "commit", Tree: "tree", Blob: "blob", Tag: "tag"}
 
-// LooseHeader parses the header of a loose object. begin is where the content begins.
+// LooseHeader parses the header of a loose object. begin is the offset of the content, and
+// size its number of bytes.
 func LooseHeader(data []byte) (kind int, size int64, begin int, ok bool) {
 	head, _, ok := strings.Cut(string(data), "\x00")
 	word, digits, _ := strings.Cut(head, " ")
@@ -35,7 +36,7 @@ func LooseHeader(data []byte) (kind int, size int64, begin int, ok bool) {
 	return kind, size, len(head) + 1, ok && kind > 0 && err == nil && size >= 0 && strconv.FormatInt(size, 10) == digits
 }
 
-// The modes of entries of trees and of the index.
+// The modes of entries in trees and in the index. ModeType is the mask of their type.
 const (
 	ModeType    = 0o170000
 	ModeTree    = 0o040000
@@ -47,16 +48,17 @@ const (
 // ObjectHeader is the header of an object in a pack, see gitformat-pack(5).
 type ObjectHeader struct {
 	Kind         int
-	Size         uint64 // of the data, inflated
-	BaseDistance int64  // of an OffsetDelta: how many bytes before it its base begins
-	Base         []byte // of a NameDelta: the id of its base
-	Len          int    // of the header, in bytes
+	Size         uint64 // bytes of the data, inflated
+	BaseDistance int64  // of an OffsetDelta: number of bytes from the start of its base to its own start
+	Base         []byte // of a RefDelta: id of its base
+	Len          int    // bytes of the header
 }
 
-// MaxObjectHeader is the greatest size of a header in bytes, without an id.
+// MaxObjectHeader is the greatest number of bytes of a header, without an id.
 const MaxObjectHeader = 20
 
-// ParseObjectHeader parses the header at the start of b.
+// ParseObjectHeader parses the header at the start of b. hashSize is the number of bytes of
+// an id.
 func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	if len(b) == 0 {
 		return h, false
@@ -91,8 +93,8 @@ func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	return h, false
 }
 
-// Offset parses a number in the variable-length form of deltas and of index version 4. used is
-// its length in bytes; 0 if there is no number.
+// Offset parses a number in the variable-length format of deltas and of index version 4.
+// used is its number of bytes; 0: there is no number.
 func Offset(b []byte) (value int64, used int) {
 	for i, c := range b[:min(len(b), 8)] {
 		value = value<<7 | int64(c&0x7f)
@@ -104,15 +106,16 @@ func Offset(b []byte) (value int64, used int) {
 	return 0, 0
 }
 
-// ApplyDelta applies a delta to its base. ok is false if the delta is for another base, does not make
-// the size that it says, or would make more than most bytes: then size is more than most.
-func ApplyDelta(base, delta []byte, most int) (out []byte, size uint64, ok bool) {
+// ApplyDelta applies a delta to its base. size is the size of the result that the delta
+// names. ok is false if the delta has another base, if the result has another size, or if
+// size exceeds limit.
+func ApplyDelta(base, delta []byte, limit int) (out []byte, size uint64, ok bool) {
 	was, n := binary.Uvarint(delta)
 	if n <= 0 || was != uint64(len(base)) {
 		return nil, 0, false
 	}
 	size, m := binary.Uvarint(delta[n:])
-	if m <= 0 || size > uint64(most) {
+	if m <= 0 || size > uint64(limit) {
 		return nil, size, false
 	}
 	delta = delta[n+m:]
@@ -155,7 +158,7 @@ func ApplyDelta(base, delta []byte, most int) (out []byte, size uint64, ok bool)
 	return out, size, uint64(len(out)) == size
 }
 
-// TreeEntry cuts the first entry off the data of a tree.
+// TreeEntry parses the first entry in the data of a tree. rest is the data after it.
 func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(data) && data[i] != ' '; i++ {
@@ -175,8 +178,8 @@ func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []
 	return data[:end], mode, data[end+1 : end+1+hashSize], data[end+1+hashSize:], true
 }
 
-// IsRef reports whether git accepts a name for a reference, see git-check-ref-format(1). No such
-// name leads out of the git directory.
+// IsRef reports whether git accepts the name of a reference, see git-check-ref-format(1).
+// Such a name never leads out of the git directory.
 func IsRef(name string) bool {
 	if len(name) > MaxName || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false
@@ -189,8 +192,8 @@ func IsRef(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
 }
 
-// IsPath reports whether git accepts a name for a file of a worktree. No such name leads out of
-// the worktree, or into a git directory.
+// IsPath reports whether git accepts the name of a file in a worktree. Such a name never
+// leads out of the worktree, or into a git directory.
 func IsPath(name string) bool {
 	more := len(name) <= MaxName
 	for part := ""; more; {
@@ -202,7 +205,7 @@ func IsPath(name string) bool {
 	return name == ""
 }
 
-// isDotGit reports whether a name means .git to git or to a file system.
+// isDotGit reports whether git or some file system takes a name for .git.
 func isDotGit(name string) bool {
 	if len(name) < 4 || name[0] != '.' && name[0] != 'g' && name[0] != 'G' && name[0] < 0x80 {
 		return false

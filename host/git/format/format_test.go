@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// No bytes make a parser panic, or read behind their end.
+// No bytes make a parser panic, or read beyond their end.
 func FuzzFormats(f *testing.F) {
 	for _, seed := range []string{
 		"", "\x95\x0a\x81\x00", "\x02\x02\x02ab", "100644 a\x00" + strings.Repeat("x", 20), "blob 3\x00abc",

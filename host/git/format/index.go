@@ -7,41 +7,41 @@ import (
 	"strconv"
 )
 
-// IndexEntry is an entry of an index, see gitformat-index(5). Its slices are valid until the next
-// entry is read.
+// IndexEntry is an entry of an index, see gitformat-index(5). Its slices are valid until
+// the next entry is parsed.
 type IndexEntry struct {
 	Name  []byte
 	Mode  uint32
 	ID    []byte
 	Flags uint32 // without the length of the name
-	Stat  []byte // times, inode and the like of the file
+	Stat  []byte // times, inode and other data of the file
 }
 
 // Flags of an entry.
 const (
 	StageMask      = 0x3000
-	NameLengthMask = 0x0fff // the length in the flags of a name that is as long or longer
+	NameLengthMask = 0x0fff // mask of the length of a name; longer names have this length, too
 	AssumeValid    = 0x8000
 	SkipWorktree   = 0x4000 << 16
 	IntentToAdd    = 0x2000 << 16
 )
 
-// MinEntry is the least size of an entry in bytes.
+// MinEntry is the least number of bytes of an entry.
 const MinEntry = 62
 
 const (
 	indexHeader = 12
 	indexStat   = 40
-	extended    = 0x4000 // more flags follow
+	extended    = 0x4000 // flag: more flags follow
 )
 
 // Limits of an index.
 const (
-	MaxName  = 4096
-	MaxDepth = 256 // of directories with a cached tree
+	MaxName  = 4096 // bytes
+	MaxDepth = 256  // nested directories with a cached tree
 )
 
-// IndexHeader returns the version of an index, and the number of entries that it claims.
+// IndexHeader returns the version of an index, and the number of entries that its header names.
 func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	if len(data) < indexHeader+hashSize || string(data[:4]) != "DIRC" {
 		return 0, 0, false
@@ -49,11 +49,12 @@ func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	return binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:]), true
 }
 
-// ErrIndex is the error for data that is not an index, or has an unknown version.
-var ErrIndex = errors.New("this is no index of git that is known")
+// ErrIndex is returned for data that is not an index, or that has an unknown version.
+var ErrIndex = errors.New("it is not a git index of a known version")
 
-// IndexEntries calls each for every entry of an index of version 2 to 4, until it returns an error,
-// and returns the extensions behind the entries. Like git, it does not check the hash at the end.
+// IndexEntries calls each for every entry of an index of version 2 to 4, until it returns
+// an error. rest are the extensions after the entries. Like git, it does not check the hash
+// at the end.
 func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest []byte, err error) {
 	version, count, ok := IndexHeader(data, hashSize)
 	if !ok || version < 2 || version > 4 {
@@ -72,7 +73,8 @@ func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest
 	return data, nil
 }
 
-// cut cuts the first entry off data. Until then, e is the entry before.
+// cut parses the first entry of data into e. rest is the data after it. Before, e must be
+// the preceding entry.
 func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte, ok bool) {
 	n := indexStat + hashSize + 2
 	if len(data) < n {
@@ -88,7 +90,7 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 		e.Flags |= uint32(binary.BigEndian.Uint16(data[n-2:])) << 16
 	}
 	kept := e.Name[:0]
-	if version == 4 { // the name is what is left of the one before, and more
+	if version == 4 { // the name is the beginning of the preceding one, and a new end
 		cut, used := Offset(data[n:])
 		if used == 0 || cut > int64(len(e.Name)) {
 			return nil, false
@@ -105,10 +107,10 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	n += end
 	all := n + 1
 	if version < 4 {
-		all = (n + 8) &^ 7 // with the zero bytes that fill it up
+		all = (n + 8) &^ 7 // with the zero bytes of the padding
 	}
 	if all > len(data) || int(flags&NameLengthMask) != min(len(e.Name), NameLengthMask) {
-		return nil, false // git goes by the length
+		return nil, false // git trusts the length
 	}
 	for ; n < all; n++ {
 		if data[n] != 0 {
@@ -118,8 +120,8 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	return data[all:], true
 }
 
-// Extension cuts the first extension off the data behind the entries of an index. name is empty
-// if none is left.
+// Extension parses the first extension in the data after the entries of an index. rest is
+// the data after it. name is empty if there is none.
 func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 	if len(data) < 8 {
 		return "", nil, nil, true
@@ -131,9 +133,9 @@ func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 	return string(data[:4]), data[8 : 8+size], data[8+size:], true
 }
 
-// CachedTrees parses the body of a TREE extension. It calls each for every directory, until that
-// returns false, with its name, which is empty or ends in a slash, the id of its tree, nil if it
-// is not valid, and its number of entries. It reports whether all was parsed.
+// CachedTrees parses the body of a TREE extension. It calls each for every directory, until
+// each returns false: with the name, which is empty or ends in a slash; the id of its tree, nil
+// if it is not valid; and its number of entries. It reports whether the whole body was parsed.
 func CachedTrees(data []byte, hashSize int, each func(dir string, id []byte, entries int) bool) bool {
 	rest, ok := cachedTrees(data, hashSize, each, "", 0)
 	return ok && len(rest) == 0
@@ -165,7 +167,7 @@ func cachedTrees(data []byte, hashSize int, each func(string, []byte, int) bool,
 	return rest, ok
 }
 
-// number parses a number in the digits that git writes.
+// number parses a decimal number in git's form: without leading zeros or a plus sign.
 func number(digits []byte) (int, bool) {
 	n, err := strconv.Atoi(string(digits))
 	return n, err == nil && strconv.Itoa(n) == string(digits)

@@ -1,19 +1,17 @@
-// Package anthropic is the provider for Anthropic's Messages API and for the servers
-// that speak it.
+// Package anthropic is the provider for Anthropic's Messages API and for other servers with
+// the same API.
 //
-// [New] makes a [Model] from options; the model turns canonical messages into one
-// streaming request and the stream back into deltas. Anthropic's library has the types
-// of the request:
+// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// deltas of the answer. The types of the request come from Anthropic's library:
 //
-//   - request.go: a conversation as messages of the API, each entry made once, and where
-//     the API caches it.
-//   - plan.go: what is asked of a model beside the conversation, and what is asked instead
-//     when a server refuses that.
-//   - stream.go: lenient decoding of the stream.
-//   - error.go: what the API says about its errors, beside their status.
+//   - request.go encodes a conversation as messages of the API, each entry once, and marks the
+//     points up to which the API caches it.
+//   - plan.go chooses the parameters of a request, and others after a refusal.
+//   - stream.go decodes the stream leniently.
+//   - error.go reads the details of the API's errors.
 //
-// Thinking comes back with a signature, and goes back with it to the model that it came
-// from, in its place. See RATIONALE, "Why is thinking kept that nobody can read?"
+// Thinking comes with a signature. It is sent back, at its place and with the signature, to
+// the model that made it. See RATIONALE, "Why is thinking kept that nobody can read?"
 package anthropic
 
 import (
@@ -27,10 +25,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Defaults are the options of Anthropic itself.
+// Defaults holds the default options: Anthropic's own server.
 var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}}
 
-// apiVersion is the version of the API that the types of the library are for.
+// apiVersion is the version of the API for which the library's types are made.
 const apiVersion = "2023-06-01"
 
 // Model is a model behind a Messages API. It is safe for concurrent use.
@@ -39,14 +37,14 @@ type Model struct {
 	images     provider.RefusedImages
 	transcript llm.Transcript
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	limits   serverLimits
-	template *requestTemplate  // of the newest request
-	tools    []tool.Definition // of the newest request that had some
+	template *requestTemplate  // of the last request
+	tools    []tool.Definition // of the last request with tools
 }
 
-// New makes a model. It connects to nothing and reports nothing: options that
-// cannot work are the error of each Stream. The base URL may end in /v1 or not.
+// New returns a model. It does not connect and returns no error: with options that cannot
+// work, each Stream returns an error. The base URL may end in /v1 or not.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{Client: provider.Client{Options: opts, BaseURLHint: "/v1/messages is added to it", RefineError: refineError, RateLimitWait: rateLimitWait}}
@@ -72,10 +70,10 @@ func (m *Model) header() http.Header {
 	return header
 }
 
-// Models asks the server which models it has, which is the cheapest request that
-// tells whether it is there and takes the key. Nothing of a conversation is sent.
-// A server that is there and has no such list is no error, and names none: nil. Of the
-// others there are at most 1,000 names, as the server has written them, the newest first.
+// Models returns the names of the server's models, as the server writes them, the newest
+// first, at most 1,000. Nil: the server has no such list, which is not an error. It is the
+// cheapest request that shows whether the server runs and accepts the key. Nothing of a
+// conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
 }

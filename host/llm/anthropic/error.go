@@ -10,14 +10,14 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// refineError mends an error by what the API says about it: its errors have a type, which is
-// also that of an error in a stream, where there is no status. Some that a person can mend have
-// no type of their own.
-func refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
-	if e.Code == "" && validID(said.Kind) {
-		e.Code = said.Kind
+// refineError adds the details of Anthropic's errors to e. Each error has a type, even in a
+// stream, where there is no status. Some errors that a person can fix have no type of their
+// own and are recognised by their message.
+func refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte) {
+	if e.Code == "" && validID(detail.Kind) {
+		e.Code = detail.Kind
 	}
-	switch said.Kind {
+	switch detail.Kind {
 	case "authentication_error", "permission_error", "not_found_error", "billing_error", "request_too_large", "invalid_request_error":
 		e.Retryable = false
 	case "overloaded_error":
@@ -27,13 +27,13 @@ func refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
 	switch {
 	case strings.Contains(text, "credit balance") || strings.Contains(text, "spend limit") || strings.Contains(text, "usage limits"):
 		e.Hint = "the account has no credit left, or has reached its limit: see the provider's billing page, or use another key"
-	case said.Kind == "not_found_error" && strings.HasPrefix(text, "model:"):
+	case detail.Kind == "not_found_error" && strings.HasPrefix(text, "model:"):
 		e.Message = "there is no model " + llm.Truncate(strings.TrimSpace(e.Message[len("model:"):]), 100) + ", or the key may not use it"
-		e.Hint = "`stockade model list` names those that there are"
+		e.Hint = "`stockade model list` lists the models"
 	case e.Status == http.StatusBadRequest && (strings.Contains(text, "thinking") || strings.Contains(text, "effort")):
 		e.Hint = "the model may not take the reasoning that is set for it: `stockade config` shows where it is set"
 	}
-	// What Anthropic's support asks for, of errors that are on their side.
+	// Anthropic's support asks for the id of the request if the server has failed.
 	var outer struct {
 		RequestID string `json:"request_id"`
 	}
@@ -42,7 +42,8 @@ func refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
 	}
 }
 
-// rateLimitWait is how long a limit holds of which nothing is left: the longest, if there are more.
+// rateLimitWait returns the time until an exhausted limit is reset; the longest of several,
+// or 0.
 // https://platform.claude.com/docs/en/api/rate-limits
 func rateLimitWait(header http.Header, now time.Time) (longest time.Duration) {
 	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
@@ -57,7 +58,8 @@ func rateLimitWait(header http.Header, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// validID reports whether an id can be shown: nothing of a server's is, unread.
+// validID reports whether a server's id can be shown: it is short, and has only letters,
+// digits, '_' and '-'.
 func validID(id string) bool {
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// TestAnErrorSaysWhatToDo has the errors of the documentation.
+// TestAnErrorSaysWhatToDo checks the errors of the documentation.
 // https://platform.claude.com/docs/en/api/errors
 func TestAnErrorSaysWhatToDo(t *testing.T) {
 	tests := []struct {
@@ -116,7 +116,7 @@ func TestTheListOfModels(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentChangesNothing sets all that Anthropic's library reads by itself.
+// TestTheEnvironmentChangesNothing sets all variables that Anthropic's library reads by itself.
 func TestTheEnvironmentChangesNothing(t *testing.T) {
 	for name, value := range map[string]string{
 		"ANTHROPIC_API_KEY": "another", "ANTHROPIC_AUTH_TOKEN": "another", "ANTHROPIC_BASE_URL": "http://elsewhere.test", "ANTHROPIC_PROFILE": "none",
@@ -132,7 +132,7 @@ func TestTheEnvironmentChangesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Without a key none is sent, whatever the environment has.
+	// Without a key none is sent, even if the environment has one.
 	opts.APIKey = ""
 	if _, _, err := ask(t, New(opts), s, user("u")); err == nil || strings.Contains(err.Error(), "another") || !strings.Contains(err.Error(), "headers") {
 		t.Errorf("got %v", err)

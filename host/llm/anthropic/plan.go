@@ -17,32 +17,33 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxTokens is the most that an answer may have, thinking included. The API wants a
-// number. Each model since Claude 3.7 takes this one but for Opus 4 and 4.1; those, and what
-// others serve, say how much they take. Room that is not used costs nothing.
+// maxTokens limits the tokens of an answer, thinking included. The API requires a number.
+// Each model since Claude 3.7 takes this one, except Opus 4 and 4.1. Those, and models of
+// other servers, name their limit when they refuse a request. Unused tokens cost nothing.
 const maxTokens = 64_000
 
-// thinking is the form in which a model is asked to think.
+// thinking is the form in which a request asks a model to think.
 type thinking string
 
 const (
-	thinkingDefault  thinking = ""         // as it does by itself
-	thinkingAdaptive thinking = "adaptive" // as much as it needs, with an effort: Claude 4.6 and later
-	thinkingBudgeted thinking = "enabled"  // within a budget: before that
+	thinkingDefault  thinking = ""         // not asked for: the model's default
+	thinkingAdaptive thinking = "adaptive" // as much as the model needs, with an effort: Claude 4.6 and later
+	thinkingBudgeted thinking = "enabled"  // within a budget of tokens: older models
 )
 
-// maxTries is how often a request is sent in one form or another: a server may refuse the
-// number of tokens, the form of thinking and a signature.
+// maxTries limits the attempts to send a request in different forms. A server may refuse
+// the number of tokens, the form of thinking and a signature.
 const maxTries = 5
 
-// budgets are the tokens of thinking that stand for an effort.
+// budgets holds the tokens of thinking for each reasoning effort.
 var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
 
-// leastBudget is what the API takes. A model that writes so little does not think, too.
+// leastBudget is the least number of tokens that the API takes. An answer that is shorter
+// is written without thinking.
 const leastBudget = 1024
 
-// thinkingOf is the form that a model takes, by its name. A server that refuses it is asked in
-// the other one.
+// thinkingOf returns the form of thinking for a model, by its name. If the server refuses
+// it, the other form is tried.
 func thinkingOf(model string) thinking {
 	for _, old := range []string{"claude-3-7", "-4-0", "-4-1", "-4-5", "-4-2025"} {
 		if strings.Contains(model, old) {
@@ -52,26 +53,26 @@ func thinkingOf(model string) thinking {
 	return thinkingAdaptive
 }
 
-// serverLimits is what servers have refused, so that it is not asked again.
+// serverLimits holds the limits that servers have shown by refusals. It is used in later requests.
 type serverLimits struct {
 	maxTokens       map[string]int64    // by model
 	thinking        map[string]thinking // by model
-	refusedThinking map[[32]byte]bool   // what was kept with thinking; never changed, but replaced
-	changes         int                 // of forgotten
+	refusedThinking map[[32]byte]bool   // hashes of provider data; the map is replaced, never changed
+	changes         int                 // number of changes of refusedThinking
 }
 
-// plan is how a request is made.
+// plan holds the parameters of a request that a server may refuse.
 type plan struct {
 	maxTokens    int64
-	oneOff       bool // maxTokens is for this request only
+	oneOff       bool // maxTokens holds for this request only
 	thinking     thinking
 	triedBoth    bool // both forms of thinking were tried
-	hasThinking  bool // there is thinking to send
-	omitThinking bool // it is not sent
+	hasThinking  bool // the conversation has thinking of the model
+	omitThinking bool // no thinking is sent
 }
 
-// ask sends a request. If a server refuses how it was made, it is made otherwise; what
-// works then is remembered. If nothing does, the first error is the one that helps.
+// ask sends a request. After a refusal it changes the plan and tries again. It remembers a
+// plan that works. If none does, it returns the first error, which is the helpful one.
 func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) error {
 	p := m.plan(s.model, entries)
 	var first error
@@ -110,31 +111,32 @@ func (m *Model) plan(model string, entries []*llm.Entry) plan {
 	return p
 }
 
-// adapt changes the plan to one that a server might take which has refused it so.
+// adapt changes the plan after a refusal, to one that the server may accept. It returns
+// false if there is none.
 func (p *plan) adapt(failure *llm.ProviderError) bool {
 	if failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
 		return false
 	}
-	said := strings.ToLower(failure.Message)
+	message := strings.ToLower(failure.Message)
 	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(message, w) })
 	}
 	switch {
 	case has("must start with a thinking block") && p.thinking == thinkingBudgeted:
-		// Of a turn that another model has begun, or whose thinking is not sent any more.
+		// The turn was begun by another model, or its thinking is not sent any more.
 		p.thinking, p.triedBoth = thinkingDefault, true
 		return true
 	case has("thinking block", "`thinking` block", "redacted_thinking", "signature") && p.hasThinking && !p.omitThinking:
-		// It is bound to the model, and with newer ones to all that came before it: a
-		// conversation that was cut has thinking of another.
+		// A signature is bound to the model, and with newer models to everything before it.
+		// After a conversation is cut, its thinking does not fit any more.
 		p.omitThinking = true
 		return true
 	case has("max_tokens"):
-		n, brief := parseAllowedTokens(said, p.maxTokens)
+		n, oneOff := parseAllowedTokens(message, p.maxTokens)
 		if n == 0 {
 			return false
 		}
-		p.maxTokens, p.oneOff = n, p.oneOff || brief
+		p.maxTokens, p.oneOff = n, p.oneOff || oneOff
 		return true
 	case has("thinking", "effort") && p.thinking != thinkingDefault && !p.triedBoth:
 		p.triedBoth = true
@@ -150,20 +152,21 @@ func (p *plan) adapt(failure *llm.ProviderError) bool {
 
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// parseAllowedTokens is how many tokens a server takes that has refused so many; 0 if it does not
-// say. It is brief if that depends on the conversation. Servers write
-// "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens", "the
-// valid range is [1, 8192]", or "exceed context limit: 188240 + 64000 > 200000".
-func parseAllowedTokens(said string, refused int64) (n int64, brief bool) {
-	const least = 256 // less is another number, or no answer
+// parseAllowedTokens returns the number of tokens that a server accepts, from the message
+// of a refusal of refused tokens; 0 if it names none. oneOff is set if the number depends
+// on the conversation. Servers write "max_tokens: 64000 > 32000, which is the maximum
+// allowed number of output tokens", "the valid range is [1, 8192]", or "exceed context
+// limit: 188240 + 64000 > 200000".
+func parseAllowedTokens(message string, refused int64) (n int64, oneOff bool) {
+	const least = 256 // a smaller number means something else, or is too small for an answer
 	var all []int64
-	for _, text := range numbers().FindAllString(said, 20) {
+	for _, text := range numbers().FindAllString(message, 20) {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			all = append(all, n)
 		}
 	}
-	if i := slices.Index(all, refused); strings.Contains(said, "context") && i > 0 && i+1 < len(all) {
-		n, brief = all[i+1]-all[i-1], true
+	if i := slices.Index(all, refused); strings.Contains(message, "context") && i > 0 && i+1 < len(all) {
+		n, oneOff = all[i+1]-all[i-1], true
 	} else {
 		for _, a := range all {
 			if a < refused {
@@ -174,10 +177,10 @@ func parseAllowedTokens(said string, refused int64) (n int64, brief bool) {
 	if n < least || n >= refused {
 		return 0, false
 	}
-	return n, brief
+	return n, oneOff
 }
 
-// learn remembers what a server takes.
+// learn remembers a plan that the server has accepted.
 func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -194,21 +197,21 @@ func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 		m.limits.thinking[model] = p.thinking
 	}
 	if p.omitThinking {
-		forgotten := map[[32]byte]bool{}
-		maps.Copy(forgotten, m.limits.refusedThinking)
+		refused := map[[32]byte]bool{}
+		maps.Copy(refused, m.limits.refusedThinking)
 		for _, e := range entries {
 			for _, part := range e.Parts {
 				if part.ProviderData.IsFrom(providerName, model) {
-					forgotten[sha256.Sum256(part.ProviderData.Data)] = true
+					refused[sha256.Sum256(part.ProviderData.Data)] = true
 				}
 			}
 		}
-		m.limits.refusedThinking = forgotten
+		m.limits.refusedThinking = refused
 		m.limits.changes++
 	}
 }
 
-// send sends a request as it is planned.
+// send sends a request with the parameters of the plan.
 func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.Entry) error {
 	m.mu.Lock()
 	v := blockEncoder{model: s.model, images: &m.images, refusedThinking: m.limits.refusedThinking, omitThinking: p.omitThinking}
@@ -216,33 +219,34 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	m.mu.Unlock()
 	list := conversation(entries, func(e *llm.Entry) []byte {
 		if p.omitThinking {
-			return v.blocks(e) // of one request
+			return v.blocks(e) // not cached, for this request only
 		}
 		return e.Encode(version, v.blocks)
 	})
 	s.maxTokens, s.thinking = p.maxTokens, p.thinking
-	envelope, err := m.templateFor(s)
+	template, err := m.templateFor(s)
 	if err != nil {
 		return err
 	}
-	return x.Post("/v1/messages", m.header(), list.SpliceInto(envelope, placeholderMessage()))
+	return x.Post("/v1/messages", m.header(), list.SpliceInto(template, placeholderMessage()))
 }
 
-// templateFor is the envelope of the settings, which is that of the last request most times.
+// templateFor returns the body of a request with the settings. Mostly it is that of the
+// last request.
 func (m *Model) templateFor(s settings) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.template == nil || !m.template.settings.same(s) {
-		made, err := newRequestTemplate(s)
+		template, err := newRequestTemplate(s)
 		if err != nil {
 			return nil, err
 		}
-		m.template = made
+		m.template = template
 	}
 	return m.template.body, nil
 }
 
-// settings are what a request says beside its conversation, but for what is planned.
+// settings returns the settings of a request, without those that the plan holds.
 func (m *Model) settings(req llm.Request, entries []*llm.Entry) settings {
 	s := settings{model: m.ModelOf(req), effort: m.ReasoningEffort, system: systemTexts(entries), tools: req.Tools}
 	m.mu.Lock()
@@ -257,8 +261,8 @@ func (m *Model) settings(req llm.Request, entries []*llm.Entry) settings {
 		s.tools = m.tools
 		return s
 	}
-	// The API refuses calls in a conversation of a request without tools. Those of the
-	// request before this keep what was cached.
+	// The API refuses a conversation with calls if the request defines no tools. The tools
+	// of the last request with tools keep the cache valid.
 	if called := calledTools(entries); called != nil {
 		s.tools, s.noCalls = m.tools, true
 		for _, def := range called {

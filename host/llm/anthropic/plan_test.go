@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 )
 
-// TestARefusedRequestIsMadeOtherwise asks servers that refuse how a request was made, in the words of
-// Anthropic's API and of others that speak it, twice: what they take is remembered.
+// TestARefusedRequestIsMadeOtherwise uses servers that refuse the form of a request, in the
+// words of Anthropic's API and of others. It asks twice, because an accepted form is remembered.
 func TestARefusedRequestIsMadeOtherwise(t *testing.T) {
 	most := func(n int, words string) func(*request) string {
 		return func(r *request) string {
@@ -118,7 +118,8 @@ func TestARequestThatIsRefusedWhateverItAsks(t *testing.T) {
 	}
 }
 
-// TestATurnWithoutThinkingGoesOn: with a budget, the API wants a turn to begin with thinking.
+// TestATurnWithoutThinkingGoesOn checks a turn without thinking. With a budget, the API
+// requires that a turn begins with thinking.
 func TestATurnWithoutThinkingGoesOn(t *testing.T) {
 	s := &server{refuse: func(r *request) string {
 		last := r.Messages[len(r.Messages)-2].Content[0].Type

@@ -17,46 +17,47 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// providerName is the provider of what is kept: signatures are of the API, whatever the
-// server in front of it is called.
+// providerName marks provider data of this package. It does not depend on the configured
+// name of the provider, because signatures belong to the API.
 const providerName = "anthropic"
 
-// thinkingData is the form of [llm.ProviderData.Data]: of a reasoning part, of which the text is the part's.
+// thinkingData is the form of [llm.ProviderData.Data] of a reasoning part. The text of the
+// thinking is in the part.
 type thinkingData struct {
 	Signature string `json:"signature,omitempty"`
-	Redacted  string `json:"redacted,omitempty"` // all of a redacted_thinking block
+	Redacted  string `json:"redacted,omitempty"` // content of a redacted_thinking block
 }
 
-// The API wants a conversation to begin and to end with the user. One that was cut or
-// forked may do neither.
+// Stand-ins for messages of the user. The API requires that a conversation begins and ends
+// with the user; one that was cut or forked may not.
 var (
 	omittedStart = []byte(`{"text":"(what came before was left out)","type":"text"}`)
 	goOn         = []byte(`{"text":"(go on)","type":"text"}`)
 )
 
-// What stands between the content blocks of entries.
+// Separators between the content blocks of entries.
 var (
 	comma        = []byte(",")
 	openUser     = []byte(`{"role":"user","content":[`)
 	toUser       = []byte(`]},{"role":"user","content":[`)
 	toAssistant  = []byte(`]},{"role":"assistant","content":[`)
 	closing      = []byte(`]}`)
-	cacheHere    = `,"cache_control":{"type":"ephemeral"}}` // and the end of the block before
+	cacheHere    = `,"cache_control":{"type":"ephemeral"}}` // replaces the last } of a block
 	cachedToNext = []byte(cacheHere + string(toAssistant))
 	cachedToEnd  = []byte(cacheHere + string(closing))
 )
 
-// conversation are the messages of entries. Neighbours of one role are one message, as the results
-// of calls and what the user says after them. blocks gives the content blocks of an entry,
-// with commas between.
+// conversation returns the messages of entries. Consecutive entries of one role form one
+// message, such as the results of calls and the user's next words. blocks returns the
+// content blocks of an entry, separated by commas.
 //
-// Two messages are cached up to their end: the last one, for the next request, and the one
-// with which the request before this has ended, because the API looks for what it has cached
-// only among the 20 blocks before such a point, and a step with many calls has more.
+// Two messages are marked as points of the cache: the last one, for the next request, and
+// the last one of the preceding request. The second is needed because the API searches its
+// cache only among the 20 blocks before such a point, and a step with many calls has more.
 func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider.Pieces {
 	out := make(provider.Pieces, 0, 2*len(entries)+4)
 	var role llm.Role
-	answered := 0 // the last piece that ends a message of the user before one of the model
+	answered := 0 // index of the last piece that ends a user message before an assistant message
 	add := func(next llm.Role, wire []byte) {
 		switch {
 		case role == next:
@@ -77,7 +78,7 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 		}
 		wire := blocks(e)
 		if len(wire) == 0 {
-			continue // reasoning that is not sent, and nothing else
+			continue // only reasoning, which is not sent
 		}
 		if e.Role != llm.RoleAssistant {
 			add(llm.RoleUser, wire)
@@ -93,7 +94,7 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 	}
 	cache := func(at int, with []byte) {
 		block := out[at-1]
-		out[at-1], out[at] = block[:len(block)-1], with // without its }
+		out[at-1], out[at] = block[:len(block)-1], with // without its final }
 	}
 	if answered > 0 {
 		cache(answered, cachedToNext)
@@ -103,21 +104,21 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 	return out
 }
 
-// blockEncoder is what of a conversation a server gets to see.
+// blockEncoder encodes entries as content blocks, for one model.
 type blockEncoder struct {
 	model           string
 	images          *provider.RefusedImages
-	refusedThinking map[[32]byte]bool // what was kept with thinking that is not sent, because the server refuses it
-	omitThinking    bool              // nothing that was kept is sent
+	refusedThinking map[[32]byte]bool // hashes of provider data that the server refuses and that is not sent
+	omitThinking    bool              // no thinking is sent
 }
 
-// blocks are the content blocks of an entry.
+// blocks returns the content blocks of an entry, separated by commas. Empty: nothing is sent.
 func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	var out []sdk.ContentBlockParamUnion
 	for _, p := range e.Parts {
 		switch p.Type {
 		case llm.TextPart:
-			if strings.TrimSpace(p.Text) != "" { // which the API refuses
+			if strings.TrimSpace(p.Text) != "" { // the API refuses an empty text
 				out = append(out, sdk.NewTextBlock(p.Text))
 			} else if e.Role != llm.RoleAssistant {
 				out = append(out, sdk.NewTextBlock("(empty message)"))
@@ -143,14 +144,14 @@ func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	}
 	wire, err := json.Marshal(out)
 	if err != nil || len(out) == 0 {
-		return []byte{} // not reached with an error: all of it is text, and arguments that are JSON
+		return []byte{} // an error is not reached: blocks hold only texts and valid JSON
 	}
 	return wire[1 : len(wire)-1]
 }
 
-// reasoning is a block of thinking, if the model may see it again: one without a signature
-// is refused, and one of another model is at best ignored.
-func (v *blockEncoder) reasoning(p llm.Part) (sdk.ContentBlockParamUnion, bool) {
+// reasoning returns a block of thinking. ok is false if the block must not be sent: without
+// a signature it is refused, and thinking of another model is at best ignored.
+func (v *blockEncoder) reasoning(p llm.Part) (block sdk.ContentBlockParamUnion, ok bool) {
 	if v.omitThinking || !p.ProviderData.IsFrom(providerName, v.model) || v.refusedThinking[sha256.Sum256(p.ProviderData.Data)] {
 		return sdk.ContentBlockParamUnion{}, false
 	}
@@ -182,7 +183,7 @@ func (v *blockEncoder) result(p llm.Part) *sdk.ToolResultBlockParam {
 			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: shown.Text}})
 		}
 	}
-	if !p.Result.Success && !images { // an error may hold text only
+	if !p.Result.Success && !images { // an error must not have images
 		r.IsError = sdk.Bool(true)
 	}
 	return r
@@ -194,17 +195,17 @@ func image(p *llm.Part) *sdk.ImageBlockParam {
 	}}}
 }
 
-// placeholderMessage is the message that stands for the conversation in an envelope.
+// placeholderMessage returns the message in whose place the conversation is spliced.
 var placeholderMessage = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
 
-// requestTemplate is all of a request but its messages. It is the same in each step, and made
-// once: of the request it is what takes longest to make.
+// requestTemplate is a request without its messages. It is the same in each step of a
+// conversation and cached, because encoding it takes the most time.
 type requestTemplate struct {
 	settings settings
-	body     []byte // with one message, which stands for the conversation
+	body     []byte // with a placeholder for the conversation
 }
 
-// settings are what an envelope is made of.
+// settings holds everything in a request except its messages.
 type settings struct {
 	model     string
 	maxTokens int64
@@ -212,7 +213,7 @@ type settings struct {
 	effort    string
 	system    []string
 	tools     []tool.Definition
-	noCalls   bool // the tools are only what the conversation is about
+	noCalls   bool // the tools must not be called: they are only defined because the conversation has calls of them
 }
 
 func (s settings) same(t settings) bool {
@@ -226,7 +227,7 @@ func sameTools(s, t []tool.Definition) bool {
 	})
 }
 
-// newRequestTemplate makes one. What it is made of must not change afterwards.
+// newRequestTemplate encodes the settings, which must not change afterwards.
 func newRequestTemplate(s settings) (*requestTemplate, error) {
 	params := sdk.MessageNewParams{Model: s.model, MaxTokens: s.maxTokens}
 	params.SetExtraFields(map[string]any{"stream": true})
@@ -239,8 +240,8 @@ func newRequestTemplate(s settings) (*requestTemplate, error) {
 			InputSchema: param.Override[sdk.ToolInputSchemaParam](inputSchema(def.Parameters)),
 		}})
 	}
-	// Tools come before the system in what the model reads: a point at the end of the
-	// system is one for both.
+	// The model reads the tools before the system. A cache point at the end of the system
+	// therefore covers both.
 	if n := len(params.System); n > 0 {
 		params.System[n-1].CacheControl = sdk.NewCacheControlEphemeralParam()
 	} else if n := len(params.Tools); n > 0 {
@@ -264,8 +265,9 @@ func newRequestTemplate(s settings) (*requestTemplate, error) {
 	return &requestTemplate{s, body}, err
 }
 
-// inputSchema is the schema of a tool's arguments as the API takes it: of an object, and
-// without alternatives at its top. Arguments are checked by the whole schema anyway.
+// inputSchema returns the schema of a tool's arguments in a form that the API takes: of an
+// object, without alternatives at the top. The tool still checks its arguments by the
+// original schema.
 func inputSchema(parameters json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(parameters, &fields) != nil || fields == nil {
@@ -284,13 +286,13 @@ func inputSchema(parameters json.RawMessage) json.RawMessage {
 	fields["type"] = json.RawMessage(`"object"`)
 	out, err := json.Marshal(fields)
 	if err != nil {
-		return json.RawMessage(`{"type":"object","properties":{}}`) // not reached: all of it was JSON
+		return json.RawMessage(`{"type":"object","properties":{}}`) // not reached: every field was JSON
 	}
 	return out
 }
 
-// calledTools are definitions of the tools that a conversation has calls of, by their
-// names: the API refuses calls in a request that defines no tools.
+// calledTools returns definitions of all tools that the conversation calls. They have only
+// names. The API refuses calls in a request that defines no tools.
 func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
 	for _, e := range entries {
 		for _, p := range e.Parts {
@@ -302,8 +304,7 @@ func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
 	return defs
 }
 
-// systemTexts are the texts of the system, wherever they stand: the API has one place
-// for them.
+// systemTexts returns the system's texts from all entries. The API takes them only in one place.
 func systemTexts(entries []*llm.Entry) (texts []string) {
 	for _, e := range entries {
 		if e.Role == llm.RoleSystem && strings.TrimSpace(e.Parts[0].Text) != "" {

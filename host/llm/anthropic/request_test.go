@@ -37,7 +37,7 @@ func returned(id, text string, parts ...llm.Part) llm.Message {
 	return m
 }
 
-// ask sends a request and returns what the server has got.
+// ask sends a request and returns the request that the server has received.
 func ask(t testing.TB, model *Model, s *server, messages ...llm.Message) (*request, llm.Reply, error) {
 	t.Helper()
 	req := llmtest.Request()
@@ -51,7 +51,7 @@ func ask(t testing.TB, model *Model, s *server, messages ...llm.Message) (*reque
 
 const yes = `{"text":"yes"}`
 
-// brief writes the messages of a request down in one line each.
+// brief writes each message of a request on one line.
 func brief(r *request) (lines []string) {
 	for _, m := range r.Messages {
 		line := m.Role
@@ -142,8 +142,8 @@ func TestAConversationOnTheWire(t *testing.T) {
 	}
 }
 
-// TestTheLibraryReadsTheRequest has the library read the requests that are put together of pieces: each
-// field is one that it knows.
+// TestTheLibraryReadsTheRequest decodes our requests with the library, which must know each
+// field.
 func TestTheLibraryReadsTheRequest(t *testing.T) {
 	s := &server{thinks: true}
 	opts := scripted(t, s, yes, yes)
@@ -177,8 +177,8 @@ func TestTheLibraryReadsTheRequest(t *testing.T) {
 	}
 }
 
-// TestTheAPITakesEveryConversation makes conversations at random, and a server that refuses
-// what the API refuses takes them.
+// TestTheAPITakesEveryConversation makes random conversations. A server that refuses the
+// same requests as the API accepts them.
 func TestTheAPITakesEveryConversation(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	texts := []string{"", " ", "words", "\n", "<&>\u2028"}
@@ -268,8 +268,8 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 		t.Errorf("refused %q; messages (-want +got):\n%s", s.refused, diff)
 	}
 
-	// The conversation is cut. What was thought before is of another one: it is refused once,
-	// and not sent again, but what the model thinks from then on is.
+	// The conversation is cut. Its thinking does not fit any more: it is refused once, and
+	// not sent again. New thinking is sent.
 	messages = append(append(messages[:1:1], user("w")), append(messages[5:], reply.Messages()...)...)
 	messages = append(messages, user("x"))
 	got, reply, err = ask(t, model, s, messages...)
@@ -283,7 +283,7 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 		t.Errorf("%v, refused %q, sent %q", err, s.refused, lines)
 	}
 
-	// Another model gets none of it.
+	// Another model gets no thinking.
 	req := llmtest.Request()
 	req.Model, req.Messages = "another", messages
 	if _, err := llmtest.Collect(t.Context(), t, model, req); err != nil || len(s.refused) != 1 || strings.Contains(strings.Join(brief(s.requests[len(s.requests)-1]), ""), "thinking") {
@@ -291,8 +291,8 @@ func TestThinkingGoesBackUnchanged(t *testing.T) {
 	}
 }
 
-// TestStepsHitTheCache has a server that finds what it has cached only where a breakpoint
-// is, and among the 20 blocks before it.
+// TestStepsHitTheCache uses a server that searches its cache only at breakpoints, and among
+// the 20 blocks before each of them.
 func TestStepsHitTheCache(t *testing.T) {
 	s := &server{}
 	calls := func(step, n int) (messages []llm.Message) {
@@ -317,7 +317,7 @@ func TestStepsHitTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// All blocks in the order in which the model reads them, and where it is cached.
+		// All blocks in the model's order, with the breakpoints.
 		prefix, blocks, last := fmt.Sprintf("%+v", got.Tools), []string(nil), []int(nil)
 		add := func(role string, list []contentBlock) {
 			for _, b := range list {
@@ -341,7 +341,7 @@ func TestStepsHitTheCache(t *testing.T) {
 				}
 			}
 		}
-		// What the request before has ended with is read from the cache.
+		// The end of the preceding request is read from the cache.
 		if step > 0 && hit < len(blocks)-1-2*parallel[step-1]-2 {
 			t.Errorf("step %d: of %d blocks %d are from the cache", step, len(blocks), hit+1)
 		}
@@ -378,7 +378,7 @@ func TestWhatIsAskedBesideTheConversation(t *testing.T) {
 	if len(got.Tools) != 1 || got.Tools[0].Name != "glob" || got.Tools[0].CacheControl != nil {
 		t.Errorf("tools: %+v", got.Tools)
 	}
-	// Without a system the tools are what can be cached.
+	// Without a system message, the tools can be cached.
 	if got, _, err = ask(t, model, s, conversation...); err != nil || got.System != nil || got.Tools[0].CacheControl == nil {
 		t.Errorf("%v: %+v", err, got)
 	}
@@ -391,7 +391,8 @@ func TestWhatIsAskedBesideTheConversation(t *testing.T) {
 	if got = s.requests[len(s.requests)-1]; *got.Thinking != (thinkingConfig{Type: "enabled", BudgetTokens: 4096}) || got.OutputConfig.Effort != "" {
 		t.Errorf("asked %+v, %+v", got.Thinking, got.OutputConfig)
 	}
-	// A request without tools still has those that it is about, as they were, and forbids calls.
+	// A request without tools still has the tools of the conversation, unchanged, and
+	// forbids calls.
 	for _, model := range []*Model{model, New(opts)} {
 		req := llmtest.Request()
 		req.Messages, req.Tools = conversation, nil
@@ -424,7 +425,7 @@ func TestASchemaIsOneThatTheAPITakes(t *testing.T) {
 	}
 }
 
-// BenchmarkStep makes the request of a step after so many, with results of 2 KB each.
+// BenchmarkStep encodes the request of a step after many others, with results of 2 KB each.
 func BenchmarkStep(b *testing.B) {
 	for _, steps := range []int{10, 400} {
 		b.Run(fmt.Sprint(steps), func(b *testing.B) {

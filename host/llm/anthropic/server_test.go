@@ -23,7 +23,8 @@ import (
 )
 
 // server speaks the Messages API and answers with the lines of a script in the format of
-// [offline.Script]. It refuses what the API refuses, as its documentation and its errors have it.
+// [offline.Script]. It refuses requests that the API refuses according to its documentation
+// and errors.
 type server struct {
 	script *offline.Script
 	thinks bool                                // each answer begins with thinking: one block that can be read, and one that cannot
@@ -34,7 +35,7 @@ type server struct {
 	refused  []string   // why it has not
 }
 
-// scripted serves a script in memory and checks that all of it was used.
+// scripted serves a script in memory and checks that the whole script was used.
 func scripted(t testing.TB, s *server, script ...string) provider.Options {
 	t.Helper()
 	if len(script) == 0 {
@@ -152,7 +153,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, req *request, a 
 	}
 }
 
-// events writes down events as the API sends them.
+// events encodes events in the API's form.
 func events(data ...string) string {
 	var out strings.Builder
 	for _, d := range data {
@@ -163,7 +164,7 @@ func events(data ...string) string {
 	return out.String()
 }
 
-// answer is the stream of an answer: the n-th of the server.
+// answer returns the stream of an answer: the n-th of the server.
 func (s *server) answer(req *request, a offline.Answer, n int) string {
 	input, output, cached, details := 1, 1, 0, ""
 	if a.Usage != nil {
@@ -239,7 +240,7 @@ func cut(text string, n int) (pieces []string) {
 	return pieces
 }
 
-// request is a request, with each field that the server knows.
+// request is a request with all fields that the server knows.
 type request struct {
 	Model        string                 `json:"model"`
 	MaxTokens    int                    `json:"max_tokens"`
@@ -297,8 +298,8 @@ type contentBlock struct {
 	CacheControl *cacheControl `json:"cache_control,omitempty"`
 }
 
-// sign is the signature of thinking, which binds it to the model and to all that is
-// before it: so many messages, and the blocks before it in its own.
+// sign returns the signature of thinking. It binds the thinking to the model and to
+// everything before it: the messages before, and the preceding blocks of its own message.
 func (r *request) sign(messages int, before []contentBlock, thinking string) string {
 	var prefix []any
 	for _, m := range r.Messages[:messages] {
@@ -318,7 +319,7 @@ func uncached(blocks []contentBlock) []contentBlock {
 
 var validToolID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// read reads a request as strictly as the API does.
+// read decodes a request as strictly as the API.
 func read(header http.Header, body []byte, bound bool) (*request, error) {
 	for name := range header {
 		if strings.HasPrefix(name, "X-Stainless") {

@@ -11,9 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// event is an event of the stream. What we do not know is ignored, and so is a field that
-// is not what it should be: the API adds events and blocks without notice, and servers
-// that speak it differ.
+// event is an event of the stream. Unknown events, and fields of a wrong type, are ignored:
+// the API adds events and blocks without notice, and other servers with this API differ.
 type event struct {
 	Type    string          `json:"type"`
 	Index   json.RawMessage `json:"index"`
@@ -32,7 +31,7 @@ type event struct {
 	} `json:"delta"`
 	Usage json.RawMessage `json:"usage"`
 	Error json.RawMessage `json:"error"`
-	// Content and StopReason are those of a whole answer, from a server that does not stream.
+	// Content and StopReason belong to a whole answer, of a server that does not stream.
 	Content    []wireBlock `json:"content"`
 	StopReason string      `json:"stop_reason"`
 }
@@ -48,11 +47,11 @@ type wireBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// maxOpen is how many content blocks may be under way at once: the API sends one after the other.
+// maxOpen limits the content blocks that are open at once. The API sends one after the other.
 const maxOpen = 100
 
-// decode yields the answer of one stream. It returns nil when the answer is
-// complete or yield returned false.
+// decode yields the deltas of one answer. It returns nil when the answer is complete or
+// yield has returned false.
 func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta) bool) error {
 	d := decoder{model: model}
 	for events := 0; ; events++ {
@@ -93,7 +92,7 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 	}
 }
 
-// mistyped reports whether JSON was read, but for a field that is not what it should be.
+// mistyped reports whether JSON was decoded except for a field of a wrong type.
 func mistyped(err error) bool {
 	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	return ok
@@ -104,23 +103,23 @@ type block struct {
 	kind      string
 	call      int // of a tool_use: its position among the calls
 	input     json.RawMessage
-	streamed  bool // the input has come in pieces
+	streamed  bool // the input came in pieces
 	signature []byte
 }
 
 // decoder makes deltas of the events of one answer.
 type decoder struct {
-	model   string // that was asked
-	blocks  map[int]*block
-	calls   int
-	hasText bool // there was some
-	stop    string
-	refusal string // why, if the server says so
+	model   string         // model of the request
+	blocks  map[int]*block // the open blocks, by index
+	calls   int            // number of calls
+	hasText bool           // there was a text
+	stop    string         // stop reason of the API; empty: none yet
+	refusal string         // reason of a refusal; may be empty
 	usage   usage
-	done    bool // the end of the message has come
+	done    bool // the message has ended
 }
 
-// handleEvent is what an event adds to the answer.
+// handleEvent returns the deltas of an event.
 func (d *decoder) handleEvent(ev *event) (deltas []llm.Delta) {
 	add := func(delta llm.Delta) { deltas = append(deltas, delta) }
 	index, _ := strconv.Atoi(string(ev.Index))
@@ -151,7 +150,7 @@ func (d *decoder) handleEvent(ev *event) (deltas []llm.Delta) {
 			add(llm.Delta{Calls: []llm.CallDelta{{Index: b.call, ID: ev.Block.ID, Name: ev.Block.Name}}})
 		}
 	case "content_block_delta":
-		if b == nil && ev.Delta.Type == "input_json_delta" { // with another index than its block
+		if b == nil && ev.Delta.Type == "input_json_delta" { // some servers send another index than the block's
 			for _, open := range d.blocks {
 				if open.kind == "tool_use" && (b == nil || open.call > b.call) {
 					b = open
@@ -197,7 +196,7 @@ func (d *decoder) handleEvent(ev *event) (deltas []llm.Delta) {
 	return deltas
 }
 
-// end ends a block, if there is one with the index.
+// end ends the block with the index, if there is one, and returns its last deltas.
 func (d *decoder) end(index int) (deltas []llm.Delta) {
 	b := d.blocks[index]
 	delete(d.blocks, index)
@@ -211,8 +210,8 @@ func (d *decoder) end(index int) (deltas []llm.Delta) {
 	return deltas
 }
 
-// finish is what is left at the end of the stream: blocks that nobody has ended, and why
-// it ended. It is not ok if the answer has not come to its end.
+// finish returns the last deltas of an answer: those of open blocks, and the finish reason.
+// ok is false if the answer is not complete.
 func (d *decoder) finish() (deltas []llm.Delta, ok bool) {
 	if d.stop == "" && !d.done {
 		return nil, false
@@ -233,7 +232,7 @@ func (d *decoder) textDelta(text string) llm.Delta {
 }
 
 func (d *decoder) providerDataDelta(k thinkingData) llm.Delta {
-	data, _ := json.Marshal(k) // strings always encode
+	data, _ := json.Marshal(k) // strings can always be encoded
 	return llm.Delta{ProviderData: &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: llm.ProviderData{Provider: providerName, Model: d.model, Data: data}}}
 }
 
@@ -241,7 +240,7 @@ func finishReason(stop string, calls bool) llm.FinishReason {
 	switch stop {
 	case "max_tokens", "model_context_window_exceeded":
 		return llm.FinishLength
-	case "pause_turn": // of tools that a server runs, which we do not ask for: the answer is not whole
+	case "pause_turn": // for tools that the server runs, which we never ask for: the answer is not complete
 		return llm.FinishLength
 	case "refusal":
 		return llm.FinishFilter
@@ -249,11 +248,11 @@ func finishReason(stop string, calls bool) llm.FinishReason {
 	if calls {
 		return llm.FinishTools
 	}
-	return llm.FinishStop // end_turn, stop_sequence, and what other servers say
+	return llm.FinishStop // end_turn, stop_sequence, and words of other servers
 }
 
-// usage is what the API counts. Its input_tokens are only those that were neither read
-// from the cache nor put into it.
+// usage holds the API's numbers of tokens. Input does not include tokens that were read
+// from the cache or written into it.
 type usage struct {
 	Input      *int64 `json:"input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
@@ -264,23 +263,23 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// merge takes the fields that an event has. All of them are totals, which do not fall;
-// some servers say 0 at the end. One that is no number is ignored.
+// merge takes over the fields of an event. All are totals that never decrease, but some
+// servers send 0 at the end. A field that is not a number is ignored.
 func (u *usage) merge(raw json.RawMessage) {
 	var v usage
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
 		return
 	}
-	for _, f := range []struct{ old, now **int64 }{
+	for _, f := range []struct{ old, new **int64 }{
 		{&u.Input, &v.Input}, {&u.CacheWrite, &v.CacheWrite}, {&u.CacheRead, &v.CacheRead}, {&u.Output, &v.Output}, {&u.Details.Thinking, &v.Details.Thinking},
 	} {
-		if *f.now != nil && (*f.old == nil || **f.now > **f.old) {
-			*f.old = *f.now
+		if *f.new != nil && (*f.old == nil || **f.new > **f.old) {
+			*f.old = *f.new
 		}
 	}
 }
 
-// sum is nil if the server has counted nothing.
+// sum returns the usage; nil if the server has counted nothing.
 func (u *usage) sum() *llm.Usage {
 	if u.Input == nil && u.Output == nil {
 		return nil

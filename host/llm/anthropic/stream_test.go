@@ -21,7 +21,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
 )
 
-// raw is a model behind a server that answers with one stream, and what it answers.
+// raw asks a model whose server answers with the given stream, and returns the reply.
 func raw(t testing.TB, stream string) (llm.Reply, error) {
 	t.Helper()
 	model := New(options(llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +172,7 @@ func TestAStreamBecomesAReply(t *testing.T) {
 	}
 }
 
-// TestAServerThatDoesNotStream has the message of an answer instead of its events.
+// TestAServerThatDoesNotStream sends the message of an answer instead of its events.
 func TestAServerThatDoesNotStream(t *testing.T) {
 	got, err := raw(t, `{"id":"msg_1","type":"message","role":"assistant","model":"x","content":[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"Both."},
 		{"type":"tool_use","id":"a","name":"glob","input":{"pattern":"*"}},{"type":"tool_use","id":"b","name":"ls","input":{}}],"stop_reason":"tool_use","usage":{"input_tokens":5,"output_tokens":7}}`)
@@ -228,8 +228,8 @@ func mustJSON(v any) []byte {
 	return out
 }
 
-// TestRecordedStreamsMeanWhatTheLibrarySays replays the streams that Anthropic has recorded for
-// the tests of its library, and compares with what the library makes of them.
+// TestRecordedStreamsMeanWhatTheLibrarySays replays the streams that Anthropic has recorded
+// for the tests of its library, and compares the replies with the library's.
 func TestRecordedStreamsMeanWhatTheLibrarySays(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/anthropics/anthropic-sdk-go").Output()
 	if err != nil {
@@ -268,7 +268,7 @@ func TestRecordedStreamsMeanWhatTheLibrarySays(t *testing.T) {
 	}
 }
 
-// streams are the event streams in a file, which is one or has them indented.
+// streams returns the event streams in a file: the file is one, or has several, indented.
 func streams(file string) (out []string) {
 	for line := range strings.Lines(file) {
 		line = strings.TrimLeft(line, " ")
@@ -282,7 +282,7 @@ func streams(file string) (out []string) {
 	return out
 }
 
-// library is what the library makes of a stream.
+// library returns the library's reply for a stream.
 func library(stream string) (llm.Reply, error) {
 	resp := &http.Response{Header: http.Header{}, Body: http.NoBody}
 	resp.Body = body{strings.NewReader(stream)}
@@ -321,7 +321,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzStream answers with anything. What comes of it goes back to the API, which takes it.
+// FuzzStream answers with any stream. The API must accept the reply in the next request.
 func FuzzStream(f *testing.F) {
 	for _, body := range []string{
 		"", "data: [DONE]", "data: {", "<html>", events(start, ending("end_turn"), stop), events(start), events(stop, start),

@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
-// TestClients has clients of others talk to what stockade model serve serves.
+// TestClients lets other projects' clients use stockade model serve.
 func TestClients(t *testing.T) {
 	for _, library := range []string{"openai", "litellm"} {
 		t.Run(library, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// reader has an agent of others read a file.
+// reader lets another project's agent read a file.
 type reader struct {
 	calls map[string]string // the arguments by the name of a tool
 	read  atomic.Bool
@@ -61,8 +61,8 @@ func (r *reader) Respond(_ context.Context, req *offline.Request) offline.Answer
 	return offline.Answer{Text: "A title"} // some agents ask for one
 }
 
-// TestAgents has agents of others read a file with what stockade model serve serves:
-// opencode by chat completions, codex by responses.
+// TestAgents lets other projects' agents read a file with stockade model serve: opencode by
+// chat completions, codex by responses.
 func TestAgents(t *testing.T) {
 	arch, triple := "x64", "x86_64"
 	if runtime.GOARCH == "arm64" {
@@ -116,7 +116,7 @@ wire_api = "responses"`,
 	}
 }
 
-// serve is what stockade model serve does.
+// serve does the same as stockade model serve.
 func serve(t *testing.T, model offline.Responder) (baseURL string) {
 	t.Helper()
 	server := offline.NewServer(model, litellmKey)

@@ -34,7 +34,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// endpoint is a server that one of our providers talks to.
+// endpoint is a server for one of our providers.
 type endpoint struct {
 	provider string // the package
 	server   string
@@ -50,13 +50,13 @@ type endpoint struct {
 	requests  *recorder
 }
 
-// client is a provider of ours.
+// client is one of our providers.
 type client interface {
 	llm.Model
 	Models(ctx context.Context) ([]string, error)
 }
 
-// of makes the provider.
+// of returns the provider.
 func (e *endpoint) of(key string) client {
 	o := provider.Options{BaseURL: e.at, APIKey: key, ReasoningEffort: e.reasoning, HTTPClient: &http.Client{Transport: e.requests}}
 	switch e.provider {
@@ -79,7 +79,7 @@ func (e *endpoint) of(key string) client {
 	panic("no provider " + e.provider)
 }
 
-// Why a case proves nothing on a server, in the words of TABLE.md.
+// Reasons why a case proves nothing on a server, in the words of TABLE.md.
 const (
 	notPlayed  = "not played"
 	notCounted = "not counted"
@@ -87,7 +87,7 @@ const (
 	dropped    = "dropped by LiteLLM"
 )
 
-// endpoints are all of them.
+// endpoints holds all endpoints.
 func endpoints(aimock, litellm string) []*endpoint {
 	counts := []string{cachedTokens, reasoningTokens}
 	all := []*endpoint{
@@ -125,10 +125,10 @@ func endpoints(aimock, litellm string) []*endpoint {
 	return all
 }
 
-// whys are cases, by why they prove nothing.
+// whys holds the names of cases that prove nothing, by the reason.
 type whys map[string][]string
 
-// of is why a case proves nothing; empty: it has to prove something.
+// of returns the reason why a case proves nothing; empty: it must prove something.
 func (w whys) of(name string) string {
 	for why, names := range w {
 		if slices.Contains(names, name) {
@@ -284,8 +284,8 @@ var cases = []struct {
 	}},
 }
 
-// TestProviders runs all cases on all servers, checks what was sent with the vendors'
-// types, and compares TABLE.md.
+// TestProviders runs all cases on all servers, checks the requests with the vendors' types,
+// and compares TABLE.md.
 func TestProviders(t *testing.T) {
 	w := newWindow(t, startAimock(t))
 	all := endpoints(w.address, startLiteLLM(t, w.address))
@@ -308,7 +308,7 @@ func TestProviders(t *testing.T) {
 	compareTable(t, all)
 }
 
-// compareTable compares TABLE.md with what has been proven, or writes it.
+// compareTable compares TABLE.md with the proven cases, or writes it.
 func compareTable(t *testing.T, all []*endpoint) {
 	t.Helper()
 	var text strings.Builder
@@ -385,7 +385,7 @@ func (e *endpoint) request(prompt string) llm.Request {
 	}
 }
 
-// ask sends a prompt and what was said after it.
+// ask sends a prompt and the messages that follow it.
 func (e *endpoint) ask(t *testing.T, prompt string, after ...llm.Message) llm.Reply {
 	t.Helper()
 	req := e.request(prompt)
@@ -397,7 +397,7 @@ func (e *endpoint) ask(t *testing.T, prompt string, after ...llm.Message) llm.Re
 	return reply
 }
 
-// fail sends a prompt that has to fail.
+// fail sends a prompt that must fail.
 func (e *endpoint) fail(t *testing.T, key, prompt string) *llm.ProviderError {
 	t.Helper()
 	reply, err := llmtest.Collect(t.Context(), t, e.of(key), e.request(prompt))
@@ -411,7 +411,7 @@ func (e *endpoint) fail(t *testing.T, key, prompt string) *llm.ProviderError {
 	return failure
 }
 
-// results are a reply and what its calls have returned.
+// results returns the messages of a reply and of the results of its calls.
 func results(reply llm.Reply, outputs ...string) []llm.Message {
 	all := reply.Messages()
 	for i, c := range reply.Calls {
@@ -441,7 +441,7 @@ func redDot(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// recorder is a way to the network that keeps the bodies of requests.
+// recorder is a transport that records the bodies of requests.
 type recorder struct {
 	file string
 	n    int

@@ -25,17 +25,17 @@ var (
 	programs = flag.String("programs", "", "the `folder` into which npm has installed aimock and opencode")
 )
 
-// The keys that the servers take.
+// The keys that the servers accept.
 const (
 	aimockKey  = "the-key"
 	litellmKey = "sk-the-key"
 )
 
-// start starts a server, which ends with the test, and returns what it says.
+// start starts a server, which ends with the test, and returns its output.
 func start(t *testing.T, env []string, name string, args ...string) (output io.Reader, ended <-chan error) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	// Nothing but this machine: LiteLLM would otherwise ask for the prices of today.
+	// Only this machine can be reached: LiteLLM would otherwise download current prices.
 	cmd.Env = append(os.Environ(), append(env, "HOME="+t.TempDir(), "HTTPS_PROXY=http://127.0.0.1:9", "LITELLM_LOCAL_MODEL_COST_MAP=True")...)
 	cmd.Dir = "testdata"
 	cmd.WaitDelay = 5 * time.Second
@@ -68,11 +68,11 @@ func startAimock(t *testing.T) string {
 	return ""
 }
 
-// camelCase changes names that LiteLLM writes in a way that Google's servers take, and
+// camelCase changes names that LiteLLM writes in a form that Google's servers accept and
 // aimock does not.
 var camelCase = strings.NewReplacer(`"function_call"`, `"functionCall"`, `"function_response"`, `"functionResponse"`, `"function_declarations"`, `"functionDeclarations"`)
 
-// window is a way to a server, through which the last body that was sent can be seen.
+// window is a proxy before a server that shows the last body.
 type window struct {
 	address string
 
@@ -109,7 +109,7 @@ func newWindow(t *testing.T, server string) *window {
 	return w
 }
 
-// seen is the last body.
+// seen returns the last body.
 func (w *window) seen() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func startLiteLLM(t *testing.T, aimock string) string {
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of everything that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

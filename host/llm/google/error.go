@@ -11,8 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// failure is an error as Google's servers write it: a google.rpc.Status, which says in
-// its details what the status alone does not.
+// failure is an error in the form of Google's servers: a google.rpc.Status with details.
 // https://cloud.google.com/apis/design/errors
 type failure struct {
 	Error struct {
@@ -26,20 +25,20 @@ type failure struct {
 	} `json:"error"`
 }
 
-// refineError mends an error with what Google has said.
-func (m *Model) refineError(e *llm.ProviderError, said provider.ErrorDetail, body []byte) {
-	if isWord(said.Kind) && e.Code != llm.ContextExceeded { // the code is the status of HTTP once more
-		e.Code = said.Kind
+// refineError adds the details of Google's errors to e.
+func (m *Model) refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte) {
+	if isWord(detail.Kind) && e.Code != llm.ContextExceeded { // Google's own code repeats the HTTP status
+		e.Code = detail.Kind
 	}
 	body = bytes.TrimSpace(body)
 	if list := []json.RawMessage(nil); json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
 	}
 	var f failure
-	_ = json.Unmarshal(body, &f)                         // what is not there is not used
-	spent := strings.Contains(said.Message, "limit: 0,") // of a model that the account has no quota for
+	_ = json.Unmarshal(body, &f)                           // missing fields are not used
+	spent := strings.Contains(detail.Message, "limit: 0,") // the account has no quota for the model
 	for _, d := range f.Error.Details {
-		if strings.HasPrefix(d.Reason, "API_KEY_") && isWord(d.Reason) { // with the status 400
+		if strings.HasPrefix(d.Reason, "API_KEY_") && isWord(d.Reason) { // comes with the status 400
 			e.Code, e.Hint = d.Reason, m.KeyHint()
 		}
 		if delay, err := time.ParseDuration(d.RetryDelay); err == nil && e.Retryable {
@@ -50,43 +49,43 @@ func (m *Model) refineError(e *llm.ProviderError, said provider.ErrorDetail, bod
 		}
 	}
 	if spent && e.Status == http.StatusTooManyRequests {
-		// The delay that comes with it, of seconds, is that of another quota.
+		// The delay in the details, a few seconds, belongs to another quota.
 		e.Retryable, e.RetryAfter = false, 0
 		e.Hint = "the quota of this model is used up until tomorrow, or the account has none for it: use another model, or see https://ai.google.dev/gemini-api/docs/rate-limits"
 	}
 }
 
-// isWord reports whether a server's text is one of Google's constants.
+// isWord reports whether a server's text is a constant in Google's style.
 func isWord(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// blockedError is the error of a request that Google refuses to have answered.
+// blockedError returns the error for a request that Google's filters have refused.
 func (d *decoder) blockedError(reason, message string) *llm.ProviderError {
 	return d.answerError("the request was blocked: "+reason, message, false,
-		"Google's filters have refused what the conversation holds: word it differently, or start a new one")
+		"Google's filters have refused the content of the conversation: word it differently, or start a new one")
 }
 
-// retryableReasons are reasons to stop that are mishaps of the model, which Google's own command
-// line asks again after, too.
+// retryableReasons holds reasons to stop that are mishaps of the model. Google's own
+// command line tool repeats the request after them, too.
 var retryableReasons = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "MALFORMED_RESPONSE": true, "OTHER": true}
 
-// stoppedError is the error of an answer that ended for a reason that leaves it of no use.
+// stoppedError returns the error for an answer that is useless because of its reason to stop.
 func (d *decoder) stoppedError(reason, message string) *llm.ProviderError {
 	return d.answerError("the model broke off: "+reason, message, retryableReasons[reason], "")
 }
 
-// emptyAnswerError is the error of an answer in which the model neither says anything nor calls
-// anything. Gemini does that now and then, and mostly not again when it is asked again.
+// emptyAnswerError returns the error for an answer with neither a text nor a call. Gemini
+// sends one now and then, and mostly not again.
 func (d *decoder) emptyAnswerError() *llm.ProviderError {
-	return d.answerError("the model has said nothing", "", true, "")
+	return d.answerError("the answer of the model is empty", "", true, "")
 }
 
 func (d *decoder) answerError(what, message string, retryable bool, hint string) *llm.ProviderError {
 	if message != "" {
 		what += ": " + message
 	}
-	e := d.StreamError(provider.ErrorDetail{Message: what}, nil) // which makes a server's words harmless
+	e := d.StreamError(provider.ErrorDetail{Message: what}, nil) // StreamError cleans the server's text
 	e.Retryable, e.Hint = retryable, hint
 	return e
 }

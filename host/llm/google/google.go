@@ -1,17 +1,17 @@
 // Package google is the provider for Google's Gemini API.
 //
-// [New] makes a [Model] from options; the model turns canonical messages into one
-// streaming request and the stream back into deltas:
+// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// deltas of the answer:
 //
-//   - request.go: a conversation as the contents of a request, each entry made once.
-//   - version.go: what depends on the version of a model, by its name.
-//   - stream.go: events to deltas, and how an answer ends.
-//   - error.go: what Google says of a failure beyond its status.
-//   - models.go: which models there are.
+//   - request.go encodes a conversation as the contents of a request, each entry once.
+//   - version.go decides by a model's name what its version can do.
+//   - stream.go makes deltas of events, and decides how an answer has ended.
+//   - error.go reads the details of Google's errors.
+//   - models.go lists the models.
 //
-// The wire format is written and read here, and Google's library says in the tests what
-// is right: see RATIONALE, "Why is Google's API spoken without its library?" It is that of
-// v1beta, the version that the library speaks by itself, too.
+// This package encodes and decodes the wire format itself. The tests compare it with
+// Google's library: see RATIONALE, "Why is Google's API spoken without its library?" The
+// format is v1beta, the library's default.
 package google
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// providerName is the name of the wire format, with which is kept what goes back to it.
+// providerName marks provider data of this package.
 const providerName = "google"
 
-// Defaults are the options of Google itself.
+// Defaults holds the default options: Google's own server.
 var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}}
 
-// Model is a Gemini. It is safe for concurrent use.
+// Model is a Gemini model. It is safe for concurrent use.
 type Model struct {
 	provider.Client
 	images     provider.RefusedImages
@@ -39,8 +39,8 @@ type Model struct {
 	tools      declarations
 }
 
-// New makes a model. It connects to nothing and reports nothing: options that
-// cannot work are the error of each Stream.
+// New returns a model. It does not connect and returns no error: with options that cannot
+// work, each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	m := &Model{Client: provider.Client{Options: opts}}
@@ -66,5 +66,6 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// header has the key, which Google also takes in the URL, where proxies and logs see it.
+// header returns a header with the key. Google also takes the key in the URL, but proxies
+// and logs see it there.
 func (m *Model) header() http.Header { return m.KeyHeader("X-Goog-Api-Key", "") }

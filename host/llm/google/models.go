@@ -9,11 +9,10 @@ import (
 
 const maxListBytes = 4 << 20
 
-// Models asks the server which models it has that answer in a conversation, which is the
-// cheapest request that tells whether it is there and takes the key. Nothing of a
-// conversation is sent. A server that is there and has no such list is no error, and
-// names none: nil. Of the others there are at most 1,000 names, as the server has written
-// them: as many as there are on a page.
+// Models returns the names of the server's models that can answer in a conversation, as the
+// server writes them, at most 1,000: one page. Nil: the server has no such list, which is
+// not an error. It is the cheapest request that shows whether the server runs and accepts
+// the key. Nothing of a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	body, err := m.Get(ctx, "/v1beta/models?pageSize=1000", m.header(), maxListBytes)
 	if err != nil {

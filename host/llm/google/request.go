@@ -13,14 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// body is the request: what stays the same from one to the next comes first, and none of
-// it is translated again.
+// body returns the body of a request. Parts that stay the same in each request come first,
+// and are not encoded again.
 func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
 	w := writer{model, isVersion3(model), &m.images}
 	version := model + " " + m.images.Version()
 	var system provider.Pieces
 	contents := make(provider.Pieces, 0, 3*len(entries)+8)
-	role := llm.Role("") // of the last content
+	role := llm.Role("") // role of the last content
 	for _, e := range entries {
 		parts := e.Encode(version, w.entry)
 		if e.Role == llm.RoleSystem {
@@ -31,7 +31,7 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 			contents, role = join(contents, role, e.Role, parts), e.Role
 		}
 	}
-	if role == "" || role == llm.RoleAssistant { // the API answers to the user only
+	if role == "" || role == llm.RoleAssistant { // the API answers only to the user
 		contents = join(contents, role, llm.RoleUser, goOn)
 	}
 	out := make(provider.Pieces, 0, len(contents)+len(system)+16)
@@ -48,8 +48,8 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 	return append(append(append(out, []byte(`"contents":[`)), contents...), []byte(`]}]}`))
 }
 
-// join puts parts behind contents, of which the last is open. The roles of contents take
-// turns, and the first is the user's: else the API refuses a conversation.
+// join adds parts to contents, whose last content is still open. last is its role, and role
+// that of the parts. The API requires that roles alternate and that the user comes first.
 func join(contents provider.Pieces, last, role llm.Role, parts []byte) provider.Pieces {
 	user := role != llm.RoleAssistant
 	switch {
@@ -67,25 +67,24 @@ func join(contents provider.Pieces, last, role llm.Role, parts []byte) provider.
 	return append(contents, parts)
 }
 
-// Pieces of a request.
+// Pieces of a request. omittedStart and goOn stand in for messages of the user.
 var (
 	comma        = []byte(`,`)
 	openUser     = []byte(`{"role":"user","parts":[`)
 	openModel    = []byte(`{"role":"model","parts":[`)
-	closeContent = []byte(`]},`) // content
-	// What stands for the words of a user where there are none.
+	closeContent = []byte(`]},`)
 	omittedStart = []byte(`{"text":"(what came before was left out)"}`)
 	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
-// declarations are tools as a request has them. They are mostly the same as before.
+// declarations caches the encoded tools of the last request. Mostly the next one has the same.
 type declarations struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below
 	tools []tool.Definition
 	wire  []byte
 }
 
-// of is the field of a request with the tools; nil without any.
+// of returns the field of a request with the tools; nil without tools.
 func (d *declarations) of(tools []tool.Definition) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +103,7 @@ func declare(tools []tool.Definition) []byte {
 	type declaration struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parametersJsonSchema"` // its parameters are a dialect of their own
+		Parameters  json.RawMessage `json:"parametersJsonSchema"` // the API's parameters field takes only its own dialect
 	}
 	list := make([]declaration, len(tools))
 	for i, t := range tools {
@@ -116,10 +115,10 @@ func declare(tools []tool.Definition) []byte {
 	return slices.Concat([]byte(`"tools":[{"functionDeclarations":`), tool.Marshal(list), []byte(`}]`))
 }
 
-// part is a piece of a content on the wire. It has one of Text, InlineData, FunctionCall
-// and FunctionResponse.
+// part is a part of a content on the wire. Exactly one of Text, InlineData, FunctionCall
+// and FunctionResponse is set.
 type part struct {
-	Text             *string           `json:"text,omitempty"` // may be empty if it brings a signature
+	Text             *string           `json:"text,omitempty"` // may be empty if there is a signature
 	Thought          bool              `json:"thought,omitempty"`
 	InlineData       *blob             `json:"inlineData,omitempty"`
 	FunctionCall     *functionCall     `json:"functionCall,omitempty"`
@@ -145,41 +144,40 @@ type functionResponse struct {
 	Parts    []mediaPart `json:"parts,omitempty"`
 }
 
-// response is what has come of a call: one of Output and Error, as the reference of the
-// API has them.
+// response is the result of a call. It has either Output or Error, the fields that the
+// reference of the API names.
 type response struct {
 	Output string   `json:"output,omitempty"`
 	Error  string   `json:"error,omitempty"`
-	Images []string `json:"images,omitempty"` // what became of images that are not in the parts
+	Images []string `json:"images,omitempty"` // lines about the images that are not among the parts
 }
 
 type mediaPart struct {
 	InlineData blob `json:"inlineData"`
 }
 
-// placeholderSignature stands for the signature of a call that another model has made, or a
-// person: what Google's documentation of thought signatures names for these, and its own
-// command line sends. Without one, models refuse the conversation from version 3 on.
-// https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
+// placeholderSignature replaces the signature of a call that another model or a person has
+// made. Google's documentation of thought signatures names it, and Google's own command
+// line tool sends it. Models of version 3 and later refuse a conversation with an unsigned
+// call. https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
 const placeholderSignature = "skip_thought_signature_validator"
 
-// signatureData is what is kept of a signature: itself, and how many bytes of the end of the
-// part's text came in the same piece. It goes back with these and not with the rest.
+// signatureData is the provider data of a part: a signature, and the number of bytes at the end
+// of the part's text that came in the same piece. The signature goes back with just these bytes.
 type signatureData struct {
 	Signature string `json:"signature"`
-	Bytes     int    `json:"bytes,omitempty"` // of a call: 0
+	Bytes     int    `json:"bytes,omitempty"` // 0 for a call
 }
 
-// writer makes parts of entries, for one model.
+// writer encodes entries for one model.
 type writer struct {
 	model string
-	// version3 says that the model is of version 3 or later: it takes the ids of calls,
-	// which older ones refuse, and images in results, and wants signatures of calls.
+	// version3 is set for a model of version 3 or later, see [isVersion3].
 	version3 bool
 	images   *provider.RefusedImages
 }
 
-// entry is the parts of an entry, with commas between them.
+// entry returns the parts of an entry, separated by commas.
 func (w writer) entry(e *llm.Entry) []byte {
 	var parts, behind []part
 	calls := 0
@@ -188,8 +186,8 @@ func (w writer) entry(e *llm.Entry) []byte {
 		case llm.TextPart:
 			parts = append(parts, w.text(p)...)
 		case llm.ReasoningPart:
-			// A summary without a signature says nothing to the model, and that of
-			// another model is not its thought.
+			// A summary without a signature is useless to the model, and a summary of
+			// another model is not its own thought.
 			if w.signature(p).Signature != "" {
 				parts = append(parts, w.text(p)...)
 			}
@@ -218,7 +216,7 @@ func (w writer) entry(e *llm.Entry) []byte {
 	return out
 }
 
-// signature is what this model has kept with a part.
+// signature returns the signature that this model has sent with a part; empty: there is none.
 func (w writer) signature(p llm.Part) (s signatureData) {
 	if p.ProviderData.IsFrom(providerName, w.model) && json.Unmarshal(p.ProviderData.Data, &s) != nil {
 		return signatureData{}
@@ -226,8 +224,8 @@ func (w writer) signature(p llm.Part) (s signatureData) {
 	return s
 }
 
-// text is a text or reasoning: with a signature it is two parts, if that came with the
-// end of it only.
+// text returns the parts for a text or reasoning. There are two if a signature came with
+// only the end of the text.
 func (w writer) text(p llm.Part) (parts []part) {
 	s, text := w.signature(p), p.Text
 	thought := p.Type == llm.ReasoningPart
@@ -238,7 +236,7 @@ func (w writer) text(p llm.Part) (parts []part) {
 	return append(parts, part{Text: &text, Thought: thought, ThoughtSignature: s.Signature})
 }
 
-// call is a call of the model. The first one of a step bears the signature of the step.
+// call returns the part for a call. The first call of a step has the signature of the step.
 func (w writer) call(p llm.Part, first bool) part {
 	c := functionCall{Name: wireName(p.Call.Function.Name), Args: wireArgs(p.Call.Function.Arguments)}
 	s := w.signature(p).Signature
@@ -251,7 +249,7 @@ func (w writer) call(p llm.Part, first bool) part {
 	return part{FunctionCall: &c, ThoughtSignature: s}
 }
 
-// result is the result of a call, and the images that have to stand behind it.
+// result returns the part for the result of a call, and the images that must follow all results.
 func (w writer) result(p llm.Part) (result part, behind []part) {
 	r := functionResponse{Name: wireName(p.Result.Name)}
 	if r.Response.Output = p.Text; !p.Result.Success {
@@ -274,7 +272,7 @@ func (w writer) result(p llm.Part) (result part, behind []part) {
 	return part{FunctionResponse: &r}, nil
 }
 
-// imageParts are images, each behind a line that says what it is of.
+// imageParts returns parts for images. Each image follows a line that names its source, of.
 func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	for _, s := range w.images.Show(images, of) {
 		p := part{Text: &s.Text}
@@ -290,11 +288,12 @@ func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	return parts
 }
 
-// imageTypes are the types of images that models see, in messages and in results.
+// imageTypes holds the media types of images that models can see, in messages and in results.
 // https://ai.google.dev/gemini-api/docs/image-understanding
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp"}
 
-// wireName is the name of a tool as the API has them: it begins with a letter or '_'.
+// wireName returns the name of a tool in a form that the API takes: it begins with a letter
+// or '_'.
 func wireName(name string) string {
 	if strings.Trim(name[:1], "0123456789-") == "" {
 		return "_" + name
@@ -302,7 +301,7 @@ func wireName(name string) string {
 	return name
 }
 
-// names are the names of tools by those that they have on the wire.
+// names returns the names of tools, by their names on the wire.
 func names(tools []tool.Definition) map[string]string {
 	out := make(map[string]string, len(tools))
 	for _, t := range tools {
@@ -311,9 +310,9 @@ func names(tools []tool.Definition) map[string]string {
 	return out
 }
 
-// wireArgs are arguments as the API can take them. It reads numbers as float64, no half of
-// a surrogate pair, and no more than 100 objects and lists inside of each other; a
-// conversation with others would be refused from then on.
+// wireArgs returns arguments in a form that the API takes. It reads numbers as float64,
+// refuses half a surrogate pair, and refuses more than 100 nested objects and lists. A
+// conversation with such arguments would be refused from then on.
 func wireArgs(arguments string) json.RawMessage {
 	var args map[string]any
 	if json.Unmarshal([]byte(arguments), &args) != nil || !shallow(args, maxDepth) {
@@ -322,9 +321,9 @@ func wireArgs(arguments string) json.RawMessage {
 	return tool.Marshal(args)
 }
 
-const maxDepth = 50
+const maxDepth = 50 // nested objects and lists
 
-// shallow reports whether a value has at most so many objects and lists inside of each other.
+// shallow reports whether a value has at most depth nested objects and lists.
 func shallow(v any, depth int) bool {
 	if depth == 0 {
 		return false

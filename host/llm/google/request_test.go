@@ -173,7 +173,7 @@ func canonical(t *testing.T, body []byte) (v any) {
 	return v
 }
 
-// TestConversationsThatTheAPITakes: the server of the tests refuses what Google's does.
+// TestConversationsThatTheAPITakes uses a server that refuses the same requests as Google's.
 func TestConversationsThatTheAPITakes(t *testing.T) {
 	user, answer := say(llm.User, "hello"), say(llm.Assistant, "hi")
 	call, result := callMsg("a", "glob", "{}"), resultMsg("a", "glob", "x")
@@ -206,8 +206,8 @@ func TestConversationsThatTheAPITakes(t *testing.T) {
 	}
 }
 
-// TestSignedTexts: a signature goes back with the piece that it came with, and with the
-// whole text if there is no such piece any more.
+// TestSignedTexts checks that a signature goes back with its piece, or with the whole text
+// if there is no such piece any more.
 func TestSignedTexts(t *testing.T) {
 	w := writer{model: "m"}
 	for n, want := range map[int]string{

@@ -22,8 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
-// server plays a script as Google's API would, in the vendor's own types, and refuses
-// what that refuses. The signature of a line is that of the first call, or of the end.
+// server plays a script like Google's API, in the vendor's own types. It refuses requests that
+// the API refuses. The signature of a line belongs to its first call, or else to its end.
 type server struct {
 	script *offline.Script
 
@@ -32,7 +32,7 @@ type server struct {
 	bodies [][]byte // of requests that it has taken
 }
 
-// wireRequest is what the API reads.
+// wireRequest is the request that the API reads.
 type wireRequest struct {
 	Contents          []*genai.Content        `json:"contents"`
 	SystemInstruction *genai.Content          `json:"systemInstruction"`
@@ -179,7 +179,7 @@ func (s *server) check(model string, req wireRequest) error {
 	return nil
 }
 
-// knows reports whether a signature is one that it has given, or stands for none.
+// knows reports whether the server has made a signature, or accepts it as a placeholder.
 func (s *server) knows(signature []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, model string, a 
 	}
 }
 
-// stream writes an answer: the text in pieces, each call whole, and then why it ends.
+// stream writes an answer: the text in pieces, each call whole, and then the reason to stop.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, model string, a offline.Answer) {
 	left := cmp.Or(a.Fault.CutAfter, 1<<30)
 	send := func(usage *genai.GenerateContentResponseUsageMetadata, finish genai.FinishReason, parts ...*genai.Part) {
@@ -290,7 +290,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, model string, a 
 	send(usage, finish, end)
 }
 
-// sign is a signature, which it knows from then on.
+// sign returns a new signature, which the server knows from then on.
 func (s *server) sign(signature string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,7 +298,7 @@ func (s *server) sign(signature string) []byte {
 	return decoded(signature)
 }
 
-// decoded is base64 as the API reads it, in both alphabets.
+// decoded decodes base64 in both alphabets, like the API.
 func decoded(s string) []byte {
 	out, err := base64.StdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/").Replace(s))
 	if err != nil {

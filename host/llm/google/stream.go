@@ -31,15 +31,15 @@ type candidate struct {
 	FinishMessage string `json:"finishMessage"`
 }
 
-// boundedList is a list of at most 1,000 elements: an element takes three bytes of a server, and
-// thirty times as much here.
+// boundedList is a list of at most 1,000 elements. It limits memory: an element can take
+// three bytes on the wire, and thirty times as many here.
 type boundedList[T any] []T
 
-// UnmarshalJSON fails for a longer list.
+// UnmarshalJSON returns an error for a longer list.
 func (l *boundedList[T]) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil || data[0] != '[' {
-		return json.Unmarshal(data, (*[]T)(l)) // null, and what is no list
+		return json.Unmarshal(data, (*[]T)(l)) // null, or not a list
 	}
 	for dec.More() {
 		if len(*l) == 1000 {
@@ -54,7 +54,7 @@ func (l *boundedList[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// piece is a part of an answer. A text comes in many, a call whole.
+// piece is a part of an answer. A text comes in many pieces, a call in one.
 type piece struct {
 	Text             string `json:"text"`
 	Thought          bool   `json:"thought"`
@@ -66,7 +66,8 @@ type piece struct {
 	} `json:"functionCall"`
 }
 
-// usage counts tokens. Raw, so that an odd number does not cost the answer.
+// usage holds numbers of tokens. They are raw JSON, so that a bad number does not spoil the
+// answer.
 type usage struct {
 	Prompt     json.RawMessage `json:"promptTokenCount"`
 	ToolPrompt json.RawMessage `json:"toolUsePromptTokenCount"`
@@ -88,18 +89,18 @@ func (u usage) tokens() *llm.Usage {
 type decoder struct {
 	*provider.Client
 	model string
-	names map[string]string // of tools, by those on the wire
+	names map[string]string // names of tools, by their names on the wire
 
-	events        int
-	calls         int
-	hasText       bool   // a text
-	finish        string // why it ended
-	finishMessage string // and what the server says of that
+	events        int    // number of events
+	calls         int    // number of calls
+	hasText       bool   // there was a text
+	finish        string // reason to stop; empty: none yet
+	finishMessage string // the server's explanation of finish; may be empty
 	usage         *llm.Usage
 }
 
-// decode yields the answer of one stream. It returns nil when the answer is complete or
-// yield returned false.
+// decode yields the deltas of one answer. It returns nil when the answer is complete or
+// yield has returned false.
 func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error {
 	for {
 		event, err := x.Next()
@@ -111,7 +112,7 @@ func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error
 		case d.finish == "" || x.Cancelled():
 			yield(llm.Delta{Usage: d.usage})
 			return x.EndError(err, d.events == 0)
-		default: // the stream just ends; an answer is whole when it says why it stopped
+		default: // the stream ends without a mark: an answer with a reason to stop is complete
 			end, err := d.end()
 			if err == nil {
 				yield(end)
@@ -121,8 +122,7 @@ func (d *decoder) decode(x *provider.Exchange, yield func(llm.Delta) bool) error
 	}
 }
 
-// event takes one event, and reports whether more may come: not after an error, nor when
-// yield wants no more.
+// event handles one event. more is false after an error, or when yield has returned false.
 func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, err error) {
 	d.events++
 	var c chunk
@@ -147,7 +147,7 @@ func (d *decoder) event(event []byte, yield func(llm.Delta) bool) (more bool, er
 				return false, nil
 			}
 		}
-		if reason := candidate.FinishReason; reason != "" && reason != "FINISH_REASON_UNSPECIFIED" { // older models say STOP in each event
+		if reason := candidate.FinishReason; reason != "" && reason != "FINISH_REASON_UNSPECIFIED" { // older models send STOP in each event
 			d.finish, d.finishMessage = reason, candidate.FinishMessage
 		}
 	}
@@ -168,8 +168,8 @@ func (d *decoder) delta(p piece) (delta llm.Delta, ok bool) {
 		of, delta.Text, delta.Reasoning = llm.ReasoningPart, "", p.Text
 	}
 	d.hasText = d.hasText || delta.Text != ""
-	// The signature of a text is often in a piece of its own behind it. One of no text at
-	// all has no place in a conversation.
+	// The signature of a text often follows in its own piece. If there is no text, the
+	// signature has no place in a conversation.
 	if p.ThoughtSignature != "" && (d.hasText || of == llm.ReasoningPart) {
 		delta.ProviderData = &llm.ProviderDataDelta{PartType: of, ProviderData: *d.providerData(signatureData{p.ThoughtSignature, len(p.Text)})}
 	}
@@ -180,7 +180,7 @@ func (d *decoder) providerData(s signatureData) *llm.ProviderData {
 	return &llm.ProviderData{Provider: providerName, Model: d.model, Data: tool.Marshal(s)}
 }
 
-// arguments is the text of the arguments; "" for none.
+// arguments returns the text of a call's arguments; "" for none.
 func arguments(raw json.RawMessage) string {
 	if string(raw) == "null" {
 		return ""
@@ -188,8 +188,8 @@ func arguments(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// toolName is the tool that a model has called. Some put the name of the space before it
-// in which they see our functions.
+// toolName returns the name of the tool that a model has called. Some models prefix it with
+// the namespace in which they see functions.
 func (d *decoder) toolName(called string) string {
 	for _, space := range []string{"", "default_api:", "default_api."} {
 		if name, ok := d.names[strings.TrimPrefix(called, space)]; ok {
@@ -199,11 +199,11 @@ func (d *decoder) toolName(called string) string {
 	return called
 }
 
-// end is the last delta of an answer, or why it is none.
+// end returns the last delta of an answer, or an error if the answer is useless.
 func (d *decoder) end() (llm.Delta, error) {
 	end := llm.Delta{Usage: d.usage}
 	switch d.finish {
-	case "STOP", "FUNCTION_CALL": // the second is a word of servers that are not Google's
+	case "STOP", "FUNCTION_CALL": // FUNCTION_CALL comes from servers that are not Google's
 		switch {
 		case d.calls > 0:
 			end.Finish = llm.FinishTools

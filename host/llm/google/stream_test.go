@@ -20,7 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// ask has the server answer with a body, as it is.
+// ask lets the server answer with a body, unchanged.
 func ask(t *testing.T, status int, body string) (llm.Reply, error) {
 	t.Helper()
 	line := tool.Marshal(map[string]any{"raw": body, "status": status})
@@ -30,8 +30,8 @@ func ask(t *testing.T, status int, body string) (llm.Reply, error) {
 	return llmtest.Collect(t.Context(), t, New(options(t, newServer(t, string(line)))), req)
 }
 
-// events is a stream of candidates, each with the JSON of its parts, the last of which
-// says why it ended.
+// events returns a stream of candidates, each with the JSON of its parts. The last one has
+// the reason to stop.
 func events(finish string, parts ...string) string {
 	var out strings.Builder
 	for i, p := range parts {
@@ -140,7 +140,7 @@ func TestFailures(t *testing.T) {
 			llm.ProviderError{Message: "MALFORMED_FUNCTION_CALL: Malformed function call: print(", Retryable: true}},
 		{"a call that nobody offered", 200, events("UNEXPECTED_TOOL_CALL", ``), llm.ProviderError{Message: "UNEXPECTED_TOOL_CALL", Retryable: true}},
 		{"a reason that nobody knows", 200, events("INVALID", `{"text":"a"}`), llm.ProviderError{Message: "the model broke off: INVALID"}},
-		{"nothing is said", 200, events("STOP", `{"text":"Hmm.","thought":true}`, `{"text":""}`), llm.ProviderError{Message: "said nothing", Retryable: true}},
+		{"nothing is said", 200, events("STOP", `{"text":"Hmm.","thought":true}`, `{"text":""}`), llm.ProviderError{Message: "the answer of the model is empty", Retryable: true}},
 		{"no end but [DONE], and nothing is said", 200, events("", `{"text":"Hmm.","thought":true}`) + "data: [DONE]\n\n", llm.ProviderError{Message: "ended early", Retryable: true}},
 		{"no end", 200, events("", `{"text":"a"}`), llm.ProviderError{Message: "ended early", Retryable: true}},
 		{"more parts than an answer has", 200, events("STOP", `{"text":"a"}`+strings.Repeat(",{}", 1000)), llm.ProviderError{Message: "not in the format", Retryable: true}},
@@ -188,7 +188,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzAnswers: whatever a server answers, the conversation that has it goes on.
+// FuzzAnswers checks that a conversation can continue after any answer.
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
 		events("STOP", `{"text":"Hmm.","thought":true,"thoughtSignature":"c2ln"}`, `{"text":"I look.","thoughtSignature":"c2ln"}`, `{"functionCall":{"id":"a","name":"7zip","args":{"a":["\ud800",1e999]}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"a","name":""}}`),

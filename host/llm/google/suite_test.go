@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// options are those of a model over a server in memory.
+// options returns the options of a model over a server in memory.
 func options(t testing.TB, server http.Handler) provider.Options {
 	return provider.Options{
 		APIKey:         llmtest.APIKey,
@@ -22,7 +22,7 @@ func options(t testing.TB, server http.Handler) provider.Options {
 	}
 }
 
-// named asks a model by a name instead of that of the suite.
+// named is a model with its own name in place of the suite's.
 type named struct {
 	llm.Model
 	name string

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// version is the version of a model by its name, such as 2.5 of "gemini-2.5-flash".
-// "gemini-flash-latest" and others without one are of the newest. Not ok for models that
-// are no Gemini.
+// version returns the version in the name of a model, such as 2.5 for "gemini-2.5-flash". A
+// Gemini without a number, such as "gemini-flash-latest", is the newest. ok is false for
+// models that are not a Gemini.
 func version(model string) (v float64, ok bool) {
 	name, ok := strings.CutPrefix(model, "gemini-")
 	if !ok {
@@ -20,28 +20,29 @@ func version(model string) (v float64, ok bool) {
 	return newest, true
 }
 
-const newest = 1000
+const newest = 1000 // higher than any version
 
-// isVersion3 reports whether the model is of version 3 or later: it takes the ids of calls,
-// which older ones refuse, and images in results, and wants signatures of calls.
+// isVersion3 reports whether the model is of version 3 or later. Such a model takes ids of
+// calls, which older ones refuse, and images in results. It also requires signatures of calls.
 func isVersion3(model string) bool {
 	v, _ := version(model)
 	return v >= 3
 }
 
-// thinking is how a model thinks. The zero value is what it does by itself.
+// thinking configures the thinking of a model. The zero value is the model's default.
 type thinking struct {
 	IncludeThoughts bool   `json:"includeThoughts"`
 	ThinkingLevel   string `json:"thinkingLevel,omitempty"`
 	ThinkingBudget  int    `json:"thinkingBudget,omitempty"` // tokens
 }
 
-// budgets are those that Google's own server of OpenAI's API has for these words.
+// budgets holds the budgets that Google's own server with OpenAI's API uses for these words.
 // https://ai.google.dev/gemini-api/docs/openai#thinking
 var budgets = map[string]int{"low": 1024, "medium": 8192, "high": 24_576}
 
-// thinkingOf is how hard the model is asked to think: "", low, medium or high. It is nil if nothing
-// is asked of a model that does not think, or not so that it says so: these refuse the question.
+// thinkingOf returns the thinking configuration for a reasoning effort: "", low, medium or
+// high. It returns nil if no effort is asked for and the model does not think or does not
+// show its thoughts: such models refuse a configuration.
 func thinkingOf(model, reasoning string) *thinking {
 	v, gemini := version(model)
 	switch {

@@ -1,11 +1,10 @@
-// Package llmtest is the suite that every [llm.Model] passes, and the means to
-// run a model against a server in memory.
+// Package llmtest is the test suite for every [llm.Model]. It can also run a model against
+// a server in memory.
 //
-// [Run] plays scripts in the format of offline.Script. Each case runs in a
-// bubble of testing/synctest: time is fake, so that stall time-outs and
-// Retry-After cost nothing and are exact, and a goroutine that a model leaves
-// behind fails the test. A model must therefore reach its server through
-// [Serve] and not through a real socket.
+// [Run] plays scripts in the format of offline.Script. Each case runs in a bubble of
+// testing/synctest. Time is fake there: stall time-outs and Retry-After cost nothing and
+// are exact. A goroutine that a model leaves behind fails the test. A model must therefore
+// reach its server through [Serve], not through a real socket.
 package llmtest
 
 import (
@@ -29,18 +28,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// APIKey is the key that newModel gives the model of [Run]; servers repeat it
-// in errors, and it must not come out.
+// APIKey is the key of the model under test. Servers repeat it in errors, and no error of
+// the model may hold it.
 const APIKey = "sk-llmtest-0123456789abcdef"
 
-// MaxStreamBytes and StallTimeout are the bounds that newModel gives the model.
+// MaxStreamBytes and StallTimeout are the limits of the model under test.
 const (
 	MaxStreamBytes = 16 << 20
 	StallTimeout   = 20 * time.Second
 )
 
-// Serve serves h in memory until the test ends and returns a client whose
-// every connection leads there. Within a bubble of synctest it is part of it.
+// Serve serves h in memory until the test ends. All connections of the returned client lead
+// to h. In a bubble of synctest, the server is part of the bubble.
 func Serve(t testing.TB, h http.Handler) *http.Client {
 	listener := &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: h}
@@ -91,8 +90,8 @@ func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error
 	}
 }
 
-// Collect asks the model and puts the answer together. It fails the test when
-// the model breaks the contract of a stream.
+// Collect asks the model and assembles the reply. It fails the test if the model breaks the
+// contract of [llm.Model].
 func Collect(ctx context.Context, t testing.TB, model llm.Model, req llm.Request) (llm.Reply, error) {
 	t.Helper()
 	n := 0
@@ -122,7 +121,7 @@ func Collect(ctx context.Context, t testing.TB, model llm.Model, req llm.Request
 	return assembler.Reply(), failure
 }
 
-// Request is a request with a tool, as the suite sends it.
+// Request returns the request that the suite sends. It has one tool.
 func Request() llm.Request {
 	return llm.Request{
 		Model: "test-model",
@@ -137,23 +136,23 @@ func Request() llm.Request {
 	}
 }
 
-// A Feature is something that not every wire format can carry.
+// A Feature is an ability that some wire formats lack.
 type Feature string
 
-// TextArguments are arguments of a call that are text, which may be malformed; else they
+// TextArguments: the arguments of a call are text, which may be malformed. Without it they
 // are JSON.
 const TextArguments Feature = "arguments that are text"
 
 // The other features.
 const (
-	Signatures      Feature = "reasoning whose signature goes back" // else reasoning is shown, and no more
+	Signatures      Feature = "reasoning whose signature goes back" // without it reasoning is only shown
 	CachedTokens    Feature = "tokens from a cache that are counted"
 	ReasoningTokens Feature = "tokens of reasoning that are counted"
 )
 
-// Run runs the suite, but for the cases that need a feature that the wire format lacks.
-// newModel makes the model under test with [APIKey], [MaxStreamBytes] and
-// [StallTimeout], over a server that answers with the lines of the script.
+// Run runs the suite, except for cases that need a feature that the wire format lacks.
+// newModel returns a model with [APIKey], [MaxStreamBytes] and [StallTimeout]. Its server
+// answers with the lines of the script.
 func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model, lacks ...Feature) {
 	for _, c := range cases {
 		if slices.Contains(lacks, c.needs) {
@@ -338,8 +337,8 @@ func wantReply(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	}
 }
 
-// wantError checks for a *ProviderError. Message and Hint are parts of the error's;
-// the other fields must be equal, but for an empty Code.
+// wantError checks for a *ProviderError. Its Message and Hint must contain those of want.
+// The other fields must be equal; an empty Code stands for any.
 func wantError(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, _ llm.Reply, err error) {
 		t.Helper()
@@ -379,8 +378,8 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 }
 
-// pictured sends images, of which one has been left out, to a server that takes them and
-// then to one that does not.
+// pictured sends images, and one image that was left out. The first server takes images,
+// and the second refuses them.
 func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	image := func(bytes string) llm.Part {
 		return llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte(bytes)}
@@ -409,7 +408,7 @@ func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 }
 
-// signed goes on with an answer that has a signature.
+// signed continues a conversation after an answer with a signature.
 func signed(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	const signature = "c2lnbmVkIGhlcmU="
 	model := newModel(t, []string{

@@ -1,11 +1,11 @@
-// Package offline is for trying and testing without a provider, a key or a network.
+// Package offline provides a model and a server for trials and tests without a provider, a
+// key or a network.
 //
-// [Planner] is the offline model. It is not a language model: it knows a few
-// fixed phrases, such as "list files in src then read go.mod", turns each into
-// one tool call, and quotes what the tools answered. What it does not
-// understand, it says.
+// [Planner] is the offline model. It is not a language model: it knows a few fixed phrases,
+// such as "list files in src then read go.mod". It turns each phrase into one tool call,
+// and quotes the results of the tools. It lists the phrases that it does not understand.
 //
 // [Server] serves a [Responder] in the wire formats of OpenAI's chat completions and
-// responses, so that any client of these can be tried on it: the Planner, or a [Script],
-// which plays back what a test or a demo has written down, faults included.
+// responses APIs, for any client of these. A Responder is the Planner, or a [Script], which
+// plays back the answers that a test or a demo has written down, faults included.
 package offline

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds on what is read of a request. Phrases beyond them are reported.
+// Limits of a request. Phrases beyond them are reported.
 const (
 	maxPhrases     = 40
 	maxPromptBytes = 256 << 10
 )
 
-// phraseForms are the forms that the planner understands.
+// phraseForms holds the forms of the phrases that the planner understands.
 var phraseForms = []string{
 	"list files [in DIR]",
 	"read FILE",
@@ -30,14 +30,14 @@ var phraseForms = []string{
 // phrase is one part of a request.
 type phrase struct {
 	text string
-	// actions are the calls that would do it, the best first; none: not understood.
+	// actions are alternative calls for the phrase, the best first; none: not understood.
 	actions []action
 }
 
 // action is one call of a tool.
 type action struct {
 	tool string
-	args any // one of the types below, or JSON: structs, so that the arguments keep their order
+	args any // one of the types below, or JSON; structs, so that the arguments keep their order
 }
 
 type (
@@ -69,6 +69,7 @@ type (
 	}
 )
 
+// understood reports whether there is a call for the phrase.
 func (p phrase) understood() bool { return len(p.actions) > 0 }
 
 // choose returns the first action whose tool is offered.
@@ -81,7 +82,7 @@ func (p phrase) choose(offered map[string]bool) (action, bool) {
 	return action{}, false
 }
 
-// parse splits a request into phrases. cut tells that there were more.
+// parse splits a request into phrases. cut is set if the request exceeds a limit.
 func parse(prompt string) (phrases []phrase, cut bool) {
 	if len(prompt) > maxPromptBytes {
 		prompt, cut = prompt[:maxPromptBytes], true
@@ -101,7 +102,7 @@ func parse(prompt string) (phrases []phrase, cut bool) {
 	return phrases, cut
 }
 
-// split cuts a text at "then", ";" and line ends, but not inside of quotes.
+// split cuts a text at "then", ";" and line ends outside of quotes.
 func split(prompt string) []string {
 	var parts []string
 	begin := 0
@@ -120,10 +121,10 @@ func split(prompt string) []string {
 	return parts
 }
 
-// splitAnd tries "A and B" where both are phrases.
+// splitAnd splits "A and B" if both are phrases; else it returns nil.
 func splitAnd(text string) []phrase {
 	if len(text) > 4<<10 {
-		return nil // it takes quadratic time
+		return nil // the search takes quadratic time
 	}
 	for _, w := range scan(text) {
 		if w.quoted || !strings.EqualFold(w.text, "and") {
@@ -138,7 +139,7 @@ func splitAnd(text string) []phrase {
 	return nil
 }
 
-// tidy takes off what only makes a request polite or a sentence.
+// tidy removes words and marks that only make a request polite or a sentence.
 func tidy(s string) string {
 	s = strings.TrimSpace(s)
 	for {
@@ -159,7 +160,7 @@ func tidy(s string) string {
 			break
 		}
 	}
-	// The full stop of a sentence, which a path such as "." or "src/." does not end in.
+	// Remove the full stop of a sentence, but not the end of a path such as "." or "src/.".
 	if head, found := strings.CutSuffix(s, "."); found {
 		if r, _ := utf8.DecodeLastRuneInString(head); unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("\"'`)", r) {
 			s = head
@@ -171,16 +172,16 @@ func tidy(s string) string {
 // word is a word of a phrase, a quoted text, or a separator (";", "\n").
 type word struct {
 	text       string // without the quotes
-	start, end int    // in the phrase, with the quotes
+	start, end int    // offsets in the phrase, with the quotes
 	quoted     bool
 }
 
-// scan cuts a text into words. A quote opens where a word begins, if one like
-// it closes the word later on; in double quotes \" \\ \n and \t are escapes. An
-// apostrophe inside of a word is no quote.
+// scan cuts a text into words. A quoted text is one word. It begins where a word begins,
+// and only if the same mark ends it later. Within double quotes, \" \\ \n and \t are
+// escapes. An apostrophe inside of a word is not a quote.
 func scan(s string) []word {
 	var words []word
-	open := make(map[byte]bool) // marks that nothing closes any more: looking again would take quadratic time
+	open := make(map[byte]bool) // marks without an end: another search would take quadratic time
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
@@ -214,7 +215,7 @@ func scan(s string) []word {
 
 func isMark(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quotedAt reads the quoted text that begins at s[i], which is a mark.
+// quotedAt parses the quoted text that begins with the mark at s[i].
 func quotedAt(s string, i int) (text string, end int, ok bool) {
 	mark := s[i]
 	var out strings.Builder
@@ -238,9 +239,8 @@ func quotedAt(s string, i int) (text string, end int, ok bool) {
 	return "", 0, false
 }
 
-// understand reads one phrase. It returns nothing for a phrase that it does
-// not understand as a whole: half of a request must not be carried out as if
-// it were all of it.
+// understand parses one phrase. It returns nil unless it understands the whole phrase: half
+// of a request must not be carried out as if it were the whole.
 func understand(text string) []action {
 	words := scan(text)
 	if len(words) < 1 || words[0].quoted {
@@ -274,15 +274,16 @@ func understand(text string) []action {
 	return nil
 }
 
-// phraseParser reads the words after the verb.
+// phraseParser parses the words after the verb.
 type phraseParser struct {
 	text  string
 	words []word
 }
 
+// fork returns a copy of the parser, to try a form of a phrase.
 func (p *phraseParser) fork() *phraseParser { return &phraseParser{p.text, p.words} }
 
-// skip takes the next word if it is one of those.
+// skip removes the next word if it is one of the given words, and reports whether it was.
 func (p *phraseParser) skip(any ...string) bool {
 	if len(p.words) == 0 || p.words[0].quoted || !slices.ContainsFunc(any, func(w string) bool { return strings.EqualFold(p.words[0].text, w) }) {
 		return false
@@ -291,12 +292,13 @@ func (p *phraseParser) skip(any ...string) bool {
 	return true
 }
 
+// skipAll removes all next words that are among the given words.
 func (p *phraseParser) skipAll(any ...string) {
 	for p.skip(any...) {
 	}
 }
 
-// takeSingle takes the words if they are one word or one quoted text.
+// takeSingle removes and returns the rest if it is one word or one quoted text.
 func (p *phraseParser) takeSingle() (string, bool) {
 	if len(p.words) != 1 || p.words[0].text == "" {
 		return "", false
@@ -306,8 +308,8 @@ func (p *phraseParser) takeSingle() (string, bool) {
 	return text, true
 }
 
-// takeUntil takes everything up to a separating word and leaves what follows it:
-// the first or the last in the phrase of the first of separators that is there.
+// takeUntil removes and returns the words before a separator, and removes the separator. It
+// uses the first of separators that occurs, at its first or last occurrence.
 func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string, bool) {
 	for _, sep := range separators {
 		at := -1
@@ -325,6 +327,7 @@ func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string
 	return "", false
 }
 
+// occurrence selects the first or the last occurrence of a separator.
 type occurrence int
 
 const (
@@ -332,8 +335,8 @@ const (
 	last
 )
 
-// between is the text of some words: of one quoted text what it quotes, else
-// as it was written.
+// between returns the text of the words from index from to before index to: the content of
+// a single quoted text, else the text as it was written.
 func (p *phraseParser) between(from, to int) string {
 	if to-from == 1 {
 		return p.words[from].text
@@ -341,6 +344,7 @@ func (p *phraseParser) between(from, to int) string {
 	return p.text[p.words[from].start:p.words[to-1].end]
 }
 
+// takeRest removes and returns all words that are left.
 func (p *phraseParser) takeRest() (string, bool) {
 	if len(p.words) == 0 {
 		return "", false
@@ -350,7 +354,7 @@ func (p *phraseParser) takeRest() (string, bool) {
 	return text, text != ""
 }
 
-// parseCall reads "TOOL [with {JSON}]", for tools that the planner has no phrase for.
+// parseCall parses "TOOL [with {JSON}]", for tools without a phrase of their own.
 func (p *phraseParser) parseCall() []action {
 	if len(p.words) == 0 || p.words[0].text == "" {
 		return nil
@@ -367,6 +371,7 @@ func (p *phraseParser) parseCall() []action {
 	return []action{{name, json.RawMessage(args)}}
 }
 
+// parseList parses "[files [in DIR]]" or "[DIR]" after the verb list.
 func (p *phraseParser) parseList() []action {
 	if actions := p.fork().parseListFiles(); actions != nil {
 		return actions
@@ -378,7 +383,7 @@ func (p *phraseParser) parseList() []action {
 	return listActions(dir)
 }
 
-// parseListFiles reads "[all the] files [in DIR]".
+// parseListFiles parses "[all the] files [in DIR]".
 func (p *phraseParser) parseListFiles() []action {
 	p.skipAll("all", "the", "me")
 	if !p.skip("files") {
@@ -411,10 +416,10 @@ func (p *phraseParser) parseRead() []action {
 	if !ok {
 		return nil
 	}
-	return []action{{"file_read", pathArgs{strings.TrimPrefix(path, "@")}}} // as chats name a file
+	return []action{{"file_read", pathArgs{strings.TrimPrefix(path, "@")}}} // chats name a file with @
 }
 
-// parseFindFiles reads "[all] files [named] GLOB [in DIR]".
+// parseFindFiles parses "[all] files [named] GLOB [in DIR]".
 func (p *phraseParser) parseFindFiles() []action {
 	p.skipAll("all")
 	if !p.skip("files") {

@@ -16,20 +16,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Planner is the offline model. It is a [Responder] and keeps nothing: the same
-// conversation gets the same answer. The zero value is ready and safe for
-// concurrent use.
+// Planner is the offline model. It is a [Responder] without a state: the same conversation
+// always gets the same answer. The zero value is ready and safe for concurrent use.
 //
-// It reads the last user message as a list of phrases and carries out one
-// phrase with each step, so that the result of a call is there before the next
-// call is made. A call that fails or is denied does not stop the others. It
-// calls only tools that the request offers.
+// It parses the last user message as a list of phrases, and carries out one phrase in each
+// step, so that a call can use the results of those before. A call that fails or is denied
+// does not stop the others. Planner calls only tools that the request offers.
 type Planner struct{}
 
 // Respond implements [Responder].
 func (Planner) Respond(_ context.Context, req *Request) Answer { return plan(canonical(req.Chat)) }
 
-// canonical translates a request of the server.
+// canonical translates the messages and tools of a request into our form.
 func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definition) {
 	var messages []llm.Message
 	for _, m := range chat.Messages {
@@ -40,9 +38,9 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 		switch m.Role {
 		case openai.ChatMessageRoleUser:
 			if strings.HasPrefix(content, llm.ResultImagesHeading) {
-				continue // it sees nothing
+				continue // the planner sees no images
 			}
-			content, _, _ = strings.Cut(content, "\n\n"+llm.AttachmentsHeading) // it reads phrases, and these are files
+			content, _, _ = strings.Cut(content, "\n\n"+llm.AttachmentsHeading) // attachments are files, not phrases
 			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
 		case openai.ChatMessageRoleAssistant:
 			for _, c := range m.ToolCalls {
@@ -63,15 +61,15 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 	return messages, tools
 }
 
-// pastCall is one call since the last user message, with its result.
+// pastCall is a call since the last user message, with its result.
 type pastCall struct {
 	call      llm.CallData
 	result    string
-	hasResult bool // there is a result
+	hasResult bool
 }
 
-// actionsOf lists the calls that carry out the phrases. A file is read before
-// it is edited, as the host asks of every model.
+// actionsOf returns the calls that carry out the phrases. A file is read before it is
+// edited, because the host requires that of every model.
 func actionsOf(phrases []phrase, offered map[string]bool) []action {
 	var todo []action
 	seen := map[string]bool{}
@@ -96,9 +94,9 @@ func actionsOf(phrases []phrase, offered map[string]bool) []action {
 	return todo
 }
 
-// plan is the whole model.
+// plan returns the planner's answer to a conversation.
 func plan(messages []llm.Message, tools []tool.Definition) Answer {
-	start := 0 // after the last user message
+	start := 0 // index after the last user message
 	prompt := ""
 	for i, m := range messages {
 		if m.Kind == llm.User {
@@ -122,25 +120,26 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 	}
 	answer := Answer{Text: report(phrases, cut, calls, limit)}
 	if len(phrases) == 0 || slices.ContainsFunc(phrases, func(p phrase) bool { return !p.understood() }) {
-		answer.Finish = openai.FinishReasonContentFilter // nobody takes it for a success
+		answer.Finish = openai.FinishReasonContentFilter // so that nobody takes the answer for a success
 	}
 	return answer
 }
 
-// callID is the same for the same conversation, and another one in each step.
+// callID returns the id of a call. It is the same for the same conversation, and differs in
+// each step.
 func callID(prompt string, messages int) string {
 	return fmt.Sprintf("call_%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", messages, prompt)))[:5+16]
 }
 
-// callsSince collects the calls and their results. limit is what the host said
-// if one of them told that the loop stops.
+// callsSince returns the calls and their results. limit is the host's message if a result
+// says that the loop stops here; else it is empty.
 func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	waiting := make(map[string]int)
 	for _, m := range messages {
 		switch m.Kind {
 		case llm.ToolCall:
 			var d pastCall
-			_ = json.Unmarshal(m.Data, &d.call) // a call that cannot be read still counts as one
+			_ = json.Unmarshal(m.Data, &d.call) // an unreadable call counts, too
 			waiting[d.call.ID] = len(calls)
 			calls = append(calls, d)
 		case llm.ToolResult:
@@ -159,7 +158,7 @@ func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	return calls, limit
 }
 
-// report is the last answer of a turn.
+// report returns the text of the last answer of a turn.
 func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 	var out strings.Builder
 	switch {
@@ -185,8 +184,7 @@ func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 			unclear = true
 			continue
 		}
-		// Before it there may be a call that prepares it, as the read of a file that
-		// is edited does.
+		// The call may follow one that prepares it, such as the read of a file before its edit.
 		if i := slices.IndexFunc(calls[next:], func(d pastCall) bool { return p.matchesCall(d.call) }); i >= 0 {
 			next += i + 1
 			continue
@@ -206,7 +204,7 @@ func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 	return out.String()
 }
 
-// matchesCall reports whether the call is one that the phrase leads to.
+// matchesCall reports whether the phrase leads to this call.
 func (p phrase) matchesCall(call llm.CallData) bool {
 	var args any
 	if json.Unmarshal([]byte(call.Function.Arguments), &args) != nil {
@@ -245,7 +243,7 @@ type envelope struct {
 	LimitMessage string          `json:"limit_message"`
 }
 
-// parseEnvelope returns nil for what is no envelope.
+// parseEnvelope parses the envelope of a result. It returns nil if output is not an envelope.
 func parseEnvelope(output string) *envelope {
 	var env envelope
 	if json.Unmarshal([]byte(output), &env) != nil || env.Success == nil {
@@ -254,7 +252,7 @@ func parseEnvelope(output string) *envelope {
 	return &env
 }
 
-// describe tells what came of a call, in the words of the result.
+// describe describes the result of a call, mostly in words of the result.
 func describe(d pastCall) string {
 	if !d.hasResult {
 		return "no result came back."
@@ -287,8 +285,8 @@ func describe(d pastCall) string {
 	return text
 }
 
-// describeOutput is short: who asked has seen the calls and what came of them. What was
-// to be read is the answer itself.
+// describeOutput describes the output of a call in a few words, because the person has seen
+// the call and its result. Only the text of a file that was read is quoted: it is the answer.
 func describeOutput(name string, result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {
@@ -320,7 +318,7 @@ const (
 	quotedRunes = 200 // of each line
 )
 
-// quote tells how many lines a text has and quotes the first.
+// quote returns the number of lines of a text, and its first lines.
 func quote(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if strings.TrimSpace(text) == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prompts are requests and the calls that they lead to when all tools are
-// offered; "?" and a text stands for a part that is not understood.
+// prompts holds requests and the calls that they lead to if all tools are offered. "?" and
+// a text stand for a part that is not understood.
 var prompts = []struct {
 	prompt string
 	want   []string
@@ -101,7 +101,7 @@ func TestPlannerUnderstands(t *testing.T) {
 	}
 }
 
-// direct is the planner without the server and the wire format.
+// direct calls the planner without a server and a wire format.
 type direct struct{}
 
 func (direct) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
@@ -116,9 +116,8 @@ func (direct) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, er
 	}
 }
 
-// turn carries out one turn of an agent: it asks the model, answers its calls
-// with result, and goes on until the model makes none. It returns the whole
-// conversation.
+// turn runs one turn of an agent: it asks the model, answers its calls with result, and
+// repeats this until the model makes no call. It returns the whole conversation.
 func turn(t testing.TB, model llm.Model, messages []llm.Message, defs []tool.Definition, result func(llm.CallData) string) []llm.Message {
 	t.Helper()
 	for steps := 0; ; steps++ {
@@ -155,7 +154,7 @@ func output(v any) string {
 	return string(tool.Result{Output: data}.Envelope())
 }
 
-// results answer the calls of the tests as the real tools would.
+// results answers the calls of the tests like the real tools.
 func results(c llm.CallData) string {
 	switch c.Function.Name {
 	case "ls":
@@ -190,8 +189,7 @@ func calls(messages []llm.Message) (names []string, answer string) {
 	return names, answer
 }
 
-// models are the planner as a model, and the planner behind the server and the
-// real wire format.
+// models returns the planner as a model, without and with the server and the real wire format.
 func models(t *testing.T) map[string]llm.Model {
 	server := NewServer(Planner{}, "")
 	return map[string]llm.Model{
@@ -241,7 +239,7 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 	for _, tt := range tests {
 		for name, model := range models(t) {
 			t.Run(tt.name+"/"+name, func(t *testing.T) {
-				// A resumed conversation: what was asked before has been answered.
+				// A resumed conversation: the earlier prompt has its answer.
 				before := []llm.Message{{Kind: llm.System, Content: "rules"}, user("read old.txt then read older.txt")}
 				got, answer := calls(turn(t, model, append(before, user(tt.prompt)), tt.offered, results)[2:])
 				if diff := cmp.Diff(tt.calls, got); diff != "" {

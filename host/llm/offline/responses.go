@@ -16,13 +16,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// responsesRequest is a request of OpenAI's Responses API. The API refuses fields that it
-// does not document, and so does [decodeStrict].
+// responsesRequest is a request of OpenAI's Responses API. The API refuses unknown fields,
+// and so does [decodeStrict].
 type responsesRequest struct {
 	openai.CreateResponseRequest
 	Input          json.RawMessage   `json:"input"` // a text, or a list of items
 	Tools          []json.RawMessage `json:"tools"`
-	ClientMetadata map[string]string `json:"client_metadata"` // of codex
+	ClientMetadata map[string]string `json:"client_metadata"` // sent by codex
 }
 
 type responsesTool struct {
@@ -33,7 +33,7 @@ type responsesTool struct {
 	Strict      *bool           `json:"strict"`
 }
 
-// The items of the input that this server knows.
+// The items of the input that this server understands.
 type (
 	responsesMessage struct {
 		Type    string          `json:"type"`
@@ -77,15 +77,15 @@ type (
 	}
 )
 
-// decodeStrict decodes JSON that has no other fields than v.
+// decodeStrict decodes JSON and returns an error for fields that v does not have.
 func decodeStrict(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(v)
 }
 
-// readResponses reads a request of the Responses API, and translates it for what answers:
-// [Request] has the form of the chat completions API. It refuses what the real API refuses.
+// readResponses parses a request of the Responses API. It translates the request into
+// req.Chat, the form of the chat completions API. It refuses what the real API refuses.
 func readResponses(req *Request) error {
 	in := new(responsesRequest)
 	req.responses = in
@@ -105,7 +105,7 @@ func readResponses(req *Request) error {
 			return fmt.Errorf("tools[%d]: no object with a type", i)
 		}
 		if t.Type != "function" {
-			continue // of the many other types a model may make no use
+			continue // other types are optional for a model
 		}
 		if err := decodeStrict(raw, &t); err != nil || !tool.ValidName(t.Name) || len(t.Parameters) == 0 {
 			return cmp.Or(err, fmt.Errorf("tools[%d]: not a function with parameters and a name that matches ^[a-zA-Z0-9_-]{1,64}$", i))
@@ -123,10 +123,10 @@ func readResponses(req *Request) error {
 	return req.readItems(items)
 }
 
-// readItems reads the items of the input.
+// readItems parses the items of the input.
 func (req *Request) readItems(items []json.RawMessage) error {
-	calls, answered := map[string]int{}, map[string]bool{} // the place of a call by its id
-	reasoning := ""                                        // the item of it that waits for what it led to
+	calls, answered := map[string]int{}, map[string]bool{} // calls: index of the item of a call, by call id
+	reasoning := ""                                        // path of a reasoning item that must be followed by another item
 	for i, raw := range items {
 		where := fmt.Sprintf("input[%d]", i)
 		var of struct{ Type, Role string }
@@ -209,7 +209,7 @@ func (req *Request) readMessage(raw []byte) error {
 	return err
 }
 
-// readContent reads a text or a list of parts of the types.
+// readContent parses a text, or a list of parts of the given types, into m.
 func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types ...string) (openai.ChatCompletionMessage, error) {
 	if json.Unmarshal(content, &m.Content) == nil {
 		return m, nil
@@ -231,7 +231,7 @@ func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types 
 	return m, nil
 }
 
-// sealed is what stands for encrypted reasoning, which is for the model that it is of only.
+// sealed returns a stand-in for encrypted reasoning, which only the same model accepts.
 func (req *Request) sealed(a Answer) string {
 	return cmp.Or(a.Signature, base64.StdEncoding.EncodeToString([]byte(a.Reasoning))) + req.seal()
 }
@@ -257,7 +257,8 @@ func (req *Request) readReasoning(raw []byte) error {
 
 type object = map[string]any
 
-// response is the response as a whole: what it has so far, and how that ended.
+// response returns the response object with the given items. ended is set if the answer is
+// complete.
 func (req *Request) response(a Answer, items []object, ended bool) object {
 	r := object{
 		"id": answerID("resp_", req), "object": "response", "created_at": time.Now().Unix(), "model": cmp.Or(req.Chat.Model, model),
@@ -288,7 +289,7 @@ func (req *Request) response(a Answer, items []object, ended bool) object {
 	return r
 }
 
-// items are those of an answer: the reasoning, the text, and the calls.
+// items returns the items of an answer: the reasoning, the text, and the calls.
 func (req *Request) items(a Answer) []object {
 	items := []object{}
 	add := func(typ, prefix string, item object) {
@@ -320,7 +321,8 @@ func outputText(text string) object {
 
 func wholeResponse(req *Request, a Answer) any { return req.response(a, req.items(a), true) }
 
-// streamResponse makes the event stream of an answer, the arguments of the calls interleaved.
+// streamResponse returns the event stream of an answer. The arguments of its calls are
+// interleaved.
 func streamResponse(req *Request, a Answer) []byte {
 	var out bytes.Buffer
 	size, number := cmp.Or(a.ChunkBytes, chunkBytes), 0
@@ -373,7 +375,7 @@ func streamResponse(req *Request, a Answer) []byte {
 			event("response.content_part.added", of(i, object{"content_index": 0, "part": outputText("")}))
 			deltas(i, "response.output_text", a.Text, func() object { return object{"content_index": 0, "logprobs": []any{}} })
 			if a.Fault.Stall && len(a.Calls) == 0 {
-				return out.Bytes() // silent where the end would come
+				return out.Bytes() // silent in place of the end
 			}
 			event("response.output_text.done", of(i, object{"content_index": 0, "text": a.Text, "logprobs": []any{}}))
 			event("response.content_part.done", of(i, object{"content_index": 0, "part": outputText(a.Text)}))

@@ -20,8 +20,8 @@ func postResponses(t *testing.T, client *http.Client, body string) (int, string)
 	return do(t, client, req)
 }
 
-// TestServerStreamsResponses compares the events, without what each response has of the
-// request and of the time, with what OpenAI documents.
+// TestServerStreamsResponses compares the events with OpenAI's documentation, without the
+// fields that depend on the request or the time.
 func TestServerStreamsResponses(t *testing.T) {
 	line := `{"reasoning":"hmm","text":"Grüße","tool_calls":[{"id":"a","name":"x","arguments":{"p":1}},{"id":"b","name":"y","arguments":"{}"}],` +
 		`"chunk_bytes":4,"usage":{"input_tokens":3,"output_tokens":2,"cached_tokens":1}}`
@@ -31,7 +31,7 @@ func TestServerStreamsResponses(t *testing.T) {
 	if status != 200 {
 		t.Fatalf("got %d %s", status, got)
 	}
-	// A line of want is an event: its type, the item that it is of, and what is new in it.
+	// A line of want is an event: its type, the item to which it belongs, and its new content.
 	const want = `response.created
 response.in_progress
 response.output_item.added 0 reasoning

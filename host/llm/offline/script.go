@@ -16,21 +16,21 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// maxScriptBytes bounds a script, which is read into memory.
+// maxScriptBytes limits the bytes of a script, which is read into memory.
 const maxScriptBytes = 16 << 20
 
-// Script answers each request with the next line of a script. It is safe for
-// concurrent use; requests get lines in the order in which they come.
+// Script answers each request with the next line of a script. It is safe for concurrent
+// use; requests get the lines in the order in which they arrive.
 //
-// A script is JSON Lines. Empty lines and lines that begin with # or // are
-// comments. Each other line is one answer of the model:
+// A script is JSON Lines. Empty lines and lines that begin with # or // are ignored. Each
+// other line is one answer of the model:
 //
 //	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
 //
-// arguments may be a string, which is then sent as it is, malformed or not. An
-// id may be left out. finish and usage ({"input_tokens":1,"output_tokens":2}, also
-// cached_tokens and reasoning_tokens) may be set, reasoning, and the signature that has to
-// come back with it. Or a line is a fault:
+// arguments may be a string, which is sent unchanged, malformed or not. The id may be left
+// out. reasoning, signature (which the client has to send back), finish and usage may be
+// set; usage is {"input_tokens":1,"output_tokens":2}, also with cached_tokens and
+// reasoning_tokens. Or a line is a fault:
 //
 //	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
 //	{"text":"half","cut_after_bytes":40}   close the connection in the stream
@@ -39,27 +39,26 @@ const maxScriptBytes = 16 << 20
 //	{"raw":"<html>"}                       this body, as text/event-stream unless headers say otherwise
 //	{"flood":true}                         one line that never ends
 //
-// Any line may have "expect" and "expect_not": texts that must and must not
-// occur in the request: in its bytes, in one of its JSON strings, or in a
-// string of a result that is JSON.
-// Else the server answers 400 with what was wrong, again and again: a script
-// with an expectation that does not hold goes no further.
+// Any line may have "expect" and "expect_not": texts that must and must not occur in the
+// request. They are searched in the request's bytes, in each of its JSON strings, and in
+// each string of a result that is JSON. If an expectation fails, the server answers 400
+// with the reason. It does so for all later requests, because the script does not advance.
 type Script struct {
 	name  string
 	steps []scriptStep
 
-	mu   sync.Mutex
-	next int
+	mu   sync.Mutex // guards next
+	next int        // index of the step for the next request
 }
 
 type scriptStep struct {
-	line      int
+	line      int // number of the line in the script
 	answer    Answer
 	expect    []string
 	expectNot []string
 }
 
-// scriptLine is the form of a line.
+// scriptLine is the JSON form of a line.
 type scriptLine struct {
 	Reasoning  string              `json:"reasoning"`
 	Signature  string              `json:"signature"`
@@ -101,7 +100,7 @@ type scriptError struct {
 	Code    string `json:"code"`
 }
 
-// ParseScript reads a script. The name is for errors, which also tell the line.
+// ParseScript parses a script. Errors have the name, and the number of the line.
 func ParseScript(name string, r io.Reader) (*Script, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxScriptBytes+1))
 	if err != nil {
@@ -126,7 +125,7 @@ func ParseScript(name string, r io.Reader) (*Script, error) {
 		s.steps = append(s.steps, step)
 	}
 	if len(s.steps) == 0 {
-		return nil, fmt.Errorf("%s: the script has no line to answer with", name)
+		return nil, fmt.Errorf("%s: the script has no answers", name)
 	}
 	return s, nil
 }
@@ -184,7 +183,7 @@ func parseStep(line []byte) (scriptStep, error) {
 }
 
 func (l scriptLine) check() error {
-	says := l.Reasoning+l.Text != "" || len(l.ToolCalls) > 0
+	hasAnswer := l.Reasoning+l.Text != "" || len(l.ToolCalls) > 0
 	only := 0
 	for _, set := range []bool{l.Empty, l.Raw != nil, l.Flood, l.Error != nil} {
 		if set {
@@ -196,9 +195,9 @@ func (l scriptLine) check() error {
 		return fmt.Errorf("status %d is not one of 200 to 599", l.Status)
 	case l.CutAfter < 0 || l.ChunkBytes < 0:
 		return errors.New("cut_after_bytes and chunk_bytes cannot be negative")
-	case only > 1 || only == 1 && says:
+	case only > 1 || only == 1 && hasAnswer:
 		return errors.New("a line is one of: reasoning, text and tool_calls, error, empty, raw, flood")
-	case only == 0 && !says && l.Status == 0 && l.CutAfter == 0 && !l.Stall:
+	case only == 0 && !hasAnswer && l.Status == 0 && l.CutAfter == 0 && !l.Stall:
 		return errors.New("the line answers nothing: it needs text, tool_calls or a fault")
 	}
 	return nil
@@ -213,7 +212,7 @@ func (c scriptCall) arguments() (string, error) {
 	return text, err
 }
 
-// Remaining is the number of lines that no request has used.
+// Remaining returns the number of lines that no request has used yet.
 func (s *Script) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +224,7 @@ func (s *Script) Respond(_ context.Context, req *Request) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next >= len(s.steps) {
-		return refuse("the script %s is used up: it has %d lines to answer with, and this is one request more", s.name, len(s.steps))
+		return refuse("the script %s is used up: all its %d answers were sent", s.name, len(s.steps))
 	}
 	step := s.steps[s.next]
 	seen := newHaystack(req.Body)
@@ -243,7 +242,7 @@ func (s *Script) Respond(_ context.Context, req *Request) Answer {
 	return step.answer
 }
 
-// refuse answers with an error that a client does not retry.
+// refuse returns an answer with an error that clients do not retry.
 func refuse(format string, args ...any) Answer {
 	return Answer{Fault: Fault{
 		Status: http.StatusBadRequest,
@@ -251,8 +250,9 @@ func refuse(format string, args ...any) Answer {
 	}}
 }
 
-// haystack is a request's body, the strings in its JSON, and the strings in
-// those that are JSON themselves, as results and arguments are.
+// haystack holds the texts that are searched for expectations: the body of a request, the
+// strings of its JSON, and the strings of those strings that are JSON themselves, such as
+// results.
 type haystack []string
 
 const haystackDepth = 3 // the request, a result, a document in the result

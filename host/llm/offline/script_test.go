@@ -36,7 +36,7 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 		{"a text with an error", `{"text":"a","error":{"message":"b"}}`, "demo.jsonl:1: a line is one of"},
 		{"a status that is none", `{"status":42}`, "demo.jsonl:1: status 42"},
 		{"a negative size", `{"text":"a","cut_after_bytes":-1}`, "demo.jsonl:1: cut_after_bytes"},
-		{"no line", "# nothing\n\n// at all\n", "demo.jsonl: the script has no line"},
+		{"no line", "# nothing\n\n// at all\n", "demo.jsonl: the script has no answers"},
 		{"too long", `{"text":"` + strings.Repeat("a", maxScriptBytes) + `"}`, "demo.jsonl: more than"},
 	}
 	for _, tt := range tests {
@@ -49,8 +49,7 @@ func TestScriptErrorsNameTheLine(t *testing.T) {
 	}
 }
 
-// TestScriptAssertsWhatComesBack runs a turn whose script wants to see the
-// result of its call.
+// TestScriptAssertsWhatComesBack runs a turn whose script expects the result of its call.
 func TestScriptAssertsWhatComesBack(t *testing.T) {
 	s := script(t,
 		`# The model looks, and gets what the tool found.`,

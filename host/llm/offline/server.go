@@ -26,88 +26,88 @@ import (
 
 // Request is one request to the server.
 type Request struct {
-	Body []byte // as it came
-	Chat openai.ChatCompletionRequest
-	// responses is the request where it came in the form of the responses API; Chat is
-	// then what it says.
+	Body []byte                       // as it was received
+	Chat openai.ChatCompletionRequest // the request in the form of the chat completions API
+	// responses is the original of a request of the Responses API; Chat is its translation.
+	// Nil: the request is one of the chat completions API.
 	responses *responsesRequest
 }
 
-// Answer is what a [Responder] answers: one step of a model or a fault.
+// Answer is the answer of a [Responder]: one step of a model, or a fault.
 type Answer struct {
-	// Reasoning comes before the text, and Signature is what the client has to send back
-	// with it, where the wire format has such.
+	// Reasoning comes before the text. The client has to send Signature back with it, if
+	// the wire format has signatures.
 	Reasoning, Signature string
 
 	Text  string
 	Calls []openai.ToolCall // Index is ignored; the type is always "function"
-	// Finish is "tool_calls" or "stop" when empty.
+	// Finish is the finish reason; empty: "tool_calls" or "stop".
 	Finish openai.FinishReason
-	Usage  *openai.Usage // nil: a guess, a token for four bytes
-	// ChunkBytes is how many bytes of the text and of the arguments one chunk
-	// carries; 0: the server's.
+	Usage  *openai.Usage // nil: an estimate of one token for four bytes
+	// ChunkBytes is the number of bytes of the text and of the arguments in each chunk; 0:
+	// the server's default.
 	ChunkBytes int
 	Fault      Fault
 }
 
-// Fault makes an answer go wrong. The zero value is no fault.
+// Fault makes an answer fail. The zero value is no fault.
 type Fault struct {
-	Status   int         // answered with Error instead of a model's answer; 0: 200
-	Headers  http.Header // added to the answer's
+	Status   int         // HTTP status; other than 200: Error is sent instead of an answer; 0: 200
+	Headers  http.Header // added to the headers of the answer
 	Error    *openai.APIError
-	CutAfter int     // close the connection after so many bytes of the body; 0: do not
-	Stall    bool    // then be silent until the client leaves; without a text not even the header is sent
-	Empty    bool    // a stream without an event
-	Raw      *string // the whole body
+	CutAfter int     // number of bytes of the body after which the connection is closed; 0: it stays
+	Stall    bool    // silence after the text, until the client leaves; without a text not even the header is sent
+	Empty    bool    // a stream without events
+	Raw      *string // the whole body; nil: none
 	Flood    bool    // one line that never ends
 }
 
-// Responder is the model behind a [Server]. It is called by many goroutines.
+// Responder is the model behind a [Server]. It must be safe for concurrent use.
 type Responder interface {
 	Respond(ctx context.Context, req *Request) Answer
 }
 
 const (
-	model        = "offline" // the name in answers and in /v1/models, where a request names none
-	chunkBytes   = 8         // where an answer says nothing of Answer.ChunkBytes
-	maxBodyBytes = 64 << 20  // of a request
+	model        = "offline" // name in /v1/models, and in answers to requests that name no model
+	chunkBytes   = 8         // default of Answer.ChunkBytes
+	maxBodyBytes = 64 << 20  // limit of a request
 )
 
-// Server speaks OpenAI's chat completions API and its responses API for a [Responder]. It
-// is an [http.Handler]; [Server.Start] serves it on this machine only.
+// Server serves a [Responder] with OpenAI's chat completions API and responses API. It is
+// an [http.Handler]; [Server.Start] serves it on this machine only.
 //
-// It refuses the conversations that the real API refuses, such as one with a
-// tool call that nothing answers, so that what works here works there.
+// It refuses conversations that the real API refuses, such as a tool call without a result.
+// A client that works here works there, too.
 type Server struct {
 	responder Responder
-	token     string
+	token     string // empty: none is required
 	maxBody   int64
-	made      time.Time
+	made      time.Time // of the server; shown in /v1/models
 
-	closing   chan struct{} // ends answers that would go on for ever
+	closing   chan struct{} // closed by Close; ends answers that would never end
 	closeOnce sync.Once
 
-	mu       sync.Mutex
-	server   *http.Server
+	mu       sync.Mutex   // guards the fields below
+	server   *http.Server // nil: not started
 	serveErr chan error
 }
 
-// NewServer makes a server. The token is the bearer token that a client must send;
-// empty: any or none.
+// NewServer returns a server. Clients must send the token as bearer token; empty: none is
+// required.
 func NewServer(responder Responder, token string) *Server {
 	return &Server{responder: responder, token: token, maxBody: maxBodyBytes, closing: make(chan struct{}), made: time.Now()}
 }
 
-// Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns
-// the base URL for a client. Only addresses of this machine are accepted: the
-// server is for demos and tests, and an answer can start tools.
+// Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns the base URL
+// for clients. It accepts only addresses of this machine: the server is for demos and
+// tests, and an answer can start tools.
 func (s *Server) Start(addr string) (baseURL string, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", fmt.Errorf("serve model: %w", err)
 	}
 	if host == "localhost" {
-		host = "127.0.0.1" // whatever the machine's resolver says
+		host = "127.0.0.1" // the machine's resolver may differ
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
 		return "", fmt.Errorf("serve model: %q is not an address of this machine only; use 127.0.0.1:%s", addr, port)
@@ -127,8 +127,8 @@ func (s *Server) Start(addr string) (baseURL string, err error) {
 	return "http://" + listener.Addr().String() + "/v1", nil
 }
 
-// Close lets answers that are under way end, for at most the time of ctx, and
-// stops the server. Answers that stall end at once.
+// Close stops the server. It waits for the answers that are being sent, until ctx ends.
+// Answers that stall end at once.
 func (s *Server) Close(ctx context.Context) error {
 	s.closeOnce.Do(func() { close(s.closing) })
 	s.mu.Lock()
@@ -178,7 +178,7 @@ func (s *Server) authorized(r *http.Request) bool {
 	if s.token == "" {
 		return true
 	}
-	// Of equal length, so that not even the token's length shows in the time.
+	// Hashes of equal length, so that the time does not show the length of the token.
 	want := sha256.Sum256([]byte("Bearer " + s.token))
 	got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
@@ -193,7 +193,7 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 	return false
 }
 
-// ask answers a request that read understands.
+// ask answers a request, which read parses.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, read func(*Request) error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -201,7 +201,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, read func(*Request)
 		return
 	}
 	if err != nil {
-		return // the client left
+		return // the client has left
 	}
 	req := &Request{Body: body}
 	if err := read(req); err != nil {
@@ -257,7 +257,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	}
 }
 
-// send writes a body event by event, with the fault if there is one.
+// send writes a body event by event, with its fault.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault Fault) {
 	if fault.CutAfter > 0 && fault.CutAfter < len(body) {
 		body = body[:fault.CutAfter]
@@ -270,7 +270,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault
 		}
 		body = body[len(event):]
 		if _, err := w.Write(event); err != nil {
-			return // the client left
+			return // the client has left
 		}
 		if err := flusher.Flush(); err != nil {
 			return
@@ -278,7 +278,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault
 	}
 	switch {
 	case fault.CutAfter > 0:
-		panic(http.ErrAbortHandler) // which closes the connection
+		panic(http.ErrAbortHandler) // closes the connection
 	case fault.Stall:
 		s.stall(r)
 	}
@@ -305,8 +305,8 @@ func (s *Server) flood(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The stream's wire format. go-openai's types for it carry fields of other
-// vendors that OpenAI does not send.
+// The wire format of a stream. go-openai's types have fields of other vendors that OpenAI
+// does not send.
 type chunk struct {
 	ID      string        `json:"id"`
 	Object  string        `json:"object"`
@@ -319,12 +319,12 @@ type chunk struct {
 type chunkChoice struct {
 	Index        int                 `json:"index"`
 	Delta        chunkDelta          `json:"delta"`
-	FinishReason openai.FinishReason `json:"finish_reason"` // null when empty
+	FinishReason openai.FinishReason `json:"finish_reason"` // null if empty
 }
 
 type chunkDelta struct {
 	Role      string      `json:"role,omitempty"`
-	Reasoning string      `json:"reasoning_content,omitempty"` // as DeepSeek and vLLM name it
+	Reasoning string      `json:"reasoning_content,omitempty"` // the name that DeepSeek and vLLM use
 	Content   string      `json:"content,omitempty"`
 	ToolCalls []chunkCall `json:"tool_calls,omitempty"`
 }
@@ -339,8 +339,8 @@ type chunkCall struct {
 	} `json:"function"`
 }
 
-// streamChat makes the event stream of an answer: the reasoning, the text, then the calls,
-// their arguments interleaved in small pieces as a fast model's are.
+// streamChat returns the event stream of an answer: the reasoning, the text, and then the calls.
+// The arguments of the calls are interleaved in small pieces, like those of a fast model.
 func streamChat(req *Request, a Answer) []byte {
 	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer
@@ -384,7 +384,7 @@ func streamChat(req *Request, a Answer) []byte {
 		}
 	}
 	if a.Fault.Stall {
-		return out.Bytes() // silent where the end would come
+		return out.Bytes() // silent in place of the end
 	}
 	event([]chunkChoice{{FinishReason: a.finish()}}, nil)
 	if req.Chat.StreamOptions != nil && req.Chat.StreamOptions.IncludeUsage {
@@ -421,7 +421,7 @@ func wholeChat(req *Request, a Answer) any {
 	}
 }
 
-// answerID is the same for the same request: all but the time can be repeated.
+// answerID returns an id that is the same for the same request, so that answers can be compared.
 func answerID(prefix string, req *Request) string {
 	return fmt.Sprintf("%s%x", prefix, sha256.Sum256(req.Body))[:len(prefix)+24]
 }
@@ -447,7 +447,7 @@ func (a Answer) usage(req *Request) openai.Usage {
 	in := len(req.Body)
 	for _, m := range req.Chat.Messages {
 		for _, part := range m.MultiContent {
-			if part.ImageURL != nil { // which costs the same whatever its bytes are
+			if part.ImageURL != nil { // an image costs the same, however many bytes it has
 				in += 6000 - len(part.ImageURL.URL)
 			}
 		}
@@ -457,8 +457,8 @@ func (a Answer) usage(req *Request) openai.Usage {
 	return u
 }
 
-// firstPiece cuts at most n bytes off s, but never a character in two: a chunk
-// is JSON, which holds whole characters.
+// firstPiece returns at most the first n bytes of s, but at least one character, and never
+// half of one: a chunk is JSON, which holds whole characters.
 func firstPiece(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -472,12 +472,12 @@ func firstPiece(s string, n int) string {
 	return s[:n]
 }
 
-// checkConversation refuses what the real API refuses.
+// checkConversation returns an error for conversations that the real API refuses.
 func checkConversation(chat openai.ChatCompletionRequest) error {
 	if len(chat.Messages) == 0 {
 		return errors.New("messages: there has to be at least one")
 	}
-	open := make(map[string]bool) // calls of the last assistant message without a result
+	open := make(map[string]bool) // ids of calls of the last assistant message that have no result yet
 	for i, m := range chat.Messages {
 		where := fmt.Sprintf("messages[%d]", i)
 		if m.Role == openai.ChatMessageRoleTool {
@@ -533,7 +533,7 @@ func checkConversation(chat openai.ChatCompletionRequest) error {
 	return nil
 }
 
-// isImage reports whether a part is an image in the request itself.
+// isImage reports whether a part is an image whose bytes are in the request.
 func isImage(part openai.ChatMessagePart) bool {
 	if part.Type != openai.ChatMessagePartTypeImageURL || part.ImageURL == nil {
 		return false
@@ -560,10 +560,10 @@ func writeError(w http.ResponseWriter, status int, message, code string) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	setDefault(w, "Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(encode(v)) // an error means that the client left
+	_, _ = w.Write(encode(v)) // an error means that the client has left
 }
 
-// encode is json.Marshal without escaping <, > and &.
+// encode encodes v as JSON, like json.Marshal, but without escaping <, > and &.
 func encode(v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

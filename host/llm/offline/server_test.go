@@ -50,7 +50,7 @@ func do(t *testing.T, client *http.Client, req *http.Request) (int, string) {
 	return resp.StatusCode, string(got)
 }
 
-// TestServerSpeaksTheWireFormat compares bytes with what OpenAI documents.
+// TestServerSpeaksTheWireFormat compares bytes with OpenAI's documentation.
 func TestServerSpeaksTheWireFormat(t *testing.T) {
 	line := `{"text":"Grüße","tool_calls":[{"id":"a","name":"x","arguments":{"p":1}},{"id":"b","name":"y","arguments":"{}"}],"chunk_bytes":4,"usage":{"input_tokens":3,"output_tokens":2}}`
 	client := llmtest.Serve(t, NewServer(script(t, line, line, line), ""))
@@ -262,7 +262,7 @@ func (s signalling) Respond(ctx context.Context, req *Request) Answer {
 	return s.Responder.Respond(ctx, req)
 }
 
-// TestFaultsOnTheWire looks at what a client gets, byte by byte.
+// TestFaultsOnTheWire compares the bytes that a client receives.
 func TestFaultsOnTheWire(t *testing.T) {
 	ask := func(t *testing.T, line string) (*http.Response, []byte, error) {
 		t.Helper()

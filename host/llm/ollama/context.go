@@ -19,65 +19,66 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Of what does not fit into the context of a model, Ollama forgets the beginning, where
-// the tools and the system's words are, and answers as if nothing were missing. And the
-// context of a model that nobody has asked more of holds 4096 tokens on most machines,
-// which is less than a first request. So each request says how large the context has to
-// be, and forbids to forget (see body). Servers before 0.12.4 do not know how to obey; for
-// them, and for those that only speak like Ollama, what a request needs is guessed
-// before, and what the server says it has read is believed after.
+// If a conversation exceeds the context of the model, Ollama drops its beginning, which has the
+// tools and the system messages, and answers as if nothing were missing. The default context has
+// 4096 tokens on most machines, less than the first request of an agent needs. So each request
+// names the size of the context, and forbids to drop anything (see body). Servers before 0.12.4
+// do not obey; for them, and for servers that only imitate Ollama, the need of a request is
+// estimated before, and the number of tokens that the server has read is checked afterwards.
 const (
-	// defaultContext is what a model is loaded with, in tokens, if nothing says another
-	// number. Of a model of 8 thousand million parameters, it takes about 4 GiB of memory.
+	// defaultContext is the context of a model in tokens, unless the options, the model or
+	// the request ask for another. For a model of 8 billion parameters it takes about 4 GiB
+	// of memory.
 	defaultContext = 32 << 10
-	// maxInitialContext is what it is loaded with for a first request that needs more, as one of a long
-	// session does that is taken up again.
+	// maxInitialContext limits the context in tokens that a long first request can get,
+	// such as the first request of a resumed session.
 	maxInitialContext = 64 << 10
 
-	// Bytes of a request to a token: no model has more in all of a request, whatever it says;
-	// few have more; and hardly one has less. Text in English has four.
+	// Bytes of a request per token: no model has more than the first in any whole request; few
+	// have more than the second; hardly any has fewer than the third. English text has four.
 	maxBytesPerToken, highBytesPerToken, lowBytesPerToken = 16, 6, 2
-	// minCheckedBytes is a size from which on mostBytes holds. In a small request, what is not
-	// text is a large part.
+	// minCheckedBytes is the size of a request from which maxBytesPerToken holds. A smaller
+	// request has a large part that is not text.
 	minCheckedBytes = 4 << 10
 
-	maxAnswerBytes = 4 << 20 // of what the server says of its models
+	maxAnswerBytes = 4 << 20 // answers about models
 )
 
-// contextWindow is the context of a model, the same as long as this program runs: another size
-// would load the model again.
+// contextWindow is the context of a model. Its size does not change while this program
+// runs, because a change would reload the model.
 type contextWindow struct {
-	numCtx int    // what is asked for
-	think  string // how much the model is to think, as JSON; "": it cannot
+	numCtx int    // the num_ctx of each request, in tokens
+	think  string // the think field of each request, as JSON; "": the model cannot think
 
-	checked atomic.Bool // the server has been asked what it has given
+	checked atomic.Bool // the server was asked for the granted size
 
-	mu         sync.Mutex
-	grantedCtx int // what it has given, as far as it says: at most numCtx
-	// lastBytes and read are of the newest request that is not small: bytes, and tokens as the
-	// server counts.
+	mu         sync.Mutex // guards the fields below
+	grantedCtx int        // tokens that the server has granted, at most numCtx; numCtx if it does not tell
+	// lastBytes is the size of the last request over minCheckedBytes, and lastTokens its
+	// number of tokens as the server counts them.
 	lastBytes, lastTokens int
 }
 
 type contextWindows struct {
-	mu sync.Mutex
-	of map[string]*contextWindow // by model
+	mu      sync.Mutex
+	byModel map[string]*contextWindow // guarded by mu
 }
 
-// window is that of the model, chosen at its first request, which has so many bytes.
+// window returns the window of the model. It is chosen at the model's first request; size
+// is the size of the request in bytes.
 func (m *Model) window(ctx context.Context, model string, size int) (*contextWindow, error) {
 	m.windows.mu.Lock()
-	w := m.windows.of[model]
+	w := m.windows.byModel[model]
 	m.windows.mu.Unlock()
 	if w != nil {
 		return w, nil
 	}
-	about, err := m.show(ctx, model)
+	info, err := m.show(ctx, model)
 	if err != nil {
 		return nil, err
 	}
-	w = &contextWindow{numCtx: about.chooseContext(m.ContextTokens, m.loadedContext(ctx, model), size)}
-	if slices.Contains(about.capabilities, "thinking") {
+	w = &contextWindow{numCtx: info.chooseContext(m.ContextTokens, m.loadedContext(ctx, model), size)}
+	if slices.Contains(info.capabilities, "thinking") {
 		w.think = "true"
 		if m.ReasoningEffort != "" {
 			w.think = string(tool.Marshal(m.ReasoningEffort))
@@ -86,38 +87,40 @@ func (m *Model) window(ctx context.Context, model string, size int) (*contextWin
 	w.grantedCtx = w.numCtx
 	m.windows.mu.Lock()
 	defer m.windows.mu.Unlock()
-	if m.windows.of == nil {
-		m.windows.of = map[string]*contextWindow{}
+	if m.windows.byModel == nil {
+		m.windows.byModel = map[string]*contextWindow{}
 	}
-	if other := m.windows.of[model]; other != nil {
-		return other, nil // of a request at the same time
+	if other := m.windows.byModel[model]; other != nil {
+		return other, nil // of a concurrent request
 	}
-	m.windows.of[model] = w
+	m.windows.byModel[model] = w
 	return w, nil
 }
 
-// modelInfo is what a server says of a model. What it does not say is zero.
+// modelInfo holds a server's description of a model. A field is zero if the server does not
+// tell.
 type modelInfo struct {
-	maxContext   int // tokens that the model can hold
-	numCtx       int // the parameter of its Modelfile
-	remote       bool
-	capabilities []string // nil: from a version that does not say
+	maxContext   int      // limit of the model's context, in tokens
+	numCtx       int      // num_ctx in the Modelfile
+	remote       bool     // the model runs in Ollama's cloud
+	capabilities []string // nil: an older server, which does not list them
 }
 
-// chooseContext chooses num_ctx. What is loaded is taken as it is if it is enough.
+// chooseContext returns the num_ctx for a model. A loaded context that is large enough is
+// kept. All sizes are in tokens, except size: the bytes of the first request.
 func (a modelInfo) chooseContext(configured, loaded, size int) int {
 	n := max(defaultContext, a.numCtx, loaded, min(size/lowBytesPerToken, maxInitialContext))
-	if a.remote { // it is not this machine's memory
+	if a.remote { // it takes no memory of this machine
 		n = cmp.Or(a.maxContext, n)
 	}
 	if n = cmp.Or(configured, n); a.maxContext > 0 {
-		n = min(n, a.maxContext) // more is not to be had, and would be shown as if it were
+		n = min(n, a.maxContext) // a larger context is never granted, but would be shown
 	}
 	return n
 }
 
-// show asks the server about a model. One that does not have it is an error, and one
-// that does not know the question is none.
+// show asks the server about a model. It returns an error if the model does not exist, and
+// an empty result if the server does not know the request.
 func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error) {
 	answer, err := m.ask(ctx, "/api/show", tool.Marshal(map[string]string{"model": model}))
 	if failure, ok := errors.AsType[*llm.ProviderError](err); ok && (failure.Status == http.StatusMethodNotAllowed ||
@@ -126,18 +129,18 @@ func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error)
 	} else if err != nil {
 		return a, err
 	}
-	var said struct {
+	var shown struct {
 		Parameters   string                     `json:"parameters"`
 		Info         map[string]json.RawMessage `json:"model_info"`
 		Capabilities []string                   `json:"capabilities"`
 		RemoteHost   string                     `json:"remote_host"`
 	}
-	if json.Unmarshal(answer, &said) != nil {
+	if json.Unmarshal(answer, &shown) != nil {
 		return a, nil
 	}
-	a = modelInfo{remote: said.RemoteHost != "", capabilities: said.Capabilities}
-	a.maxContext = provider.ParseTokens(said.Info[provider.ScalarText(said.Info["general.architecture"])+".context_length"])
-	for line := range strings.Lines(said.Parameters) {
+	a = modelInfo{remote: shown.RemoteHost != "", capabilities: shown.Capabilities}
+	a.maxContext = provider.ParseTokens(shown.Info[provider.ScalarText(shown.Info["general.architecture"])+".context_length"])
+	for line := range strings.Lines(shown.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
 			n, _ := strconv.ParseInt(f[1], 10, 64)
 			a.numCtx = llm.ClampTokens(n)
@@ -146,20 +149,20 @@ func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error)
 	return a, nil
 }
 
-// loadedContext is the context that the model is loaded with; 0 if it is not, or the server does
-// not say.
+// loadedContext returns the size of the loaded model's context in tokens; 0 if the model is
+// not loaded, or the server does not tell.
 func (m *Model) loadedContext(ctx context.Context, model string) int {
 	answer, err := m.Get(ctx, "/api/ps", m.Bearer(), maxAnswerBytes)
-	var said struct {
+	var list struct {
 		Models []struct {
 			Name    string          `json:"name"`
 			Context json.RawMessage `json:"context_length"`
 		} `json:"models"`
 	}
-	if err != nil || json.Unmarshal(answer, &said) != nil {
+	if err != nil || json.Unmarshal(answer, &list) != nil {
 		return 0
 	}
-	for _, l := range said.Models {
+	for _, l := range list.Models {
 		if withTag(l.Name) == withTag(model) {
 			return provider.ParseTokens(l.Context)
 		}
@@ -167,14 +170,14 @@ func (m *Model) loadedContext(ctx context.Context, model string) int {
 	return 0
 }
 
-// sizeOf is how many bytes of text messages have: their images are not read as such, and
-// what one counts for is known to the model only.
+// sizeOf returns the bytes of text in messages. Images do not count, because only the model
+// knows how many tokens an image takes.
 func sizeOf(messages provider.Pieces) (size int) {
 	assistant, images, end := []byte(`{"role":"assistant"`), []byte(`,"images":["`), []byte(`"]`)
 	for _, m := range messages {
 		size += len(m)
-		for !bytes.HasPrefix(m, assistant) { // whose arguments may have a key of any name
-			_, rest, found := bytes.Cut(m, images) // nowhere in a text, whose quotes have backslashes
+		for !bytes.HasPrefix(m, assistant) { // not in assistant messages: their arguments may have a key "images"
+			_, rest, found := bytes.Cut(m, images) // cannot occur in a text, whose quotes are escaped
 			if !found {
 				break
 			}
@@ -186,7 +189,7 @@ func sizeOf(messages provider.Pieces) (size int) {
 	return size
 }
 
-// withTag is a model's name with the tag that it has if it says none.
+// withTag returns a model's name with its tag. The default tag is added if there is none.
 func withTag(name string) string {
 	if strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {
 		return name
@@ -194,12 +197,12 @@ func withTag(name string) string {
 	return name + ":latest"
 }
 
-// checkFits is the error of a request that is too long for certain.
+// checkFits returns an error if a request certainly exceeds the context.
 func (m *Model) checkFits(w *contextWindow, size int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	need := size / highBytesPerToken
-	if w.lastTokens > 0 { // most of it is what was sent before
+	if w.lastTokens > 0 { // most of the request was in the last one
 		need = int(int64(size) * int64(w.lastTokens) / int64(w.lastBytes))
 	}
 	if need > w.grantedCtx {
@@ -208,10 +211,10 @@ func (m *Model) checkFits(w *contextWindow, size int) error {
 	return nil
 }
 
-// checkNotCut is the error of an answer to a request of which the server has not read all.
+// checkNotCut returns an error if the server has not read the whole request.
 func (m *Model) checkNotCut(ctx context.Context, w *contextWindow, model string, size int, usage llm.Usage) error {
 	given := w.numCtx
-	if w.checked.CompareAndSwap(false, true) { // once: a model stays loaded as it is
+	if w.checked.CompareAndSwap(false, true) { // only once: a model stays loaded unchanged
 		given = cmp.Or(m.loadedContext(ctx, model), given)
 	}
 	w.mu.Lock()
@@ -219,10 +222,10 @@ func (m *Model) checkNotCut(ctx context.Context, w *contextWindow, model string,
 	w.grantedCtx = min(w.grantedCtx, given)
 	read := usage.InputTokens
 	switch {
-	case read == 0: // it does not count
+	case read == 0: // the server does not count
 		return nil
-	case read == w.grantedCtx || read == w.grantedCtx-1: // more would be a context that is larger than asked for
-		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens, and that is all that the context of the model holds", read))
+	case read == w.grantedCtx || read == w.grantedCtx-1: // a cut request fills the context exactly; if more was read, the context is larger
+		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens, as many as the context of the model holds", read))
 	case size > minCheckedBytes && read < size/maxBytesPerToken:
 		return m.tooLong(fmt.Sprintf("the server has cut the conversation: it read %d tokens of at least %d; the context of the model holds %d", read, size/maxBytesPerToken, w.grantedCtx))
 	}

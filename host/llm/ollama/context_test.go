@@ -15,7 +15,7 @@ const (
 	psEmpty   = `{"models":[]}`
 )
 
-// TestContext: how large a context is asked for.
+// TestContext checks the size of the context that is asked for.
 func TestContext(t *testing.T) {
 	const info = `"model_info":{"general.architecture":"qwen3","qwen3.context_length":`
 	for name, c := range map[string]struct {
@@ -49,7 +49,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestNothingIsForgottenInSilence: requests that do not fit, and servers that cut them.
+// TestNothingIsForgottenInSilence checks requests that exceed the context, and servers that
+// cut them.
 func TestNothingIsForgottenInSilence(t *testing.T) {
 	long := func(bytes int) llm.Request {
 		req := llmtest.Request()
@@ -70,8 +71,8 @@ func TestNothingIsForgottenInSilence(t *testing.T) {
 		"too long by what the server has counted before": {8192, psEmpty, []string{said("7000")}, []llm.Request{long(20_000), long(30_000)}, "about 10"},
 		"as long as it may be":                           {8192, psEmpty, []string{said("5000"), said("7500")}, []llm.Request{long(20_000), long(30_000)}, ""},
 		"cut to a part":                                  {8192, psEmpty, []string{said("900")}, []llm.Request{long(20_000)}, "it read 900 tokens of at least 1"},
-		"cut to what there is":                           {8192, psEmpty, []string{said("8192")}, []llm.Request{long(20_000)}, "it read 8192 tokens, and that is all"},
-		"given less, and cut to that":                    {8192, `{"models":[{"name":"test-model:latest","context_length":4096}]}`, []string{said("4096")}, []llm.Request{long(20_000)}, "it read 4096 tokens, and that is all"},
+		"cut to what there is":                           {8192, psEmpty, []string{said("8192")}, []llm.Request{long(20_000)}, "it read 8192 tokens, as many as the context"},
+		"given less, and cut to that":                    {8192, `{"models":[{"name":"test-model:latest","context_length":4096}]}`, []string{said("4096")}, []llm.Request{long(20_000)}, "it read 4096 tokens, as many as the context"},
 		"given less, and then too long":                  {8192, `{"models":[{"name":"test-model:latest","context_length":4096}]}`, []string{said("3000")}, []llm.Request{long(10_000), long(20_000)}, "holds 4096"},
 		"not counted":                                    {8192, ``, []string{said("0"), said("0")}, []llm.Request{long(20_000), long(20_000)}, ""},
 		"refused by the server":                          {8192, ``, []string{`{"status":400,"error":{"message":"the input length exceeds the context length"}}`}, []llm.Request{long(20_000)}, "the input length exceeds"},
@@ -94,7 +95,7 @@ func TestNothingIsForgottenInSilence(t *testing.T) {
 	}
 }
 
-// TestSize: images are no text, and what looks like images is.
+// TestSize checks that images do not count as text, and that similar text does.
 func TestSize(t *testing.T) {
 	message := func(role, rest string) []byte { return []byte(`{"role":"` + role + `","content":"` + rest + `}`) }
 	for name, c := range map[string]struct {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// tinyModel is a model in Ollama's file format whose answers are known: each token is
-// followed by one other, whatever came before. It has a token for each byte, and one to begin each
-// of the answers, whose pieces are tokens, too: a template that ends with <|call|> has
-// the model answer what stands there.
+// tinyModel is a model in Ollama's file format with known answers: each token is always
+// followed by the same other one. It has a token for each byte, and one that begins each
+// answer. The pieces of an answer are tokens, too: after a template that ends with
+// <|call|>, the model gives the answer of that token.
 func tinyModel(chatTemplate string) []byte {
 	const (
 		width, heads, hidden = 512, 8, 32 // at least as wide as there are tokens

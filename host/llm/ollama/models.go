@@ -12,29 +12,29 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// maxModels is how many names of models are kept.
+// maxModels limits the number of names of models.
 const maxModels = 10_000
 
-// Models asks the server which models it has: first those that can call tools, as far as
-// it says; without those that are for embeddings only. Nothing of a conversation is sent, and no
-// model is loaded. Nil: it has no such list, and is no Ollama; empty, but not nil: it has no model.
-// It is not tried again; ctx bounds the time that it takes.
+// Models returns the names of the server's models: first those that can call tools, as far as
+// the server knows. Models that only make embeddings are left out. Nil: the server has no such
+// list and is not an Ollama; empty but not nil: it has no model. Nothing of a conversation is
+// sent, no model is loaded, and the request is not repeated. Ctx limits the time.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	answer, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
+	body, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
 	if err != nil {
 		return nil, withModelHint("", err)
 	}
-	var said struct {
+	var answer struct {
 		Models []struct {
 			Name         json.RawMessage `json:"name"`
 			Capabilities json.RawMessage `json:"capabilities"` // since 0.30
 		} `json:"models"`
 	}
-	if json.Unmarshal(answer, &said) != nil || said.Models == nil {
+	if json.Unmarshal(body, &answer) != nil || answer.Models == nil {
 		return nil, nil
 	}
 	tools, others := []string{}, []string(nil)
-	for _, model := range said.Models[:min(len(said.Models), maxModels)] {
+	for _, model := range answer.Models[:min(len(answer.Models), maxModels)] {
 		name, can := provider.ScalarText(model.Name), []string(nil)
 		if json.Unmarshal(model.Capabilities, &can) != nil {
 			can = nil
@@ -50,17 +50,17 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return append(tools, others...), nil
 }
 
-// Find asks whether an Ollama runs where OLLAMA_HOST says, whose value host is, or at
-// its usual address where that is empty. It makes one request, which loads nothing; ctx bounds
-// the time that it takes. Ok is false if nobody is there, or somebody who is no Ollama.
+// Find looks for an Ollama at host, a value of OLLAMA_HOST; empty: at Ollama's default
+// address. It sends one request, which loads no model. Ctx limits the time. ok is false if
+// no server answers, or a server that is not an Ollama.
 func Find(ctx context.Context, client *http.Client, host string) (baseURL string, models []string, ok bool) {
 	baseURL = HostURL(host)
 	models, err := New(provider.Options{BaseURL: baseURL, HTTPClient: client}).Models(ctx)
 	return baseURL, models, err == nil && models != nil
 }
 
-// HostURL is the base URL for a value of OLLAMA_HOST, which may be an address to listen on: a
-// host, a port, both, or a URL. [Defaults] has that of an empty one.
+// HostURL returns the base URL for a value of OLLAMA_HOST: a host, a port, both, a URL, or
+// an address to listen on. Empty: the base URL of [Defaults].
 func HostURL(host string) string {
 	host = strings.TrimSpace(host)
 	scheme, rest, found := strings.Cut(host, "://")
@@ -78,13 +78,13 @@ func HostURL(host string) string {
 	}
 	name = strings.Trim(name, "[]")
 	if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
-		name = "127.0.0.1" // who listens everywhere is found here
+		name = "127.0.0.1" // a server that listens on all addresses listens on this one
 	}
 	u := url.URL{Scheme: scheme, Host: net.JoinHostPort(name, port), Path: strings.TrimRight(path, "/")}
 	return u.String()
 }
 
-// ask makes a request about models, and returns the answer, which is one JSON value.
+// ask sends a request about models, and returns the answer, which is one JSON value.
 func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (json.RawMessage, error) {
 	x, done := m.Begin(ctx)
 	defer done()

@@ -68,7 +68,8 @@ func TestHostURL(t *testing.T) {
 	}
 }
 
-// TestAModelMayLoadForMinutes: nothing comes before the answer begins; then it must go on.
+// TestAModelMayLoadForMinutes checks a long silence before the answer, and a short one
+// within it.
 func TestAModelMayLoadForMinutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		load, takes time.Duration

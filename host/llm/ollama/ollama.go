@@ -1,18 +1,16 @@
-// Package ollama is the provider for Ollama's own API, which runs models on the machine of
-// their user: https://github.com/ollama/ollama/blob/main/docs/api.md.
+// Package ollama is the provider for Ollama's own API. Ollama runs models on the user's
+// machine: https://github.com/ollama/ollama/blob/main/docs/api.md.
 //
-// Ollama speaks OpenAI's API, too, but there nobody can say how large the context of a
-// model has to be, and the one that it has by itself is too small for an agent (see
-// context.go). What is this package's own:
+// Ollama offers OpenAI's API, too, but without a way to set the size of a model's context,
+// and the default is too small for an agent (see context.go). This package handles only
+// what is special to Ollama; the rest is in host/llm/provider:
 //
-//   - request.go: the conversation and the tools as Ollama takes them. Arguments are objects.
-//   - schema.go: what it takes of a tool's JSON Schema.
-//   - stream.go: the answer, a JSON value in each line.
-//   - error.go: what Ollama says of a failure, and what to do about it.
-//   - context.go: how large the context is, and whether a request has found room in it.
-//   - models.go: which models there are, and finding a server that runs.
-//
-// What it shares with other providers is in host/llm/provider.
+//   - request.go encodes the conversation and the tools. Arguments are objects.
+//   - schema.go reduces a tool's JSON Schema to the part that Ollama takes.
+//   - stream.go decodes the answer, which has a JSON value in each line.
+//   - error.go adds advice to Ollama's errors.
+//   - context.go chooses the size of the context, and checks whether a request fits in it.
+//   - models.go lists the models, and finds a running server.
 package ollama
 
 import (
@@ -24,13 +22,13 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// minFirstByteTimeout is how long the server may be silent before its answer begins: nothing comes
-// while a model is loaded from a disk and while it reads a long conversation without a
-// graphics card, which both take minutes, and no part of the API tells that time from
-// a server that hangs. Ollama itself gives a load up after five minutes without progress.
+// minFirstByteTimeout limits the silence before an answer begins, if the stall time-out is
+// shorter. Nothing comes while a model is loaded from disk, or while it reads a long
+// conversation without a graphics card. Both take minutes, and the API does not distinguish them
+// from a server that hangs. Ollama itself gives up loading after five minutes without progress.
 const minFirstByteTimeout = 15 * time.Minute
 
-// Defaults are the options of an Ollama on this machine.
+// Defaults holds the default options: an Ollama on this machine.
 var Defaults = provider.Options{Name: "ollama", BaseURL: "http://127.0.0.1:11434", KeySource: "OLLAMA_API_KEY", StripSuffixes: []string{"/chat/completions", "/v1", "/api/chat", "/api"}}
 
 // Model is a model behind Ollama's API. It is safe for concurrent use.
@@ -43,14 +41,14 @@ type Model struct {
 	windows          contextWindows
 }
 
-// New makes a model. It connects to nothing and reports nothing: options that cannot
-// work are the error of each Stream. A base URL may end in /v1 or /api, as those of
-// others do.
+// New returns a model. It does not connect and returns no error: with options that cannot
+// work, each Stream returns an error. The base URL may end in /v1 or /api, like those of
+// other servers.
 //
-// ContextTokens is num_ctx. Without it, 32,768 tokens are asked for: more if the model's
-// Modelfile says more, or it is loaded with more, or the first request needs more (at most
-// 65,536), and less if the model cannot hold so many. The answer may be 15 minutes in
-// coming, or the stall time-out if that is longer.
+// ContextTokens is Ollama's num_ctx. 0: the context has 32,768 tokens. It has more if the
+// model's Modelfile names more, if the model is loaded with more, or if the first request
+// needs more (at most 65,536). It has fewer if the model cannot hold as many. An answer may
+// take 15 minutes to begin, or the stall time-out if that is longer.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{
@@ -67,7 +65,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// stream makes the request and yields its answer.
+// stream sends the request and yields the deltas of its answer.
 func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, tools []byte, yield func(llm.Delta) bool) error {
 	x, done := m.Begin(ctx)
 	defer done()

@@ -37,12 +37,13 @@ type recording struct {
 }
 
 const (
-	// goTemplate ends with the token that begins an answer: another one behind results.
+	// goTemplate ends with the token that begins an answer. After results it is another token.
 	goTemplate = `{{ if .Tools }}{{ range .Tools }}{{ . }}{{ end }}{{ end }}{{ $last := "" }}{{ range .Messages }}[{{ .Role }} {{ .ToolName }} {{ .ToolCallID }}]` +
 		`{{ if .Thinking }}<think>{{ .Thinking }}</think>{{ end }}{{ .Content }}{{ if .ToolCalls }}<tool_call>{{ range .ToolCalls }}{"name": "{{ .Function.Name }}", "arguments": {{ .Function.Arguments }}}{{ end }}</tool_call>{{ end }}` +
 		`{{ $last = .Role }}{{ end }}{{ if eq $last "tool" }}<|say|>{{ else }}<|call|>{{ end }}`
 	plainTemplate = `{{ range .Messages }}[{{ .Role }}]{{ .Content }}{{ end }}<|say|>`
-	// jinja is a template in the model's file, with which llama.cpp finds the calls, and not Ollama.
+	// jinja is a template in the model's file. llama.cpp finds the calls with it; Ollama
+	// does not use it.
 	jinja = `{%- if tools %}<tools>{% for tool in tools %}{{ tool | tojson }}{% endfor %}</tools>{% endif %}{% for message in messages %}[{{ message.role }}]{{ message.content }}` +
 		`{% if message.tool_calls %}{% for tc in message.tool_calls %}<tool_call>{"name": "{{ tc.function.name }}", "arguments": {{ tc.function.arguments | tojson }}}</tool_call>{% endfor %}{% endif %}` +
 		`{% if message.role == 'tool' %}<tool_response>{% endif %}{% endfor %}{% if add_generation_prompt %}{% if messages[-1].role == 'tool' %}<|say|>{% else %}<|call|>{% endif %}{% endif %}`
@@ -57,8 +58,8 @@ var models = map[string]struct{ template, chat string }{
 	"stockade-jinja": {chat: jinja},
 }
 
-// TestRecorded has the model talk with what Ollama 0.33.0-rc2, over llama.cpp b11549, has
-// answered to exactly these requests. What it answers in one turn is told by tinyModel.
+// TestRecorded replays the answers of Ollama 0.33.0-rc2, over llama.cpp b11549, to exactly
+// these requests. tinyModel determines the answers within one turn.
 func TestRecorded(t *testing.T) {
 	glob := tool.Definition{Name: "glob", Description: "Finds files.", Parameters: json.RawMessage(
 		`{"type":"object","properties":{"pattern":{"type":"string"},"limit":{"type":"integer"},"a":{"type":"number"},"path":{"type":"string"}}}`)}
@@ -152,7 +153,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// sorted is an object with its keys in order: Ollama mixes them where it finds calls itself.
+// sorted returns an object with sorted keys: Ollama changes their order where it finds
+// calls itself.
 func sorted(object string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(object), &fields) != nil {
@@ -161,8 +163,7 @@ func sorted(object string) string {
 	return string(tool.Marshal(fields))
 }
 
-// tape is the way to a server: a real one, of which it records what is said, or the
-// recording.
+// tape is a transport that replays a recording, or that records the traffic with a real server.
 type tape struct {
 	t    *testing.T
 	name string
@@ -215,7 +216,7 @@ func (p *tape) respond(r *http.Request, x recording) *http.Response {
 	return &http.Response{StatusCode: x.Status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(x.Answer)), Request: r}
 }
 
-// done reports what was recorded and not asked for.
+// done reports recorded requests that were not sent.
 func (p *tape) done() {
 	for *record == "" && len(*p.all) > 0 && (*p.all)[0].Case == p.name {
 		p.t.Errorf("it did not send %s", (*p.all)[0].Request)
@@ -223,7 +224,7 @@ func (p *tape) done() {
 	}
 }
 
-// makeModels makes the models of the test on the server that is recorded.
+// makeModels makes the models of the test on the server whose answers are recorded.
 func makeModels(t *testing.T) {
 	t.Helper()
 	post := func(path string, body []byte) {

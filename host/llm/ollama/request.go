@@ -21,16 +21,16 @@ type wireMessage struct {
 	Images     [][]byte   `json:"images,omitempty"` // base64 in JSON
 	ToolCalls  []wireCall `json:"tool_calls,omitempty"`
 	ToolName   string     `json:"tool_name,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"` // since 0.12.10; before it, results are told apart by their order
+	ToolCallID string     `json:"tool_call_id,omitempty"` // since 0.12.10; older servers match results by their order
 }
 
 type wireCall struct {
 	ID       string `json:"id"`
-	Type     string `json:"type"` // which Ollama leaves out, and its documentation does not
+	Type     string `json:"type"` // in Ollama's documentation, but not in its answers
 	Function struct {
 		Index     int             `json:"index"`
 		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"` // an object, byte for byte: no number loses a digit, no key its place
+		Arguments json.RawMessage `json:"arguments"` // an object, byte for byte: numbers keep their digits, and keys their order
 	} `json:"function"`
 }
 
@@ -43,11 +43,10 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// body is a request, of what is kept of its tools and messages.
+// body returns the body of a request with encoded tools and messages.
 //
-// truncate and shift forbid the server to forget the beginning of the request in silence,
-// before the answer and within it. Servers know them since 0.12.4; see context.go for the
-// others.
+// truncate and shift forbid the server to drop the beginning of the conversation silently,
+// before or during the answer. Servers know them since 0.12.4; see context.go for older ones.
 func (w *contextWindow) body(model string, tools []byte, messages provider.Pieces) provider.Pieces {
 	head := `{"model":` + string(tool.Marshal(model)) + `,"stream":true,"truncate":false,"shift":false,"options":{"num_ctx":` + strconv.Itoa(w.numCtx) + `}`
 	if w.think != "" {
@@ -61,7 +60,7 @@ func (w *contextWindow) body(model string, tools []byte, messages provider.Piece
 	return append(append(b, messages...), []byte(`]}`))
 }
 
-// wireEntry is the messages of an entry, with commas between them.
+// wireEntry returns the messages of an entry, separated by commas.
 func (m *Model) wireEntry(e *llm.Entry) []byte {
 	var out provider.Pieces
 	switch e.Role {
@@ -70,7 +69,7 @@ func (m *Model) wireEntry(e *llm.Entry) []byte {
 	case llm.RoleAssistant:
 		out = out.Add(tool.Marshal(assistant(e)))
 	case llm.RoleTool:
-		images := wireMessage{Role: "user"} // most models know images in messages of the user only
+		images := wireMessage{Role: "user"} // most models see images only in messages of the user
 		for _, p := range e.Parts {
 			out = out.Add(tool.Marshal(wireMessage{Role: "tool", Content: p.Text, ToolName: p.Result.Name, ToolCallID: p.Result.CallID}))
 			images = m.withImages(images, p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)
@@ -83,7 +82,7 @@ func (m *Model) wireEntry(e *llm.Entry) []byte {
 	return bytes.Join(out, nil)
 }
 
-// withImages adds images to a message, and to its text a line for each.
+// withImages adds images to a message, and a line for each image to its text.
 func (m *Model) withImages(message wireMessage, parts []llm.Part, of string) wireMessage {
 	for _, s := range m.images.Show(parts, of) {
 		if s.Image != nil {
@@ -116,12 +115,12 @@ func assistant(e *llm.Entry) wireMessage {
 	return m
 }
 
-// wireTools keeps the tools of the newest request on the wire: they are the same in each
-// step of a conversation.
+// wireTools caches the encoded tools of the last request. Each step of a conversation has
+// the same.
 type wireTools struct {
-	mu   sync.Mutex
-	of   []tool.Definition
-	wire []byte
+	mu    sync.Mutex // guards the fields below
+	tools []tool.Definition
+	wire  []byte
 }
 
 func (w *wireTools) get(tools []tool.Definition) []byte {
@@ -130,11 +129,11 @@ func (w *wireTools) get(tools []tool.Definition) []byte {
 	same := func(a, b tool.Definition) bool {
 		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
 	}
-	if len(tools) > 0 && !slices.EqualFunc(w.of, tools, same) {
+	if len(tools) > 0 && !slices.EqualFunc(w.tools, tools, same) {
 		wire := make([]wireTool, len(tools))
-		w.of = slices.Clone(tools)
+		w.tools = slices.Clone(tools)
 		for i, def := range tools {
-			w.of[i].Parameters = bytes.Clone(def.Parameters)
+			w.tools[i].Parameters = bytes.Clone(def.Parameters)
 			f := &wire[i].Function
 			wire[i].Type, f.Name, f.Description, f.Parameters = "function", def.Name, def.Description, wireParameters(def.Parameters)
 		}

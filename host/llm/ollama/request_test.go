@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestRequest looks at a request, byte by byte.
+// TestRequest compares a request byte by byte.
 func TestRequest(t *testing.T) {
 	call := func(id, arguments string, parts ...llm.Part) llm.Message {
 		m := llm.CallMessage(llm.NewCall(id, "glob", arguments))
@@ -76,7 +76,7 @@ func TestToolsAreMadeAnewWhenTheyChange(t *testing.T) {
 	}
 }
 
-// TestParameters: Ollama refuses a request for one field of another type.
+// TestParameters checks schemas. Ollama refuses a request for a single field of another type.
 func TestParameters(t *testing.T) {
 	for name, c := range map[string]struct{ schema, want string }{
 		"a usual one is sent as it is": {`{"type":"object", "properties":{"b":{"type":["string","null"],"enum":["x",1]},"a":{"type":"array","items":{"type":"string"}}},"required":["b"],"additionalProperties":false}`, ``},

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// parameters are the part of JSON Schema that Ollama reads of a tool. It refuses a whole
-// request for a field that has another type than here, and drops what is not here.
+// parameters holds the part of a tool's JSON Schema that Ollama reads. It drops other
+// fields, and refuses the whole request if a field has another type than here.
 type parameters struct {
 	Type       string              `json:"type"`
 	Defs       json.RawMessage     `json:"$defs,omitempty"`
@@ -27,7 +27,7 @@ type property struct {
 	Required    []string            `json:"required,omitempty"`
 }
 
-// types is a type or a list of them.
+// types holds one or several types of a schema.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -40,9 +40,9 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// wireParameters is a schema that Ollama takes: the one of the tool, byte for byte, if it
-// can be, or else what is left of it without the fields that have another type than Ollama
-// expects. The tool still checks its arguments by all of its schema.
+// wireParameters returns a schema that Ollama takes: the tool's schema byte for byte if
+// possible, else without the fields whose type Ollama does not expect. The tool still
+// checks its arguments by its whole schema.
 func wireParameters(schema json.RawMessage) json.RawMessage {
 	if p := (parameters{}); json.Unmarshal(schema, &p) == nil && p.Type != "" && p.Properties != nil {
 		return bytes.Clone(schema)
@@ -54,13 +54,13 @@ func wireParameters(schema json.RawMessage) json.RawMessage {
 	return tool.Marshal(fields)
 }
 
-// schemaFields are the fields of a schema without those that Ollama refuses.
+// schemaFields returns the fields of a schema without those that Ollama refuses.
 func schemaFields(schema json.RawMessage) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(schema, &fields) != nil || fields == nil {
 		return map[string]json.RawMessage{} // true and false are schemas, too
 	}
-	for _, alternatives := range []string{"oneOf", "anyOf"} { // Ollama knows the second only
+	for _, alternatives := range []string{"oneOf", "anyOf"} { // Ollama knows only anyOf
 		if list := []json.RawMessage(nil); fields[alternatives] != nil && json.Unmarshal(fields[alternatives], &list) == nil {
 			delete(fields, alternatives)
 			for i := range list {

@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// scripted is a server that speaks Ollama's API and answers with the lines of a script in
-// the format of [offline.Script].
+// scripted is a server with Ollama's API that answers with the lines of a script in the
+// format of [offline.Script].
 type scripted struct {
 	script *offline.Script
 	show   string // what it says of each model, with "404 " before it if it is an error; "": it does not know the question
@@ -25,7 +25,7 @@ type scripted struct {
 	unused int // lines of the script that no request gets to
 }
 
-// serve serves a script in memory and checks that all of it was used.
+// serve serves a script in memory and checks that the whole script was used.
 func serve(t testing.TB, s scripted, script ...string) *http.Client {
 	t.Helper()
 	if strings.Join(script, "") == "" {
@@ -81,7 +81,7 @@ func say(w http.ResponseWriter, answer string) {
 	}
 }
 
-// complain is what is wrong with a request, as Ollama's own types would have it.
+// complain returns the error that Ollama's own types would cause for a request.
 func complain(body []byte) string {
 	type message struct {
 		Role, Content string
@@ -169,8 +169,8 @@ func (s scripted) answer(w http.ResponseWriter, r *http.Request, a offline.Answe
 	}
 }
 
-// lines is an answer as Ollama streams it: the text in pieces, each call whole, with
-// its arguments as an object if they are one.
+// lines returns an answer in the form of Ollama's streams: the text in pieces, each call
+// whole, with its arguments as an object if possible.
 func lines(a offline.Answer) []byte {
 	var out bytes.Buffer
 	line := func(fields map[string]any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// line is one line of an answer. What differs from version to version is raw JSON, so
-// that an odd value makes us ignore a field and not lose the answer.
+// line is one line of an answer. A field that differs from version to version is raw JSON:
+// a bad value is ignored, and the rest of the answer is kept.
 type line struct {
 	Error   json.RawMessage `json:"error"`
 	Message struct {
@@ -29,10 +29,10 @@ type line struct {
 	EvalCount       json.RawMessage `json:"eval_count"`
 }
 
-// decode yields the answer of a stream. It returns nil when the answer is complete or
-// yield returned false. Whole is asked before the end of an answer is passed on whether
-// it can be one.
-func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole func(llm.Usage) error) error {
+// decode yields the deltas of one answer. It returns nil when the answer is complete or
+// yield has returned false. Before the end of the answer is yielded, it calls check, which
+// returns an error if the server cannot have read the whole request.
+func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, check func(llm.Usage) error) error {
 	calls, empty := 0, true
 	for {
 		raw, err := x.Next()
@@ -46,7 +46,7 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole f
 		}
 		if d.Finish != "" {
 			x.Drain()
-			if err := whole(*d.Usage); err != nil {
+			if err := check(*d.Usage); err != nil {
 				return err
 			}
 		}
@@ -56,8 +56,8 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, whole f
 	}
 }
 
-// delta is what one line says, the last one with a finish reason. Calls counts those of
-// the answer.
+// delta returns the delta of one line. The last line has a finish reason. calls counts the
+// calls of the answer.
 func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
@@ -71,7 +71,8 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 		if *calls == llm.MaxCalls {
 			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
-		// A call is whole in one line, whatever its index: some versions say 0 of each.
+		// Each call comes in one line. Its index is not used, because some versions always
+		// send 0.
 		d.Calls = append(d.Calls, llm.CallDelta{Index: *calls, ID: provider.ScalarText(c.ID), Name: provider.ScalarText(c.Function.Name), Arguments: argumentsText(c.Function.Arguments)})
 		*calls++
 	}
@@ -79,8 +80,8 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 		return d, nil
 	}
 	switch provider.ScalarText(l.DoneReason) {
-	case "load", "unload": // as to a request without messages
-		return d, &llm.ProviderError{Provider: m.Name, Retryable: true, Message: "it answered nothing, only that the model was loaded"}
+	case "load", "unload": // the answers to a request without messages
+		return d, &llm.ProviderError{Provider: m.Name, Retryable: true, Message: "it only reported that the model was loaded"}
 	case "length":
 		d.Finish = llm.FinishLength
 	default:
@@ -92,8 +93,8 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	return d, nil
 }
 
-// argumentsText is the arguments of a call as text: of an object, which they are on this
-// wire, or of a string, which other servers of this API send.
+// argumentsText returns the arguments of a call as text. Ollama sends an object, and other
+// servers with this API a string.
 func argumentsText(raw json.RawMessage) string {
 	if !provider.IsSet(raw) {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// raw is a line of a script that answers with this body.
+// raw returns a line of a script that answers with this body.
 func raw(body string) string { return string(tool.Marshal(map[string]string{"raw": body})) }
 
 func TestAnswers(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFailures: what Ollama says, and what the error says to do.
+// TestFailures checks Ollama's errors, and the hints that are added.
 func TestFailures(t *testing.T) {
 	status := func(status, message string) string {
 		return `{"status":` + status + `,"raw":` + string(tool.Marshal(string(tool.Marshal(map[string]string{"error": message})))) + `}`
@@ -64,7 +64,7 @@ func TestFailures(t *testing.T) {
 		"a runner that has died":        {"", raw(text + `{"error":"an error was encountered while running the model: unexpected EOF"}`), "unexpected EOF", "", true},
 		"too long, in the stream":       {"", raw(text + `{"error":"request (9000 tokens) exceeds the available context size (8192 tokens)"}`), "9000 tokens", "model.context_tokens", false},
 		"a model of the cloud":          {"", `{"status":401,"raw":"{\"error\":\"unauthorized\",\"signin_url\":\"https://x\"}"}`, "unauthorized", "ollama signin", false},
-		"a load, and no answer":         {"", raw(`{"message":{},"done":true,"done_reason":"load"}`), "only that the model was loaded", "", true},
+		"a load, and no answer":         {"", raw(`{"message":{},"done":true,"done_reason":"load"}`), "it only reported that the model was loaded", "", true},
 		"an object that is no answer":   {"", raw(text + `[]` + "\n"), "not in the format", "", true},
 		"more calls than an answer has": {"", raw(`{"message":{"tool_calls":[` + strings.Repeat(`{},`, llm.MaxCalls) + `{}]}}`), "more than 128 tool calls", "", false},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// options are those of a model over a scripted server.
+// options returns the options of a model over a scripted server.
 func options(t testing.TB, s scripted, script ...string) provider.Options {
 	return provider.Options{
 		APIKey:         llmtest.APIKey,

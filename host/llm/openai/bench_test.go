@@ -13,9 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// BenchmarkStep is what a step of a turn costs on our side of the wire, with so many steps
-// before it: translating the conversation, and reading the answer. A step adds a call with a
-// result of 4 KB.
+// BenchmarkStep measures a step of a turn after many others: encoding the conversation, and
+// reading the answer. A step adds a call with a result of 4 KB.
 func BenchmarkStep(b *testing.B) {
 	answer := stream(textChunk, stopChunk)
 	for _, steps := range []int{10, 100, 400} {

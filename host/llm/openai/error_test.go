@@ -176,7 +176,7 @@ func redirect(to string) *http.Response {
 	return r
 }
 
-// real goes to servers on loopback.
+// real sends requests to servers on loopback.
 var real = &http.Client{Transport: http.DefaultTransport}
 
 func TestRedirectsAreRefused(t *testing.T) {
@@ -194,7 +194,8 @@ func TestRedirectsAreRefused(t *testing.T) {
 	}
 }
 
-// TestBaseURLsAsPeopleCopyThem: what can mean one thing is used, and the rest is said.
+// TestBaseURLsAsPeopleCopyThem checks that an unambiguous URL works, and that others are
+// explained.
 func TestBaseURLsAsPeopleCopyThem(t *testing.T) {
 	for base, want := range map[string]string{
 		"http://model.test/v1":                                               "http://model.test/v1/chat/completions",
@@ -206,8 +207,8 @@ func TestBaseURLsAsPeopleCopyThem(t *testing.T) {
 		"http://model.test/models?api-version=1":                             "http://model.test/models/chat/completions?api-version=1",
 		"http://model.test":                                                  "http://model.test/chat/completions; most servers want a base URL that ends in /v1: http://model.test/v1",
 		"http://model.test/api/":                                             "http://model.test/api/chat/completions; most servers want a base URL that ends in /v1: http://model.test/api/v1",
-		"http://model.test/v1/responses":                                     "ask it with --provider openai-responses, or write http://model.test/v1 as the base URL",
-		"http://model.test/v1/messages/":                                     "ask it with --provider anthropic, or write http://model.test/v1 as the base URL",
+		"http://model.test/v1/responses":                                     "use --provider openai-responses, or write http://model.test/v1 as the base URL",
+		"http://model.test/v1/messages/":                                     "use --provider anthropic, or write http://model.test/v1 as the base URL",
 	} {
 		asked := ""
 		got := failure(t, New(provider.Options{BaseURL: base, Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -288,8 +289,8 @@ func TestOptionsThatCannotWork(t *testing.T) {
 	}{
 		{"no model", provider.Options{}, "no model is named"},
 		{"a key with a line end", provider.Options{Model: "m", APIKey: "sk-secret\n"}, "the API key holds"},
-		{"a model that takes no tools", provider.Options{Model: "gpt-6-astra"}, "in the Responses API only"},
-		{"reasoning that was asked for, which it cannot have with tools", provider.Options{Model: "gpt-6-sol", ReasoningEffort: "low"}, "in the Responses API only"},
+		{"a model that takes no tools", provider.Options{Model: "gpt-6-astra"}, "only in the Responses API"},
+		{"reasoning that was asked for, which it cannot have with tools", provider.Options{Model: "gpt-6-sol", ReasoningEffort: "low"}, "only in the Responses API"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

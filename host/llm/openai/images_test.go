@@ -22,8 +22,8 @@ func seen(id string, parts ...llm.Part) llm.Message {
 	return m
 }
 
-// outlineOf is a request in a line for each message: its role, and its content or what
-// that has in parts.
+// outlineOf describes each message of a request on a line: its role, and its content or its
+// parts.
 func outlineOf(t *testing.T, body []byte) (out []string) {
 	t.Helper()
 	var req struct {
@@ -58,8 +58,8 @@ func outlineOf(t *testing.T, body []byte) (out []string) {
 	return out
 }
 
-// TestImagesOnTheWire: those of results follow all results of their step, because the API
-// wants these next to their calls.
+// TestImagesOnTheWire checks that images of results follow all results of their step,
+// because the API requires results directly after their calls.
 func TestImagesOnTheWire(t *testing.T) {
 	opts := scriptedServer(t, `{"text":"ok"}`)
 	spy := &wireSpy{next: opts.HTTPClient.Transport}
@@ -88,8 +88,8 @@ func TestImagesOnTheWire(t *testing.T) {
 	}
 }
 
-// TestServersThatTakeNoImages: a refusal that may be about images is answered with a
-// request without those that it had. New ones are tried again.
+// TestServersThatTakeNoImages checks that a request is repeated without its images after a
+// refusal that may be about images. New images are tried again.
 func TestServersThatTakeNoImages(t *testing.T) {
 	one, two := seen("a", picture("one")), seen("b", picture("two"))
 	req := func(results ...llm.Message) llm.Request {

@@ -1,15 +1,14 @@
-// Package openai is the provider for OpenAI's chat completions API and for
-// the many servers that speak it (vLLM, llama.cpp, xAI, Meta, OpenRouter, ...).
+// Package openai is the provider for OpenAI's chat completions API and for the many servers
+// that offer the same API (vLLM, llama.cpp, xAI, Meta, OpenRouter, ...).
 //
-// [New] makes a [Model] from options; the model turns canonical messages into
-// one streaming request and the stream back into deltas. go-openai has the types of
-// the request:
+// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// deltas of the answer. The types of the request come from go-openai:
 //
-//   - request.go: a conversation as wire messages, each made once.
-//   - stream.go: lenient decoding; servers differ from the documentation.
-//   - reasoning.go: the reasoning that servers show, and want back.
+//   - request.go encodes a conversation. Each message is encoded once.
+//   - stream.go decodes the answer leniently, because servers differ from the documentation.
+//   - reasoning.go handles the reasoning that servers show, and want back.
 //
-// All choices but the first are ignored.
+// Only the first choice of an answer is read.
 package openai
 
 import (
@@ -23,26 +22,27 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// Defaults are the options of OpenAI itself.
+// Defaults holds the default options: OpenAI's own server.
 var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}}
 
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	// The server refuses to be asked for usage, and to get reasoning back.
+	// noUsage is set after the server has refused to report usage, and noReasoning after it
+	// has refused to take reasoning back.
 	noUsage, noReasoning atomic.Bool
 	images               provider.RefusedImages
 	transcript           llm.Transcript
 }
 
-// New makes a model. It connects to nothing and reports nothing: options that
-// cannot work are the error of each Stream.
+// New returns a model. It does not connect and returns no error: with options that cannot
+// work, each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{Client: provider.Client{Options: opts, BaseURLHint: BaseURLHint(opts)}}
 }
 
-// BaseURLHint is a hint for a base URL without a version. Empty: it has one.
+// BaseURLHint returns a hint for a base URL without a version. Empty: it has a version.
 func BaseURLHint(o provider.Options) string {
 	if u, err := url.Parse(o.BaseURL); err != nil || strings.Contains(u.Path, "/v") || o.Query != "" {
 		return ""
@@ -52,21 +52,20 @@ func BaseURLHint(o provider.Options) string {
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	entries, envelope := m.transcript.Entries(req.Messages), m.requestTemplate(req)
+	entries, template := m.transcript.Entries(req.Messages), m.requestTemplate(req)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
+		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, template, entries) }); err != nil {
 			return x.Explain(err)
 		}
-		return m.decode(x, envelope.Model, yield)
+		return m.decode(x, template.Model, yield)
 	})
 }
 
-// Models asks the server which models it has, which is the cheapest request that
-// tells whether it is there and takes the key. Nothing of a conversation is sent.
-// A server that is there and has no such list is no error, and names none: nil. Of the
-// others there are at most 10,000 names, as the server has written them.
+// Models returns the names of the server's models, as the server writes them, at most 10,000.
+// Nil: the server has no such list, which is not an error. It is the cheapest request that
+// shows whether the server runs and accepts the key. Nothing of a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/models", m.Bearer(), "data", "id")
 }

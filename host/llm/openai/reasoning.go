@@ -9,31 +9,31 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// The fields in which servers send reasoning. OpenAI has none: there it is a matter of the
-// Responses API.
+// The fields in which servers send reasoning. OpenAI sends reasoning only in its Responses API.
 const (
 	reasoningContent = "reasoning_content" // DeepSeek, xAI, Moonshot, vLLM
 	reasoningText    = "reasoning"         // OpenRouter, Groq, newer vLLM
-	// thinkingBlocks is how LiteLLM has what Anthropic has signed; it comes with
-	// reasoningContent, and a model that thinks refuses to go on behind a call without.
+	// thinkingBlocks has the signed thinking of Anthropic's models at LiteLLM, beside
+	// reasoningContent. A model that thinks refuses to continue after a call without it.
 	thinkingBlocks = "thinking_blocks"
 )
 
-// reasoningData is what is kept of reasoning. Some models are lost without their own in
-// the middle of a turn with calls, and each server wants it in the field in which it came.
+// reasoningData is the provider data of reasoning. Some models fail without their reasoning
+// in a turn with calls, and each server wants it back in its own field.
 type reasoningData struct {
 	Field     string `json:"field"`
 	Signature string `json:"signature,omitempty"` // of a thinking block
 }
 
-// thinkingBlock is one on the wire; in a stream, a piece of it.
+// thinkingBlock is an element of thinking_blocks on the wire; in a stream, a piece of one.
 type thinkingBlock struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking"`
 	Signature string `json:"signature"`
 }
 
-// signature is that of the thinking block that ends in a piece; empty: none does.
+// signature returns the signature of the last thinking block of a piece. Empty: there is
+// none, or the block has not ended.
 func signature(blocks json.RawMessage) string {
 	var all []thinkingBlock
 	if json.Unmarshal(blocks, &all) != nil || len(all) == 0 {
@@ -42,15 +42,15 @@ func signature(blocks json.RawMessage) string {
 	return all[len(all)-1].Signature
 }
 
-// providerDataDelta marks reasoning of the model, as it came. The mark is of the provider by
-// its name: behind those that share this package there are different servers.
+// providerDataDelta returns provider data for reasoning of the model. It has the configured
+// name of the provider, because one package serves different servers.
 func (m *Model) providerDataDelta(model string, k reasoningData) *llm.ProviderDataDelta {
-	data, _ := json.Marshal(k) // which fails never
+	data, _ := json.Marshal(k) // cannot fail
 	return &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: llm.ProviderData{Provider: m.Name, Model: model, Data: data}}
 }
 
-// withReasoning adds the reasoning of an entry to its message on the wire, if it came from
-// the model.
+// withReasoning adds the entry's reasoning to its message on the wire, if the same model of
+// the same provider wrote it.
 func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte {
 	var field string
 	var texts []string
@@ -70,12 +70,12 @@ func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte
 	if field == thinkingBlocks {
 		value = blocks
 	}
-	reasoning, _ := json.Marshal(value) // which fails never
+	reasoning, _ := json.Marshal(value) // cannot fail
 	return append(append(append(message[:len(message)-1], `,"`+field+`":`...), reasoning...), '}')
 }
 
-// refusesReasoning tells an error that names the fields of reasoning, which some servers do
-// not take back.
+// refusesReasoning reports whether an error names the fields of reasoning. Some servers do
+// not take them back.
 func refusesReasoning(err error) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	return ok && failure.Code != llm.ContextExceeded && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&

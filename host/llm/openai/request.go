@@ -15,16 +15,16 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// create sends the request. It asks for usage, and sends reasoning back, until a server
-// refuses the request because of that, as some do that know no such thing.
+// create sends the request. It asks for usage, and sends reasoning back, until the server
+// refuses a request for one of them. Some servers know neither.
 func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) error {
 	if err := m.checkReasoning(&wire); err != nil {
 		return err
 	}
 	for {
-		usage, reasons := !m.noUsage.Load(), !m.noReasoning.Load()
-		version := fmt.Sprint(m.images.Version(), " ", reasons, " ", wire.Model)
-		messages := provider.EncodeEntries(entries, version, func(e *llm.Entry) []byte { return m.encodeEntry(e, wire.Model, reasons) })
+		usage, sendReasoning := !m.noUsage.Load(), !m.noReasoning.Load()
+		version := fmt.Sprint(m.images.Version(), " ", sendReasoning, " ", wire.Model)
+		messages := provider.EncodeEntries(entries, version, func(e *llm.Entry) []byte { return m.encodeEntry(e, wire.Model, sendReasoning) })
 		wire.StreamOptions = nil
 		if usage {
 			wire.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
@@ -36,7 +36,7 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 		switch {
 		case usage && refusesUsage(err):
 			m.noUsage.Store(true)
-		case reasons && refusesReasoning(err):
+		case sendReasoning && refusesReasoning(err):
 			m.noReasoning.Store(true)
 		default:
 			return err
@@ -44,15 +44,15 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 	}
 }
 
-// refusesUsage tells an error that names what asks for usage.
+// refusesUsage reports whether an error names the fields that ask for usage.
 func refusesUsage(err error) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&
 		(strings.Contains(failure.Message, "stream_options") || strings.Contains(failure.Message, "include_usage"))
 }
 
-// checkReasoning switches the reasoning of a model off if the model takes no tools with it, unless
-// some was asked for.
+// checkReasoning switches reasoning off for a model that refuses tools with reasoning. If a
+// reasoning effort is configured for such a model, it returns an error.
 func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
 	err := openai.NewReasoningValidator().Validate(*wire)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && wire.ReasoningEffort == "" {
@@ -62,15 +62,15 @@ func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
 	if err == nil {
 		return nil
 	}
-	return m.InvalidRequest("this model calls tools in the Responses API only, where it thinks", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
+	return m.InvalidRequest("this model takes tools with reasoning only in the Responses API", "use --provider openai-responses, or set it as model.provider in agent.toml; or choose another model")
 }
 
-// placeholderMessage is the message that stands for the conversation.
+// placeholderMessage returns the message in whose place the conversation is spliced.
 func placeholderMessage() openai.ChatCompletionMessage {
 	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: provider.Placeholder()}
 }
 
-// requestTemplate is the request but for its messages.
+// requestTemplate returns the request, with a placeholder for its messages.
 func (m *Model) requestTemplate(req llm.Request) openai.ChatCompletionRequest {
 	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{placeholderMessage()}, Stream: true, ReasoningEffort: m.ReasoningEffort}
 	for _, def := range req.Tools {
@@ -86,8 +86,9 @@ func (m *Model) requestTemplate(req llm.Request) openai.ChatCompletionRequest {
 	return wire
 }
 
-// encodeEntry are the messages of an entry, with commas between, and with its reasoning.
-func (m *Model) encodeEntry(e *llm.Entry, model string, reasons bool) []byte {
+// encodeEntry returns the messages of an entry, separated by commas. sendReasoning is set
+// if the entry's reasoning is sent, too.
+func (m *Model) encodeEntry(e *llm.Entry, model string, sendReasoning bool) []byte {
 	var out provider.Pieces
 	add := func(message openai.ChatCompletionMessage) { out = out.Add(marshal(message)) }
 	switch e.Role {
@@ -114,26 +115,26 @@ func (m *Model) encodeEntry(e *llm.Entry, model string, reasons bool) []byte {
 		if message.Content == "" && message.ToolCalls == nil {
 			return nil
 		}
-		said := marshal(message)
-		if reasons {
-			said = m.withReasoning(said, e, model)
+		encoded := marshal(message)
+		if sendReasoning {
+			encoded = m.withReasoning(encoded, e, model)
 		}
-		return said
+		return encoded
 	case llm.RoleTool:
 		var images []provider.ImageOrText
 		for _, p := range e.Parts {
 			add(openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, Content: p.Text, ToolCallID: p.Result.CallID})
 			images = append(images, m.images.Show(p.Images, "the result of "+p.Result.CallID+", "+p.Result.Name)...)
 		}
-		if images != nil { // a message of a tool holds text only
+		if images != nil { // messages of a tool hold only text
 			add(userMessage(llm.ResultImagesHeading, images))
 		}
 	}
 	return bytes.Join(out, nil)
 }
 
-// userMessage is a message of a text and what goes with it. Without images it is text,
-// which is all that some servers know.
+// userMessage returns a message of a text and its attachments. Without images the content
+// is a string, because some servers know nothing else.
 func userMessage(text string, shown []provider.ImageOrText) openai.ChatCompletionMessage {
 	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser}
 	texts, images := []string{text}, false
@@ -159,7 +160,7 @@ func userMessage(text string, shown []provider.ImageOrText) openai.ChatCompletio
 func marshal(message openai.ChatCompletionMessage) []byte {
 	out, err := json.Marshal(message)
 	if err != nil {
-		return nil // not reached: it is a content or parts, and never both
+		return nil // not reached: it never has both a content and parts
 	}
 	return out
 }

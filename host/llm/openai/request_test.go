@@ -22,7 +22,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// wireSpy hands requests on and keeps what went over the wire.
+// wireSpy forwards requests and records their bodies.
 type wireSpy struct {
 	next     http.RoundTripper
 	requests []*http.Request
@@ -51,8 +51,8 @@ func resultMsg(id, output string) llm.Message {
 
 func say(kind llm.Kind, text string) llm.Message { return llm.Message{Kind: kind, Content: text} }
 
-// TestMessagesOnTheWire looks at the bytes that a server gets. The server of
-// package offline takes them only if the real API would.
+// TestMessagesOnTheWire compares the bytes of requests. The server of package offline
+// accepts only requests that the real API would accept.
 func TestMessagesOnTheWire(t *testing.T) {
 	const interrupted = `{"tool_success":false,"error":"no result of this call was recorded; it may or may not have run","error_code":"INTERRUPTED",` +
 		`"error_type":"internal_error","exit_code":null,"stdout":"","stderr":"",` +
@@ -217,7 +217,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		Tools:    []tool.Definition{{Name: "ls", Description: "Lists.", Parameters: params}},
 	}
 	stream := New(opts).Stream(t.Context(), req)
-	// The request's slices are the caller's again.
+	// The request's slices belong to the caller again.
 	req.Messages[0].Content = "changed"
 	copy(params, "XXXX")
 	req.Tools[0].Name = "changed"
@@ -274,7 +274,7 @@ func TestReasoningIsAsAskedForAndOffWhereToolsNeedThat(t *testing.T) {
 	}
 }
 
-// sse is an answer with a stream.
+// sse returns an answer with a stream.
 func sse(body string) *http.Response {
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
@@ -282,7 +282,7 @@ func sse(body string) *http.Response {
 	}
 }
 
-// A server that knows no stream_options is asked without them, from then on.
+// After a refusal of stream_options, requests are sent without it.
 func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
 	tests := []struct {
 		name, refusal string

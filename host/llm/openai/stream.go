@@ -12,9 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// The wire format as servers send it, which is not quite as it is documented:
-// what differs from server to server is raw JSON, so that an odd value makes
-// us ignore a field and not lose the answer.
+// The wire format of servers, which differs from the documentation. A field that differs from
+// server to server is raw JSON: a bad value is ignored, and the rest of the answer is kept.
 type chunk struct {
 	Object  json.RawMessage `json:"object"`
 	Error   json.RawMessage `json:"error"`
@@ -25,7 +24,7 @@ type chunk struct {
 type choice struct {
 	Index        json.RawMessage `json:"index"`
 	Delta        *delta          `json:"delta"`
-	Message      *delta          `json:"message"` // of servers that send a whole answer as one event
+	Message      *delta          `json:"message"` // a whole answer in one event, of some servers
 	FinishReason json.RawMessage `json:"finish_reason"`
 }
 
@@ -34,9 +33,9 @@ type delta struct {
 	Refusal   json.RawMessage `json:"refusal"`
 	Reasoning json.RawMessage `json:"reasoning_content"` // DeepSeek, xAI, vLLM
 	Thoughts  json.RawMessage `json:"reasoning"`         // OpenRouter, Groq
-	Blocks    json.RawMessage `json:"thinking_blocks"`   // LiteLLM, beside the first
+	Blocks    json.RawMessage `json:"thinking_blocks"`   // LiteLLM, beside Reasoning
 	ToolCalls []callPiece     `json:"tool_calls"`
-	Function  json.RawMessage `json:"function_call"` // of servers from before tools
+	Function  json.RawMessage `json:"function_call"` // servers that do not know tools yet
 }
 
 type callPiece struct {
@@ -64,7 +63,7 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// count is what was used. xAI counts reasoning beside the answer, and not as a part of it.
+// count returns the usage. xAI counts reasoning apart from the answer, not as a part of it.
 func (u usage) count() *llm.Usage {
 	out := llm.Usage{
 		InputTokens: provider.ParseTokens(u.PromptTokens), OutputTokens: provider.ParseTokens(u.CompletionTokens), ReasoningTokens: provider.ParseTokens(u.Completion.Reasoning),
@@ -76,24 +75,24 @@ func (u usage) count() *llm.Usage {
 	return &out
 }
 
-// decode yields the answer of one stream of the model. It returns nil when the answer is
-// complete or yield returned false.
+// decode yields the deltas of one answer of the model. It returns nil when the answer is
+// complete or yield has returned false.
 func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta) bool) error {
 	var (
 		calls   calls
 		finish  llm.FinishReason
 		events  int
-		thought reasoningData // of reasoning that nothing has followed yet
+		thought reasoningData // provider data of reasoning that nothing has followed yet
 	)
 	for {
 		line, err := x.Next()
 		if err != nil {
-			// Once there is a finish the answer is whole; what is missing is at most the usage.
+			// With a finish reason the answer is complete; at most the usage is missing.
 			if finish == "" || x.Cancelled() {
 				return x.EndError(err, events == 0)
 			}
 			if finish == llm.FinishStop && len(calls.list) > 0 {
-				finish = llm.FinishTools // as Ollama should have said
+				finish = llm.FinishTools // Ollama ends calls with "stop"
 			}
 			x.Drain()
 			yield(llm.Delta{Finish: finish})
@@ -126,28 +125,28 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 				return nil
 			}
 			thought, d.Reasoning = cmp.Or(k, thought), ""
-			says := d.Text != "" || len(d.Calls) > 0
-			if (says || k.Signature != "") && thought.Field != "" {
+			hasContent := d.Text != "" || len(d.Calls) > 0
+			if (hasContent || k.Signature != "") && thought.Field != "" {
 				if !yield(llm.Delta{ProviderData: m.providerDataDelta(model, thought)}) {
 					return nil
 				}
 				thought = reasoningData{}
 			}
-			if says && !yield(d) {
+			if hasContent && !yield(d) {
 				return nil
 			}
 			switch reason := provider.ScalarText(choice.FinishReason); {
 			case reason == "":
 			case reason == "error", reason == "network_error", reason == "insufficient_system_resource": // OpenRouter, GLM, DeepSeek
 				return m.StreamError(provider.ErrorDetail{}, line)
-			case finish == "": // some servers repeat it
+			case finish == "": // some servers repeat the reason
 				finish = finishReason(reason)
 			}
 		}
 	}
 }
 
-// choiceDelta is what a choice says, and what is to be kept of its reasoning.
+// choiceDelta returns the delta of a choice, and the provider data of its reasoning.
 func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningData, err error) {
 	piece := c.Delta
 	if piece == nil {
@@ -172,7 +171,7 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningDat
 	for _, p := range piece.ToolCalls {
 		call := llm.CallDelta{ID: provider.ScalarText(p.ID), Name: provider.ScalarText(p.Function.Name), Arguments: arguments(p.Function.Arguments)}
 		if call.ID == "" && call.Name == "" && call.Arguments == "" {
-			continue // says nothing, so it begins no call
+			continue // an empty piece begins no call
 		}
 		index, ok := number(p.Index)
 		call.Index = calls.place(index, ok, call)
@@ -184,20 +183,21 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningDat
 	return d, k, nil
 }
 
-// calls finds the call of each piece. Its index names the call, but some servers leave it out,
-// send 0 for every call, or send the arguments with another index than the id.
+// calls assigns the pieces of an answer to its calls. The index of a piece identifies the
+// call, but some servers leave it out, send 0 for every call, or send arguments with
+// another index than the id.
 type calls struct {
-	list    []callState
-	byIndex map[int]int // the index on the wire → the latest call of that index in list
+	list    []callState // in order of appearance
+	byIndex map[int]int // index on the wire → position in list of the latest call with that index
 }
 
 type callState struct {
-	index    int // on the wire, when it began
+	index    int // index on the wire of its first piece
 	id, name string
 	args     bracketCounter
 }
 
-// place returns the position of the call that the piece belongs to or begins.
+// place adds the piece to its call, or to a new call, and returns the call's position in list.
 func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 	at := c.find(index, hasIndex, piece)
 	if at < 0 {
@@ -216,7 +216,7 @@ func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 	return at
 }
 
-// find returns the position of the call that the piece belongs to; -1: it begins another one.
+// find returns the position of the call to which the piece belongs; -1: it begins a new call.
 func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
 	last := len(c.list) - 1
 	for i, s := range slices.Backward(c.list) {
@@ -228,13 +228,13 @@ func (c *calls) find(index int, hasIndex bool, piece llm.CallDelta) int {
 	known, ok := c.byIndex[index]
 	switch ok = ok && hasIndex; {
 	case ok && nameless && c.list[known].args.whole() && !c.list[last].args.whole() && strings.TrimSpace(piece.Arguments) != "":
-		return last // whose arguments have the index of the call before it
+		return last // some servers send arguments with the index of the preceding call
 	case ok && c.list[known].endedBy(piece):
 		return -1
 	case ok:
 		return known
-	case nameless, // with no index, or with another one than the id
-		!hasIndex && piece.Name == "", // an id of its own for each piece
+	case nameless, // without an index, or with another index than the id
+		!hasIndex && piece.Name == "", // each piece has a new id
 		!hasIndex && piece.ID == "" && last >= 0 && c.list[last].continuesWith(piece):
 		return last
 	}
@@ -252,13 +252,13 @@ func (s callState) endedBy(piece llm.CallDelta) bool {
 	return s.args.whole() && !s.continuesWith(piece)
 }
 
-// continuesWith reports whether a piece repeats the name of the call, as some servers do with
-// each piece of its arguments.
+// continuesWith reports whether a piece with the call's name continues the call. Some
+// servers repeat the name in each piece of the arguments.
 func (s callState) continuesWith(piece llm.CallDelta) bool {
 	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
 }
 
-// bracketCounter counts the brackets of a JSON value that comes in pieces.
+// bracketCounter finds the end of a JSON value that comes in pieces. It counts the brackets.
 type bracketCounter struct {
 	depth                  int
 	quoted, escaped, begun bool
@@ -282,10 +282,10 @@ func (s *bracketCounter) add(text string) {
 	s.begun = s.begun || strings.TrimSpace(text) != ""
 }
 
-// whole reports whether the value has come to its end.
+// whole reports whether the value is complete.
 func (s bracketCounter) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
 
-// arguments returns the text of a piece of arguments. Some servers send an object.
+// arguments returns a piece of arguments as text. Some servers send an object instead.
 func arguments(raw json.RawMessage) (text string) {
 	if provider.IsSet(raw) && json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
@@ -293,7 +293,7 @@ func arguments(raw json.RawMessage) (text string) {
 	return text
 }
 
-// contentText is a content's text: of a string, or of a list's parts of type text.
+// contentText returns the text of a content: a string, or the text parts of a list.
 func contentText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -323,11 +323,11 @@ func finishReason(reason string) llm.FinishReason {
 	case "max_tokens", "model_length", "model_context_window_exceeded": // Gemini, Mistral, GLM
 		return llm.FinishLength
 	}
-	return llm.FinishStop // "eos", "end_turn" and other words for it
+	return llm.FinishStop // "eos", "end_turn" and other synonyms
 }
 
-// number is an integer; not ok for anything else, however large.
-func number(raw json.RawMessage) (int, bool) {
+// number parses an integer. ok is false for anything else, and for numbers that overflow.
+func number(raw json.RawMessage) (n int, ok bool) {
 	n, err := strconv.Atoi(provider.ScalarText(raw))
 	return n, err == nil
 }

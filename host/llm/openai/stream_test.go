@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// over is a model whose server answers each request with the body.
+// over returns a model whose server answers each request with the body.
 func over(body string) *Model {
 	return New(provider.Options{
 		APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m",
@@ -26,7 +26,7 @@ func over(body string) *Model {
 	})
 }
 
-// stream is an event stream of these chunks.
+// stream returns an event stream of the chunks.
 func stream(chunks ...string) string {
 	var b strings.Builder
 	for _, c := range chunks {
@@ -35,7 +35,7 @@ func stream(chunks ...string) string {
 	return b.String() + "data: [DONE]\n\n"
 }
 
-// toolCalls is a chunk with these pieces.
+// toolCalls returns a chunk with the pieces.
 func toolCalls(pieces ...string) string {
 	return `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(pieces, ",") + `]}}]}`
 }
@@ -46,7 +46,7 @@ const (
 	textChunk  = `{"choices":[{"index":0,"delta":{"content":"hello"}}]}`
 )
 
-// TestServersDiffer holds streams as servers send them that say to be compatible.
+// TestServersDiffer checks streams of servers that claim to be compatible.
 func TestServersDiffer(t *testing.T) {
 	type made struct{ ID, Name, Args string }
 	tests := []struct {
@@ -303,7 +303,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// endless is a body that goes on for ever, and counts what is read of it.
+// endless is a body without an end. It counts the bytes that are read.
 type endless struct {
 	piece  string
 	read   int64
@@ -358,8 +358,8 @@ func TestAnEndlessAnswerIsReadToTheLimitOnly(t *testing.T) {
 	}
 }
 
-// TestAnyByteIsLife has a server that sends a comment shortly before each stall
-// time-out, for longer than the time-out in all.
+// TestAnyByteIsLife uses a server that sends a comment shortly before each stall time-out,
+// for longer than the time-out altogether.
 func TestAnyByteIsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -381,7 +381,7 @@ func TestAnyByteIsLife(t *testing.T) {
 	})
 }
 
-// TestASlowUploadIsLife has a server that takes the request slowly.
+// TestASlowUploadIsLife uses a server that reads the request slowly.
 func TestASlowUploadIsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

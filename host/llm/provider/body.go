@@ -10,11 +10,12 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// Pieces are the body of a request in pieces, which are kept from one request to the
-// next: what was sent before is sent again without a look at it.
+// Pieces holds the body of a request in pieces. Pieces are cached from one request to the
+// next, so that unchanged messages are not encoded again.
 type Pieces [][]byte
 
-// EncodeEntries are the wire forms of entries, with commas between.
+// EncodeEntries returns the wire forms of entries, separated by commas. They are encoded by
+// [llm.Entry.Encode] with version and translate.
 func EncodeEntries(entries []*llm.Entry, version string, translate func(*llm.Entry) []byte) Pieces {
 	out := make(Pieces, 0, 2*len(entries))
 	for _, e := range entries {
@@ -25,7 +26,7 @@ func EncodeEntries(entries []*llm.Entry, version string, translate func(*llm.Ent
 
 var comma = []byte(",")
 
-// Add appends an element of a list, if it is none of nothing.
+// Add appends an element of a list, after a comma if necessary. An empty element is left out.
 func (p Pieces) Add(element []byte) Pieces {
 	if len(element) == 0 {
 		return p
@@ -36,7 +37,7 @@ func (p Pieces) Add(element []byte) Pieces {
 	return append(p, element)
 }
 
-// Len is how many bytes they have together.
+// Len returns the number of bytes of all pieces.
 func (p Pieces) Len() (n int64) {
 	for _, b := range p {
 		n += int64(len(b))
@@ -44,10 +45,10 @@ func (p Pieces) Len() (n int64) {
 	return n
 }
 
-// reader reads them one after the other.
+// reader reads the pieces in turn.
 type reader struct {
 	pieces Pieces
-	at     int // in the first
+	at     int // offset in the first piece
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -65,12 +66,13 @@ func (r *reader) Read(p []byte) (int, error) {
 	return total, nil
 }
 
-// Placeholder is a text that no request holds by chance or on purpose: see [Pieces.SpliceInto].
+// Placeholder returns a random text that no request can contain: see [Pieces.SpliceInto].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// SpliceInto returns a body with the pieces in the place of a message, which has the text [Placeholder].
+// SpliceInto returns body with the pieces in the place of a message. The text of the
+// message is [Placeholder].
 func (p Pieces) SpliceInto(body []byte, message any) Pieces {
-	written, _ := json.Marshal(message) // body holds the same
+	written, _ := json.Marshal(message) // body holds the same bytes
 	head, tail, _ := bytes.Cut(body, written)
 	return append(append(Pieces{head}, p...), tail)
 }

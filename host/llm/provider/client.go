@@ -1,11 +1,10 @@
-// Package provider is what the providers of models share: the options of a client, one
-// HTTP exchange with its bounds, and failures as errors that say what to do.
+// Package provider holds the code that all providers of models share: the options of a
+// client, one HTTP exchange with its limits, and errors with hints.
 //
-// A provider makes a [Client], pieces the body of its request together of what it has
-// kept ([Pieces]), sends it in an [Exchange], and reads the answer from that. Everything
-// that a server sends is hostile: an exchange has a time-out on silence, a bound on
-// the bytes of a line and of the stream, and no redirects, and no error of it holds
-// the key.
+// A provider makes a [Client]. It builds the body of a request from cached parts
+// ([Pieces]), sends it in an [Exchange], and reads the answer from the exchange. A server
+// is not trusted: an exchange has a time-out for silence, limits on the bytes of a line and
+// of the stream, and no redirects. No error of an exchange holds the key.
 package provider
 
 import (
@@ -24,42 +23,44 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
+// Limits of the list of models: the bytes of the answer, and the number of models.
 const (
 	maxModelsBytes = 4 << 20
 	maxModels      = 10_000
 )
 
-// Options says which server and which model. The zero value of each field is
-// its default, which each provider has for the first four.
+// Options names a server and a model, and sets the limits of an exchange. A field with its
+// zero value has a default. Each provider has its own defaults for Name, BaseURL, KeySource
+// and Model.
 type Options struct {
-	Name      string // of the provider, in errors
+	Name      string // name of the provider, for errors
 	BaseURL   string
-	KeySource string // where the key is from, for hints: "OPENAI_API_KEY", "the secret work"
-	APIKey    string // empty: none is sent, which local servers accept
-	Model     string // when a request names none
-	// StripSuffixes are paths of requests, the longest first. People copy them, and [Options.WithDefaults] removes
-	// them from the base URL.
+	KeySource string // origin of the key, for hints: "OPENAI_API_KEY", "the secret work"
+	APIKey    string // empty: no key is sent, which local servers accept
+	Model     string // name of the model for requests that name none
+	// StripSuffixes are paths of requests, the longest first, which people copy into the
+	// base URL. [Options.WithDefaults] removes them.
 	StripSuffixes []string
-	Query         string // the query of the base URL, such as api-version=1, for each request
-	// ReasoningEffort is how much the model thinks: "low", "medium" or "high". Empty: as much as
-	// the provider does unasked.
+	Query         string // query that each request gets, such as api-version=1; cut off the base URL
+	// ReasoningEffort is the amount of thinking: "low", "medium" or "high". Empty: the
+	// provider decides.
 	ReasoningEffort string
-	// ContextTokens is how many tokens the context of the model holds; 0: not said.
+	// ContextTokens is the size of the model's context, in tokens. 0: not known.
 	ContextTokens int
 
-	// StallTimeout is how long the server may be silent: before its answer
-	// begins and between two bytes of it. Any byte counts as life. 60s.
+	// StallTimeout limits the silence of the server before its answer begins, and between
+	// two bytes of it. Any byte ends the silence. 0: 60 s.
 	StallTimeout time.Duration
-	// MaxStreamBytes bounds the answer, after decompression. 64 MiB.
+	// MaxStreamBytes limits the answer, after decompression. 0: 64 MiB.
 	MaxStreamBytes int64
-	// HTTPClient gives the transport; without one nothing is sent, because whom
-	// a program talks to is not this package's to decide. Nothing else of it is
-	// used: a Timeout would cut long answers, and redirects are always refused.
+	// HTTPClient provides the transport. Nil: every request is an error, because this
+	// package must not choose its network access. No other field is used: its Timeout would
+	// cut long answers, and redirects are always refused.
 	HTTPClient *http.Client
 }
 
-// WithDefaults fills empty options from others. It removes the query and the path of a request from the
-// base URL.
+// WithDefaults returns the options with empty fields set from other. It removes the query
+// and the path of a request from the base URL.
 func (o Options) WithDefaults(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
 	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
@@ -75,7 +76,7 @@ func (o Options) WithDefaults(other Options) Options {
 	return o
 }
 
-// String hides the key.
+// String describes the options without the key.
 func (o Options) String() string {
 	key := "no key"
 	if o.APIKey != "" {
@@ -84,39 +85,40 @@ func (o Options) String() string {
 	return fmt.Sprintf("%s at %s with %s", o.Name, o.BaseURL, key)
 }
 
-// GoString hides the key.
+// GoString describes the options without the key.
 func (o Options) GoString() string { return o.String() }
 
-// Client makes exchanges with one server. It is safe for concurrent use, and its fields
-// are fixed at creation.
+// Client makes exchanges with one server. It is safe for concurrent use. Its fields do not
+// change after its creation.
 type Client struct {
 	Options
-	// BaseURLHint says, for hints, what a base URL of the provider looks like.
+	// BaseURLHint shows the form of the provider's base URLs, for hints. Empty: no hint.
 	BaseURLHint string
-	// RefineError mends an error for a provider that says more than the status: with what it
-	// said, in full. Nil: nothing is mended.
-	RefineError func(e *llm.ProviderError, said ErrorDetail, body []byte)
-	// RateLimitWait is how long the headers say that a limit holds, of a provider that has headers
-	// for it; 0 if they do not. It is asked where there is no Retry-After. Nil: nothing is.
+	// RefineError changes an error by details that only this provider sends. It gets the
+	// parsed error and the whole body. Nil: errors stay.
+	RefineError func(e *llm.ProviderError, detail ErrorDetail, body []byte)
+	// RateLimitWait returns the time until a rate limit ends, from headers of this
+	// provider; 0 if they name none. It is called if there is no Retry-After. Nil: there
+	// are no such headers.
 	RateLimitWait func(header http.Header, now time.Time) time.Duration
 }
 
-// ModelOf is the model that a request asks.
+// ModelOf returns the name of the model for a request.
 func (c *Client) ModelOf(req llm.Request) string { return cmp.Or(req.Model, c.Model) }
 
-// Check refuses options that cannot work, before anything is sent.
+// Check returns an error for options that cannot work. Nothing is sent.
 func (c *Client) Check() error {
 	if c.HTTPClient == nil || c.HTTPClient.Transport == nil {
-		return c.InvalidRequest("there is no way to the network", "")
+		return c.InvalidRequest("no network access is configured", "")
 	}
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		// The text of the URL stays out: it may hold a password.
+
 		return c.InvalidRequest("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	for ending, name := range map[string]string{"/chat/completions": "openai", "/responses": "openai-responses", "/messages": "anthropic", "/api/chat": "ollama"} {
-		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // Or has removed its own
-			return c.InvalidRequest("the base URL ends in "+ending+", which is of another interface", "ask it with --provider "+name+", or write "+address+" as the base URL")
+		if address, found := strings.CutSuffix(c.BaseURL, ending); found { // WithDefaults has removed the provider's own
+			return c.InvalidRequest("the base URL ends in "+ending+", the path of another API", "use --provider "+name+", or write "+address+" as the base URL")
 		}
 	}
 	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -125,9 +127,9 @@ func (c *Client) Check() error {
 	return nil
 }
 
-// Stream is what a provider's Stream returns: the deltas that ask yields, and its error.
-// Ask returns nil when the answer is complete or yield returned false. A request that
-// names no model, or whose options cannot work, is not asked.
+// Stream returns the deltas that ask yields, and its error, as [llm.Model] requires. Ask
+// returns nil when the answer is complete or yield has returned false. Ask is not called if
+// the options cannot work or neither req nor the options name a model.
 func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield func(llm.Delta) bool) error) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		stopped := false
@@ -159,10 +161,10 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 	}
 }
 
-// Bearer returns a header with the key as most servers want it.
+// Bearer returns a header with the key in the form that most servers expect.
 func (o Options) Bearer() http.Header { return o.KeyHeader("Authorization", "Bearer ") }
 
-// KeyHeader returns a header with the key under a name, after a prefix.
+// KeyHeader returns a header of the given name with the prefix and the key. No key: it is empty.
 func (o Options) KeyHeader(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {
@@ -171,11 +173,10 @@ func (o Options) KeyHeader(name, prefix string) http.Header {
 	return h
 }
 
-// Get makes one request that is no part of a conversation, such as one for the list of
-// models, and returns at most so many bytes of the answer. A server that has no such page answers
-// nil. It is not tried again; ctx bounds the time that it takes, and the stall time-out that of
-// each silence.
-func (c *Client) Get(ctx context.Context, path string, header http.Header, most int64) ([]byte, error) {
+// Get sends one request outside of a conversation, such as one for the list of models. It
+// returns at most limit bytes of the answer, and nil if the server has no such page. The
+// request is not repeated. Ctx limits the whole time, and the stall time-out each silence.
+func (c *Client) Get(ctx context.Context, path string, header http.Header, limit int64) ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -191,7 +192,7 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 		return nil, x.Explain(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(x.stallTimer.duringRead(resp.Body), most))
+	body, err := io.ReadAll(io.LimitReader(x.stallTimer.duringRead(resp.Body), limit))
 	if err != nil {
 		return nil, x.Explain(err)
 	}
@@ -204,9 +205,9 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, most 
 	return nil, c.statusError(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
 }
 
-// List is the list of models that a server has at a path: of an object's field with
-// a list, in each element the field with the name. Nil: it has no such list. There are at
-// most 10,000.
+// List returns the names of the models from the JSON object at a path. list is the field
+// with the list, and name the field with the name in each element. Nil: there is no such
+// list. At most 10,000 names are returned.
 func (c *Client) List(ctx context.Context, path string, header http.Header, list, name string) ([]string, error) {
 	body, err := c.Get(ctx, path, header, maxModelsBytes)
 	if err != nil {

@@ -29,13 +29,13 @@ import (
 const (
 	maxMessageRunes = 500
 	maxCodeRunes    = 64
-	// leastKey is how many bytes a key has. Less is what people write where a server
-	// wants none, and stands in any text.
+	// leastKey is the least number of bytes of a key. People write shorter ones if a server
+	// needs none, and those would occur in any text.
 	leastKey = 4
 )
 
-// clean makes a server's text fit for an error message: one line, bounded,
-// without the key, which servers like to repeat when they refuse it.
+// clean makes a server's text fit for an error message: one line of at most maxRunes
+// characters. It removes the key, which servers like to repeat when they refuse it.
 func (c *Client) clean(text string, maxRunes int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -51,7 +51,7 @@ func (c *Client) clean(text string, maxRunes int) string {
 	return llm.Truncate(text, maxRunes)
 }
 
-// safeCause keeps err as a cause unless its text holds the key.
+// safeCause returns err, or nil if its text holds the key.
 func (c *Client) safeCause(err error) error {
 	if err != nil && len(c.APIKey) >= leastKey && strings.Contains(err.Error(), c.APIKey) {
 		return nil
@@ -59,12 +59,12 @@ func (c *Client) safeCause(err error) error {
 	return err
 }
 
-// InvalidRequest is the error of a request that makes no sense to send.
+// InvalidRequest returns the error for a request that cannot work and was not sent.
 func (c *Client) InvalidRequest(message, hint string) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: message, Hint: hint}
 }
 
-// TooLarge is the error of an answer over a limit.
+// TooLarge returns the error for an answer over a limit.
 func (c *Client) TooLarge(what string) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Code: "stream_too_large", Message: "it sent " + what}
 }
@@ -76,12 +76,12 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// EmptyStream is the error of a stream in which nothing came.
+// EmptyStream returns the error for a stream without events.
 func (c *Client) EmptyStream() *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: "the stream is empty", Retryable: true}
 }
 
-// BadEvent is the error of an event that is not in the format of the API.
+// BadEvent returns the error for an event that is not in the format of the API.
 func (c *Client) BadEvent(event []byte) *llm.ProviderError {
 	return &llm.ProviderError{
 		Provider: c.Name, Retryable: true,
@@ -89,12 +89,12 @@ func (c *Client) BadEvent(event []byte) *llm.ProviderError {
 	}
 }
 
-// EndedEarly is the error of a stream that broke off.
+// EndedEarly returns the error for a stream that broke off. cause may be nil.
 func (c *Client) EndedEarly(cause error) *llm.ProviderError {
 	return &llm.ProviderError{Provider: c.Name, Message: "the stream ended early", Retryable: true, Err: c.safeCause(cause)}
 }
 
-// KeyHint says what to do about a key that is not taken, or about none.
+// KeyHint returns the hint for a key that is missing or was refused.
 func (c *Client) KeyHint() string {
 	if c.APIKey == "" {
 		return "no API key is set: set " + c.KeySource + "; `stockade model list` shows which one is read"
@@ -102,7 +102,7 @@ func (c *Client) KeyHint() string {
 	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
-// page reports whether a body is a web page, and returns its title for the end of a message.
+// page reports whether a body is a web page, and returns its title as the end of a message.
 func (c *Client) page(body []byte) (title string, isPage bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark
 	if !bytes.HasPrefix(body, []byte("<")) {
@@ -116,7 +116,7 @@ func (c *Client) page(body []byte) (title string, isPage bool) {
 
 var titleRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<title[^>]*>\s*([^<]*)`) })
 
-// pageHint is the hint for an answer that may not be the server's.
+// pageHint returns the hint for an answer that may come from another program than the server.
 func (c *Client) pageHint() string {
 	base, _ := url.Parse(c.BaseURL) // checked before
 	if isLoopback(base.Hostname()) {
@@ -126,7 +126,7 @@ func (c *Client) pageHint() string {
 		": open that in a browser; if your network has a proxy, name it in network.proxy"
 }
 
-// URLHint is the hint for a base URL that may be wrong.
+// URLHint returns the hint for a base URL that may be wrong.
 func (c *Client) URLHint() string {
 	hint := "check the base URL; `stockade config` shows where it comes from"
 	if c.BaseURLHint != "" {
@@ -135,16 +135,16 @@ func (c *Client) URLHint() string {
 	return hint
 }
 
-// notAStream is the error of an answer with status 200 that is not an event stream.
+// notAStream returns the error for an answer with status 200 that is not an event stream.
 func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	body = bytes.TrimSpace(body)
 	e := &llm.ProviderError{Provider: c.Name, Hint: c.URLHint()}
 	page, isPage := c.page(body)
-	switch said := parseErrorBody(body); {
-	case said.Message != "":
-		e.Message, e.Code = c.clean(said.Message, maxMessageRunes), c.clean(said.Code, maxCodeRunes)
+	switch detail := parseErrorBody(body); {
+	case detail.Message != "":
+		e.Message, e.Code = c.clean(detail.Message, maxMessageRunes), c.clean(detail.Code, maxCodeRunes)
 		e.Hint = c.BaseURLHint // a server may answer like that to an address that it does not have
-		markContextExceeded(e, said)
+		markContextExceeded(e, detail)
 	case isPage:
 		e.Message = "the answer is a web page, not an event stream" + page
 		e.Hint = c.pageHint() + "; " + e.Hint
@@ -154,15 +154,15 @@ func (c *Client) notAStream(body []byte) *llm.ProviderError {
 	return e
 }
 
-// statusError is the error of an answer with another status than 200.
+// statusError returns the error for an answer with another status than 200.
 func (c *Client) statusError(status int, header http.Header, body []byte) *llm.ProviderError {
 	e := &llm.ProviderError{Provider: c.Name, Status: status}
-	said := parseErrorBody(body)
+	detail := parseErrorBody(body)
 	trimmed := bytes.TrimSpace(body)
 	page, isPage := c.page(trimmed)
 	switch {
-	case said.Message != "":
-		e.Message = c.clean(said.Message, maxMessageRunes)
+	case detail.Message != "":
+		e.Message = c.clean(detail.Message, maxMessageRunes)
 	case isPage:
 		e.Message = "a web page instead of an answer" + page
 	case len(trimmed) > 0:
@@ -171,10 +171,10 @@ func (c *Client) statusError(status int, header http.Header, body []byte) *llm.P
 	if e.Message == "" {
 		e.Message = cmp.Or(http.StatusText(status), "no message")
 	}
-	e.Code = c.clean(said.Code, maxCodeRunes)
-	c.classify(e, said)
-	// An overloaded server names the status in its page, and can answer later. A filter has a
-	// page of its own, and sends it each time.
+	e.Code = c.clean(detail.Code, maxCodeRunes)
+	c.classify(e, detail)
+	// An overloaded server has the status in its page, and can answer later. A filter has
+	// its own page, and sends it each time.
 	passes := status == http.StatusBadGateway || status == http.StatusGatewayTimeout || header.Get("Retry-After") != "" || bytes.Contains(body, strconv.AppendInt(nil, int64(status), 10))
 	switch {
 	case isPage && (status == http.StatusForbidden || status >= 500 && !passes), status == http.StatusNetworkAuthenticationRequired:
@@ -189,7 +189,7 @@ func (c *Client) statusError(status int, header http.Header, body []byte) *llm.P
 		}
 	}
 	if c.RefineError != nil {
-		c.RefineError(e, said, body)
+		c.RefineError(e, detail, body)
 	}
 	switch {
 	case status >= 300 && status < 400:
@@ -210,12 +210,12 @@ func (c *Client) statusError(status int, header http.Header, body []byte) *llm.P
 	return e
 }
 
-// classify says whether to try again and what to do, from e.Status and what
-// the server said.
-func (c *Client) classify(e *llm.ProviderError, said ErrorDetail) {
-	codes := said.Code + " " + said.Kind
+// classify sets the hint of an error and whether it is retryable, by its status and the
+// server's text.
+func (c *Client) classify(e *llm.ProviderError, detail ErrorDetail) {
+	codes := detail.Code + " " + detail.Kind
 	switch s := e.Status; {
-	case markContextExceeded(e, said):
+	case markContextExceeded(e, detail):
 	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
 		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
@@ -232,34 +232,35 @@ func (c *Client) classify(e *llm.ProviderError, said ErrorDetail) {
 	}
 }
 
-// StreamError is the error that a server sends as an event.
-func (c *Client) StreamError(said ErrorDetail, event []byte) *llm.ProviderError {
+// StreamError returns the error that a server sends as an event.
+func (c *Client) StreamError(detail ErrorDetail, event []byte) *llm.ProviderError {
 	e := &llm.ProviderError{
 		Provider: c.Name,
-		Code:     c.clean(cmp.Or(said.Code, said.Kind), maxCodeRunes),
-		Message:  cmp.Or(c.clean(said.Message, maxMessageRunes), "it broke off without saying why"),
+		Code:     c.clean(cmp.Or(detail.Code, detail.Kind), maxCodeRunes),
+		Message:  cmp.Or(c.clean(detail.Message, maxMessageRunes), "it broke off without saying why"),
 	}
 	// Some servers send the status that they would have answered as the code.
-	if n, err := strconv.Atoi(said.Code); err == nil && n >= 400 && n < 600 {
+	if n, err := strconv.Atoi(detail.Code); err == nil && n >= 400 && n < 600 {
 		e.Status = n
 	}
-	c.classify(e, said)
+	c.classify(e, detail)
 	if e.Status == 0 && e.Hint == "" {
-		// The request had been accepted, so what failed is mostly on their side.
-		e.Retryable = !strings.Contains(said.Kind, "invalid_request") && !strings.Contains(said.Code, "invalid")
+		// The request had been accepted, so the failure is probably the server's.
+		e.Retryable = !strings.Contains(detail.Kind, "invalid_request") && !strings.Contains(detail.Code, "invalid")
 	}
 	if c.RefineError != nil {
-		c.RefineError(e, said, event)
+		c.RefineError(e, detail, event)
 	}
 	return e
 }
 
-// networkError is the error of a connection that could not be made or that broke.
+// networkError returns the error for a connection that failed, or broke after the answer
+// had begun.
 //
-// Refused by this machine is not retried: no server listens, and a person has
-// to start one. Refused elsewhere is, since load balancers do that while a
-// server restarts. A name that does not exist and a certificate that is not
-// trusted are not retried; every other failure of the network is.
+// A refusal by this machine is not retried: no server listens, and a person has to start
+// one. A refusal by another machine is, because load balancers refuse while a server
+// restarts. An unknown host name and a certificate that is not trusted are not retried.
+// Every other network failure is.
 func (c *Client) networkError(err error, base *url.URL, begun bool) *llm.ProviderError {
 	if begun {
 		return c.EndedEarly(err)
@@ -281,7 +282,7 @@ func (c *Client) networkError(err error, base *url.URL, begun bool) *llm.Provide
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	_, isNotTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case errors.Is(err, fs.ErrPermission): // by policy, whose words say what to do
+	case errors.Is(err, fs.ErrPermission): // denied by policy, whose message has the advice
 		e.Retryable = false
 	case errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "refused"):
 		e.Message = "the connection to " + host + " was refused"
@@ -308,13 +309,12 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// ErrorDetail is what a server says about an error. Kind is its type, such as
-// "invalid_request_error", or with Google its status.
+// ErrorDetail is the error that a server describes. Kind is the type of the error, such as
+// "invalid_request_error"; for Google it is the status.
 type ErrorDetail struct{ Message, Code, Kind string }
 
-// parseErrorBody finds the error in the forms that servers use:
-// {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}.
-// The result is empty when there is none.
+// parseErrorBody finds the error in the forms that servers use: {"error":{"message":...}},
+// {"error":"..."}, {"message":...}, {"detail":...}. The result is empty if there is no error.
 func parseErrorBody(body []byte) ErrorDetail {
 	body = bytes.TrimSpace(body)
 	if bytes.HasPrefix(body, []byte("[")) { // Google wraps it in a list
@@ -330,37 +330,37 @@ func parseErrorBody(body []byte) ErrorDetail {
 	if inner := outer["error"]; len(inner) > 0 && string(inner) != "null" {
 		return ParseErrorDetail(inner)
 	}
-	said := ParseErrorDetail(body)
-	if said.Message == "" {
-		said.Message = ScalarText(outer["detail"])
+	detail := ParseErrorDetail(body)
+	if detail.Message == "" {
+		detail.Message = ScalarText(outer["detail"])
 	}
-	return said
+	return detail
 }
 
-// ParseErrorDetail reads an object with a message, a code and a type, or the text of a message.
+// ParseErrorDetail parses an object with a message, a code and a type, or the text of a message.
 func ParseErrorDetail(value json.RawMessage) ErrorDetail {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
 		text := ScalarText(value)
-		var inner map[string]json.RawMessage // of the server behind this one, whose whole answer it repeats
+		var inner map[string]json.RawMessage // the answer of another server that this one repeats as text
 		if json.Unmarshal([]byte(text), &inner) == nil && json.Unmarshal(inner["error"], &fields) == nil && ScalarText(fields["message"]) != "" {
 			return ParseErrorDetail(inner["error"])
 		}
 		return ErrorDetail{Message: text}
 	}
-	said := ErrorDetail{Message: ScalarText(fields["message"]), Code: ScalarText(fields["code"]), Kind: cmp.Or(ScalarText(fields["type"]), ScalarText(fields["status"]))}
+	detail := ErrorDetail{Message: ScalarText(fields["message"]), Code: ScalarText(fields["code"]), Kind: cmp.Or(ScalarText(fields["type"]), ScalarText(fields["status"]))}
 	var metadata map[string]json.RawMessage // OpenRouter puts the answer of the server behind it here
 	if json.Unmarshal(fields["metadata"], &metadata) == nil && IsSet(metadata["raw"]) {
 		raw := ScalarText(metadata["raw"])
-		said.Message += ": " + cmp.Or(parseErrorBody([]byte(raw)).Message, raw)
+		detail.Message += ": " + cmp.Or(parseErrorBody([]byte(raw)).Message, raw)
 	}
-	if parts := []string(nil); said.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
-		said.Message = strings.Join(parts, ", ")
+	if parts := []string(nil); detail.Message == "" && json.Unmarshal(fields["message"], &parts) == nil {
+		detail.Message = strings.Join(parts, ", ")
 	}
-	return said
+	return detail
 }
 
-// ScalarText is a JSON string's or number's text, and "" for anything else.
+// ScalarText returns the text of a JSON string or number, and "" for anything else.
 func ScalarText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -373,16 +373,16 @@ func ScalarText(raw json.RawMessage) string {
 	return ""
 }
 
-// IsSet reports whether a field was sent, and is not null.
+// IsSet reports whether a field was sent and is not null.
 func IsSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// ParseTokens is a number of tokens, within reason: see [llm.ClampTokens]. 0: it is no number.
+// ParseTokens returns a number of tokens, limited by [llm.ClampTokens]. 0: raw is not a number.
 func ParseTokens(raw json.RawMessage) int {
 	n, _ := strconv.ParseInt(ScalarText(raw), 10, 64)
 	return llm.ClampTokens(n)
 }
 
-// retryAfter is how long the header asks to wait; 0 when it does not.
+// retryAfter returns the wait that the header asks for; 0: none.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
 		return fromSeconds(ms / 1000)
@@ -398,9 +398,9 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 }
 
 func fromSeconds(s float64) time.Duration {
-	const most = 30 * 24 * time.Hour // more would overflow, and means never
+	const limit = 30 * 24 * time.Hour // more would overflow, and means never
 	if math.IsNaN(s) || s <= 0 {
 		return 0
 	}
-	return time.Duration(min(s, most.Seconds()) * float64(time.Second))
+	return time.Duration(min(s, limit.Seconds()) * float64(time.Second))
 }

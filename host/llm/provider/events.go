@@ -21,20 +21,20 @@ const maxLineBytes = 8 << 20
 // at once, because some servers leave out the empty line behind it.
 type stream struct {
 	c         *Client
-	jsonLines bool // each line is a JSON value
+	jsonLines bool // each line is one JSON value
 	in        *bufio.Reader
-	err       error             // follows the events that have come
+	err       error             // returned after the events in values
 	seen      bool              // there was a line with data
-	cr        bool              // the last line ended in CR, whose LF may follow
-	event     []byte            // the lines of data of an event that has more than one
-	values    []json.RawMessage // the events of a body that is JSON
-	junk      []byte            // the first lines that are not part of a stream
+	cr        bool              // the last line ended in CR; an LF that follows belongs to it
+	event     []byte            // data of the current event, if it has more than one line
+	values    []json.RawMessage // events of a JSON body
+	junk      []byte            // first lines of an answer that is not a stream
 }
 
-// markedEnd is the error for the end of an answer that a server marks: with [DONE], or with the end of
-// a body that is JSON.
+// markedEnd is the error for an answer whose end the server marks: with [DONE], or with the
+// end of a JSON body.
 type markedEnd struct {
-	incomplete *llm.ProviderError // the error if the answer is not whole by then
+	incomplete *llm.ProviderError // the error if the answer is not complete
 }
 
 func (*markedEnd) Error() string { return "the answer has ended without a reason" }
@@ -44,7 +44,7 @@ func (x *Exchange) newStream(body io.Reader) *stream {
 	return &stream{c: x.c, jsonLines: x.JSONLines, in: bufio.NewReaderSize(limited, 32<<10)}
 }
 
-// next returns the data of the next event that has any, and after the last event an error.
+// next returns the data of the next event with data. After the last event it returns an error.
 func (e *stream) next() ([]byte, error) {
 	for len(e.values) > 0 || e.err == nil {
 		if len(e.values) > 0 {
@@ -65,7 +65,7 @@ func (e *stream) next() ([]byte, error) {
 		case len(e.event) > maxLineBytes:
 			err = e.c.TooLarge("an event of more than " + mebibytes(maxLineBytes))
 		case !e.seen && (errors.Is(err, io.EOF) && len(e.junk) > 0 || len(e.junk) == maxErrorBytes):
-			err = e.c.notAStream(e.junk) // however long it goes on
+			err = e.c.notAStream(e.junk) // a body without an end is read only up to this limit
 		}
 		if e.err = err; data != nil {
 			return data, nil
@@ -74,15 +74,15 @@ func (e *stream) next() ([]byte, error) {
 	return nil, e.err
 }
 
-// line reads one line, which ends in CR, LF or both. With an error it returns the part that was
-// read.
+// line reads one line, which ends in CR, LF or both. With an error it returns the part of
+// the line that it has read.
 func (e *stream) line() (line []byte, err error) {
 	for {
 		c, err := e.in.ReadByte()
 		if err != nil {
 			return line, err
 		}
-		rest := e.cr && c == '\n' // of the end of the line before
+		rest := e.cr && c == '\n' // the second half of the preceding line end
 		switch e.cr = c == '\r'; {
 		case rest:
 		case c == '\r', c == '\n':
@@ -95,8 +95,8 @@ func (e *stream) line() (line []byte, err error) {
 	}
 }
 
-// parseLine reads one line, and returns the data of an event if the line completes one. Cut: the
-// answer ends within the line.
+// parseLine parses one line, and returns the data of an event if the line completes one.
+// cut is set if the answer ends within the line.
 func (e *stream) parseLine(text []byte, cut bool) (data []byte) {
 	field, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimSpace(value)
@@ -127,14 +127,14 @@ func (e *stream) parseLine(text []byte, cut bool) (data []byte) {
 			e.junk = append(e.junk, text[:min(len(text), maxErrorBytes-len(e.junk))]...)
 		}
 	}
-	if cut && json.Valid(e.event) { // else it is half an event, which is none
+	if cut && json.Valid(e.event) { // half an event is dropped
 		data = e.event
 	}
 	return bytes.TrimSpace(data)
 }
 
-// readJSONBody reads the rest of a body that is JSON. Its value is an event, or each element of it
-// if it is a list. It returns the error that follows them.
+// readJSONBody reads the rest of a JSON body. Each element of a list is an event; any other
+// value is one event. It returns the error that follows the events.
 func (e *stream) readJSONBody(begin []byte, err error) error {
 	var rest []byte
 	if err == nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// maxErrorBytes is how much of an answer that is no stream is read to find out
-// what it says.
+// maxErrorBytes limits the bytes that are read of an answer that is not a stream, to find
+// its error message.
 const maxErrorBytes = 64 << 10
 
-// Exchange is one request and its answer, which begins with [Client.Begin].
+// Exchange is one request and its answer. [Client.Begin] makes it.
 type Exchange struct {
-	// JSONLines: the stream has a JSON value in each line, and is no event stream.
+	// JSONLines is set if the stream is not an event stream but has a JSON value in each line.
 	JSONLines bool
-	// FirstByteTimeout is how long the server may be silent before its answer begins. The stall
-	// time-out, if it is zero.
+	// FirstByteTimeout limits the silence of the server before its answer begins. 0: the
+	// StallTimeout of the client.
 	FirstByteTimeout time.Duration
 
 	c          *Client
@@ -32,12 +32,12 @@ type Exchange struct {
 	parent     context.Context
 	client     http.Client
 	stallTimer *stallTimer
-	stream     *stream // of the answer, once there is one
+	stream     *stream // nil until an answer begins
 	answer     io.Closer
-	body       io.Reader // of the answer, which stream reads
+	body       io.Reader // the answer, read by stream
 }
 
-// Begin begins an exchange; done must be called at its end.
+// Begin begins an exchange. The caller must call done at its end.
 func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	x = &Exchange{c: c, ctx: ctx, parent: parent}
@@ -56,7 +56,7 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 	}
 }
 
-// request makes a request for a path of the server, with the query of the base URL.
+// request returns a request for a path of the server, with the query of the base URL.
 func (x *Exchange) request(method, path string, header http.Header) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(x.ctx, method, x.c.BaseURL+path, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func (x *Exchange) request(method, path string, header http.Header) (*http.Reque
 	return req, nil
 }
 
-// Post sends pieces to a path of the server. The answer is read by [Exchange.Next].
+// Post sends the body to a path of the server. [Exchange.Next] reads the answer.
 func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req, err := x.request(http.MethodPost, path, header)
 	if err != nil {
@@ -78,9 +78,9 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.ContentLength = body.Len()
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(&reader{pieces: body}), nil }
-	req.Body = io.NopCloser(x.stallTimer.duringUpload(&reader{pieces: body})) // a slow upload is life, too
+	req.Body = io.NopCloser(x.stallTimer.duringUpload(&reader{pieces: body})) // each read ends the silence, so that a slow upload is no stall
 	x.stallTimer.beginUpload(cmp.Or(x.FirstByteTimeout, x.c.StallTimeout))
-	resp, err := x.client.Do(req) //nolint:bodyclose // at the end of the exchange
+	resp, err := x.client.Do(req) //nolint:bodyclose // closed by done, at the end of the exchange
 	x.stallTimer.endUpload()
 	if err != nil {
 		return err
@@ -98,42 +98,41 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	return nil
 }
 
-// Next is the data of the next event, or an error behind the last: see [Exchange.EndError].
+// Next returns the data of the next event, or an error after the last: see [Exchange.EndError].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
-// Drain reads what follows the last event of an answer: the end of the body, without which
-// the next request would have to connect anew. It comes at once or never, so the wait for
-// it is short.
+// Drain reads the rest of the body after the last event of an answer. Without it the next
+// request needs a new connection. The rest comes at once or never, so Drain waits only 50 ms.
 func (x *Exchange) Drain() {
 	x.stallTimer.stall = 50 * time.Millisecond
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// EndError turns the error of [Exchange.Next] into the error of a provider, for an answer that its
-// format has not ended. Empty: there was no event.
+// EndError returns the provider error for an error of [Exchange.Next], if the answer has
+// not ended as its format requires. empty is set if there was no event.
 //
-// One rule holds for all formats. An answer is whole if the server ends it: as its format says,
-// or with [DONE] or the end of a body that is JSON, if [llm.Assembler.InferFinish] finds it whole. If
-// only the bytes end, it is half an answer, even after a clean end of the body: a proxy that
-// loses its server sends that, too.
+// One rule holds for all formats. An answer is complete if the server ends it: as its
+// format requires, or with [DONE] or the end of a JSON body if [llm.Assembler.InferFinish]
+// finds it complete. If only the bytes end, even cleanly, the answer is incomplete: a proxy
+// that loses its server ends like that, too.
 func (x *Exchange) EndError(err error, empty bool) error {
-	end, said := errors.AsType[*markedEnd](err)
+	end, marked := errors.AsType[*markedEnd](err)
 	switch {
-	case x.parent.Err() != nil || !said && !errors.Is(err, io.EOF):
+	case x.parent.Err() != nil || !marked && !errors.Is(err, io.EOF):
 		return x.Explain(err)
 	case empty:
 		return x.c.EmptyStream()
-	case said:
+	case marked:
 		x.Drain()
-		return end // Client.Stream knows the answer
+		return end // Client.Stream checks whether the answer is complete
 	}
 	return x.c.EndedEarly(nil)
 }
 
-// Cancelled reports whether the caller has given up.
+// Cancelled reports whether the caller's context has ended.
 func (x *Exchange) Cancelled() bool { return x.parent.Err() != nil }
 
-// Explain turns whatever ended the exchange into the error to report.
+// Explain returns the error to report for any error that ended the exchange.
 func (x *Exchange) Explain(err error) error {
 	if x.parent.Err() != nil {
 		return context.Cause(x.parent)
@@ -160,8 +159,8 @@ func (x *Exchange) Explain(err error) error {
 	return x.c.networkError(err, base, x.stream != nil)
 }
 
-// errStalled is no context.DeadlineExceeded, which a caller takes for the end
-// of its own context.
+// errStalled is not context.DeadlineExceeded, because callers take that for the end of
+// their own context.
 var errStalled = errors.New("the server was silent for too long")
 
 func seconds(d time.Duration) string {
@@ -171,16 +170,15 @@ func seconds(d time.Duration) string {
 	return d.String()
 }
 
-// stallTimer calls stalled when a wait for the server takes too long. It runs only
-// while we wait, so that a slow consumer of the answer is not taken for a
-// silent server.
+// stallTimer calls a function when the server is silent for too long. It runs only while we
+// wait for the server, so that a slow consumer of the answer is not taken for a silent server.
 type stallTimer struct {
-	stall time.Duration
+	stall time.Duration // limit between two bytes of the answer
 
-	mu     sync.Mutex // the transport reads the upload on a goroutine of its own
+	mu     sync.Mutex // the transport reads the upload on its own goroutine; guards the fields below
 	timer  *time.Timer
-	first  time.Duration // the limit until the answer begins
-	answer bool          // it has begun, so that the upload no longer matters
+	first  time.Duration // limit until the answer begins
+	answer bool          // the answer has begun: reads of the upload no longer count
 }
 
 func newStallTimer(limit time.Duration, stalled func()) *stallTimer {
@@ -201,8 +199,8 @@ func (w *stallTimer) stop() {
 	w.timer.Stop()
 }
 
-// beginUpload begins the wait for the answer to a request: the first one of an
-// exchange, or one that is sent because that was refused.
+// beginUpload starts the wait for the answer to a request: the first request of an
+// exchange, or one that is sent again after a refusal.
 func (w *stallTimer) beginUpload(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +215,7 @@ func (w *stallTimer) endUpload() {
 	w.timer.Stop()
 }
 
-// duringUpload begins the wait anew with each read of r.
+// duringUpload returns a reader that restarts the wait with each read of r.
 func (w *stallTimer) duringUpload(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		w.mu.Lock()
@@ -229,7 +227,7 @@ func (w *stallTimer) duringUpload(r io.Reader) io.Reader {
 	})
 }
 
-// duringRead waits only while r is read.
+// duringRead returns a reader that waits for the server only during reads of r.
 func (w *stallTimer) duringRead(r io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		w.arm()

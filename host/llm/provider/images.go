@@ -12,17 +12,18 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// RefusedImages are those that a server has refused, or the model behind it, by what it has said
-// of them. They would be in each request from then on, and no conversation could go on
-// in which there is one. See RATIONALE, "Why is an image sent behind the results, and not
-// again once it was refused?" The zero value is ready; it is safe for concurrent use.
+// RefusedImages holds images that a server or its model has refused, with the server's
+// message. Such images are not sent again: they would be in every later request, and the
+// conversation could not continue. See RATIONALE, "Why is an image sent behind the results,
+// and not again once it was refused?" The zero value is ready. It is safe for concurrent use.
 type RefusedImages struct {
 	mu      sync.Mutex
 	refused map[[32]byte]string
 	changes int
 }
 
-// Version changes with what is refused. It is a part of that of a wire form.
+// Version changes with every change of the refused images. It is a part of the version of a
+// wire form.
 func (s *RefusedImages) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +36,8 @@ type ImageOrText struct {
 	Image *llm.Part // nil: it is a text
 }
 
-// Show are images as a request has them: each behind a line that says what it is of, or
-// that line and why there is no image.
+// Show returns images in the form of a request: each image after a line that names its source,
+// of. Instead of an image that is left out or refused there is a line with the reason.
 func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,12 +46,12 @@ func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 			continue
 		}
 		label := fmt.Sprintf("[image %d of %s]", i+1, of)
-		said, refused := s.refused[sha256.Sum256(image.Data)]
+		reason, refused := s.refused[sha256.Sum256(image.Data)]
 		switch {
 		case len(image.Data) == 0:
 			out = append(out, ImageOrText{Text: fmt.Sprintf("[image %d of %s was left out to save room; read it again if you need it]", i+1, of)})
 		case refused:
-			out = append(out, ImageOrText{Text: label}, ImageOrText{Text: "[it could not be sent: the server refused a request with it: " + said + "]"})
+			out = append(out, ImageOrText{Text: label}, ImageOrText{Text: "[it could not be sent: the server refused a request with it: " + reason + "]"})
 		default:
 			out = append(out, ImageOrText{Text: label}, ImageOrText{Image: &images[i]})
 		}
@@ -58,8 +59,9 @@ func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 	return out
 }
 
-// SendWithFallback sends a request with entries. If a server refuses one with images, it is sent again
-// without: if that is what it takes, these images are not sent any more.
+// SendWithFallback calls send, which sends a request with the entries. If the server
+// refuses a request with images, it sends the request again without them. If that succeeds,
+// these images are never sent again.
 func (s *RefusedImages) SendWithFallback(entries []*llm.Entry, send func() error) error {
 	err := send()
 	failure, ok := errors.AsType[*llm.ProviderError](err)
@@ -72,13 +74,13 @@ func (s *RefusedImages) SendWithFallback(entries []*llm.Entry, send func() error
 	}
 	if send() != nil {
 		s.forgive(refused)
-		return err // the first one, which is the one that helps
+		return err // the first error is the helpful one
 	}
 	return nil
 }
 
-// aboutImages tells an error that may be about the images of a request. Few servers
-// say it in so many words, and some have no better status for it than these.
+// aboutImages reports whether an error may be about the images of a request. Few servers
+// name images in the message, and some use these statuses for lack of better ones.
 func aboutImages(failure *llm.ProviderError) bool {
 	if failure.Code == llm.ContextExceeded {
 		return false
@@ -92,8 +94,8 @@ func aboutImages(failure *llm.ProviderError) bool {
 	return false
 }
 
-// refuse takes the images of entries for refused, and returns those that were not before.
-func (s *RefusedImages) refuse(entries []*llm.Entry, said string) (refused [][32]byte) {
+// refuse records the images of entries as refused, and returns the hashes of the new ones.
+func (s *RefusedImages) refuse(entries []*llm.Entry, reason string) (refused [][32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused == nil {
@@ -102,7 +104,7 @@ func (s *RefusedImages) refuse(entries []*llm.Entry, said string) (refused [][32
 	refuse := func(p llm.Part) {
 		sum := sha256.Sum256(p.Data)
 		if _, before := s.refused[sum]; p.Type == llm.ImagePart && len(p.Data) > 0 && !before {
-			s.refused[sum] = said
+			s.refused[sum] = reason
 			refused = append(refused, sum)
 		}
 	}

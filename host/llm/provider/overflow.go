@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// tooLong matches the errors of servers for a conversation that does not fit into the context of
-// the model: a code, or a message. Some servers send it with the status 500.
+// tooLong matches the code or the message of an error about a conversation that exceeds the
+// context of the model. Some servers send it with the status 500.
 var tooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?i)" + strings.Join([]string{
 		`context_(length|window)_exceeded|model_max_prompt_tokens_exceeded|tokens_limit_reached`, // OpenAI, Groq, Cerebras; Copilot; GitHub
@@ -31,17 +31,17 @@ var tooLong = sync.OnceValue(func() *regexp.Regexp {
 	}, "|"))
 })
 
-// notTooLong matches errors with similar words for other limits: the length of the answer, and the
-// tokens that an account may send in a time.
+// notTooLong matches errors with similar words about other limits: the length of the
+// answer, and the number of tokens of an account per time.
 var notTooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(: |- )\W*max_\w*tokens\b|rate.?limit|quota|too many requests|throttl|per (min|hour|day)`)
 })
 
-// markContextExceeded reports whether an error is about a conversation that does not fit into the context.
-// It sets the code and the hint of such an error.
-func markContextExceeded(e *llm.ProviderError, said ErrorDetail) bool {
-	text := cmp.Or(said.Message, e.Message)
-	text = said.Code + " " + said.Kind + ": " + text[:min(len(text), maxErrorBytes)]
+// markContextExceeded reports whether an error is about a conversation that exceeds the
+// context of the model. It sets the code and the hint of such an error.
+func markContextExceeded(e *llm.ProviderError, detail ErrorDetail) bool {
+	text := cmp.Or(detail.Message, e.Message)
+	text = detail.Code + " " + detail.Kind + ": " + text[:min(len(text), maxErrorBytes)]
 	if !tooLong().MatchString(text) || notTooLong().MatchString(text) {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// TestConversationsThatDoNotFit has the errors of servers as they send them, shortened.
+// TestConversationsThatDoNotFit checks errors in the words of servers, shortened.
 func TestConversationsThatDoNotFit(t *testing.T) {
 	fits := map[string]string{
 		"OpenAI, a code alone":       `{"error":{"message":"refused","code":"context_length_exceeded"}}`,

@@ -1,7 +1,7 @@
-// Package export writes the events of a store also into directories of others, as
-// an administrator can require: a file for each session, a line for each event
-// (see [session.Event.Line]). What cannot be exported counts as not recorded, so
-// that no effect follows it.
+// Package export also writes the events of a store into other directories, as an
+// administrator can require. Each session has a file there, and each event a line (see
+// [session.Event.Line]). Events that cannot be exported count as not recorded, so that no
+// call has an effect after them.
 package export
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// exportingStore is a store whose events are exported.
+// exportingStore exports the events of a store.
 type exportingStore struct {
 	session.Store
-	to []policy.Setting
+	to []policy.Setting // settings with a directory
 
-	mu    sync.Mutex
-	files map[string]*os.File
+	mu    sync.Mutex          // guards files
+	files map[string]*os.File // open files, by path
 }
 
-// Error says that sessions have to be exported to a directory, and cannot be.
+// Error is returned if sessions must be exported to a directory and cannot be.
 type Error struct {
 	To  policy.Setting
 	Err error
@@ -36,10 +36,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// New puts the export before a store. A line without a directory asks for the log
-// alone; where no line names one, the store is returned as it is. The error is an
-// *Error where one cannot be written to. To close what is returned closes the
-// store.
+// New returns a store that also exports the events of st. A setting with an empty directory
+// requires only that sessions are recorded. If no setting has a directory, st is returned. The
+// error is an *Error if a directory cannot be written. Closing the returned store closes st.
 func New(st session.Store, to []policy.Setting) (session.Store, error) {
 	x := &exportingStore{Store: st, files: map[string]*os.File{}}
 	for _, l := range to {
@@ -62,7 +61,7 @@ func New(st session.Store, to []policy.Setting) (session.Store, error) {
 
 // Append implements session.Store.
 func (x *exportingStore) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
-	x.mu.Lock() // over the store too: the lines are in the order of the log
+	x.mu.Lock() // also during the store's Append, so that the lines are in the order of the log
 	defer x.mu.Unlock()
 	events, err := x.Store.Append(ctx, drafts...)
 	if err != nil {

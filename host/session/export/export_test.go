@@ -68,7 +68,7 @@ func TestWhatCannotBeExportedCountsAsNotRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody has put a link where the file is to be, to have us write elsewhere.
+	// Somebody has put a link in place of the file, to make us write elsewhere.
 	elsewhere := filepath.Join(t.TempDir(), "file")
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "a.jsonl")); err != nil {
 		t.Fatal(err)

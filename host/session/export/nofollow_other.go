@@ -2,5 +2,5 @@
 
 package export
 
-// noFollow: there is no such flag here.
+// noFollow is 0, because this system has no such flag.
 const noFollow = 0

@@ -4,5 +4,5 @@ package export
 
 import "syscall"
 
-// noFollow refuses a link where a file is to be written.
+// noFollow makes open fail if the file is a symbolic link.
 const noFollow = syscall.O_NOFOLLOW

@@ -1,4 +1,4 @@
-// Package sessiontest holds the suite that every [session.Store] passes.
+// Package sessiontest is the test suite for every [session.Store].
 //
 // A store's own tests call [Run] with a function that opens an empty store:
 //
@@ -6,8 +6,8 @@
 //		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
 //	}
 //
-// The suite knows nothing of how a store keeps its events. What belongs to one
-// kind of store only, such as crashes and damaged files, is tested there.
+// The suite does not depend on how a store keeps its events. Tests of one kind of store,
+// such as crashes and damaged files, are with that store.
 package sessiontest
 
 import (
@@ -29,8 +29,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Run runs the suite. open returns an empty store each time; the suite closes
-// it.
+// Run runs the suite. open returns a new empty store, which the suite closes.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	for _, test := range []struct {
 		name string
@@ -70,7 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	}
 }
 
-// Drafts returns n drafts for a session, each with a body of its own.
+// Drafts returns n drafts for a session, each with another body.
 func Drafts(id string, n int) []session.Draft {
 	drafts := make([]session.Draft, n)
 	for i := range drafts {
@@ -82,7 +81,7 @@ func Drafts(id string, n int) []session.Draft {
 	return drafts
 }
 
-// Append appends and fails the test if that fails.
+// Append appends the drafts, and fails the test on an error.
 func Append(t testing.TB, store session.Store, drafts ...session.Draft) []session.Event {
 	t.Helper()
 	events, err := store.Append(t.Context(), drafts...)
@@ -95,7 +94,7 @@ func Append(t testing.TB, store session.Store, drafts ...session.Draft) []sessio
 	return events
 }
 
-// Collect reads a sequence to its end and fails the test on an error.
+// Collect reads a sequence to its end, and fails the test on an error.
 func Collect(t testing.TB, events iter.Seq2[session.Event, error]) []session.Event {
 	t.Helper()
 	var all []session.Event
@@ -108,7 +107,7 @@ func Collect(t testing.TB, events iter.Seq2[session.Event, error]) []session.Eve
 	return all
 }
 
-// Verify verifies the store, and that it holds so many events.
+// Verify verifies the store, and checks its number of events.
 func Verify(t testing.TB, store session.Store, events int) session.Report {
 	t.Helper()
 	report, err := session.VerifyStore(store.All(t.Context()))
@@ -448,7 +447,7 @@ func deleteBodies(t *testing.T, store session.Store) {
 	if err := store.DeleteBodies(ctx, "none"); !errors.Is(err, session.ErrNoSession) {
 		t.Errorf("delete of an unknown session: got %v, want ErrNoSession", err)
 	}
-	// The session goes on.
+	// The session continues.
 	Append(t, store, Drafts("a", 1)...)
 	if report := Verify(t, store, 7); report.Deleted != 4 {
 		t.Errorf("%d events count as deleted, want 4", report.Deleted)
@@ -638,7 +637,7 @@ func stopEarly(t *testing.T, store session.Store) {
 			break
 		}
 	}
-	// Nothing is held that a write or a deletion would wait for.
+	// No open iterator blocks a write or a deletion.
 	Append(t, store, Drafts("a", 1)...)
 	if err := store.DeleteBodies(ctx, "a"); err != nil {
 		t.Error(err)
@@ -700,7 +699,7 @@ func cancelled(t *testing.T, store session.Store) {
 		t.Errorf("bodies were deleted")
 	}
 
-	// Cancelled at any moment, an append tells the truth about what it did.
+	// A cancelled append reports correctly whether it has written.
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	acknowledged := 3

@@ -9,17 +9,17 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// Every start looks for calls without a result. So that it need not look at all calls
-// that there ever were, a file beside the database says up to which event each has one:
-// its number and its hash, by which the file is told from that of another database. It is
-// believed as far as the database is, because whoever can write the one can write the
-// other; without it all calls are looked at.
+// completedSuffix is the suffix of a file beside the database. Every start looks for calls
+// without a result. To avoid reading all calls ever made, the file names an event before
+// which each call has a result, by its number and its hash. The hash shows that the file
+// belongs to this database. The file is trusted like the database, because the same users
+// can write both. Without it all calls are read.
 const completedSuffix = "-settled"
 
-// completedStep is how many events are settled before it is written down again.
+// completedStep is the number of events after which the file is written again.
 const completedStep = 1000
 
-// completedUpTo is the number of the last event that the file knows of; 0: of none.
+// completedUpTo returns the number of the event that the file names; 0: there is no valid file.
 func (s *Store) completedUpTo(ctx context.Context) int64 {
 	name := s.path + completedSuffix
 	if checkFile(s.path, name) != nil {
@@ -44,7 +44,7 @@ func (s *Store) completedUpTo(ctx context.Context) int64 {
 	return seq
 }
 
-// saveCompletedUpTo writes the file. Where it cannot be written, the next start looks again.
+// saveCompletedUpTo writes the file. If it fails, the next start reads more calls.
 func (s *Store) saveCompletedUpTo(ctx context.Context, seq int64) {
 	var hash []byte
 	if s.readers.QueryRowContext(ctx, "SELECT hash FROM events WHERE seq = ?", seq).Scan(&hash) == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session/sessiontest"
 )
 
-// TestWhatIsSettledIsNotLookedAtAgain: a start looks at the calls behind the last event
-// that is known to be settled, and never beyond a call without a result.
+// TestWhatIsSettledIsNotLookedAtAgain checks that a start reads only calls after the
+// recorded event, and that this event is never behind a call without a result.
 func TestWhatIsSettledIsNotLookedAtAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	store := openAt(t, path)

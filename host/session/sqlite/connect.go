@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// SQLite's primary result codes that are told apart here.
+// SQLite's primary result codes that this package distinguishes.
 const (
 	codeBusy       = 5
 	codeLocked     = 6
@@ -25,41 +25,42 @@ const (
 	codeNotADB     = 26
 )
 
-// connector opens connections of one kind. It stands in for a registered
-// driver and a DSN, so that nothing is registered globally.
+// connector opens connections with fixed parameters. It replaces a registered driver and a
+// DSN, so that nothing is registered globally.
 type connector struct {
 	dsn string
 }
 
-// connParams is what a connection may do, in parameters of SQLite and of the driver.
+// connParams holds parameters of a connection, for SQLite and the driver.
 type connParams map[string]string
 
-// None creates: the file was created with the right mode before. A reader still
-// writes to the memory that all processes share.
+// The parameters of the writer and of the readers. Neither may create the file, which
+// already exists with the right mode. Readers are rw because they write to the memory that
+// all processes share.
 var (
 	writerParams = connParams{"mode": "rw", "_txlock": "immediate"}
 	readerParams = connParams{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
 )
 
-// newConnector returns the connector for the database at an absolute path.
-func newConnector(path string, may connParams, busy time.Duration) connector {
+// newConnector returns the connector for the database at an absolute path. busy limits
+// SQLite's own wait for locks.
+func newConnector(path string, params connParams, busy time.Duration) connector {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
-		slashed = "/" + slashed // a drive letter
+		slashed = "/" + slashed // the path begins with a drive letter
 	}
-	params := url.Values{
+	query := url.Values{
 		"_busy_timeout":    {fmt.Sprint(busy.Milliseconds())},
 		"_foreign_keys":    {"on"},
 		"_secure_delete":   {"on"},
 		"_synchronous":     {"FULL"},
 		"_stmt_cache_size": {"32"},
 	}
-	for name, value := range may {
-		params.Set(name, value)
+	for name, value := range params {
+		query.Set(name, value)
 	}
-	// A path may hold '?' and '#', which only escaping keeps apart from the
-	// parameters.
-	dsn := url.URL{Scheme: "file", Path: slashed, RawQuery: params.Encode()}
+	// The path is escaped, because it may have '?' and '#'.
+	dsn := url.URL{Scheme: "file", Path: slashed, RawQuery: query.Encode()}
 	return connector{dsn.String()}
 }
 
@@ -69,10 +70,9 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// temp_store: rolled back pages may hold bodies, which belong into no
-	// temporary file. trusted_schema and cell_size_check: the file may have
-	// been tampered with. journal_size_limit: one large body must not leave a
-	// large log behind for ever.
+	// temp_store: rolled back pages may hold bodies, which must not get into a temporary
+	// file. trusted_schema and cell_size_check: somebody may have changed the file.
+	// journal_size_limit: after one large body, the log must not stay large.
 	const pragmas = `PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
 		PRAGMA cell_size_check = ON; PRAGMA journal_size_limit = 16777216`
 	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, pragmas, nil); err != nil {
@@ -88,8 +88,8 @@ type unnamedDriver struct{}
 
 func (unnamedDriver) Open(dsn string) (driver.Conn, error) { return openDriver(dsn) }
 
-// isBusy reports whether another connection was in the way, so that trying
-// again helps.
+// isBusy reports whether an error is a lock of another connection, so that the operation
+// can be tried again.
 func isBusy(err error) bool {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol:
@@ -98,14 +98,13 @@ func isBusy(err error) bool {
 	return errors.Is(err, errReading)
 }
 
-// errLocked is put before SQLite's own words when waiting has not helped.
+// errLocked is returned with SQLite's error when the wait for a lock takes too long.
 var errLocked = errors.New("another process has kept the store locked")
 
-// retryWhileBusy calls f until it fails with something else than a lock held by
-// another connection, or limit has passed. SQLite's own waiting is left short:
-// its pauses grow to a tenth of a second, and with many processes the one
-// that has waited longest would be served last. Pauses of random length let
-// each have its turn.
+// retryWhileBusy calls f until it succeeds, fails with another error than a lock of another
+// connection, or limit has passed. SQLite's own waiting is kept short: its pauses grow to a
+// tenth of a second, and with many processes the one that has waited longest would come
+// last. Random pauses give each process its turn.
 func retryWhileBusy(ctx context.Context, limit time.Duration, f func() error) error {
 	start := time.Now()
 	for {

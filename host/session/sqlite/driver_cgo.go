@@ -14,7 +14,7 @@ func openDriver(dsn string) (driver.Conn, error) {
 	return new(sqlite3.SQLiteDriver).Open(dsn)
 }
 
-// code is SQLite's primary result code for an error, 0 for any other error.
+// code returns SQLite's primary result code of an error, 0 for any other error.
 func code(err error) int {
 	if e, ok := errors.AsType[sqlite3.Error](err); ok {
 		return int(e.Code)
@@ -22,14 +22,14 @@ func code(err error) int {
 	return 0
 }
 
-// isFull reports whether the disk is full, or the quota of the user used up.
+// isFull reports whether the disk is full, or the user's quota exceeded.
 func isFull(err error) bool {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	return ok && (e.Code == codeFull || e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT)
 }
 
-// inTransaction reports whether a transaction is open on a driver's
-// connection. SQLite ends one by itself after some errors.
+// inTransaction reports whether a driver's connection is in a transaction. SQLite ends it
+// by itself after some errors.
 func inTransaction(conn any) bool {
 	c, ok := conn.(*sqlite3.SQLiteConn)
 	return ok && !c.AutoCommit()

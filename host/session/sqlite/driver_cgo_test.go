@@ -13,7 +13,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// TestWhereFilesCannotBeLockedIsSaid: SQLite has several words for it.
+// TestWhereFilesCannotBeLockedIsSaid checks SQLite's different errors for this case.
 func TestWhereFilesCannotBeLockedIsSaid(t *testing.T) {
 	for err, want := range map[error]bool{
 		sqlite3.Error{Code: sqlite3.ErrBusy}:                               true,

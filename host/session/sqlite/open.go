@@ -14,29 +14,27 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// busyTimeout is how long a request waits while other processes hold the store.
+// busyTimeout limits the wait of a request for other processes that lock the store.
 const busyTimeout = 10 * time.Second
 
-// applicationID marks the file as ours: "Stkd".
+// applicationID marks the file as a session store of this program: "Stkd".
 const applicationID = 0x53746b64
 
-// migrations holds the statements that lead from each version of the schema to
-// the next; the number in the name is the user_version afterwards. A file that
-// has been released is never edited.
+// migrations holds the statements from each version of the schema to the next. The number
+// in a name is the user_version after it. A released file is never edited.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// schemaVersion is the number of the last file in migrations.
+// schemaVersion is the number of the last migration.
 const schemaVersion = 2
 
-// Open opens the store in the file at path and creates the file, and the
-// folders above it, where they are missing.
+// Open opens the store in the file at path. It creates the file and the folders above it if
+// they are missing. The caller must close the store.
 //
-// A store that a newer version of the program has written is refused with an
-// error that wraps [session.ErrNewer]. Every error about the file is an
-// *[OpenError]. Opening reads a few pages only; [session.VerifyStore] is what
-// reads everything. The caller closes the store.
+// If a newer version of the program has written the store, the error wraps
+// [session.ErrNewer]. Every error about the file is an *[OpenError]. Open reads only a few
+// pages; [session.VerifyStore] reads everything.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("open session store: path is empty")
@@ -57,14 +55,14 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		now:         time.Now,
 		lockTimeout: busyTimeout,
 		writers:     sql.OpenDB(newConnector(path, writerParams, 20*time.Millisecond)),
-		readers:     sql.OpenDB(newConnector(path, readerParams, busyTimeout)), // connects when it is first used
+		readers:     sql.OpenDB(newConnector(path, readerParams, busyTimeout)), // connects at its first use
 		wake:        make(chan struct{}, 1),
 		ended:       make(chan struct{}),
 
 		preimagesLimit: preimagesBudget,
-		preimageBytes:  rand.N(int64(preimagesBudget / 32)), // so that of many short processes one looks
+		preimageBytes:  rand.N(int64(preimagesBudget / 32)), // so that of many short processes one counts the images
 	}
-	// Readers come and go, and a page needs its connection for an instant.
+	// Reads come and go, and each page uses its connection only for a moment.
 	s.readers.SetMaxIdleConns(2)
 	if err := s.begin(ctx); err != nil {
 		s.disconnect()
@@ -74,7 +72,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// begin connects the writer and brings the file to the current schema.
+// begin connects the writer and migrates the file to the current schema.
 func (s *Store) begin(ctx context.Context) error {
 	err := s.retryWithReserve(func() error {
 		err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.connect(ctx) })
@@ -86,11 +84,11 @@ func (s *Store) begin(ctx context.Context) error {
 	return openError(s.path, err)
 }
 
-// openError puts words to what keeps a store from being opened.
+// openError turns an error of SQLite into an [OpenError] with an explanation.
 func openError(path string, err error) error {
-	what := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
-	if what != "" {
-		return &OpenError{Path: path, Problem: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
+	problem := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
+	if problem != "" {
+		return &OpenError{Path: path, Problem: problem, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
 		e := &OpenError{Path: path, Err: err}
@@ -102,23 +100,23 @@ func openError(path string, err error) error {
 	return err
 }
 
-// localDiskHint is the hint for a file system that cannot have the store.
+// localDiskHint is the hint for a file system on which the store does not work.
 const localDiskHint = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
 
-// pragma reads one setting of the writer's connection.
+// pragma reads a setting of the writer's connection.
 func (s *Store) pragma(ctx context.Context, name string, value any) error {
 	return s.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(value)
 }
 
-// version reads the version of the schema and refuses a file that is not ours,
-// or no longer. A file without anything in it has version 0.
+// version reads the version of the schema. It returns an error for a file of another
+// program or of a newer version. An empty file has version 0.
 func (s *Store) version(ctx context.Context) (version int, err error) {
-	// Who makes the file a new store has it for itself for a while.
+	// The process that creates the store locks the file for a while.
 	err = retryWhileBusy(ctx, s.lockTimeout, func() error {
 		version, err = readVersion(ctx, s.conn, s.path)
 		var foreign *OpenError
 		if errors.As(err, &foreign) && foreign.Err == nil {
-			// Another process may have made the schema between two of the reads.
+			// Another process may have created the schema between two of the reads.
 			version, err = readVersion(ctx, s.conn, s.path)
 		}
 		return err
@@ -152,8 +150,8 @@ func readVersion(ctx context.Context, q querier, path string) (int, error) {
 	return 0, nil
 }
 
-// migrate brings the file to the current version, in one transaction, so that
-// a crash leaves the old version or the new one.
+// migrate brings the file to the current version in one transaction, so that a crash leaves
+// either the old version or the new one.
 func (s *Store) migrate(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {
@@ -165,13 +163,12 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 	if mode != "wal" {
 		if version == 0 {
-			// Nothing is in the file that a journal could bring back, and one takes three
-			// flushes of the disk.
+			// The empty file needs no journal on disk, which would take three flushes.
 			if err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.pragma(ctx, "journal_mode = MEMORY", &mode) }); err != nil {
 				return err
 			}
 		}
-		// Needs the file for itself, which SQLite's own waiting does not cover.
+		// This needs exclusive access to the file, for which SQLite itself does not wait.
 		err := retryWhileBusy(ctx, s.lockTimeout, func() error { return s.pragma(ctx, "journal_mode = WAL", &mode) })
 		if err != nil {
 			return err
@@ -190,7 +187,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	defer s.rollback() // does nothing after the commit
-	// Another process may have been faster.
+	// Another process may have migrated the file meanwhile.
 	if version, err = s.version(ctx); err != nil {
 		return err
 	}
@@ -210,7 +207,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// migration returns the statements that lead to a version from the one before it.
+// migration returns the statements that lead from the preceding version to the given version.
 func migration(version int) (string, error) {
 	statements, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
 	return string(statements), err

@@ -11,12 +11,12 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// OpenError says why a store cannot be opened.
+// OpenError is returned if a store cannot be opened.
 type OpenError struct {
 	Path    string
-	Problem string // what is wrong with it; may be empty when Err says it all
-	Hint    string // what to do about it; may be empty
-	Err     error  // the cause, if there is one, such as session.ErrNewer
+	Problem string // the problem with the file; empty: Err explains it
+	Hint    string // advice for a person; may be empty
+	Err     error  // the cause, such as session.ErrNewer; may be nil
 }
 
 func (e *OpenError) Error() string {
@@ -32,13 +32,12 @@ func (e *OpenError) Error() string {
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// createMu guards the time in which a new database file is open outside
-// SQLite: closing such a file drops every POSIX lock that the process holds on
-// it, also those of a Store that has opened it meanwhile.
+// createMu is held while a new database file is open outside SQLite. Closing such a file drops
+// all POSIX locks of the process on it, even those of a Store that has opened it meanwhile.
 var createMu sync.Mutex
 
-// prepare makes sure that there is a database file at path which nobody else
-// could have put there or can write to.
+// prepare ensures that there is a database file at path. It returns an error if somebody
+// else could have put the file there, or can write it.
 func prepare(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -55,8 +54,8 @@ func prepare(path string) error {
 		}
 		return checkBeside(path)
 	}
-	// SQLite would throw away a log that lies beside a new database. If the
-	// database has appeared meanwhile, so has its log.
+	// SQLite would delete a log beside a new database. If the database has appeared
+	// meanwhile, the log belongs to it.
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if _, err := os.Lstat(path + suffix); err != nil {
 			continue
@@ -72,7 +71,7 @@ func prepare(path string) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return checkFile(path, path) // another process was faster
+		return checkFile(path, path) // another process has created it meanwhile
 	}
 	if err != nil {
 		return &OpenError{Path: path, Err: err}
@@ -83,8 +82,8 @@ func prepare(path string) error {
 	return nil
 }
 
-// checkBeside checks the files that SQLite keeps beside the database. They are
-// as good a way in as the database itself.
+// checkBeside checks the files that SQLite keeps beside the database. A foreign one would
+// be as dangerous as a foreign database.
 func checkBeside(path string) error {
 	for _, suffix := range []string{"-wal", "-shm", "-journal", reserveSuffix} {
 		if err := checkFile(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,17 +93,17 @@ func checkBeside(path string) error {
 	return nil
 }
 
-// checkFile checks one file of the store at path.
+// checkFile checks the owner, the mode and the type of one file of the store at path.
 func checkFile(path, file string) error {
 	info, err := os.Lstat(file)
 	if err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
-	refuse := func(what, hint string) error {
+	refuse := func(problem, hint string) error {
 		if file != path {
-			what = filepath.Base(file) + " " + what
+			problem = filepath.Base(file) + " " + problem
 		}
-		return &OpenError{Path: path, Problem: what, Hint: hint}
+		return &OpenError{Path: path, Problem: problem, Hint: hint}
 	}
 	switch mode := info.Mode(); {
 	case mode&fs.ModeSymlink != 0:
@@ -121,13 +120,13 @@ func checkFile(path, file string) error {
 	return nil
 }
 
-// checkFolder checks the folder that holds the store at path.
+// checkFolder checks the folder of the store at path.
 func checkFolder(path, folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
-	// With the sticky bit, others may add files but not replace ours.
+	// With the sticky bit, others can add files but cannot replace ours.
 	if private.HasModes && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return &OpenError{
 			Path:    path,

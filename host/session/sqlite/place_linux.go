@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkFileSystems are those on which a write-ahead log cannot be shared, by
-// the number that statfs reports. 9p is what a virtual machine or WSL sees of
-// its host's files. FUSE is missing on purpose: it may be anything.
+// networkFileSystems holds the file systems on which processes cannot share a write-ahead
+// log, by the number from statfs. 9p gives a virtual machine or WSL the files of its host.
+// FUSE is missing on purpose: it may be any kind.
 var networkFileSystems = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",
@@ -28,6 +28,7 @@ var networkFileSystems = map[uint32]string{
 	0xbacbacbc: "a VMware shared folder",
 }
 
+// checkFileSystem returns an error if the folder is on a network file system.
 func checkFileSystem(folder string) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(folder, &stat); err != nil {
@@ -36,7 +37,7 @@ func checkFileSystem(folder string) error {
 	return checkMagic(uint32(stat.Type))
 }
 
-// checkMagic is checkFileSystem for the number that statfs reports.
+// checkMagic returns an error if the number from statfs is that of a network file system.
 func checkMagic(magic uint32) error {
 	name, found := networkFileSystems[magic]
 	if !found {

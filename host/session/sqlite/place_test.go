@@ -25,7 +25,7 @@ func write(t testing.TB, path string, content []byte) {
 	}
 }
 
-// content returns what is in a regular file, and nothing for anything else.
+// content returns the content of a regular file, and nothing for anything else.
 func content(path string) []byte {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -196,7 +196,7 @@ func TestStoreBecomesNewerWhileOpen(t *testing.T) {
 	sessiontest.Verify(t, store, 1)
 }
 
-// image returns the bytes of a sound database and the report on it.
+// image returns the bytes of a sound database and its report.
 func image(t *testing.T) ([]byte, session.Report) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	store, err := Open(t.Context(), path)
@@ -219,8 +219,8 @@ func image(t *testing.T) ([]byte, session.Report) {
 	return content, report
 }
 
-// survey does everything with a file that may be damaged and returns what
-// verifying it found.
+// survey uses a file that may be damaged in every way, and returns the result of its
+// verification.
 func survey(t *testing.T, content []byte) (session.Report, error) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	write(t, path, content)
@@ -230,7 +230,7 @@ func survey(t *testing.T, content []byte) (session.Report, error) {
 	}
 	defer store.Close()
 	report, err := session.VerifyStore(store.All(t.Context()))
-	// What these say does not matter, but that they come back.
+	// These may fail, but must return.
 	session.VerifySession(store.Events(t.Context(), "a", 0))
 	store.Sessions(t.Context())
 	store.OpenCalls(t.Context())
@@ -260,7 +260,7 @@ func TestFlippedBits(t *testing.T) {
 		at, bit := rand.IntN(len(content)), rand.IntN(8)
 		damaged[at] ^= 1 << bit
 		report, err := survey(t, damaged)
-		// It may have hit an index or free space. Then all events are there.
+		// The damage may be in an index or in free space. Then all events are there.
 		if err == nil && (report.Head != whole.Head || report.Events != whole.Events) {
 			t.Errorf("bit %d of byte %d: another chain verifies: %+v instead of %+v", bit, at, report, whole)
 		}

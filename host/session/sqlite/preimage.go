@@ -14,27 +14,27 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// preimagesBudget is how many bytes of images the store keeps, as they are stored.
+// preimagesBudget limits the compressed bytes of all preimages in the store.
 const preimagesBudget = 256 << 20
 
-// minCompressed is how long a content is at least that is worth being compressed.
+// minCompressed is the least number of bytes for which compression pays.
 const minCompressed = 128
 
-// storedPreimage is a content as it is stored.
+// storedPreimage is a content in the form in which it is stored.
 type storedPreimage struct {
-	sum  [32]byte
-	size int
-	data []byte
+	sum  [32]byte // SHA-256 of the content
+	size int      // bytes of the content
+	data []byte   // the content, compressed unless that has as many bytes
 }
 
-// compressors are writers for pack: to make one takes longer than a small content.
+// compressors holds writers for deflated. A new writer takes longer than a small content.
 var compressors = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.BestSpeed) // fails for no level but one out of range
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // fails only for an invalid level
 	return w
 }}
 
-// compressPreimages compresses contents. It is done before the writer has its turn, so that nobody
-// waits for it but who asks.
+// compressPreimages compresses contents, and returns the number of compressed bytes. It
+// runs before the writer takes the request, so that only the caller waits for it.
 func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 	for _, content := range contents {
 		p := storedPreimage{sum: sha256.Sum256(content), size: len(content), data: content}
@@ -42,7 +42,7 @@ func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 			p.data = deflated(content)
 		}
 		if p.data == nil {
-			p.data = []byte{} // NULL otherwise
+			p.data = []byte{} // nil would be stored as NULL
 		}
 		out = append(out, p)
 		bytes += len(p.data)
@@ -50,13 +50,13 @@ func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 	return out, bytes
 }
 
-// deflated is the content compressed, or as it is where that is no longer.
+// deflated returns the compressed content, or the content itself if that is not longer.
 func deflated(content []byte) []byte {
 	var b bytes.Buffer
 	w := compressors.Get().(*flate.Writer)
 	defer compressors.Put(w)
 	w.Reset(&b)
-	_, _ = w.Write(content) // a buffer takes all
+	_, _ = w.Write(content) // a buffer never fails
 	_ = w.Close()
 	if b.Len() < len(content) {
 		return b.Bytes()
@@ -64,23 +64,23 @@ func deflated(content []byte) []byte {
 	return content
 }
 
-// insertPreimages stores the images of an event inside the open transaction.
+// insertPreimages stores the preimages of an event in the open transaction.
 func (s *Store) insertPreimages(ctx context.Context, e session.Event, images []storedPreimage) error {
 	for _, p := range images {
 		_, err := s.conn.ExecContext(ctx, `INSERT INTO images (session, sha256, seq, size, stored, packed) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (session, sha256) DO UPDATE SET seq = excluded.seq, size = excluded.size, stored = excluded.stored, packed = excluded.packed`,
 			e.Session, p.sum[:], int64(e.Seq), p.size, len(p.data), p.data)
 		if err != nil {
-			return fmt.Errorf("keep an image: %w", err)
+			return fmt.Errorf("store a preimage: %w", err)
 		}
 		s.preimageBytes += int64(len(p.data))
 	}
 	return nil
 }
 
-// makeRoom removes the oldest images inside the open transaction, those of one event
-// together, when all may be too many. What there is altogether is looked up now and
-// then only: other processes add to it too.
+// makeRoom removes the oldest preimages in the open transaction if all exceed the limit.
+// Those of one event are removed together. The total is counted only from time to time; it
+// cannot be tracked, because other processes add to it.
 func (s *Store) makeRoom(ctx context.Context) error {
 	if s.preimageBytes <= s.preimagesLimit/32 {
 		return nil
@@ -93,7 +93,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	if total <= s.preimagesLimit {
 		return nil
 	}
-	// A sixteenth more than is needed, so that it is not done each time.
+	// A sixteenth more than necessary, so that it is not needed each time.
 	var last int64
 	err := s.conn.QueryRowContext(ctx, `SELECT seq FROM (SELECT seq, sum(stored) OVER (ORDER BY seq) AS upto FROM images INDEXED BY images_age)
 		WHERE upto >= ? ORDER BY seq LIMIT 1`, total-s.preimagesLimit+s.preimagesLimit/16).Scan(&last)
@@ -104,8 +104,8 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return err
 }
 
-// Preimage implements [session.Store]. A content that has not the hash any more by which
-// it is asked for is an error.
+// Preimage implements [session.Store]. If a stored content does not match the hash any
+// more, it returns an error.
 func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, error) {
 	var (
 		size int64
@@ -116,11 +116,11 @@ func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, 
 		return nil, session.ErrNoPreimage
 	}
 	if err != nil {
-		return nil, readError(ctx, "an image", err)
+		return nil, readError(ctx, "a preimage", err)
 	}
 	content := data
 	if size != int64(len(data)) {
-		// However much somebody has packed in there.
+		// Limited, because the file may have been changed.
 		content, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), session.MaxPreimageBytes+1))
 	}
 	if err != nil || sha256.Sum256(content) != sum {

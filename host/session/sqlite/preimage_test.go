@@ -21,7 +21,7 @@ func withImage(id, content string) session.Draft {
 	return d
 }
 
-// The newest images stay, whatever came before them.
+// The newest preimages stay, however many came before.
 func TestOldImagesMakeRoom(t *testing.T) {
 	store := newStore(t)
 	store.preimagesLimit, store.preimageBytes = 64<<10, 0
@@ -43,7 +43,7 @@ func TestOldImagesMakeRoom(t *testing.T) {
 			t.Fatalf("image %d of %d, of which %d are kept: %v", i, n, kept, err)
 		}
 	}
-	// One that is larger than all of that is kept as long as it is the last.
+	// A preimage that exceeds the limit alone is kept while it is the last.
 	large := strings.Repeat("x", 200) // no limit that any image keeps
 	store.preimagesLimit, store.preimageBytes = 1, 1
 	sessiontest.Append(t, store, withImage("s0", large))
@@ -52,7 +52,7 @@ func TestOldImagesMakeRoom(t *testing.T) {
 	}
 }
 
-// What somebody has put into the place of an image is not taken for it.
+// A changed preimage is an error.
 func TestAnImageIsWhatWasWritten(t *testing.T) {
 	content := strings.Repeat("a line\n", 100)
 	sum := sha256.Sum256([]byte(content))
@@ -78,7 +78,7 @@ func TestAnImageIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A store of the first version has no images and gets them from now on.
+// A store of the first version has no preimages, and gets them from now on.
 func TestAStoreFromBeforeThereWereImages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	store := openAt(t, path)

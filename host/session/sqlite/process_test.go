@@ -27,11 +27,11 @@ import (
 	"github.com/stockade-dev/stockade/host/session/sessiontest"
 )
 
-// childEnv names the child that the test binary is to be, instead of a test.
+// childEnv names the child that the test binary runs instead of the tests.
 const childEnv = "STOCKADE_SQLITE_TEST_CHILD"
 
-// children are what a child process does with the store at path. What one
-// prints is read by the test that has started it.
+// children holds the functions of child processes for the store at path. The parent test
+// reads their output.
 var children = map[string]func(path string) error{
 	"endless": childEndless,
 	"fifty":   childFifty,
@@ -57,7 +57,7 @@ func child(t *testing.T, name, path string) *exec.Cmd {
 	return cmd
 }
 
-// childAppend appends drafts and prints each event that is acknowledged.
+// childAppend appends drafts and prints each acknowledged event.
 func childAppend(store *Store, drafts ...session.Draft) error {
 	events, err := store.Append(context.Background(), drafts...)
 	if err != nil {
@@ -96,8 +96,8 @@ func childEndless(path string) error {
 	return <-failed
 }
 
-// acknowledged reads what a child prints until its end. It calls seen with the
-// number of lines after each.
+// acknowledged reads the output of a child to its end. It calls seen with the number of
+// lines after each line.
 func acknowledged(t *testing.T, out io.Reader, seen func(lines int)) map[uint64]string {
 	t.Helper()
 	events := map[uint64]string{}
@@ -126,7 +126,7 @@ func acknowledged(t *testing.T, out io.Reader, seen func(lines int)) map[uint64]
 	}
 }
 
-// checkAfterCrash verifies the store and that the acknowledged events are in it.
+// checkAfterCrash verifies the store, and checks that it has the acknowledged events.
 func checkAfterCrash(t *testing.T, path string, want map[uint64]string) {
 	t.Helper()
 	before := folder(t, path)
@@ -178,14 +178,14 @@ func TestKilledWhileAppending(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// From the first line on, which is there before the store is opened.
+		// From the first line on, which comes before the store is opened.
 		killAt := 1
 		if round%4 != 0 {
 			killAt += rand.IntN(400) // enough for the log to be written back now and then
 		}
 		events := acknowledged(t, out, func(lines int) {
 			if lines == killAt {
-				// At any point of a transaction, not only just after one.
+				// At any point of a transaction, not only after its end.
 				time.AfterFunc(rand.N(4*time.Millisecond), func() { cmd.Process.Kill() })
 			}
 		})
@@ -213,7 +213,7 @@ func childFifty(path string) error {
 	for w := range errs {
 		wg.Go(func() {
 			for range 25 {
-				// One session of the process's own, one that all share.
+				// One session of this process, and one that all processes share.
 				drafts := append(sessiontest.Drafts(fmt.Sprint("p", os.Getpid()), 1), sessiontest.Drafts("shared", 1)...)
 				if errs[w] = childAppend(store, drafts...); errs[w] != nil {
 					return
@@ -286,8 +286,8 @@ func TestManyProcessesAppend(t *testing.T) {
 	sessiontest.Verify(t, openAt(t, path), processes*100)
 }
 
-// childFull lets the files grow no further, appends until that is noticed,
-// and goes on when there is room again.
+// childFull limits the size of files, appends until that fails, and continues when the
+// limit is lifted.
 func childFull(path string) error {
 	signal.Ignore(syscall.SIGXFSZ) // as a full disk: an error, no signal
 	ctx := context.Background()

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// pageEvents and pageBytes bound what an iterator reads ahead.
+	// pageEvents and pageBytes limit a page, which an iterator reads at a time.
 	pageEvents = 256
 	pageBytes  = 1 << 20
 
 	maxTitleRunes = 80
 )
 
-// Events yields the events of a session with Seq > after, up to the one that
-// was the last when the iteration began. A damaged event is a
-// [session.ChainError].
+// Events yields the events of a session with Seq > after. It ends with the event that was
+// the last when the iteration began. A damaged event is a [session.ChainError].
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.session(ctx, id, after)
 }
 
-// All yields every event of the store, up to the one that was the last when
-// the iteration began. A damaged event is a [session.ChainError].
+// All yields every event of the store. It ends with the event that was the last when the
+// iteration began. A damaged event is a [session.ChainError].
 func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.all(ctx)
 }
@@ -58,10 +57,10 @@ func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error,
 	return rows.Err()
 }
 
-// reader reads events. Unless it may use indexes it reads the tables alone.
+// reader reads events.
 type reader struct {
 	q       querier
-	indexed string // empty, or NOT INDEXED
+	indexed string // "NOT INDEXED": only the tables are read; empty: indexes may be used
 }
 
 func (r reader) session(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
@@ -74,22 +73,22 @@ func (r reader) session(ctx context.Context, id string, after uint64) iter.Seq2[
 
 func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
 	return r.pages(ctx, selection{
-		// No body is without its event. When damage hides the end of one
-		// table, the end of the other tells.
+		// Every body has an event. If damage hides the end of one table, the other still
+		// shows the end.
 		last: `SELECT max(coalesce((SELECT max(seq) FROM events ` + r.indexed + `), 0),
 			coalesce((SELECT max(seq) FROM bodies ` + r.indexed + `), 0))`,
 		where: "true",
 	}, 0)
 }
 
-// selection says which events to read.
+// selection selects events.
 type selection struct {
-	last  string // query for the seq of the last one, 0 when there is none
+	last  string // query for the seq of the last selected event, or 0
 	where string // condition on the events e
-	args  []any  // of both
+	args  []any  // arguments of last and of where
 }
 
-// pages yields the selected events behind a position.
+// pages yields the selected events with Seq > after.
 func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		fail := func(err error) { yield(session.Event{}, readError(ctx, "events", err)) }
@@ -106,8 +105,7 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 					return
 				}
 				if e.Seq <= after {
-					// In a damaged tree SQLite may come back to where it
-					// was, and this loop would never end.
+					// In a damaged tree SQLite may go back, and this loop would never end.
 					fail(&session.ChainError{Seq: e.Seq, Problem: fmt.Sprintf("is out of order: it comes after event %d", after)})
 					return
 				}
@@ -117,7 +115,7 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 				after = e.Seq
 			}
 			if err == nil && len(page) == 0 {
-				err = &session.ChainError{Seq: after + 1, Problem: fmt.Sprintf("cannot be found, nor what follows up to event %d", last)}
+				err = &session.ChainError{Seq: after + 1, Problem: fmt.Sprintf("cannot be found, like all events up to event %d", last)}
 			}
 			if err != nil {
 				fail(err)
@@ -127,8 +125,8 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 	}
 }
 
-// page reads the next selected events, those with after < seq <= last. With an
-// error come the events that were read before it.
+// page reads the next selected events with after < seq <= last. With an error it also
+// returns the events before it.
 func (r reader) page(ctx context.Context, sel selection, after, last uint64) ([]session.Event, error) {
 	args := append(slices.Clone(sel.args), int64(after), int64(last), pageEvents)
 	rows, err := r.q.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
@@ -151,8 +149,8 @@ func (r reader) page(ctx context.Context, sel selection, after, last uint64) ([]
 	return page, rows.Err()
 }
 
-// scan reads one row. What a sound store cannot hold is a break of the chain
-// as much as a wrong hash is.
+// scan reads one row. A value that a sound store cannot hold is an error of the chain, like
+// a wrong hash.
 func scan(rows *sql.Rows) (session.Event, error) {
 	var (
 		e                             session.Event
@@ -189,8 +187,8 @@ func scan(rows *sql.Rows) (session.Event, error) {
 	return e, nil
 }
 
-// digest turns a column into a hash. SQLite checks the length when it writes,
-// which says nothing about what somebody else has written.
+// digest turns a column into a hash. Its length is checked, because SQLite checks the
+// length only when it writes.
 func digest(b []byte) ([32]byte, error) {
 	if len(b) != 32 {
 		return [32]byte{}, fmt.Errorf("has %d bytes instead of 32", len(b))
@@ -198,23 +196,22 @@ func digest(b []byte) ([32]byte, error) {
 	return [32]byte(b), nil
 }
 
-// readError puts words to an error of a reader.
+// readError wraps an error of a reader, and replaces it by the cause of ctx if ctx has ended.
 func readError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
-	} else if strings.HasSuffix(err.Error(), "sql: database is closed") { // which has no sentinel
+	} else if strings.HasSuffix(err.Error(), "sql: database is closed") { // there is no sentinel for it
 		err = fs.ErrClosed
 	}
 	return fmt.Errorf("read %s of session store: %w", what, err)
 }
 
-// Sessions lists the sessions, the one that was appended to last first. Turns
-// counts the turns that were started and Calls the calls that were asked for,
-// carried out or not. It reads an index of the whole store, about a third of a
-// second for a million events.
+// Sessions lists the sessions; the session with the latest event comes first. Turns counts
+// the turns that were begun, and Calls the calls that were asked for, run or not. It reads
+// an index of the whole store, which takes about a third of a second for a million events.
 func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) {
 	err = each(ctx, s.readers, `
 		WITH
@@ -255,13 +252,13 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 	return infos, readError(ctx, "list", err)
 }
 
-// title makes the title of a session out of the body of its first turn. It is
-// shown on terminals: nothing that moves the cursor or turns the direction of
-// the text around may be left in it.
+// title returns the title of a session, from the body of its first turn. It is shown on
+// terminals, so it must have no characters that move the cursor or change the direction of
+// the text.
 func title(body []byte) string {
 	var turn session.TurnStarted
 	if json.Unmarshal(body, &turn) != nil {
-		return "" // deleted, or of a shape that has no prompt
+		return "" // the body was deleted, or has no prompt
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(turn.Prompt), "\n")
 	runes := make([]rune, 0, maxTitleRunes)
@@ -278,8 +275,8 @@ func title(body []byte) string {
 	return strings.TrimSpace(string(runes))
 }
 
-// openCalls selects the intended calls without a result. Only a result that
-// comes later counts: providers use the same call ids again.
+// openCalls selects the intended calls without a result. Only a later result counts,
+// because providers reuse call ids.
 const openCalls = `
 	SELECT i.seq, i.session, i.turn, i.step, i.call, i.time FROM events i INDEXED BY events_intended
 	WHERE i.type = 'call.intended' AND NOT EXISTS (
@@ -289,7 +286,7 @@ const openCalls = `
 // OpenCalls lists the calls without a result, in the order of their intents.
 func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
 	before := s.completedUpTo(ctx)
-	var last int64 // looked up first: what comes meanwhile is not settled
+	var last int64 // read first, so that events that come meanwhile do not count as completed
 	if err = s.readers.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM events").Scan(&last); err != nil {
 		return nil, readError(ctx, "open calls", err)
 	}
@@ -305,7 +302,7 @@ func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err er
 		if err := rows.Scan(&seq, &call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
 			return err
 		}
-		_ = json.Unmarshal(body, &intent) // deleted: no name
+		_ = json.Unmarshal(body, &intent) // a deleted body has no name
 		call.Time, call.Name = time.Unix(0, at).UTC(), intent.Tool
 		calls, now = append(calls, call), min(now, seq-1)
 		return nil
@@ -316,8 +313,8 @@ func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err er
 	return calls, readError(ctx, "open calls", err)
 }
 
-// Resolve completes the beginning of an id. An id that is also the beginning
-// of another means itself. "last" is the session that was appended to last.
+// Resolve returns the id that begins with prefix. A complete id is returned even if others
+// begin with it. "last" is the session with the latest event.
 func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	id, err := reader{q: s.readers}.resolve(ctx, prefix)
 	switch {
@@ -348,8 +345,8 @@ func (r reader) resolve(ctx context.Context, prefix string) (string, error) {
 		}
 		return id, err
 	}
-	// Ids that begin so are neighbours in the order of ids, and the shortest
-	// comes first: two look-ups tell, however many there are.
+	// Ids with the same beginning are neighbours in the order of ids, and the shortest
+	// comes first. So two queries suffice for any number of ids.
 	first, err := one("min(session)", "WHERE session >= ?", prefix)
 	if err != nil || first == prefix {
 		return first, err

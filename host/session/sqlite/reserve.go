@@ -11,15 +11,16 @@ import (
 const reserveSuffix = "-reserve"
 
 const (
-	leastPiece           = 64 << 10 // the least that is released of a reserve, in bytes
+	leastPiece           = 64 << 10 // least number of bytes that are released at a time
 	reserveCheckInterval = time.Second
 )
 
-// KeepReserve reserves bytes of disk space for events, in a file beside the database, if the
-// file system can. When an append finds the disk full, a piece of the reserve is released and
-// the append tried again. low is called with the bytes left: by the writing goroutine when a
-// piece is released, and at once if some are missing already. The file is filled again when
-// twice as much space is free. KeepReserve must be called before the first append.
+// KeepReserve reserves bytes of disk space for events, in a file beside the database, if
+// the file system can do so. When the disk is full during an append, a piece of the reserve
+// is released and the append is tried again. low is then called by the writer with the
+// number of bytes left. It is also called at once if a part of the reserve is already used.
+// The file is filled again when twice as much space is free. KeepReserve must be called
+// before the first append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	s.reserve, s.onReserveUsed = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {
@@ -27,7 +28,7 @@ func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	}
 }
 
-// fillReserve fills the reserve up, if there is room.
+// fillReserve fills the reserve, if there is enough free space.
 func (s *Store) fillReserve() {
 	if s.reserve == 0 || time.Since(s.reserveChecked) < reserveCheckInterval {
 		return
@@ -59,8 +60,8 @@ func (s *Store) hasReserve() bool {
 	return err == nil && info.Size() > 0
 }
 
-// useReserve releases a piece of the reserve, and allocates it to the write-ahead log before
-// another program takes it. It reports whether any reserve was left.
+// useReserve releases a piece of the reserve. It allocates the piece to the write-ahead log,
+// before another program takes the space. It returns false if there is no reserve left.
 func (s *Store) useReserve() bool {
 	f, err := os.OpenFile(s.path+reserveSuffix, os.O_RDWR|noFollow, 0)
 	if err != nil {
@@ -76,10 +77,10 @@ func (s *Store) useReserve() bool {
 		return false
 	}
 	s.reserveChecked = time.Now()
-	if s.onReserveUsed != nil { // not while the store is opened
+	if s.onReserveUsed != nil { // nil while the store is opened
 		s.onReserveUsed(info.Size() - piece)
 	}
-	// SQLite locks the other two files, so that closing this one releases no lock.
+	// SQLite locks only the two other files, so closing this one releases no lock.
 	if log, err := os.OpenFile(s.path+"-wal", os.O_RDWR|noFollow, 0); err == nil {
 		defer log.Close()
 		if info, err := log.Stat(); err == nil {

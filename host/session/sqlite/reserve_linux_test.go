@@ -23,7 +23,7 @@ import (
 
 func init() { children["reserve"] = childReserve }
 
-// TestAFullDiskKeepsNoEventFromBeingRecorded fills a small file system, in a mount
+// TestAFullDiskKeepsNoEventFromBeingRecorded fills a small file system, in the mount
 // namespace of a child.
 func TestAFullDiskKeepsNoEventFromBeingRecorded(t *testing.T) {
 	c := child(t, "reserve", t.TempDir())
@@ -80,7 +80,7 @@ func childReserve(dir string) error {
 		return fmt.Errorf("the reserve has %d bytes, %w", kept(), err)
 	}
 
-	// A command fills the disk, and goes on to, while two processes write.
+	// A command fills the disk continuously while two processes write.
 	filler, err := os.Create(filepath.Join(dir, "filler"))
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func childReserve(dir string) error {
 		return fmt.Errorf("there are %d events, want %d: %w", report.Events, written, err)
 	}
 
-	// There is room again.
+	// There is free space again.
 	if err := os.Remove(filler.Name()); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func childReserve(dir string) error {
 	return nil
 }
 
-// zeros are what fills a disk.
+// zeros is an endless reader that fills a disk.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

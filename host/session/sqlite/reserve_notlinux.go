@@ -11,7 +11,7 @@ const noFollow = 0
 
 func allocate(*os.File, int64, int64, bool) error { return errors.ErrUnsupported }
 
-// freeBytes returns 0, so that no reserve is kept here.
+// freeBytes returns 0, so that there is no reserve on this system.
 func freeBytes(string) int64 { return 0 }
 
 func makeReserve(string, int64) error { return errors.ErrUnsupported }

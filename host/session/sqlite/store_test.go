@@ -54,7 +54,7 @@ func newStore(t testing.TB) *Store {
 	return openAt(t, filepath.Join(t.TempDir(), "sessions.db"))
 }
 
-// rawDB opens the database beside the store, as somebody else would.
+// rawDB opens the database without the store, like another program.
 func rawDB(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=10000")
@@ -200,8 +200,8 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
-// forgeIndex makes an index over a part of a table look like the one that is its
-// name's: whoever reads through it does not see the rest.
+// forgeIndex replaces an index by one over a part of the table: a reader that uses it does
+// not see the rest.
 func forgeIndex(name, columns, where string) string {
 	return `CREATE TABLE original AS SELECT sql FROM sqlite_schema WHERE name = '` + name + `';
 		DROP INDEX ` + name + `; CREATE INDEX ` + name + ` ON ` + columns + ` WHERE ` + where + `; PRAGMA writable_schema = ON;
@@ -218,7 +218,7 @@ func TestVerifyDoesNotBelieveTheFile(t *testing.T) {
 	}{
 		{"as it was written", "", "", 4, 0},
 		{"an index over a part of the table", `DROP INDEX events_session;
-			CREATE INDEX events_session ON events (session, seq) WHERE seq NOT IN (4, 5)`, `index "events_session" is not as`, 4, 0},
+			CREATE INDEX events_session ON events (session, seq) WHERE seq NOT IN (4, 5)`, `index "events_session" differs`, 4, 0},
 		{"and with the words of the whole one", forgeIndex("events_session", "events (session, seq)", "seq NOT IN (4, 5)"), "integrity check: ", 4, 0},
 		{"an index that hides open calls", `DROP TRIGGER events_no_delete; DELETE FROM bodies WHERE seq > 4; DELETE FROM events WHERE seq > 4;
 			CREATE TRIGGER events_no_delete BEFORE DELETE ON events
@@ -226,17 +226,17 @@ BEGIN SELECT raise(ABORT, 'events are never removed'); END;` + forgeIndex("event
 		{"the end cut off", `DROP TRIGGER events_no_delete; DELETE FROM bodies WHERE seq > 4; DELETE FROM events WHERE seq > 4;
 			CREATE TRIGGER events_no_delete BEFORE DELETE ON events
 BEGIN SELECT raise(ABORT, 'events are never removed'); END`, "", 3, 1},
-		{"a trigger that swallows events", "CREATE TRIGGER swallow BEFORE INSERT ON events BEGIN SELECT raise(IGNORE); END", `trigger "swallow" is none`, 4, 0},
+		{"a trigger that swallows events", "CREATE TRIGGER swallow BEFORE INSERT ON events BEGIN SELECT raise(IGNORE); END", `trigger "swallow" does not belong`, 4, 0},
 		{"a trigger that is missing", "DROP TRIGGER events_no_update", `trigger "events_no_update" is missing`, 4, 0},
 		{"a trigger that does nothing", "DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; END",
-			`trigger "events_no_update" is not as`, 4, 0},
+			`trigger "events_no_update" differs`, 4, 0},
 		{"a view in the place of a table", `PRAGMA legacy_alter_table = ON; ALTER TABLE bodies RENAME TO kept;
-			CREATE VIEW bodies AS SELECT * FROM kept`, `view "bodies" is none`, 0, 0},
+			CREATE VIEW bodies AS SELECT * FROM kept`, `view "bodies" does not belong`, 0, 0},
 		{"a view that never ends", `PRAGMA legacy_alter_table = ON; ALTER TABLE bodies RENAME TO kept;
 			CREATE VIEW bodies AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i AS seq, '' AS salt, '' AS body FROM n`,
-			`view "bodies" is none`, 0, 0},
-		{"a table more", "CREATE TABLE more (x)", `table "more" is none`, 4, 0},
-		{"a name that moves the cursor", "CREATE TABLE \"m\x1b[2Jore\" (x)", `table "m\x1b[2Jore" is none`, 4, 0},
+			`view "bodies" does not belong`, 0, 0},
+		{"a table more", "CREATE TABLE more (x)", `table "more" does not belong`, 4, 0},
+		{"a name that moves the cursor", "CREATE TABLE \"m\x1b[2Jore\" (x)", `table "m\x1b[2Jore" does not belong`, 4, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "sessions.db")
@@ -265,7 +265,7 @@ BEGIN SELECT raise(ABORT, 'events are never removed'); END`, "", 3, 1},
 	}
 }
 
-// folder is what is in the folder of a store.
+// folder returns the names and contents in the folder of a store.
 func folder(t testing.TB, path string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
@@ -326,7 +326,7 @@ func TestDamagedEndStopsAppending(t *testing.T) {
 func TestRefusedRequestLeavesItsNeighboursAlone(t *testing.T) {
 	store := newStore(t)
 	sessiontest.Append(t, store, sessiontest.Drafts("a", 1)...)
-	// What check lets through and the database does not.
+	// Drafts that check accepts and the database refuses.
 	execRaw(t, rawDB(t, store.path), `CREATE TRIGGER refuse BEFORE INSERT ON bodies WHEN CAST(NEW.body AS TEXT) = '"bad"'
 		BEGIN SELECT raise(ABORT, 'refused by the test'); END`)
 	bad := session.Draft{Session: "a", Type: session.TypeMessage, Body: json.RawMessage(`"bad"`)}
@@ -339,7 +339,7 @@ func TestRefusedRequestLeavesItsNeighboursAlone(t *testing.T) {
 	for _, r := range group {
 		r.done, r.preimages = make(chan struct{}), make([][]storedPreimage, len(r.drafts))
 	}
-	// One group, whatever the scheduler does: the queue is filled at once.
+	// The queue is filled at once, so that all requests are in one group.
 	store.mu.Lock()
 	store.queue = append(store.queue, group...)
 	store.mu.Unlock()
@@ -469,7 +469,7 @@ func TestDeletedBodiesLeaveNoTrace(t *testing.T) {
 	secret := func(i int) string { return fmt.Sprintf("hunter2-%d-", i) }
 	for i := range 40 {
 		id := []string{"forget", "keep"}[i%2]
-		// From within one page to several overflow pages.
+		// From a part of one page to several overflow pages.
 		body, err := json.Marshal(strings.Repeat(secret(i%2), 1+i*i))
 		if err != nil {
 			t.Fatal(err)
@@ -504,7 +504,7 @@ func TestDeletedBodiesLeaveNoTrace(t *testing.T) {
 func TestFullDatabase(t *testing.T) {
 	store := newStore(t)
 	sessiontest.Append(t, store, sessiontest.Drafts("a", 5)...)
-	// The writer is idle: the connection is the test's until the next request.
+	// The writer is idle: the test can use its connection until the next request.
 	var pages int
 	if err := store.pragma(t.Context(), "page_count", &pages); err != nil {
 		t.Fatal(err)

@@ -15,30 +15,31 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Verification is what [Verify] found.
+// Verification is the result of [Verify].
 type Verification struct {
 	session.Report
-	// Session is the id of the session that was verified; empty for the store.
+	// Session is the id of the verified session; empty: the whole store was verified.
 	Session string
-	// Problems says what is wrong with the file, whether or not the chain holds.
+	// Problems are errors in the file itself. They are found even if the chain holds.
 	Problems []string
 }
 
+// Limits of a verification.
 const (
 	maxProblems     = 20
 	maxProblemBytes = 300
 	maxVerifyTries  = 10
 )
 
-// Verify checks the store in the file at path: its schema, the file itself by
-// SQLite's own check, and every event, or those of the session that the prefix
-// names (see [Store.Resolve]). The error is a [session.ChainError] when an event
-// is not as it was written.
+// Verify checks the store in the file at path: its schema, the file by SQLite's own check,
+// and every event. If prefix is not empty, it checks only the events of that session (see
+// [Store.Resolve]). The error is a [session.ChainError] if an event differs from the
+// written one.
 //
-// Nothing is created, changed or repaired, also not beside the file, and no
-// index is believed: one that leaves events out would hide them. Other processes
-// may write meanwhile; what is checked is one state of the store. See
-// RATIONALE, "Why does verifying not open the store like everything else?"
+// Nothing is created, changed or repaired, not even beside the file. Indexes are not
+// trusted, because one that leaves out events would hide them. Other processes may write
+// meanwhile; Verify checks one state of the store. See RATIONALE, "Why does verifying not
+// open the store like everything else?"
 func Verify(ctx context.Context, path, prefix string) (Verification, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -60,10 +61,11 @@ func Verify(ctx context.Context, path, prefix string) (Verification, error) {
 			return Verification{}, readError(ctx, "events", context.Cause(ctx))
 		case before.hasLog() && (err == nil || after.index >= 0), before == after && !before.hasLog():
 			return v, err
-		case !before.hasLog(): // somebody began to write, whom the reading has not kept out
+		case !before.hasLog(): // a process began to write, because the reading takes no lock
 			err = &OpenError{Path: path, Problem: "other processes open and close it all the time", Hint: "try again later"}
 		}
-		// Else the last process that had it open may be about to take log and index away.
+		// Else the last process that has the file open may be about to remove the log and
+		// the index.
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
@@ -79,9 +81,9 @@ func noStore(path string, err error) error {
 	return err
 }
 
-// fileState is how the files of a store stand. Sizes are -1 where there is no file.
+// fileState describes the files of a store by their sizes in bytes; -1: there is no such file.
 type fileState struct {
-	size, modified      int64
+	size, modified      int64 // of the database; modified is in nanoseconds since 1970
 	log, index, journal int64
 }
 
@@ -100,11 +102,10 @@ func fileStateOf(path string) fileState {
 	return s
 }
 
-// hasLog reports whether there may be events in the write-ahead log: it is more
-// than its header.
+// hasLog reports whether the write-ahead log may hold events: it is larger than its header.
 func (s fileState) hasLog() bool { return s.log > 32 }
 
-// verify is one try.
+// verify verifies the store once. files is the state of the files before.
 func verify(ctx context.Context, path, prefix string, files fileState) (v Verification, err error) {
 	if files.hasLog() && files.index < 0 {
 		return v, &OpenError{
@@ -112,14 +113,13 @@ func verify(ctx context.Context, path, prefix string, files fileState) (v Verifi
 			Hint: fmt.Sprintf("an empty one is enough to read it: touch %s-shm", path),
 		}
 	}
-	// Without a log there is nothing to share with others, and SQLite needs no
-	// file beside this one. With one it reads the index that a process keeps, or
-	// makes its own in memory.
-	may := connParams{"mode": "ro", "immutable": "1"}
+	// Without a log nothing is shared with others, and SQLite needs no other file. With a
+	// log it reads the index that another process keeps, or makes its own in memory.
+	params := connParams{"mode": "ro", "immutable": "1"}
 	if files.hasLog() {
-		may = connParams{"mode": "ro", "readonly_shm": "1"}
+		params = connParams{"mode": "ro", "readonly_shm": "1"}
 	}
-	db := sql.OpenDB(newConnector(path, may, busyTimeout))
+	db := sql.OpenDB(newConnector(path, params, busyTimeout))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -135,13 +135,13 @@ func verify(ctx context.Context, path, prefix string, files fileState) (v Verifi
 		return v, &OpenError{Path: path, Problem: "it is empty: nothing was recorded yet, or all of it was removed"}
 	}
 	if files.journal >= 0 {
-		v.problem("%s-journal lies beside it, which the program leaves nowhere: SQLite may undo events with it", filepath.Base(path))
+		v.problem("%s-journal is beside it, a file that the program never leaves: SQLite may undo events with it", filepath.Base(path))
 	}
 	tables, err := v.checkSchema(ctx, tx, version)
 	if err != nil {
 		return v, openError(path, err)
 	}
-	if len(v.Problems) == 0 { // what others have added could make this last for ever
+	if len(v.Problems) == 0 { // a foreign schema could make this check endless
 		if err := v.checkFile(ctx, tx); err != nil {
 			return v, openError(path, err)
 		}
@@ -161,6 +161,7 @@ func verify(ctx context.Context, path, prefix string, files fileState) (v Verifi
 	return v, err
 }
 
+// problem adds a problem, shortened to maxProblemBytes.
 func (v *Verification) problem(format string, args ...any) {
 	text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	switch n := len(v.Problems); {
@@ -171,8 +172,8 @@ func (v *Verification) problem(format string, args ...any) {
 	}
 }
 
-// checkFile is SQLite's own check: every page, every row against its table, and
-// every row against every index.
+// checkFile runs SQLite's own check: of every page, of every row and its table, and of
+// every row and every index.
 func (v *Verification) checkFile(ctx context.Context, q querier) error {
 	return each(ctx, q, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems), func(rows *sql.Rows) error {
 		var line string
@@ -187,6 +188,7 @@ func (v *Verification) checkFile(ctx context.Context, q querier) error {
 // object is a table, index, trigger or view.
 type object struct{ kind, name, table, sql string }
 
+// objects counts the objects in the schema of a database.
 func objects(ctx context.Context, q querier) (map[object]int, error) {
 	found := map[object]int{}
 	return found, each(ctx, q, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT 1000", func(rows *sql.Rows) error {
@@ -197,11 +199,11 @@ func objects(ctx context.Context, q querier) (map[object]int, error) {
 	})
 }
 
-// checkSchema compares what the file holds with what the program makes, and
-// reports whether at least the tables are the program's.
+// checkSchema compares the schema of the file with the program's, and reports whether at
+// least the tables are the program's.
 func (v *Verification) checkSchema(ctx context.Context, q querier, version int) (tables bool, err error) {
 	memory := sql.OpenDB(connector{":memory:"})
-	memory.SetMaxOpenConns(1) // each would be a database of its own
+	memory.SetMaxOpenConns(1) // each connection would have its own database
 	defer func() { err = errors.Join(err, memory.Close()) }()
 	for n := range version {
 		statements, err := migration(n + 1)
@@ -221,23 +223,23 @@ func (v *Verification) checkSchema(ctx context.Context, q querier, version int) 
 		return false, err
 	}
 	type name struct{ kind, name string }
-	ours, theirs := map[name]bool{}, map[name]bool{}
+	wanted, present := map[name]bool{}, map[name]bool{}
 	for o := range want {
-		ours[name{o.kind, o.name}] = true
+		wanted[name{o.kind, o.name}] = true
 	}
 	for o, n := range found {
 		this := name{o.kind, o.name}
-		theirs[this] = true
+		present[this] = true
 		switch {
-		case !ours[this]:
-			v.problem("%s %.80q is none of the program's", o.kind, o.name)
+		case !wanted[this]:
+			v.problem("%s %.80q does not belong to the program", o.kind, o.name)
 		case n != want[o]:
-			v.problem("%s %.80q is not as the program makes it", o.kind, o.name)
+			v.problem("%s %.80q differs from the program's", o.kind, o.name)
 		}
 	}
 	tables = len(want) > 0
 	for o := range want {
-		if this := (name{o.kind, o.name}); !theirs[this] {
+		if this := (name{o.kind, o.name}); !present[this] {
 			v.problem("%s %q is missing", o.kind, o.name)
 		}
 		tables = tables && (o.kind != "table" || found[o] == 1)

@@ -17,68 +17,67 @@ import (
 )
 
 const (
-	// maxBodyBytes is the size of the largest body that Append takes.
+	// maxBodyBytes limits a body.
 	maxBodyBytes = 64 << 20
-	// maxNameBytes bounds the session, type and call of a draft. Call ids
-	// come from the network.
+	// maxNameBytes limits the session, the type and the call of a draft. Call ids come from
+	// the network.
 	maxNameBytes = 1024
-	// maxGroup bounds the requests of one transaction.
+	// maxGroup limits the requests of one transaction.
 	maxGroup = 1024
-	// maxGroupBytes bounds the bodies of one transaction, and with them the
-	// memory that it needs and the time that the others wait.
+	// maxGroupBytes limits the bodies of one transaction, and so its memory and the wait of
+	// the other requests.
 	maxGroupBytes = maxBodyBytes
 )
 
-// Store is a [session.Store] in a SQLite file. It is safe for concurrent use,
-// and several processes may have the same file open. After Close every method
-// returns an error that wraps [fs.ErrClosed].
+// Store is a [session.Store] in a SQLite file. It is safe for concurrent use. Several
+// processes may have the same file open. After Close every method returns an error that
+// wraps [fs.ErrClosed].
 type Store struct {
 	// Fixed at creation.
 	path        string
-	now         func() time.Time // need not run forwards
+	now         func() time.Time // may go backwards
 	lockTimeout time.Duration
 	readers     *sql.DB
 
-	preimagesLimit int64   // bytes
-	writers        *sql.DB // makes conn
-	wake           chan struct{}
-	ended          chan struct{} // closed when the writer has ended
+	preimagesLimit int64         // bytes
+	writers        *sql.DB       // provides conn
+	wake           chan struct{} // has a signal if the queue has changed or the store was closed
+	ended          chan struct{} // closed when the writer ends
 
-	// The writer's alone.
+	// Used only by the writer.
 	conn *sql.Conn // nil after a failure; the next request connects again
-	// preimageBytes is how much was added to the images since they were last counted.
+	// preimageBytes is the number of bytes of preimages that were added since the last count.
 	preimageBytes  int64
-	reserve        int64            // bytes; 0: none is made
-	onReserveUsed  func(left int64) // nil: nobody has asked for a reserve yet
-	reserveChecked time.Time        // at the reserve
+	reserve        int64            // size in bytes; 0: there is none
+	onReserveUsed  func(left int64) // nil: no reserve was asked for
+	reserveChecked time.Time        // time of the last check of the reserve
 
-	mu     sync.Mutex
-	queue  []*request // not yet taken by the writer
+	mu     sync.Mutex // guards the fields below
+	queue  []*request // requests that the writer has not taken yet
 	closed bool
 }
 
 var _ session.Store = (*Store)(nil)
 
-// request is one call that waits for the writer.
+// request is a call of Append or DeleteBodies that waits for the writer.
 type request struct {
 	drafts        []session.Draft
 	preimages     [][]storedPreimage // of each draft
-	bytes         int                // of the bodies, and of the images as they are stored
-	deleteSession string             // the session to delete the bodies of, when there are no drafts
+	bytes         int                // of all bodies, and of the preimages after compression
+	deleteSession string             // id of the session whose bodies are deleted; empty: the request has drafts
 
-	// Written by the writer before it closes done.
+	// Set by the writer before it closes done.
 	events []session.Event
 	err    error
 	done   chan struct{}
 }
 
-// Append seals the drafts in order, all or none, and returns when they are
-// durable. It refuses drafts without a session or type, of a type that is never
-// stored, with a body that is not JSON or is larger than 64 MiB, or with images that
-// are larger than [session.MaxPreimageBytes] and [session.MaxPreimagesBytes] say. When
-// ctx ends while the drafts wait for their turn, they are not written; when
-// they are being written, Append waits for the outcome and returns that. The
-// events share the drafts' bodies.
+// Append seals all drafts in order, or none. When it returns, they are durable. It refuses
+// drafts without a session or a type, with a type that is never stored, with a body that is
+// not JSON or exceeds 64 MiB, and with preimages that exceed [session.MaxPreimageBytes] or
+// [session.MaxPreimagesBytes]. If ctx ends while the drafts wait, they are not written. If
+// they are already being written, Append waits and returns the result. The events share the
+// drafts' bodies.
 func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	r := &request{drafts: drafts}
 	for i, d := range drafts {
@@ -95,10 +94,10 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 	return r.events, nil
 }
 
-// DeleteBodies removes the bodies, salts and images of a session, also from the free
-// space of the file and from the write-ahead log. An unknown session is
-// [session.ErrNoSession]. When another process reads for so long that the log
-// cannot be emptied, the error says so; deleting again then finishes the work.
+// DeleteBodies removes the bodies, salts and preimages of a session, also from the free
+// space of the file and from the write-ahead log. For an unknown session it returns
+// [session.ErrNoSession]. If another process reads for so long that the log cannot be
+// emptied, it returns an error; another DeleteBodies then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	if err := s.submit(ctx, &request{deleteSession: id}); err != nil {
 		return fmt.Errorf("delete bodies of session %q: %w", id, err)
@@ -106,8 +105,8 @@ func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	return nil
 }
 
-// Close writes what is waiting, refuses what comes after and closes the file.
-// Closing again does nothing.
+// Close writes the waiting requests, refuses later ones and closes the file. A second Close
+// does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -118,7 +117,7 @@ func (s *Store) Close() error {
 	if again {
 		return nil
 	}
-	// The writer's connection goes last: SQLite then writes the log back.
+	// The writer's connection is closed last: SQLite then writes the log back.
 	err := s.readers.Close()
 	if s.conn != nil {
 		err = errors.Join(err, s.conn.Close())
@@ -130,7 +129,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// check refuses a draft that could not be read back as it was written.
+// check returns an error for a draft that could not be read back unchanged.
 func check(d session.Draft) error {
 	switch d.Type {
 	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress:
@@ -153,13 +152,13 @@ func check(d session.Draft) error {
 	images := 0
 	for _, content := range d.Preimages {
 		if images += len(content); len(content) > session.MaxPreimageBytes || images > session.MaxPreimagesBytes {
-			return fmt.Errorf("images are too large, the limits are %d bytes for each and %d for all", session.MaxPreimageBytes, session.MaxPreimagesBytes)
+			return fmt.Errorf("preimages are too large, the limits are %d bytes for each and %d for all", session.MaxPreimageBytes, session.MaxPreimagesBytes)
 		}
 	}
 	return nil
 }
 
-// submit hands a request to the writer and waits for the outcome.
+// submit adds a request to the queue and waits for its result.
 func (s *Store) submit(ctx context.Context, r *request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -192,12 +191,12 @@ func (s *Store) submit(ctx context.Context, r *request) error {
 	if i >= 0 {
 		return context.Cause(ctx)
 	}
-	// The writer has it. Its outcome comes soon, and nobody else could tell it.
+	// The writer has taken the request, and only it knows the result. It comes soon.
 	<-r.done
 	return r.err
 }
 
-// signal wakes the writer. One signal stands for any number of changes.
+// signal wakes the writer. One signal covers any number of changes.
 func (s *Store) signal() {
 	select {
 	case s.wake <- struct{}{}:
@@ -205,15 +204,15 @@ func (s *Store) signal() {
 	}
 }
 
-// waiting returns the number of requests in the queue.
+// waiting returns the number of requests in the queue, and whether the store is closed.
 func (s *Store) waiting() (n int, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue), s.closed
 }
 
-// takeGroup removes the requests of one transaction from the queue, at most limit:
-// either appends, as many as fit, or one deletion.
+// takeGroup removes the requests of one transaction from the queue: at most limit appends,
+// as many as fit, or one deletion.
 func (s *Store) takeGroup(limit int) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +229,7 @@ func (s *Store) takeGroup(limit int) []*request {
 	return group
 }
 
-// runWriter is the writer. It ends when the store is closed and the queue empty.
+// runWriter executes requests. It ends when the store is closed and the queue is empty.
 func (s *Store) runWriter() {
 	defer close(s.ended)
 	for {
@@ -246,10 +245,10 @@ func (s *Store) runWriter() {
 	}
 }
 
-// transact carries out one transaction for requests in the queue, of which
-// there were n when the caller looked.
+// transact runs one transaction for requests of the queue. n is the number of requests that
+// the caller has seen there.
 func (s *Store) transact(n int) {
-	// The writer outlives any caller's context.
+	// The writer does not depend on the context of any caller.
 	ctx := context.Background()
 	var group []*request
 	err := s.retryWithReserve(func() error {
@@ -262,8 +261,8 @@ func (s *Store) transact(n int) {
 		if err != nil {
 			return err
 		}
-		// Requests are taken only now: those that came while the writer waited share the
-		// commit, and those that were given up are gone.
+		// Requests are taken only now. Those that came while the writer waited share the
+		// commit, and cancelled ones are gone.
 		if group == nil {
 			group = s.takeGroup(maxGroup)
 		}
@@ -276,7 +275,7 @@ func (s *Store) transact(n int) {
 	if err != nil {
 		s.rollback()
 		s.dropBrokenConn(err)
-		if group == nil { // only those that waited from the start fail: the others get a group of their own
+		if group == nil { // only requests that waited from the start fail; later ones get another group
 			group = s.takeGroup(n)
 		}
 		for _, r := range group {
@@ -295,7 +294,7 @@ func (s *Store) transact(n int) {
 	s.fillReserve()
 }
 
-// finish tells the callers; err is for those without an error of their own.
+// finish ends requests. err is the error of those without their own error.
 func finish(group []*request, err error) {
 	for _, r := range group {
 		if r.err == nil {
@@ -305,22 +304,21 @@ func finish(group []*request, err error) {
 	}
 }
 
-// heads are the ends of the chains inside a transaction.
+// heads holds the ends of the chains within a transaction.
 type heads struct {
-	seq     uint64
+	seq     uint64 // of the last event of the store
 	hash    [32]byte
-	session map[string][32]byte // of the sessions that were looked up
+	session map[string][32]byte // hashes of the last events of sessions that were looked up
 }
 
-// writeGroup carries out the requests inside the open transaction and commits it.
-// An error is one for all of them; what is wrong with a single request is in
-// that request.
+// writeGroup executes the requests in the open transaction and commits it. A returned error
+// belongs to the whole group; the error of a single request stays in that request's err.
 func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	var version int
 	if err := s.pragma(ctx, "user_version", &version); err != nil {
 		return err
 	}
-	if version > schemaVersion { // since we opened it
+	if version > schemaVersion { // changed by another process since it was opened
 		return session.ErrNewer
 	}
 	seq, hash, err := s.readHead(ctx, "")
@@ -329,7 +327,7 @@ func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	}
 	head := heads{seq, hash, map[string][32]byte{}}
 	for _, r := range group {
-		r.events, r.err = nil, nil // it may be tried again
+		r.events, r.err = nil, nil // the request may be tried again
 		if err := s.exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
 		}
@@ -340,10 +338,10 @@ func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 			next, r.events, r.err = s.appendEvents(ctx, head, r)
 		}
 		if isFull(r.err) && s.hasReserve() {
-			return r.err // all of it is tried again
+			return r.err // the whole group is tried again
 		}
 		if r.err != nil {
-			// Fails when SQLite has given up the whole transaction.
+			// This fails if SQLite has rolled back the whole transaction.
 			if s.exec(ctx, "ROLLBACK TO request") != nil {
 				return r.err
 			}
@@ -355,13 +353,13 @@ func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 		}
 	}
 	if err := s.makeRoom(ctx); err != nil {
-		return fmt.Errorf("make room for images: %w", err)
+		return fmt.Errorf("make room for preimages: %w", err)
 	}
 	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// readHead reads the last event of a chain: that of the store, or where a condition
-// says so that of a session. There may be none.
+// readHead returns the last event of a chain: that of the store, or with a condition that
+// of a session. seq is 0 if there is none.
 func (s *Store) readHead(ctx context.Context, where string, args ...any) (seq uint64, hash [32]byte, err error) {
 	var b []byte
 	err = s.conn.QueryRowContext(ctx, "SELECT seq, hash FROM events "+where+" ORDER BY seq DESC LIMIT 1", args...).Scan(&seq, &b)
@@ -374,8 +372,8 @@ func (s *Store) readHead(ctx context.Context, where string, args ...any) (seq ui
 	return seq, hash, err
 }
 
-// appendEvents writes the events of one request behind head and returns the new
-// one. The old one stays as it was, for when the request is rolled back.
+// appendEvents writes the events of one request after head, and returns the new heads. head
+// itself stays unchanged, because the request may be rolled back.
 func (s *Store) appendEvents(ctx context.Context, head heads, r *request) (heads, []session.Event, error) {
 	next := heads{head.seq, head.hash, maps.Clone(head.session)}
 	events := make([]session.Event, 0, len(r.drafts))
@@ -387,7 +385,7 @@ func (s *Store) appendEvents(ctx context.Context, head heads, r *request) (heads
 				return head, nil, fmt.Errorf("read the end of session %q: %w", d.Session, err)
 			}
 		}
-		// Without the reading of the monotonic clock, which is not stored.
+		// Round removes the reading of the monotonic clock, which is not stored.
 		e := session.Seal(d, next.seq+1, s.now().Round(0), next.hash, before)
 		err := s.insert(ctx, e)
 		if err == nil {
@@ -417,7 +415,7 @@ func (s *Store) insert(ctx context.Context, e session.Event) error {
 	return err
 }
 
-// deleteSessionBodies deletes the bodies and images of a session inside the open transaction.
+// deleteSessionBodies deletes the bodies and preimages of a session in the open transaction.
 func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 	var known bool
 	err := s.conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM events WHERE session = ?)", id).Scan(&known)
@@ -434,11 +432,10 @@ func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 	return err
 }
 
-// errReading is the lock that a checkpoint reports as a result, not as an error.
+// errReading is a lock that a checkpoint reports as a result instead of an error.
 var errReading = errors.New("another process is reading it")
 
-// emptyLog writes the log back and cuts it off: pages in it still hold what
-// has been deleted from the database.
+// emptyLog writes the log back and empties the file, because its pages still hold deleted data.
 func (s *Store) emptyLog(ctx context.Context) error {
 	err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 		var busy, pages, moved int
@@ -454,7 +451,7 @@ func (s *Store) emptyLog(ctx context.Context) error {
 	return nil
 }
 
-// connect makes the writer's connection if there is none.
+// connect opens the writer's connection if there is none.
 func (s *Store) connect(ctx context.Context) (err error) {
 	if s.conn == nil {
 		s.conn, err = s.writers.Conn(ctx)
@@ -462,39 +459,38 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// disconnect closes the writer's connection and leaves none.
+// disconnect closes the writer's connection.
 func (s *Store) disconnect() {
 	if s.conn != nil {
-		// Makes the pool throw the connection away instead of keeping it.
+		// This makes the pool discard the connection instead of keeping it.
 		_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 		s.conn = nil
 	}
 }
 
-// exec carries out statements without results on the writer's connection.
+// exec runs statements without results on the writer's connection.
 func (s *Store) exec(ctx context.Context, statements string) error {
 	_, err := s.conn.ExecContext(ctx, statements)
 	return err
 }
 
-// rollback ends the transaction if there is one. When that does not succeed,
-// the connection is given up, which ends it too.
+// rollback ends the transaction, if any. If that fails, it closes the connection,
+// which ends the transaction, too.
 func (s *Store) rollback() {
 	if s.conn == nil {
 		return
 	}
 	open := true
 	if err := s.conn.Raw(func(c any) error { open = inTransaction(c); return nil }); err != nil {
-		open = true // not known: end it by all means
+		open = true // not known: try to end it
 	}
 	if open && s.exec(context.Background(), "ROLLBACK") != nil {
 		s.disconnect()
 	}
 }
 
-// dropBrokenConn gives the connection up unless it can be used after an error. A lock
-// or a full disk is not its fault; after anything else a new connection reads
-// everything anew.
+// dropBrokenConn closes the connection unless it can be used after the error. After a lock
+// or a full disk it can be; after any other error a new connection reads everything again.
 func (s *Store) dropBrokenConn(err error) {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol, codeFull, codeConstraint:

@@ -1,11 +1,10 @@
-// Package stats counts what sessions have used, by what their logs say: calls by tool,
-// requests, tokens and costs by model.
+// Package stats counts from the logs what sessions have used: calls by tool, and requests,
+// tokens and costs by model.
 //
-// A [Counter] reads events one after the other and keeps none of them. What it takes does
-// not grow with a session: names beyond [MaxNames] share a row, and times are kept as
-// counts in classes. An old event lacks what later versions record, and one whose body was
-// deleted says nothing any more; both are counted as far as they go.
-// See RATIONALE, "Why are statistics read from the log, and not kept?"
+// A [Counter] reads events one after the other and keeps none. Its memory does not grow with
+// the sessions: names beyond [MaxNames] share a row, and durations are counted in classes. Old
+// events lack fields of later versions, and deleted bodies lack everything. Both are counted
+// as far as possible. See RATIONALE, "Why are statistics read from the log, and not kept?"
 package stats
 
 import (
@@ -21,26 +20,26 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxNames is how many tools, and how many models, have rows of their own: those that
-// come first. The others share the row [Others].
+// MaxNames limits the number of tools, and of models, that have a row of their own. Later
+// ones share the row [Others].
 const MaxNames = 200
 
-// Names of rows that are those of no tool and no model.
+// Names of rows that stand for several tools or models.
 const (
 	Others  = "(others)"
-	Unknown = "(no such tool)" // calls of names that no tool has
+	Unknown = "(no such tool)" // calls of tools that do not exist
 )
 
-// Stats is what sessions have used.
+// Stats holds the totals of sessions.
 type Stats struct {
 	Sessions int
 	Events   int
-	Deleted  int       // of Events: without a body any more
-	From, To time.Time // of the first event and the last; zero: there is none
+	Deleted  int       // part of Events: their bodies were deleted
+	From, To time.Time // time of the first and of the last event; zero: there are no events
 
-	Turns    int // that were begun
-	Ended    map[session.EndReason]int
-	Duration time.Duration // of the turns that have ended
+	Turns    int                       // number of turns that were begun
+	Ended    map[session.EndReason]int // number of turns, by the reason of their end
+	Duration time.Duration             // sum over the turns that have ended
 
 	Tools    []Tool // most calls first
 	Models   []Model
@@ -48,61 +47,60 @@ type Stats struct {
 	ModelUse ModelUse // of all models
 }
 
-// Calls counts calls, those of the person too. One that neither succeeded nor was
-// denied or stopped has failed.
+// Calls counts calls, including those of a person.
 type Calls struct {
 	Number, Succeeded, Denied, Stopped int
 
 	Fuel      uint64
-	Durations Histogram // of those that ran, without the time in which a person was asked
+	Durations Histogram // of calls that ran, without the time for questions to a person
 }
 
-// Failed is how many calls have failed.
+// Failed returns the number of calls that neither succeeded nor were denied or stopped.
 func (c Calls) Failed() int { return c.Number - c.Succeeded - c.Denied - c.Stopped }
 
-// Tool is what the calls of a tool were.
+// Tool holds the calls of one tool.
 type Tool struct {
 	Name string
 	Calls
 }
 
-// Model is what a model was asked, and by whom it was offered.
+// Model holds the use of one model of a provider.
 type Model struct {
 	Provider, Name string
 	ModelUse
 }
 
-// ModelUse is what was asked of models.
+// ModelUse holds the use of models.
 type ModelUse struct {
-	Requests  int // that were answered
-	Restarts  int // how often one was sent again
-	Failed    int // turns that ended because the provider failed
+	Requests  int // number of answered requests
+	Restarts  int // number of times that a request was sent again
+	Failed    int // number of turns that ended because the provider failed
 	Usage     llm.Usage
-	Cost      *float64  // US dollars, of the requests whose price was known; nil: of none
-	Durations Histogram // of the requests that were answered, with their restarts
+	Cost      *float64  // US dollars, of requests with a known price; nil: there are none
+	Durations Histogram // of answered requests, including their restarts
 }
 
 // Counter counts the events of sessions, one session after the other. The zero value is
 // ready.
 type Counter struct {
-	// Since leaves out what is older. The session's older events are read all the same:
-	// they say which model has the turn that was going on.
+	// Since excludes older events. Older events of a session must still be added, because
+	// they name the model of a turn that continues.
 	Since time.Time
 
 	stats  Stats
 	tools  map[string]*Calls
 	models map[[2]string]*ModelUse
 
-	counted bool            // something of this session
-	turn    turn            // the one that goes on
-	open    map[string]call // calls without a result, by their ids
+	counted bool            // an event of this session was counted
+	turn    turn            // the current turn
+	open    map[string]call // calls without a result, by id
 }
 
-// turn is one whose end has not come.
+// turn is a turn that has not ended yet.
 type turn struct {
 	model [2]string // provider and name
-	usage llm.Usage // of its steps
-	cost  *float64
+	usage llm.Usage // sum over its steps so far
+	cost  *float64  // sum over its steps so far, in US dollars; nil: not known
 }
 
 type call struct {
@@ -110,11 +108,11 @@ type call struct {
 	ran  bool
 }
 
-// maxOpen is how many calls without a result are known at a time. There are never more
-// than those of one step, but for what a crash has left.
+// maxOpen limits the calls without a result that are remembered. There are never more than
+// the calls of one step, except after crashes.
 const maxOpen = 1000
 
-// BeginSession says that the events of another session follow.
+// BeginSession begins another session, whose events follow.
 func (c *Counter) BeginSession() { c.counted, c.turn, c.open = false, turn{}, nil }
 
 // Add counts an event.
@@ -126,7 +124,7 @@ func (c *Counter) Add(e session.Event) {
 	switch e.Type {
 	case session.TypeTurnStarted:
 		var s session.TurnStarted
-		_ = json.Unmarshal(e.Body, &s) // deleted: it has no name
+		_ = json.Unmarshal(e.Body, &s) // a deleted body has no names
 		c.turn = turn{model: [2]string{s.Provider, s.Model}}
 		if counts {
 			c.stats.Turns++
@@ -169,8 +167,8 @@ func (c *Counter) count(e session.Event) {
 	}
 }
 
-// noteCall notes which tool a call is one of, and whether it runs. The name that a tool is
-// called by may be another than its own.
+// noteCall records the tool of a call, and whether the call runs. A tool may be called by
+// another name than its own.
 func (c *Counter) noteCall(e session.Event) {
 	if c.open == nil {
 		c.open = map[string]call{}
@@ -186,18 +184,18 @@ func (c *Counter) noteCall(e session.Event) {
 			known.tool = data.Function.Name
 		}
 	default:
-		var says struct {
+		var body struct {
 			Tool string `json:"tool"`
 		}
-		if json.Unmarshal(e.Body, &says) == nil {
-			known.tool = cmp.Or(says.Tool, known.tool)
+		if json.Unmarshal(e.Body, &body) == nil {
+			known.tool = cmp.Or(body.Tool, known.tool)
 		}
 		known.ran = known.ran || e.Type == session.TypeCallIntended
 	}
 	c.open[e.Call] = known
 }
 
-// envelope is what is read of the envelope of a result.
+// envelope holds the fields that are read of the envelope of a result.
 type envelope struct {
 	Code     tool.Code `json:"error_code"`
 	Metadata struct {
@@ -206,13 +204,13 @@ type envelope struct {
 	} `json:"metadata"`
 }
 
-// parseEnvelope reads an envelope. The metadata are its last field, behind all that the tool has
-// returned: of a success nothing else is read, which is most of what a log holds.
+// parseEnvelope parses an envelope. The metadata are its last field. Of a success only they
+// are parsed, because the output of tools is most of a log.
 func parseEnvelope(output string, success bool) (e envelope) {
 	if i := strings.LastIndex(output, `"metadata":`); i >= 0 && success && json.Unmarshal([]byte("{"+output[i:]), &e) == nil {
 		return e
 	}
-	_ = json.Unmarshal([]byte(output), &e) // what it lacks is not known
+	_ = json.Unmarshal([]byte(output), &e) // missing fields stay empty
 	return e
 }
 
@@ -248,12 +246,12 @@ func (c *Counter) result(e session.Event) {
 	}
 }
 
-// modelRows are the rows in which a model counts.
+// modelRows returns the rows in which a model is counted.
 func (c *Counter) modelRows(model [2]string) []*ModelUse {
 	return []*ModelUse{row(&c.models, model, [2]string{"", Others}), &c.stats.ModelUse}
 }
 
-// row is the row of a name, or that of others if there are too many.
+// row returns the row of a name, or the row of others if there are too many names.
 func row[K comparable, V any](rows *map[K]*V, name, others K) *V {
 	if *rows == nil {
 		*rows = map[K]*V{}
@@ -276,7 +274,7 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 		return
 	}
 	model := c.turn.model
-	if s.Provider != "" { // which has answered in its place
+	if s.Provider != "" { // another model has answered
 		model = [2]string{s.Provider, s.Model}
 	}
 	for _, of := range c.modelRows(model) {
@@ -288,8 +286,8 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 	}
 }
 
-// end counts what only the end of a turn says: what requests without an answer have
-// used, and of an old turn what it cost.
+// end counts what is recorded only at the end of a turn: the usage of requests without an
+// answer, and for old turns their cost.
 func (c *Counter) end(s session.TurnEnded) {
 	c.stats.Duration += time.Duration(s.DurationMS) * time.Millisecond
 	if c.stats.Ended == nil {
@@ -310,7 +308,7 @@ func (c *Counter) end(s session.TurnEnded) {
 	}
 }
 
-// subtractUsage is what u has more than v.
+// subtractUsage returns u - v, but no negative numbers.
 func subtractUsage(u, v llm.Usage) llm.Usage {
 	more := func(a, b int) int { return max(a-b, 0) }
 	return llm.Usage{
@@ -320,7 +318,7 @@ func subtractUsage(u, v llm.Usage) llm.Usage {
 	}
 }
 
-// Stats is what was counted.
+// Stats returns the totals so far.
 func (c *Counter) Stats() Stats {
 	s := c.stats
 	s.Ended = maps.Clone(s.Ended)

@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// at makes events of a session, one each second from the given one on.
+// at returns events of a session, one for each second from the given time on.
 func at(second int, drafts ...session.Draft) (events []session.Event) {
 	for i, d := range drafts {
 		events = append(events, session.Seal(d, uint64(second+i+1), start.Add(time.Duration(second+i)*time.Second), [32]byte{}, [32]byte{}))
@@ -36,7 +36,7 @@ func ended(reason session.EndReason, in, out int, cost *float64) session.Draft {
 	return session.NewDraft(session.TypeTurnEnded, 1, 0, "", session.TurnEnded{Reason: reason, Usage: llm.Usage{InputTokens: in, OutputTokens: out}, DurationMS: 1000, Cost: cost})
 }
 
-// called are the events of a call of a tool under the name; its own is tool.
+// called returns the events of a call under a name. own is the tool's own name.
 func called(id, name, own string, ran bool, r tool.Result) []session.Draft {
 	out := []session.Draft{session.NewDraft(session.TypeToolCall, 1, 1, id, llm.CallMessage(llm.NewCall(id, name, "{}")))}
 	if own != "" {
@@ -54,7 +54,7 @@ func ok(ms time.Duration, fuel uint64) tool.Result {
 
 func dollars(d float64) *float64 { return &d }
 
-// flat is what was counted, with times in words.
+// flat returns the totals, with durations as text.
 func flat(s Stats) map[string]string {
 	calls := func(c Calls) string {
 		return fmt.Sprintf("%d calls, %d ok, %d denied, %d stopped, %d failed, fuel %d, %d ran, median %v, slowest %v",
@@ -180,8 +180,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 }
 
-// TestNoBodyIsTrusted: one that was deleted, or is not what its type says, counts for an
-// event and for nothing else.
+// TestNoBodyIsTrusted checks that a deleted or malformed body counts only as an event.
 func TestNoBodyIsTrusted(t *testing.T) {
 	drafts := append(called("a", "ls", "ls", true, ok(1, 2)), began("openai", "m"), step(1, 2, 3, dollars(1)), ended(session.EndAnswered, 1, 2, dollars(1)))
 	for name, body := range map[string]json.RawMessage{

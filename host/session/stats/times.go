@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Histogram are how long things took, in milliseconds. Up to 63 ms each value is kept as it
-// is; above, in 32 classes for each doubling, so that the median is off by 1.6 % at most.
-// The slowest is exact.
+// Histogram counts durations in milliseconds. Up to 63 ms each value has its own class.
+// Above, each doubling has 32 classes, so that the median is off by at most 1.6 %. The
+// slowest is exact.
 type Histogram struct {
-	buckets []uint32 // by class, as many as were needed
+	buckets []uint32 // number of durations by class, without empty classes at the end
 	number  uint64
 	slowest int64
 }
 
 const (
 	exactBuckets       = 64
-	bucketsPerDoubling = 32 // classes of a doubling
-	// maxMS bounds what is believed of a log: a hundred years.
+	bucketsPerDoubling = 32 // number of classes in each doubling
+	// maxMS limits a duration from a log: a hundred years.
 	maxMS = 100 * 366 * 24 * 3600 * 1000
 )
 
-// bucketOf is the class of a time.
+// bucketOf returns the class of a duration.
 func bucketOf(ms int64) int {
 	if ms < exactBuckets {
 		return int(ms)
 	}
-	shift := bits.Len64(uint64(ms)) - 6 // so that 32 to 63 is left
+	shift := bits.Len64(uint64(ms)) - 6 // leaves 32 to 63
 	return exactBuckets + (shift-1)*bucketsPerDoubling + int(ms>>shift) - bucketsPerDoubling
 }
 
-// bucketMiddle is the time in the middle of a class.
+// bucketMiddle returns the duration in the middle of a class.
 func bucketMiddle(class int) int64 {
 	if class < exactBuckets {
 		return int64(class)
@@ -42,22 +42,22 @@ func bucketMiddle(class int) int64 {
 
 func (t *Histogram) add(ms int64) {
 	ms = min(max(ms, 0), maxMS)
-	of := bucketOf(ms)
-	for len(t.buckets) <= of {
+	class := bucketOf(ms)
+	for len(t.buckets) <= class {
 		t.buckets = append(t.buckets, 0)
 	}
-	t.buckets[of]++
+	t.buckets[class]++
 	t.number++
 	t.slowest = max(t.slowest, ms)
 }
 
-// Number is how many times there are.
+// Number returns the number of durations.
 func (t *Histogram) Number() uint64 { return t.number }
 
-// Slowest is the longest time; 0 if there is none.
+// Slowest returns the longest duration; 0 if there is none.
 func (t *Histogram) Slowest() time.Duration { return time.Duration(t.slowest) * time.Millisecond }
 
-// Median is the time that half of them did not exceed; 0 if there is none.
+// Median returns the duration that half of them do not exceed; 0 if there is none.
 func (t *Histogram) Median() time.Duration {
 	var seen uint64
 	for class, n := range t.buckets {

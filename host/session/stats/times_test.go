@@ -31,8 +31,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestTheMedianIsNear: never off by more than a part in 64, whatever the times are, in
-// bounded memory.
+// TestTheMedianIsNear checks that the median is off by at most 1/64 for any durations, in
+// limited memory.
 func TestTheMedianIsNear(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -20,10 +20,10 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// providerName marks what is kept for this package.
+// providerName marks provider data of this package.
 const providerName = "openai-responses"
 
-// create sends the request, with all that not each model takes until it is refused.
+// create sends the request, with all optional fields that were not refused before.
 func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, entries []*llm.Entry) error {
 	for {
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.refused.count())
@@ -50,19 +50,19 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 	}
 }
 
-// dropOptional gives up what an error may be about of what a request can do without, and
-// reports whether there was such, so that the request can be sent again. Models that do
-// not think take no summary and encrypt nothing, OpenAI gives summaries only to those
-// who have shown who they are, and what one account has encrypted, the next one cannot
-// read. LiteLLM refuses what the model behind it does not know.
+// dropOptional drops an optional field or reasoning that the error may be about, and
+// reports whether the request has changed and can be sent again. Models that do not think
+// take no summary and encrypt nothing. OpenAI gives summaries only to verified
+// organizations, and one account cannot read what another has encrypted. LiteLLM refuses
+// fields that the model behind it does not know.
 func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok || failure.Code == llm.ContextExceeded || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
 		return false
 	}
-	said := strings.ToLower(failure.Code + " " + failure.Message)
+	message := strings.ToLower(failure.Code + " " + failure.Message)
 	about := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(message, w) })
 	}
 	if about("invalid_encrypted_content", "could not be verified", "required following item", "required 'reasoning' item", "item with id") {
 		return m.refused.add(entries, wire.Model)
@@ -82,49 +82,50 @@ func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries 
 	return true
 }
 
-// refusedReasoning is the reasoning that the server has refused. What the model thinks from then on
-// is sent.
+// refusedReasoning is the set of reasoning items that the server has refused. New reasoning
+// is still sent.
 type refusedReasoning struct {
-	mu sync.Mutex
-	of map[[32]byte]bool
+	mu    sync.Mutex
+	items map[[32]byte]bool // by SHA-256
 }
 
 func (f *refusedReasoning) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.of)
+	return len(f.items)
 }
 
 func (f *refusedReasoning) has(item []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.of) > 0 && f.of[sha256.Sum256(item)]
+	return len(f.items) > 0 && f.items[sha256.Sum256(item)]
 }
 
-// add forgets all reasoning of the model in entries, and reports whether there was any.
+// add adds all reasoning of the model in entries, and reports whether the set has grown.
 func (f *refusedReasoning) add(entries []*llm.Entry, model string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := len(f.of)
+	before := len(f.items)
 	for _, e := range entries {
 		for _, p := range e.Parts {
 			item := reasoningItem(p.ProviderData, model)
 			if p.Type != llm.ReasoningPart || item == nil {
 				continue
 			}
-			if f.of == nil {
-				f.of = map[[32]byte]bool{}
+			if f.items == nil {
+				f.items = map[[32]byte]bool{}
 			}
-			f.of[sha256.Sum256(item)] = true
+			f.items[sha256.Sum256(item)] = true
 		}
 	}
-	return len(f.of) > before
+	return len(f.items) > before
 }
 
-// placeholderMessage is the item that stands for the conversation.
+// placeholderMessage returns the item in whose place the conversation is spliced.
 func placeholderMessage() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
-// requestTemplate is the request but for its items, and what may be refused of it.
+// requestTemplate returns the request with a placeholder for its items, and without
+// optional fields that may be refused.
 func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	yes, no := true, false
 	wire := sdk.CreateResponseRequest{
@@ -143,13 +144,13 @@ func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	return wire
 }
 
-// cacheKey is the same for the requests of a conversation, so that they reach the cache of
-// those before, although all conversations begin with the same instructions. It is
-// made of what is said up to the first words of the user.
+// cacheKey returns a key for the server's cache of prompts. It is the same for all requests
+// of a conversation, and differs between conversations that begin with the same
+// instructions: it is a hash of the texts up to the first message of the user.
 func cacheKey(entries []*llm.Entry) string {
 	sum := sha256.New()
 	for _, e := range entries {
-		_, _ = io.WriteString(sum, e.Parts[0].Text) // which fails never
+		_, _ = io.WriteString(sum, e.Parts[0].Text) // cannot fail
 		if e.Role == llm.RoleUser {
 			break
 		}
@@ -157,7 +158,7 @@ func cacheKey(entries []*llm.Entry) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// encodeEntry are the items of an entry, with commas between.
+// encodeEntry returns the items of an entry, separated by commas.
 func (m *Model) encodeEntry(e *llm.Entry, model string) []byte {
 	var out provider.Pieces
 	add := func(item any) { out = out.Add(marshal(item)) }
@@ -167,7 +168,7 @@ func (m *Model) encodeEntry(e *llm.Entry, model string) []byte {
 	case llm.RoleUser:
 		add(message("user", content(e.Parts[0].Text, m.images.Show(e.Parts[1:], "this message"))))
 	case llm.RoleAssistant:
-		// Reasoning goes with what it led to; the API refuses it alone.
+		// Reasoning is sent with the next item; the API refuses reasoning alone.
 		var before [][]byte
 		say := func(item any) {
 			for _, b := range before {
@@ -203,7 +204,7 @@ func message(role string, content any) sdk.ResponseInputMessage {
 	return sdk.ResponseInputMessage{Type: "message", Role: role, Content: content}
 }
 
-// content is a text and what goes with it: as a text, if there is no image.
+// content returns a text and its attachments: as a string if there is no image.
 func content(text string, shown []provider.ImageOrText) any {
 	texts, images := []string{text}, false
 	parts := []any{sdk.ResponseInputText{Type: "input_text", Text: text}}
@@ -223,32 +224,33 @@ func content(text string, shown []provider.ImageOrText) any {
 	return strings.Join(texts, "\n")
 }
 
-// reasoning is an item of reasoning as it is kept: what of it the API takes back.
+// reasoning is a reasoning item as it is stored in provider data: the fields that the API
+// takes back.
 type reasoning struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
 	Summary          json.RawMessage `json:"summary"`
-	Content          json.RawMessage `json:"content,omitempty"` // of servers that encrypt nothing
+	Content          json.RawMessage `json:"content,omitempty"` // of servers that do not encrypt reasoning
 	EncryptedContent string          `json:"encrypted_content,omitempty"`
 }
 
-// reasoningItem is the item of what was kept of the model; nil: it is none.
-func reasoningItem(kept *llm.ProviderData, model string) []byte {
+// reasoningItem returns the reasoning item in provider data of the model; nil: there is none.
+func reasoningItem(data *llm.ProviderData, model string) []byte {
 	var r reasoning
-	if !kept.IsFrom(providerName, model) || json.Unmarshal(kept.Data, &r) != nil || r.Type != "reasoning" {
+	if !data.IsFrom(providerName, model) || json.Unmarshal(data.Data, &r) != nil || r.Type != "reasoning" {
 		return nil
 	}
-	return kept.Data
+	return data.Data
 }
 
-// phase is what is kept of a text.
+// phase is the provider data of a text.
 type phase struct {
 	Phase string `json:"phase"`
 }
 
-func phaseOf(kept *llm.ProviderData, model string) string {
+func phaseOf(data *llm.ProviderData, model string) string {
 	var p phase
-	if !kept.IsFrom(providerName, model) || json.Unmarshal(kept.Data, &p) != nil {
+	if !data.IsFrom(providerName, model) || json.Unmarshal(data.Data, &p) != nil {
 		return ""
 	}
 	return p.Phase
@@ -257,7 +259,7 @@ func phaseOf(kept *llm.ProviderData, model string) string {
 func marshal(item any) []byte {
 	out, err := json.Marshal(item)
 	if err != nil {
-		return nil // not reached: all of it are texts, and JSON that is valid
+		return nil // not reached: items hold only texts and valid JSON
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func TestAConversationBecomesItems(t *testing.T) {
 	}
 }
 
-// TestReasoningGoesBack plays a turn against a server that verifies what it has encrypted.
+// TestReasoningGoesBack plays a turn against a server that verifies its encrypted reasoning.
 func TestReasoningGoesBack(t *testing.T) {
 	m := scripted(t,
 		`{"reasoning":"I should look.","text":"I look.","tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*"}}],`+

@@ -1,16 +1,15 @@
-// Package responses is the provider for OpenAI's Responses API, in which its newer
-// models think and call tools in one conversation.
+// Package responses is the provider for OpenAI's Responses API, in which OpenAI's newer
+// models can both think and call tools.
 //
-// [New] makes a [Model] from options; the model turns canonical messages into one
-// streaming request and the stream back into deltas. go-openai has the types of the
-// request:
+// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// deltas of the answer. The types of the request come from go-openai:
 //
-//   - request.go: a conversation as items, each made once, and what a server may
-//     refuse of a request.
-//   - stream.go: lenient decoding of the events.
+//   - request.go encodes a conversation as items. Each item is encoded once. It also drops
+//     optional fields that a server refuses.
+//   - stream.go decodes the events leniently.
 //
-// Nothing is stored at the server: each request has the whole conversation, and in it
-// the reasoning of the same model, encrypted, as the server has sent it.
+// The server stores nothing: each request has the whole conversation, with the encrypted
+// reasoning that the server has sent for the same model.
 package responses
 
 import (
@@ -29,20 +28,22 @@ type Model struct {
 	provider.Client
 	transcript llm.Transcript
 	images     provider.RefusedImages
-	// What the server, or the model behind it, has refused is not sent any more.
+	// refused holds reasoning that the server, or the model behind it, has refused. The flags
+	// are set after it has refused to send summaries, to send encrypted reasoning, or to take
+	// a cache key. Neither is sent or asked for again.
 	refused                            refusedReasoning
 	noSummary, noEncrypted, noCacheKey atomic.Bool
 }
 
-// New makes a model. It connects to nothing and reports nothing: options that
-// cannot work are the error of each Stream.
+// New returns a model. It does not connect and returns no error: with options that cannot
+// work, each Stream returns an error.
 func New(opts provider.Options) *Model {
 	defaults := openai.Defaults
 	defaults.StripSuffixes = []string{"/responses"}
 	opts = opts.WithDefaults(defaults)
 	m := &Model{Client: provider.Client{Options: opts, BaseURLHint: openai.BaseURLHint(opts)}}
-	m.RefineError = func(e *llm.ProviderError, said provider.ErrorDetail, _ []byte) {
-		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && said.Code == "" {
+	m.RefineError = func(e *llm.ProviderError, detail provider.ErrorDetail, _ []byte) {
+		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && detail.Code == "" {
 			e.Hint = "check the name of the model and the base URL (`stockade config` shows where they come from); a server without the Responses API needs the provider openai"
 		}
 	}
@@ -51,19 +52,19 @@ func New(opts provider.Options) *Model {
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	entries, envelope := m.transcript.Entries(req.Messages), m.requestTemplate(req)
+	entries, template := m.transcript.Entries(req.Messages), m.requestTemplate(req)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()
-		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, envelope, entries) }); err != nil {
+		if err := m.images.SendWithFallback(entries, func() error { return m.create(x, template, entries) }); err != nil {
 			return x.Explain(err)
 		}
-		d := decoder{m: m, model: envelope.Model, yield: yield}
+		d := decoder{m: m, model: template.Model, yield: yield}
 		return d.decode(x)
 	})
 }
 
-// Models asks the server which models it has, as [openai.Model.Models] does.
+// Models returns the names of the server's models, like [openai.Model.Models].
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return openai.New(m.Options).Models(ctx)
 }

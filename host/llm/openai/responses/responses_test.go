@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// scripted makes a model over a server in memory, and checks that all of the script was used.
+// scripted returns a model over a server in memory, and checks that the whole script was used.
 func scripted(t testing.TB, script ...string) *Model {
 	t.Helper()
 	s, err := offline.ParseScript("script", strings.NewReader(strings.Join(script, "\n")))

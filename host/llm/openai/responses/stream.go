@@ -12,12 +12,11 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// maxItems is how many items an answer may have. More than these have no place in an
-// [llm.Reply].
+// maxItems limits the items of an answer. An [llm.Reply] has no room for more.
 const maxItems = 2000
 
-// The wire format as servers send it: what differs from server to server is raw JSON, so
-// that an odd value makes us ignore a field and not lose the answer.
+// The wire format of servers. A field that differs from server to server is raw
+// JSON: a bad value is ignored, and the rest of the answer is kept.
 type event struct {
 	Object       json.RawMessage `json:"object"`
 	Type         json.RawMessage `json:"type"`
@@ -63,13 +62,13 @@ type response struct {
 	} `json:"usage"`
 }
 
-// itemState is what has come of an item.
+// itemState is the state of an item of the answer.
 type itemState struct {
-	call       int    // its place among the calls; -1: it is none
-	hasContent bool   // something of its text, or of its arguments
-	raw        bool   // its reasoning comes as such, and not as a summary
-	summary    string // the index of the part of the summary that came last
-	done       bool
+	call       int    // position among the calls; -1: not a call
+	hasContent bool   // some of its text or arguments has come
+	raw        bool   // its reasoning comes unabridged, not as a summary
+	summary    string // index of the last part of its summary
+	done       bool   // its last event has come
 }
 
 // decoder makes deltas of events.
@@ -78,17 +77,17 @@ type decoder struct {
 	model string
 	yield func(llm.Delta) bool
 
-	items         map[string]*itemState // by index and by id
-	count         int
-	last          *itemState // the one that came last
-	calls         int
-	lastText      *itemState // whose text came last, if that has not ended
-	lastReasoning *itemState // whose reasoning came last, if that has not ended
-	stopped       bool       // yield returned false
+	items         map[string]*itemState // by output index and by item id
+	count         int                   // number of items
+	last          *itemState            // item of the last event
+	calls         int                   // number of calls
+	lastText      *itemState            // item whose text came last and may continue; nil: none
+	lastReasoning *itemState            // item whose reasoning came last and may continue; nil: none
+	stopped       bool                  // yield has returned false
 }
 
-// decode yields the answer of one stream. It returns nil when the answer is complete or
-// yield returned false.
+// decode yields the deltas of one answer. It returns nil when the answer is complete or
+// yield has returned false.
 func (d *decoder) decode(x *provider.Exchange) error {
 	for events := 0; ; events++ {
 		line, err := x.Next()
@@ -114,8 +113,8 @@ func (d *decoder) decode(x *provider.Exchange) error {
 // send yields a delta.
 func (d *decoder) send(delta llm.Delta) { d.stopped = d.stopped || !d.yield(delta) }
 
-// event takes one event. At the end of the answer it returns what is left to be yielded.
-// Events that it does not know are ignored, as the API asks.
+// event handles one event. At the end of the answer it returns the last delta. Unknown
+// events are ignored, as the API asks.
 func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	switch typ := sdk.ResponseStreamEventType(provider.ScalarText(e.Type)); typ {
 	case sdk.ResponseStreamEventOutputItemAdded, sdk.ResponseStreamEventOutputItemDone:
@@ -140,18 +139,18 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 		return d.end(typ, e.Response)
 	case sdk.ResponseStreamEventFailed:
 		var r response
-		_ = json.Unmarshal(e.Response, &r) // without an error it failed as well
+		_ = json.Unmarshal(e.Response, &r) // an event without an error is a failure, too
 		return llm.Delta{}, d.m.StreamError(provider.ParseErrorDetail(r.Error), line)
 	case sdk.ResponseStreamEventError:
-		said := provider.ParseErrorDetail(e.Error)
-		if said.Message == "" {
-			said = provider.ParseErrorDetail(line)
-			said.Kind = "" // it says only that it is an error
+		detail := provider.ParseErrorDetail(e.Error)
+		if detail.Message == "" {
+			detail = provider.ParseErrorDetail(line)
+			detail.Kind = "" // it is only "error"
 		}
-		return llm.Delta{}, d.m.StreamError(said, line)
+		return llm.Delta{}, d.m.StreamError(detail, line)
 	case "":
-		if said := provider.ParseErrorDetail(e.Error); said != (provider.ErrorDetail{}) {
-			return llm.Delta{}, d.m.StreamError(said, line)
+		if detail := provider.ParseErrorDetail(e.Error); detail != (provider.ErrorDetail{}) {
+			return llm.Delta{}, d.m.StreamError(detail, line)
 		}
 		if provider.ScalarText(e.Object) == "response" { // the answer of a server that does not stream
 			return d.end(typ, line)
@@ -160,8 +159,8 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	return llm.Delta{}, nil
 }
 
-// state is that of the item with the index, or else the id. Servers that say neither mean
-// the last one, unless a new one begins.
+// state returns the state of the item with the index, or else with the id. A server that
+// sends neither means the last item, unless the event begins a new item.
 func (d *decoder) state(index, id json.RawMessage, begins bool) (*itemState, error) {
 	var keys []string
 	if n, err := strconv.Atoi(provider.ScalarText(index)); err == nil {
@@ -197,7 +196,7 @@ func (d *decoder) state(index, id json.RawMessage, begins bool) (*itemState, err
 	return s, nil
 }
 
-// piece takes a piece of an item.
+// piece handles an event with a piece of an item.
 func (d *decoder) piece(typ sdk.ResponseStreamEventType, s *itemState, e event) {
 	text := provider.ScalarText(e.Delta)
 	switch typ {
@@ -216,7 +215,7 @@ func (d *decoder) piece(typ sdk.ResponseStreamEventType, s *itemState, e event) 
 	}
 }
 
-// text sends a piece of a text. Those of two messages are apart.
+// text sends a piece of a text. Texts of different messages are separated by an empty line.
 func (d *decoder) text(s *itemState, text string) {
 	if text == "" {
 		return
@@ -228,8 +227,8 @@ func (d *decoder) text(s *itemState, text string) {
 	d.send(llm.Delta{Text: text})
 }
 
-// reason sends a piece of reasoning: of a summary, if there is one. The parts of a summary
-// are apart.
+// reason sends a piece of reasoning. If an item has both a summary and raw reasoning, only
+// the one that comes first is sent. Parts of a summary are separated by an empty line.
 func (d *decoder) reason(s *itemState, text string, raw bool, summary string) {
 	if text == "" || s.hasContent && s.raw != raw {
 		return
@@ -250,8 +249,8 @@ func (d *decoder) arguments(s *itemState, text string) {
 	d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, Arguments: text}}})
 }
 
-// item takes an item as it begins, or as it is in the end. Of a server that sends no pieces
-// it is all that there is.
+// item handles an item at its beginning or at its end. A server that sends no pieces sends
+// only the item.
 func (d *decoder) item(s *itemState, i item, done bool) error {
 	if s.done {
 		return nil
@@ -297,7 +296,8 @@ func (d *decoder) item(s *itemState, i item, done bool) error {
 		if len(content) > 0 {
 			r.Content = i.Content
 		}
-		// Without either the server could only look it up, and nothing is stored there.
+		// An item with neither cannot be sent back: the server would look it up, and stores
+		// nothing.
 		if r.EncryptedContent != "" || r.Content != nil {
 			d.send(llm.Delta{ProviderData: d.providerDataDelta(llm.ReasoningPart, r)})
 			d.lastReasoning = nil
@@ -310,7 +310,7 @@ func (d *decoder) providerDataDelta(of llm.PartType, data any) *llm.ProviderData
 	return &llm.ProviderDataDelta{PartType: of, ProviderData: llm.ProviderData{Provider: providerName, Model: d.model, Data: marshal(data)}}
 }
 
-// textsOf are the texts, and refusals, of a list of parts; nil: it is none.
+// textsOf returns the texts and refusals in a list of parts; nil: it is not a list.
 func textsOf(raw json.RawMessage) []string {
 	var parts []struct{ Text, Refusal json.RawMessage }
 	if json.Unmarshal(raw, &parts) != nil || parts == nil {
@@ -325,10 +325,10 @@ func textsOf(raw json.RawMessage) []string {
 	return texts
 }
 
-// end takes the event at the end of an answer.
+// end handles the event at the end of an answer.
 func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm.Delta, error) {
 	var r response
-	_ = json.Unmarshal(raw, &r) // what does not fit stays empty
+	_ = json.Unmarshal(raw, &r) // fields that do not fit stay empty
 	if d.count == 0 {
 		for n, raw := range r.Output {
 			var i item
@@ -348,7 +348,7 @@ func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm
 		InputTokens: provider.ParseTokens(r.Usage.Input), OutputTokens: provider.ParseTokens(r.Usage.Output), ReasoningTokens: provider.ParseTokens(r.Usage.Out.Reasoning),
 		CachedTokens: provider.ParseTokens(r.Usage.In.Cached), CacheWriteTokens: provider.ParseTokens(r.Usage.In.Written),
 	}}
-	// Other servers may end all answers alike, and say it in the response only.
+	// Some servers end all answers alike, and mark an incomplete one only in the response.
 	incomplete := typ == sdk.ResponseStreamEventIncomplete || provider.ScalarText(r.Status) == string(sdk.ResponseStatusIncomplete)
 	switch {
 	case incomplete && provider.ScalarText(r.Incomplete.Reason) == "content_filter":

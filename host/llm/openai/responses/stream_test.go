@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// raw is a line of a script with events, each on a line of its own.
+// raw returns a line of a script with events, each on its own line.
 func raw(events string) string {
 	var body strings.Builder
 	for e := range strings.Lines(strings.TrimSpace(events)) {
@@ -32,8 +32,8 @@ func kept(data string) *llm.ProviderData {
 	return &llm.ProviderData{Provider: "openai-responses", Model: "test-model", Data: json.RawMessage(data)}
 }
 
-// The streams are in the form of OpenAI's published examples and of recordings of its
-// servers, shortened; and in that of other servers, where the name says so.
+// The streams follow OpenAI's published examples and recordings of OpenAI's servers,
+// shortened. Names mark the streams of other servers.
 func TestEventsBecomeAReply(t *testing.T) {
 	const look = `{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","status":"in_progress","arguments":"","call_id":"call_1","name":"glob"}}`
 	tests := []struct {
