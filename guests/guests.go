@@ -45,6 +45,12 @@ type Module struct {
 // Read returns the module itself.
 func (m Module) Read() ([]byte, error) { return FS.ReadFile("dist/" + m.File) }
 
+// Built reports whether the modules were built before the program.
+func Built() bool {
+	_, err := fs.Stat(FS, "dist/"+IndexFile)
+	return err == nil
+}
+
 // ReadIndex reads the list of the built modules into a slice of [Module], or of what decodes
 // the manifests, too. Its error is fs.ErrNotExist when none were built.
 func ReadIndex(list any) error {
