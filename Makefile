@@ -11,7 +11,6 @@ golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
 GUESTS  := files git shell tasks web
-TCK     := guests/dist/tck
 SAMPLE  := bin/sample
 
 .DEFAULT_GOAL := help
@@ -31,10 +30,10 @@ guest_sources := $(shell find guests sdk/go host/git/format host/policy/paths ho
 # The manifest of each module is written into it; index.json lists them. Their
 # native code, for this platform, is made beside them.
 guests/dist/index.json: $(guest_sources)
-	@rm -f guests/dist/*.wasm
+	@rm -rf guests/wasm guests/dist/*
 	@for g in $(GUESTS); do echo "guest $$g"; \
-	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/dist/$$g.wasm ./guests/$$g || exit 1; done
-	@$(GO) run -trimpath ./cmd/stockade/internal/packguests guests/dist
+	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/wasm/$$g.wasm ./guests/$$g || exit 1; done
+	@$(GO) run -trimpath ./cmd/stockade/internal/packguests guests
 
 # The helper of the jail, for this platform. It is static, and embedded.
 helper := host/jail/dist/$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)
@@ -49,7 +48,7 @@ helper: ## build the helper of the jail, where there is one
 
 .PHONY: bin/stockade
 bin/stockade: guests/dist/index.json helper
-	$(GO) build -trimpath -o bin/stockade ./cmd/stockade
+	$(GO) build -trimpath -ldflags='-s -w' -o bin/stockade ./cmd/stockade
 
 .PHONY: install
 PREFIX ?= $(HOME)/.local
@@ -352,4 +351,4 @@ check: ## everything that a change has to pass: format, vet, lint, tests, a clea
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin guests/dist/*.wasm guests/dist/index.json guests/native/*/*
+	rm -rf bin guests/wasm guests/dist/* guests/native/*/*

@@ -73,7 +73,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 	if err := guests.ReadIndex(new([]guests.Module)); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
-	built, err := filepath.Abs("../../guests/dist")
+	built, err := filepath.Abs("../../guests/wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
