@@ -66,6 +66,7 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 # no paths of this machine either. Modules of others are a Go module of their own, and run
 # beside the rest.
 .PHONY: test
+test: export REQUIRE_GUESTS := 1
 test: guests helper ## run the tests, in five minutes on two cores; what takes longer has targets of its own
 	@(cd host/internal/foreign && exec $(GO) test -trimpath -vet=off .) & foreign=$$!; \
 	  $(GO) test -trimpath -vet=off ./...; rest=$$?; wait $$foreign && exit $$rest
