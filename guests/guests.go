@@ -1,13 +1,14 @@
 // Package guests holds the built tool modules that ship inside the binary.
 //
 // The sources are the directories beside this file; each is a Go program that
-// the build turns into dist/<name>.wasm with
+// the build turns into wasm/<name>.wasm with
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags="-s -w"
 //
-// Beside them lies what the build has compiled them to, for the platform on
-// which it ran:
+// The program embeds the modules, compressed, and their native code for the
+// platform on which the build ran:
 //
+//	dist/<name>.wasm.zst
 //	native/<GOOS>_<GOARCH>/<digest of the module>/...
 //
 // The built files are not committed. The package compiles without them; a
@@ -19,19 +20,22 @@ package guests
 import (
 	"embed"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"path"
 	"runtime"
+
+	"github.com/klauspost/compress/zstd"
 )
 
-// FS holds the directory dist: one *.wasm file for each built module, and the
-// index, which lists them.
-//
 //go:embed all:dist
-var FS embed.FS
+var dist embed.FS
 
-// IndexFile is the list of the modules in dist: a JSON array of [Module].
-const IndexFile = "index.json"
+// The files in dist.
+const (
+	IndexFile    = "index.json" // lists the modules: a JSON array of [Module]
+	ModuleSuffix = ".zst"       // behind [Module.File]: the module, compressed with Zstandard
+)
 
 // Module is one entry of the index, so that the tools can be listed without
 // touching WebAssembly.
@@ -43,12 +47,33 @@ type Module struct {
 }
 
 // Read returns the module itself.
-func (m Module) Read() ([]byte, error) { return FS.ReadFile("dist/" + m.File) }
+func (m Module) Read() ([]byte, error) {
+	packed, err := dist.ReadFile("dist/" + m.File + ModuleSuffix)
+	if err != nil {
+		return nil, err
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	code, err := d.DecodeAll(packed, make([]byte, 0, m.Bytes))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.File, err)
+	}
+	return code, nil
+}
+
+// Built reports whether the modules were built before the program.
+func Built() bool {
+	_, err := fs.Stat(dist, "dist/"+IndexFile)
+	return err == nil
+}
 
 // ReadIndex reads the list of the built modules into a slice of [Module], or of what decodes
 // the manifests, too. Its error is fs.ErrNotExist when none were built.
 func ReadIndex(list any) error {
-	data, err := FS.ReadFile("dist/" + IndexFile)
+	data, err := dist.ReadFile("dist/" + IndexFile)
 	if err != nil {
 		return err
 	}

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stockade-dev/stockade/guests/gueststest"
 )
 
 // TestModelServeServesAnyClient starts the real server, points another process
 // of the program at the address that it prints, and ends it by a signal.
 func TestModelServeServesAnyClient(t *testing.T) {
+	gueststest.Need(t)
 	home := t.TempDir()
 	script := filepath.Join(home, "script.jsonl")
 	if err := os.WriteFile(script, []byte(`{"text":"Served from a script.","chunk_bytes":2}`), 0o644); err != nil {

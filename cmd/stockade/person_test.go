@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -22,6 +23,7 @@ type person struct {
 }
 
 func newPerson(t testing.TB) *person {
+	gueststest.Need(t)
 	p := &person{t: t, home: t.TempDir(), dir: t.TempDir()}
 	p.env = append(os.Environ(), "HOME="+p.home, "TEST_ACCOUNT_HOME="+p.home, "TEST_ADMINISTRATOR="+filepath.Join(p.home, "etc"), "NO_COLOR=1",
 		"XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -18,6 +19,7 @@ import (
 // that is embedded, and with -whole what this source makes of the smallest is the same
 // to the byte.
 func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
+	gueststest.Need(t)
 	const again = "; run `make guests`"
 	if _, err := os.Stat(filepath.Join("..", "..", "guests", filepath.FromSlash(guests.NativeDir()))); err != nil {
 		return // not on this platform

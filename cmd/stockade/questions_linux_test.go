@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -219,6 +220,7 @@ func askedOf(t *testing.T, a *app, catalog *tool.Catalog, c usualCommand) []stri
 // Everyday commands lead to the questions in a table, and no others, at tiers 3 and 1. They
 // run through policy, dispatch, sandbox, jail and stage.
 func TestTheQuestionsOfEverydayCommands(t *testing.T) {
+	gueststest.Need(t)
 	if *questionsInto != "" { // at tier 1
 		tier, asked := questionsOf(t)
 		if tier != 1 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/registry"
 )
 
@@ -89,6 +90,7 @@ func TestWhatAModelReadsOfTheTools(t *testing.T) {
 // settings, no instructions and no modules of others, and may reach a host: else the tools
 // of the web are not offered.
 func firstRequest(t *testing.T) []byte {
+	gueststest.Need(t)
 	bodies := make(chan []byte, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {

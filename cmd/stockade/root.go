@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/visible"
@@ -50,6 +52,9 @@ func Main(args []string, s *stdio) int {
 			return
 		}
 	}()
+	if parts := missingParts(guests.Built(), jail.HasHelper()); parts != "" {
+		s.note("this program was built without %s. Run `make build` in its source directory", parts)
+	}
 	root := newRootCmd(a, standaloneCommand(args))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -63,6 +68,20 @@ func Main(args []string, s *stdio) int {
 		code = reportError(s, ctx, out.err)
 	}
 	return int(code)
+}
+
+// missingParts names the parts that are built before the program, and that it lacks if it was
+// built with `go build` alone; empty: it has them all.
+func missingParts(tools, helper bool) string {
+	switch {
+	case !tools && !helper:
+		return "its tools, and without the helper that confines bash"
+	case !tools:
+		return "its tools"
+	case !helper:
+		return "the helper that confines bash"
+	}
+	return ""
 }
 
 // output is standard output. The first write that does not succeed ends the

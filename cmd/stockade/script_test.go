@@ -17,7 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/llm/offline"
@@ -70,10 +70,8 @@ func TestScripts(t *testing.T) { testscript.Run(t, inDirectory(t, *scriptDir)) }
 
 // inDirectory is how the scripts of a directory are run.
 func inDirectory(t *testing.T, dir string) testscript.Params {
-	if err := guests.ReadIndex(new([]guests.Module)); err != nil {
-		t.Fatal("the guests are not built: run `make guests` first")
-	}
-	built, err := filepath.Abs("../../guests/dist")
+	gueststest.Need(t)
+	built, err := filepath.Abs("../../guests/wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -24,6 +25,7 @@ import (
 // testApp is the whole program in a home and a workspace of its own.
 func testApp(t testing.TB) *app {
 	t.Helper()
+	gueststest.Need(t)
 	env := map[string]string{"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
 	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, redactor: new(redact.Redactor)}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true

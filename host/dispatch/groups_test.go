@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
@@ -86,6 +87,7 @@ func must(t testing.TB, d *Dispatcher, name, args string) tool.Result {
 }
 
 func TestTheFirstRequestStaysSmall(t *testing.T) {
+	gueststest.Need(t)
 	builtin, err := registry.Builtin()
 	if err != nil {
 		t.Fatal(err)

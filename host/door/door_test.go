@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -24,6 +25,7 @@ import (
 // work is a workspace that tools can write to.
 func work(t *testing.T) (string, SessionOptions) {
 	t.Helper()
+	gueststest.Need(t)
 	m, err := ParseMount(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +35,7 @@ func work(t *testing.T) (string, SessionOptions) {
 
 func open(t *testing.T, d *Door, opts SessionOptions) *Session {
 	t.Helper()
+	gueststest.Need(t)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)

@@ -191,6 +191,7 @@ func succeed(k mechanism) []string {
 // workspace of root's, and as root in one of somebody else, whom the victim
 // belongs to as well. Without -all it is the best kind only.
 func TestAttacks(t *testing.T) {
+	needHelper(t)
 	asNobody(t)
 	for _, k := range mechanisms {
 		if !*all && k.tier != mechanisms[0].tier {

@@ -90,6 +90,7 @@ var cases = []numbered{
 // TestCases runs the commands of the cases in jails of the first kind and, with -all,
 // of the last, where nothing may be got, and without a jail, where something has to be.
 func TestCases(t *testing.T) {
+	needHelper(t)
 	asNobody(t)
 	for _, c := range cases {
 		if c.command == "" {

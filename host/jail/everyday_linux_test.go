@@ -345,6 +345,7 @@ func (p *everydayPlace) setUp(t *testing.T, setup string) {
 // Commands that people run every day do in the jail, and on a stage, what they do
 // outside.
 func TestEverydayCommands(t *testing.T) {
+	needHelper(t)
 	if os.Getenv(again) != "" && *tier != 1 {
 		return // the tiers between do not differ from 3 or 1
 	}

@@ -13,6 +13,7 @@ import (
 
 // TestACommandIsToldThatItHasFilledTheDisk runs in a mount namespace with a small disk.
 func TestACommandIsToldThatItHasFilledTheDisk(t *testing.T) {
+	needHelper(t)
 	if *tier < 1 {
 		return // nobody looks
 	}

@@ -40,9 +40,19 @@ var shared struct {
 	*Jail
 }
 
+// needHelper skips a test if the helper was not built, as [gueststest.Need] does for the
+// built-in tools. At tier 0 there is no need for it.
+func needHelper(t testing.TB) {
+	t.Helper()
+	if *tier >= 0 && !HasHelper() && os.Getenv("REQUIRE_GUESTS") != "1" {
+		t.Skip("the helper of the jail is not built: run `make helper`")
+	}
+}
+
 // testJail is a jail that tests share.
 func testJail(t testing.TB) *Jail {
 	t.Helper()
+	needHelper(t)
 	shared.Do(func() { shared.Jail = New(Options{maxTier: policy.Tier(*tier), noRoot: *noRoot}) })
 	if want := policy.Tier(max(*tier, 0)); shared.Tiers().Tier != want {
 		t.Fatalf("it is %+v, want %s", shared.Tiers(), want)
@@ -52,6 +62,7 @@ func testJail(t testing.TB) *Jail {
 
 func newJail(t testing.TB, opts Options) *Jail {
 	t.Helper()
+	needHelper(t)
 	opts.maxTier, opts.noRoot = policy.Tier(*tier), *noRoot
 	j := New(opts)
 	t.Cleanup(func() { _ = j.Close() })
@@ -176,6 +187,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 }
 
 func TestOneApprovalIsOneRun(t *testing.T) {
+	needHelper(t)
 	dir := t.TempDir()
 	command := "echo run >> log"
 	g := grantFor(t, dir, command, policy.Limits{})
@@ -549,6 +561,7 @@ func TestWhatACommandLeavesBehindDiesWithIt(t *testing.T) {
 }
 
 func TestTheDeadlineEndsEverything(t *testing.T) {
+	needHelper(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc, which only Linux has")
 	}
@@ -704,6 +717,7 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 
 // TestALinkInPlaceOfTheDirectoryIsRefused: the directory was approved by name.
 func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
+	needHelper(t)
 	base := t.TempDir()
 	dir, evil := filepath.Join(base, "ws"), filepath.Join(base, "evil")
 	for _, d := range []string{dir, evil} {

@@ -131,6 +131,7 @@ func TestAFloodEndsAtTheDeadline(t *testing.T) {
 }
 
 func TestCommandsGoFirstWhenMemoryRunsOut(t *testing.T) {
+	needHelper(t)
 	if *tier < 1 {
 		return
 	}

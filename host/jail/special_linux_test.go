@@ -97,6 +97,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 
 // What a grant mounts, and what it hides of that.
 func TestWhatIsMountedAndHidden(t *testing.T) {
+	needHelper(t)
 	base := t.TempDir()
 	work, other, outside := filepath.Join(base, "work"), filepath.Join(base, "other"), filepath.Join(base, "outside")
 	for name, content := range map[string]string{

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,13 +23,11 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-const platform = runtime.GOOS + "_" + runtime.GOARCH
-
 // helperImage is a file in memory with the helper, which nobody can change any more.
 var helperImage = sync.OnceValues(func() (int, error) {
 	program, err := dist.ReadFile("dist/" + platform)
 	if err != nil {
-		return -1, fmt.Errorf("this program was built without the helper of the jail for %s: build it with make", platform)
+		return -1, fmt.Errorf("this program was built without the helper of the jail for %s: build it with `make build`", platform)
 	}
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate("stockade-jail", flags|unix.MFD_EXEC)

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"embed"
+	"runtime"
 
 	"github.com/stockade-dev/stockade/host/policy"
 )
@@ -11,6 +12,15 @@ import (
 //
 //go:embed all:dist
 var dist embed.FS
+
+const platform = runtime.GOOS + "_" + runtime.GOARCH
+
+// HasHelper reports whether the program was built with the helper of the jail, or for a
+// system on which there is none.
+func HasHelper() bool {
+	_, err := dist.Open("dist/" + platform)
+	return err == nil || runtime.GOOS != "linux"
+}
 
 // Tiers says how far processes are confined here.
 type Tiers struct {

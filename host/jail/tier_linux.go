@@ -31,8 +31,7 @@ var mechanisms = []mechanism{
 
 // bestTierBlocked reports whether something is known to be in the way of the best tier.
 func bestTierBlocked() bool {
-	_, err := dist.Open("dist/" + platform)
-	return err != nil || namespaceCause() != ""
+	return !HasHelper() || namespaceCause() != ""
 }
 
 // findTier tries which is the best way to confine.

@@ -97,6 +97,7 @@ const mayNamespaces = "/proc/sys/user/max_user_namespaces"
 // TestWhereNamespacesAreForbidden runs in a user namespace in which no others can
 // be made, from the beginning or later.
 func TestWhereNamespacesAreForbidden(t *testing.T) {
+	needHelper(t)
 	dir := t.TempDir()
 	command := "touch mark"
 	mark := filepath.Join(dir, "mark")
@@ -157,6 +158,7 @@ func refused(t *testing.T, j *Jail, g policy.Grant, dir, command, reason string)
 }
 
 func TestASetUpThatFailsRefuses(t *testing.T) {
+	needHelper(t)
 	if *tier < 0 {
 		return // nothing is set up
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -110,6 +111,7 @@ func TestTheProgramsOfAHomeAreAskedAbout(t *testing.T) {
 
 // Every built-in tool whose path argument names a file that it changes is one of the writers.
 func TestTheWritersAreTheBuiltInToolsThatChangeFiles(t *testing.T) {
+	gueststest.Need(t)
 	data, err := os.ReadFile("../../guests/dist/index.json")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
@@ -351,6 +352,7 @@ func TestNamesThatLookAlikeAreOne(t *testing.T) {
 // same name of a tool, or one that looks like it, or one that is too long. The first
 // one stays, and all the others.
 func TestCollisionsSwitchOffTheStrangersTool(t *testing.T) {
+	gueststest.Need(t)
 	long := strings.Repeat("w", 60)
 	for _, tt := range []struct {
 		what          string

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 func TestNamesOfModules(t *testing.T) {
+	gueststest.Need(t)
 	others := []string{"clock", "weather_today"}
 	for _, c := range []struct {
 		it, name, want string
@@ -73,6 +75,7 @@ func TestNamesOfModules(t *testing.T) {
 // Where two tools would have names that a person takes for each other, the first one
 // is offered.
 func TestSettleNames(t *testing.T) {
+	gueststest.Need(t)
 	module := func(name string, tools ...string) AddedModule {
 		a := AddedModule{Record: store.Record{Name: name}}
 		for _, inner := range tools {

@@ -29,7 +29,7 @@ func subjects(b testing.TB) []subject {
 		{"small", probe(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("ok")}), func(testing.TB) ask { return ask{} }},
 		{"plugin", vowels(), func(testing.TB) ask { return ask{args: `{"input":"count the vowels"}`} }},
 	}
-	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
+	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "wasm", "files.wasm"))
 	if err != nil {
 		b.Logf("without the files module, which make guests builds: %v", err)
 		return out

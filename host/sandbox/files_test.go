@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -17,7 +18,8 @@ import (
 
 // Files are read in pages, and edited up to 8 MiB, in 64 MiB of memory.
 func TestLargeFilesInLittleMemory(t *testing.T) {
-	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
+	gueststest.Need(t)
+	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "wasm", "files.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,14 +9,14 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	"github.com/pierrec/lz4/v4"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
@@ -43,16 +44,41 @@ const (
 	packedTail = "tail"
 )
 
-// piece is pieceBytes of a file, the last one less, compressed by itself, so that
-// all processors can unpack.
+// piece is a part of a file that is compressed by itself, so that all processors can unpack.
 type piece struct {
-	At     int64  // in packContentFile
-	Packed int    // bytes there; as many as Bytes: not compressed
-	Bytes  int    // when unpacked
-	Sum    uint32 // CRC-32C of what is packed
+	At     int64  // offset in packContentFile
+	Packed int    // bytes there, compressed with Zstandard; as many as Bytes: not compressed; 0: all Bytes are zero
+	Bytes  int    // bytes of the file, pieceBytes at most
+	Sum    uint32 // CRC-32C of the packed bytes
 }
 
-const pieceBytes = 1 << 20
+const (
+	pieceBytes = 1 << 20
+	zeroBytes  = 1 << 16 // so many zeros begin a piece of zeros
+)
+
+// pieces divides a file. Zeros are pieces of their own: half of a memory image is zeros, and to
+// decompress them takes longer than to have them.
+func pieces(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(data) > 0 {
+			n := min(zeroBytes, len(data))
+			for zero := isZero(data[:n]); n < min(pieceBytes, len(data)); {
+				next := min(n+zeroBytes, len(data))
+				if isZero(data[n:next]) != zero {
+					break
+				}
+				n = next
+			}
+			if !yield(data[:n]) {
+				return
+			}
+			data = data[n:]
+		}
+	}
+}
+
+func isZero(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -99,6 +125,10 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 	if err != nil {
 		return err
 	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return err
+	}
 	index := packIndex{Fit: fits, Files: map[string][]piece{}}
 	var content []byte
 	for _, file := range []struct {
@@ -108,19 +138,17 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 		{codecache.ModuleFile, kept.Code}, {codecache.StateFile, kept.State}, {codecache.ImageFile, kept.Image.Bytes()},
 		{packedHead, head}, {packedCode, all}, {packedTail, tail},
 	} {
-		for data := range slices.Chunk(file.data, pieceBytes) {
-			packed := make([]byte, lz4.CompressBlockBound(len(data)))
-			c := lz4.CompressorHC{Level: lz4.Level9}
-			n, err := c.CompressBlock(data, packed)
-			if err != nil {
-				return err
+		for data := range pieces(file.data) {
+			c := piece{Bytes: len(data)}
+			if !isZero(data) {
+				packed := encoder.EncodeAll(data, nil)
+				if len(packed) >= len(data) {
+					packed = data
+				}
+				c.At, c.Packed, c.Sum = int64(len(content)), len(packed), crc32.Checksum(packed, castagnoli)
+				content = append(content, packed...)
 			}
-			if packed = packed[:n]; n == 0 || n >= len(data) {
-				packed = data
-			}
-			index.Files[file.name] = append(index.Files[file.name],
-				piece{At: int64(len(content)), Packed: len(packed), Bytes: len(data), Sum: crc32.Checksum(packed, castagnoli)})
-			content = append(content, packed...)
+			index.Files[file.name] = append(index.Files[file.name], c)
 		}
 	}
 	data, err := json.Marshal(index)
@@ -187,8 +215,8 @@ func (p *pack) bytes(name string) int {
 // check refuses sizes that no pack has.
 func (p *pack) check() error {
 	for name, pieces := range p.Files {
-		for i, c := range pieces {
-			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Bytes < pieceBytes && i < len(pieces)-1 || c.Packed <= 0 || c.Packed > c.Bytes {
+		for _, c := range pieces {
+			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Packed < 0 || c.Packed > c.Bytes {
 				return fmt.Errorf("%s: a piece of %d bytes of %d", name, c.Packed, c.Bytes)
 			}
 		}
@@ -197,6 +225,19 @@ func (p *pack) check() error {
 		return fmt.Errorf("%s has %d bytes", codecache.ImageFile, p.bytes(codecache.ImageFile))
 	}
 	return nil
+}
+
+// each lists the pieces of a file that are not zeros, and their offsets in the file.
+func (p *pack) each(name string) iter.Seq2[int, piece] {
+	return func(yield func(int, piece) bool) {
+		at := 0
+		for _, c := range p.Files[name] {
+			if c.Packed > 0 && !yield(at, c) {
+				return
+			}
+			at += c.Bytes
+		}
+	}
 }
 
 // unpack puts a piece into a slice of its size. Spare has room for any.
@@ -212,12 +253,21 @@ func (p *pack) unpack(c piece, to, spare []byte) error {
 		copy(to, packed)
 		return nil
 	}
-	n, err := lz4.UncompressBlock(packed, to)
-	if err == nil && n != c.Bytes {
-		err = fmt.Errorf("it has %d bytes, want %d", n, c.Bytes)
+	out, err := decoder().DecodeAll(packed, to[:0:c.Bytes]) // which is in place, as it fits
+	if err == nil && len(out) != c.Bytes {
+		err = fmt.Errorf("it has %d bytes, want %d", len(out), c.Bytes)
 	}
 	return err
 }
+
+// decoder decompresses pieces, on all processors at once.
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(pieceBytes))
+	if err != nil {
+		panic(err) // of options that are constant
+	}
+	return d
+})
 
 // unpack loads what the program was built with of a module, and puts it into
 // the cache if there is one: from there it is loaded faster, and the memory
@@ -282,8 +332,8 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	for name := range small {
 		data := make([]byte, p.bytes(name))
 		small[name] = data
-		for i, c := range p.Files[name] {
-			if err := p.unpack(c, data[i*pieceBytes:][:c.Bytes], spare); err != nil {
+		for at, c := range p.each(name) {
+			if err := p.unpack(c, data[at:][:c.Bytes], spare); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -306,15 +356,15 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	_, errTail := f.WriteAt(small[packedTail], offset+size)
 	image := make([]byte, p.bytes(codecache.ImageFile))
 	var jobs []func(buf, spare []byte) error
-	for i, c := range p.Files[codecache.ImageFile] {
-		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[i*pieceBytes:][:c.Bytes], spare) })
+	for at, c := range p.each(codecache.ImageFile) {
+		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[at:][:c.Bytes], spare) })
 	}
-	for i, c := range p.Files[packedCode] {
+	for at, c := range p.each(packedCode) {
 		jobs = append(jobs, func(buf, spare []byte) error {
 			if err := p.unpack(c, buf[:c.Bytes], spare); err != nil {
 				return err
 			}
-			_, err := f.WriteAt(buf[:c.Bytes], offset+int64(i)*pieceBytes)
+			_, err := f.WriteAt(buf[:c.Bytes], offset+int64(at))
 			return err
 		})
 	}

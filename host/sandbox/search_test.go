@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -296,7 +297,8 @@ func TestASearchEndsWithItsCall(t *testing.T) {
 // What grep finds with the host's help is what it finds without: a pattern that
 // is too long for the host has it search by itself.
 func TestGrepFindsTheSameWithoutTheHost(t *testing.T) {
-	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
+	gueststest.Need(t)
+	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "wasm", "files.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/jail/probe"
@@ -71,6 +72,7 @@ func scratchDir(tb testing.TB) string {
 }
 
 func TestEveryAttackIsStopped(t *testing.T) {
+	gueststest.Need(t)
 	start := time.Now()
 	results, err := Run(t.Context(), realTarget(t), Options{Dir: scratchDir(t)})
 	if err != nil {

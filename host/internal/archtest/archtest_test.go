@@ -155,7 +155,7 @@ var libraryOwners = map[string]string{
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
-	"github.com/pierrec/lz4/v4":                        "host/sandbox",
+	"github.com/klauspost/compress":                    "guests host/sandbox cmd/stockade/internal/packguests",
 	"github.com/aymanbagabas/go-udiff":                 "host/diff",
 	"github.com/zalando/go-keyring":                    "host/secret",
 	"golang.org/x/crypto":                              "host/secret",

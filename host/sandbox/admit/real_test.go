@@ -23,7 +23,7 @@ func TestRealProgramsAreAdmitted(t *testing.T) {
 			t.Fatalf("build %s: %v\n%s", pkg, err, out)
 		}
 	}
-	places := []string{dir, filepath.Join("..", "..", "..", "guests", "dist")}
+	places := []string{dir, filepath.Join("..", "..", "..", "guests", "wasm")}
 	for module, required := range map[string]string{ // by the directory whose go.mod requires it
 		"github.com/tetratelabs/wazero": ".", "github.com/extism/go-sdk": "../../internal/fueltest",
 	} {

@@ -1,8 +1,8 @@
 // Command packguests finishes the built-in modules after the Go toolchain has
 // built them: it asks each for its manifest, in the sandbox, writes that into
-// the module as a custom section, and writes index.json, from which the program
-// lists its tools without touching WebAssembly. Where the program embeds native
-// code it compiles them for that.
+// the module as a custom section, compresses the module, and writes index.json, from
+// which the program lists its tools without touching WebAssembly. Where the program
+// embeds native code it compiles them for that. DIR is the directory guests.
 package main
 
 import (
@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/registry/author"
@@ -34,7 +36,7 @@ func main() {
 }
 
 func pack(ctx context.Context, dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.wasm"))
+	files, err := filepath.Glob(filepath.Join(dir, "wasm", "*.wasm"))
 	if err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func pack(ctx context.Context, dir string) error {
 	defer box.Close()
 	var index []guests.Module
 	for _, file := range files {
-		e, err := packOne(ctx, box, file)
+		e, err := packOne(ctx, box, file, filepath.Join(dir, "dist"))
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -55,13 +57,13 @@ func pack(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, guests.IndexFile), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, "dist", guests.IndexFile), append(data, '\n'), 0o644)
 }
 
 // compile makes the native code of the modules in a directory, in the place of
 // all that was there.
 func compile(ctx context.Context, dir string, index []guests.Module) error {
-	out := filepath.Join(dir, "..", filepath.FromSlash(guests.NativeDir()))
+	out := filepath.Join(dir, filepath.FromSlash(guests.NativeDir()))
 	before, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // this platform's is not embedded
@@ -84,7 +86,9 @@ func compile(ctx context.Context, dir string, index []guests.Module) error {
 	errs := make([]error, len(index))
 	var wg sync.WaitGroup
 	for i, m := range index {
-		wg.Go(func() { errs[i] = compileOne(ctx, box, filepath.Join(dir, m.File), filepath.Join(out, m.Digest)) })
+		wg.Go(func() {
+			errs[i] = compileOne(ctx, box, filepath.Join(dir, "wasm", m.File), filepath.Join(out, m.Digest))
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -106,7 +110,7 @@ func compileOne(ctx context.Context, box *sandbox.Sandbox, file, out string) err
 	return nil
 }
 
-func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Module, error) {
+func packOne(ctx context.Context, box *sandbox.Sandbox, file, dist string) (guests.Module, error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
 		return guests.Module{}, err
@@ -115,7 +119,13 @@ func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Mod
 	if err != nil {
 		return guests.Module{}, err
 	}
-	if err := os.WriteFile(file, p.Code, 0o644); err != nil {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return guests.Module{}, err
+	}
+	if err := errors.Join(
+		os.WriteFile(file, p.Code, 0o644),
+		os.WriteFile(filepath.Join(dist, filepath.Base(file)+guests.ModuleSuffix), encoder.EncodeAll(p.Code, nil), 0o644)); err != nil {
 		return guests.Module{}, err
 	}
 	return guests.Module{File: filepath.Base(file), Digest: p.Module.Digest, Bytes: p.Module.Bytes, Manifest: p.Section}, nil

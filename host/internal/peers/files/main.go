@@ -150,7 +150,7 @@ func main() {
 }
 
 func run(o bench.Options) (err error) {
-	code, err := os.ReadFile("../../../guests/dist/files.wasm")
+	code, err := os.ReadFile("../../../guests/wasm/files.wasm")
 	if err != nil {
 		return fmt.Errorf("%w: run make guests", err)
 	}

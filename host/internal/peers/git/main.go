@@ -75,7 +75,7 @@ func main() {
 
 func run(o bench.Options) (err error) {
 	const out = "../../../bin/peers"
-	code, err := os.ReadFile("../../../guests/dist/git.wasm")
+	code, err := os.ReadFile("../../../guests/wasm/git.wasm")
 	if err != nil {
 		return fmt.Errorf("%w: run make guests", err)
 	}

@@ -71,7 +71,7 @@ func setUp() (*setup, error) {
 	if s.rg, err = exec.LookPath("rg"); err != nil {
 		return nil, fmt.Errorf("%w: install ripgrep", err)
 	}
-	if s.code, err = os.ReadFile("../../../guests/dist/files.wasm"); err != nil {
+	if s.code, err = os.ReadFile("../../../guests/wasm/files.wasm"); err != nil {
 		return nil, fmt.Errorf("%w: run make guests", err)
 	}
 	dir, err := filepath.Abs(out)
