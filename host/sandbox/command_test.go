@@ -214,7 +214,7 @@ func TestCommandsThatAreNotAdmitted(t *testing.T) {
 		"two previews": {module(start(func(b *w.Builder) {
 			b.ImportFunc("wasi_unstable", "fd_close", one, one)
 			imports("wasi_snapshot_preview1", "fd_sync", one, one)(b)
-		})), "of which a module can have one"},
+		})), "a module can use only one of them"},
 		"a preview that never was": {module(start(imports("wasi_snapshot_preview2", "fd_close", one, one))), ""},
 		"_start with a parameter":  {module(start(func(b *w.Builder) { b.Func("_start", one, nil, nil) })), "another signature"},
 		"_start with a result":     {module(start(func(b *w.Builder) { b.Func("_start", nil, one, nil, w.I32Const(0)) })), "another signature"},
@@ -335,8 +335,8 @@ func TestCommandsThatDescribeThemselves(t *testing.T) {
 		"a key twice":        {saying(1, `{"name":"a","description":"b","name":"c"}`), `holds the key "name" twice`},
 		"a name":             {saying(1, `{"name":"a b","description":"b"}`), "has the name"},
 		"no description":     {saying(1, `{"name":"a"}`), "has no description"},
-		"another type":       {saying(1, `{"name":1}`), "is not what it could be"},
-		"parameters":         {saying(1, `{"name":"a","description":"b","parameters":[]}`), "is not what it could be"},
+		"another type":       {saying(1, `{"name":1}`), "is not valid"},
+		"parameters":         {saying(1, `{"name":"a","description":"b","parameters":[]}`), "is not valid"},
 		"a parameter":        {saying(1, `{"name":"a","description":"b","parameters":{"x":"string"}}`), `parameter "x" is not an object`},
 		"a type":             {saying(1, `{"name":"a","description":"b","parameters":{"x":{"type":"path"}}}`), "is not a JSON Schema"},
 		"a deep parameter":   {saying(1, `{"name":"a","description":"b","parameters":{"x":`+deep+`}}`), "nests deeper"},

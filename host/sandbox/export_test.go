@@ -158,7 +158,7 @@ func Idle(s *Sandbox, mod *tool.Module) int {
 	return len(c.pool.idle)
 }
 
-var MostIdle = mostIdle
+var MostIdle = maxIdle
 
 // WithoutOurFiles makes native code stay in the files of the engine, as it does
 // where that takes none of ours, until it is called again.

@@ -485,7 +485,7 @@ func TestPluginsThatNobodyDescribed(t *testing.T) {
 			p.call("wasi_unstable:sched_yield")
 			p.call("proc_exit")
 			return p.module(map[string][]byte{"one": w.I32Const(0)})
-		}, "", "of which a module can have one"},
+		}, "", "a module can use only one of them"},
 		"a library": {func(p *plugin) *tool.Module {
 			return p.module(map[string][]byte{"_start": nil}, typed("up", []w.ValType{w.I64}, []w.ValType{w.I64}, w.LocalGet(0)))
 		}, "", "a library for other plugins"},

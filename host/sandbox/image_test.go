@@ -68,7 +68,7 @@ func TestImagesOfGuests(t *testing.T) {
 		"a page":                 {`{}`, []returned{{"image/png", []byte("<html>")}}, 0, `{}`, []string{"not a PNG"}},
 		"empty":                  {`{}`, []returned{{"image/png", nil}}, 0, `{}`, []string{"it is empty"}},
 		"as large as may be":     {`{}`, []returned{{"image/png", big}}, 1, `{}`, nil},
-		"10 MB":                  {`{}`, []returned{{"image/png", make([]byte, 10_000_000)}}, 0, `{}`, []string{"larger"}},
+		"10 MB":                  {`{}`, []returned{{"image/png", make([]byte, 10_000_000)}}, 0, `{}`, []string{"too large"}},
 		"good ones beside bad":   {`{}`, []returned{{"image/png", []byte("x")}, {"image/png", good}, {"image/png", good[:9]}}, 1, `{}`, []string{"image 1", "image 3"}},
 		"1000":                   {`{}`, slices.Repeat([]returned{{"image/png", good}}, 1000), 8, `{}`, []string{"image 9", "image 11", "and so were 989 more"}},
 		"a mime of many lines":   {`{}`, []returned{{"a\n\x1b[31m" + strings.Repeat("x", 10_000), good}}, 0, `{}`, []string{`"a\n\x1b[31mxxx`}},

@@ -263,7 +263,7 @@ func TestAModuleThatStartsTooLarge(t *testing.T) {
 		both(t, w.ToolOptions{MemoryMin: 100}, func(t *testing.T, mod *tool.Module) {
 			r := granted(t, mod, ask{limits: c.limits}).mustRun(t, newBox(t, c.options))
 			failure(t, r, tool.CodeMemory, tool.InternalError, "raise "+key+" ")
-			if want := "6400 KiB of memory, more than " + key + " leaves of 6336 KiB"; !strings.Contains(r.Err.Message, want) {
+			if want := "6400 KiB of memory, more than " + key + " has left of its 6336 KiB"; !strings.Contains(r.Err.Message, want) {
 				t.Errorf("%q does not say %q", r.Err.Message, want)
 			}
 		})

@@ -234,7 +234,7 @@ func TestWithoutASpawner(t *testing.T) {
 	stranger, ours := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.ReturnOK("ours")})
 	ours.Origin = tool.OriginBuiltin
 	r := granted(t, stranger, ask{}).mustRun(t, open())
-	failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "no process of its own")
+	failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "no separate process")
 	if compiled > 0 {
 		t.Error("it is compiled all the same")
 	}
