@@ -21,7 +21,7 @@ type returned struct {
 	data []byte
 }
 
-// returnsImages is a module that returns images, and a structured value if there is one.
+// returnsImages returns a module that returns images, and a structured value if there is one.
 func returnsImages(structured string, images ...returned) w.ToolOptions {
 	list := dataAt + uint32(len(images))*w.ContentBytes
 	var contents, data []byte
@@ -57,7 +57,7 @@ func TestImagesOfGuests(t *testing.T) {
 		images     []returned
 		want       int
 		output     string
-		note       []string // what it says; nil: there is none
+		note       []string // parts of the note; nil: there is none
 	}{
 		"one beside a value":     {`{"n":1}`, []returned{{"image/png", good}}, 1, `{"n":1}`, nil},
 		"one and nothing else":   {"", []returned{{"image/png", good}}, 1, `{"output":"[image image/png, 64x48]"}`, nil},

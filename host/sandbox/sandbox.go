@@ -48,7 +48,8 @@ type Options struct {
 	// AllowLarge is set if a person has asked for large modules, and modules with large
 	// functions, to be compiled. tool.Module.AllowLarge is the same for one module.
 	AllowLarge bool
-	Services   services.Set
+	// Services do the work of host functions. A function whose service is missing refuses.
+	Services services.Set
 	// Config returns the value that a built-in module gets for a name that it declares, in
 	// place of its default; false: the default stays. It is called when the module asks for
 	// the value. Nil: all defaults stay.
@@ -81,23 +82,23 @@ type Options struct {
 type Sandbox struct {
 	opts         Options
 	memoryBudget *policy.Budget // bytes of the linear memories of all calls together
-	turns        *meter.Turns   // of all calls: who runs next
+	turns        *meter.Turns   // decides which running call goes on
 	stageBudget  *stage.Budget  // bytes of the uncommitted changes of all calls together
 
-	job           func(bytes, workers int) childJob
-	initTimeout   time.Duration // time limit of an initialisation: initTimeout, but in tests
-	missingLimits string        // limits that children run without, in words; "": none
-	sayMissing    sync.Once
+	job           func(bytes, workers int) childJob // returns the job of a child; tests change it
+	initTimeout   time.Duration                     // time limit of an initialisation; tests change it
+	missingLimits string                            // limits that children run without, in words; "": none
+	sayMissing    sync.Once                         // for the warning about missingLimits
 
 	admitting chan struct{} // semaphore: one module is admitted at a time
 
-	ctx  context.Context // ends with Close; initialisations of modules run under it
-	stop context.CancelFunc
+	ctx  context.Context    // ends with Close; initialisations of modules run under it
+	stop context.CancelFunc // ends ctx
 
-	mu        sync.Mutex
+	mu        sync.Mutex              // guards trimmer and modules
 	trimmer   *time.Timer             // next run of trim; nil: no slot waits for a call
 	modules   map[string]*moduleEntry // by digest; nil once closed
-	compiling sync.WaitGroup
+	compiling sync.WaitGroup          // running finishLoad calls
 }
 
 // DefaultMemoryBytes limits the linear memories of all running calls together if

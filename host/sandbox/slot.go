@@ -90,8 +90,8 @@ func (sl *slot) close() {
 // pool holds the slots of one module that wait for a call. The slot that was used last is
 // reused first, because the processor's caches hold its pages.
 type pool struct {
-	mu     sync.Mutex
-	idle   []*slot
+	mu     sync.Mutex // guards the fields below
+	idle   []*slot    // the slot that was used last is at the end
 	closed bool
 }
 

@@ -232,8 +232,7 @@ const maxSearched = 16 << 20
 
 // findGenerator returns the offset of the random generator of a Go program's first thread, or
 // 0 if it finds none; Go stores nothing at 0. first holds the first random bytes that the
-// program read. The thread may have used some of the generator's first words, but no later
-// ones.
+// program read. It finds the generator only until its first 32 words are used up.
 //
 // The runtime seeds a global generator with these bytes (runtime.randinit), uses four of its
 // words for the hashes of maps (alginit), and the next four as the seed of the thread's

@@ -24,5 +24,5 @@ func configGet(g *guest) error {
 	return configResult.put(g, g.u32(2), r)
 }
 
-// option<string>
+// configResult is the layout of an option<string>.
 var configResult = layout{size: 12, align: 4, payload: 4}

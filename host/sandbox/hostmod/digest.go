@@ -46,5 +46,5 @@ func (g *guest) digest(sum hash.Hash) error {
 	return digestResult.put(g, g.u32(2), r)
 }
 
-// list<u8>
+// digestResult is the layout of a list<u8>.
 var digestResult = layout{size: 8, align: 4}

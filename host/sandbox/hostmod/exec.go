@@ -12,7 +12,7 @@ import (
 
 const maxArgvBytes = 1 << 20
 
-// result<outcome, error>
+// execResult is the layout of a result<outcome, error>.
 var execResult = layout{size: 44, align: 4, payload: 4, errorText: 8}
 
 // Offsets of the fields of outcome in execResult.

@@ -36,7 +36,7 @@ const (
 	maxHTTPBody    = 64 << 20
 )
 
-// result<response, error>; the u64 in error makes the alignment 8.
+// httpResult is the layout of a result<response, error>. The u64 in error makes the alignment 8.
 var httpResult = layout{size: 40, align: 8, payload: 8, errorText: 16}
 
 // Offsets of the fields of response in httpResult, the size of a header, and the offset of

@@ -66,7 +66,7 @@ func (w *World) Placeholder(ctx context.Context, account *meter.Account, name st
 	return "", err
 }
 
-// result<string, error>
+// secretsResult is the layout of a result<string, error>.
 var secretsResult = layout{size: 16, align: 4, payload: 4, errorText: 8}
 
 // The cases of error.

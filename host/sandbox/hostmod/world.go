@@ -17,9 +17,9 @@ import (
 // World is the access of one call to the host functions, and their state during the call.
 // Access through WASI is a preview1.World. One guest uses a World, from one goroutine.
 type World struct {
-	Grant    policy.Grant
-	Cwd      string
-	Services services.Set
+	Grant    policy.Grant // decides what the call may reach
+	Cwd      string       // working directory of the call, on the host
+	Services services.Set // the work of the functions; a missing service refuses
 	// Config returns the module's setting with a name; false: it is not declared. Nil: there
 	// are none.
 	Config func(name string) (string, bool)
@@ -33,14 +33,15 @@ type World struct {
 	Terminal bool
 	// Report receives messages of the guest, and messages about it. Nil: they are dropped.
 	Report func(tool.Progress)
-	// Redact removes secrets from the guest's messages before they are cut.
+	// Redact removes secrets from the guest's messages before they are cut. Nil: there are
+	// none.
 	Redact *redact.Redactor
 
 	alloc     *abi.Allocator // allocator of the guest; nil until a result needs it
 	search    *search.Search // begun and not collected yet; nil: none
-	hostCalls uint64
-	logBytes  int // logged so far; negative: the limit is reached
-	reports   int // progress reports so far
+	hostCalls uint64         // calls into the host so far
+	logBytes  int            // bytes logged so far; negative: the limit is reached
+	reports   int            // progress reports so far
 
 	placeholders services.Placeholders // nil until the first is asked for
 	// TimedOut is the result of the command if it ran out of time; nil otherwise. The call

@@ -18,13 +18,13 @@ import (
 // waited longest goes first, so that short calls cannot hold up a long one for ever. Turns is
 // safe for concurrent use.
 type Turns struct {
-	mu      sync.Mutex
+	mu      sync.Mutex             // guards the fields below
 	free    int                    // turns that nobody has
 	holders map[*Account]time.Time // guests with a turn, and the time of their last acquire
-	waiting waiters
-	arrived uint64 // number of guests that had to wait so far
-	served  uint64 // number of turns given to waiting guests so far
-	watch   bool   // a call of reclaim is scheduled
+	waiting waiters                // guests that wait for a turn
+	arrived uint64                 // number of guests that had to wait so far
+	served  uint64                 // number of turns given to waiting guests so far
+	watch   bool                   // a call of reclaim is scheduled
 }
 
 const (

@@ -71,7 +71,7 @@ type background struct {
 	guestWaits chan struct{} // closed when the guest collects the result
 	handed     chan struct{} // closed when the guest may conduct
 
-	// The conducting goroutine owns these fields until then.
+	// The conducting goroutine owns these fields until handed is closed.
 	err   error
 	panic any
 }

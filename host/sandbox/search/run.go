@@ -44,10 +44,10 @@ type run struct {
 	background *background   // nil: the guest conducts the search from the beginning
 	quit       chan struct{} // closed by end
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards waiting and ended
 	changed *sync.Cond // signals changes of waiting and ended
 	waiting []*task    // tasks that no goroutine has taken yet, in order
-	ended   bool
+	ended   bool       // no further task is searched
 
 	maxWorkers int // limit of the worker goroutines
 	stopped    atomic.Bool
