@@ -200,7 +200,8 @@ func (j *Jail) replaceHelper(used *helper, p plan) {
 	})
 }
 
-// takeSpare removes the spare helper from the jail and returns it; nil: there is none.
+// takeSpare removes the spare helper from the jail. It returns the helper; nil: there is
+// none.
 func (j *Jail) takeSpare() *spareHelper {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -59,7 +59,8 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 		return services.CommandResult{}, err
 	}
 	if grant.Rehearsal() && !b.snapshot.Complete {
-		// It could read them into what the model gets if it changes nothing.
+		// The command could read the other secrets, and the model gets its output if it
+		// changes nothing.
 		return services.CommandResult{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
 	}
 	c.ReadOnly = append(c.ReadOnly, p.readOnlyMounts...)

@@ -59,7 +59,7 @@ func (p *plan) redactGitCredentials(dir string, own *redact.Redactor) {
 	}
 }
 
-// credentialsIn returns the credentials of a configuration with the text around them: as in
+// credentialsIn returns the credentials of a configuration with their surrounding text: as in
 // the file, and as git prints them.
 func credentialsIn(config string) (places []redact.ContextValue) {
 	left := maxCredentials

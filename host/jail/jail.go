@@ -330,7 +330,7 @@ func runGroup(c *exec.Cmd) error {
 	return nil
 }
 
-// removeTree removes a directory with all files that a command has left in it.
+// removeTree removes a directory with all files of a command.
 func removeTree(dir string) { _ = rootedfs.RemoveAll(dir) }
 
 // lookPath finds a program in systemPath. The caller's PATH does not count.

@@ -204,8 +204,8 @@ func (h *layerSet) makeLayer(s layer) (l commandLayer, err error) {
 	return l, errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode), makeDir(l.storedDir, mode))
 }
 
-// removeOpaqueMarks removes the overlay marks from a layer that was written alone, so that
-// its directories show the files below them, which exist by now.
+// removeOpaqueMarks removes the overlay marks from a layer that was written alone. Its
+// directories then show the files below them, which exist by now.
 func removeOpaqueMarks(layer string) {
 	_ = filepath.WalkDir(layer, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -323,7 +323,7 @@ func (h *layerSet) merge(upper, lower string) error {
 	return nil
 }
 
-// opaque reports whether a directory of an overlay hides the directory below it.
+// opaque reports whether a directory of an overlay hides its lower directory.
 func opaque(dir string) bool {
 	_, err := unix.Lgetxattr(dir, "user.overlay.opaque", make([]byte, 8))
 	return err == nil

@@ -89,8 +89,8 @@ func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Re
 // Scans take at most a hundredth of the command's time. Tests lower it.
 var rescanInterval = time.Second
 
-// newSecretCheck returns a check that fails if a file looks like a secret that did not when
-// the command started. It scans mounts where the command cannot change files itself, so that
+// newSecretCheck returns a check that fails if a file has begun to look like a secret since
+// the command started. It scans mounts in which the command cannot change files itself, so
 // somebody else must have changed the file.
 func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root

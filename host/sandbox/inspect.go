@@ -27,7 +27,7 @@ type Inspection struct {
 	Refusal error
 }
 
-// Inspect describes a module without compiling or running any part of it. If the file is not
+// Inspect describes a module without compiling or running any code. If the file is not
 // WebAssembly, the error is an [admit.RefusedError].
 func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, error) {
 	i, err := identify(mod)

@@ -187,7 +187,7 @@ func (i *instance) context(ctx context.Context) context.Context {
 	return preview1.WithWorld(meter.With(ctx, i.account), i.world)
 }
 
-// guest returns an instance as its dialect sees it. A nil host stands for no call: host
+// guest returns an instance as its dialect sees a guest. A nil host stands for no call: host
 // functions refuse then.
 func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *dialect.Guest {
 	g := &dialect.Guest{

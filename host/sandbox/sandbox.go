@@ -65,8 +65,8 @@ type Options struct {
 	// MemoryBytes limits the linear memories of all running calls together. 0:
 	// DefaultMemoryBytes.
 	MemoryBytes uint64
-	// Interpreter runs guests without compiling them. A guest is ready ten times sooner and
-	// runs twenty times slower. It is meant for a module that is asked one thing once.
+	// Interpreter runs guests without a compiler. A guest is ready ten times sooner and runs
+	// twenty times slower. It is meant for a module that is asked one thing once.
 	Interpreter bool
 	// VerifyReset compares each reused instance with the snapshot after every call, which
 	// reads all of its memory. A difference is an error of the call that left it.

@@ -41,7 +41,7 @@ type SnapshotInfo struct {
 	// reset after each call. 0: there is no snapshot, and each call initialises a new
 	// instance.
 	ImageBytes int64
-	// Why is the reason for ImageBytes being 0, for people; "": there is a snapshot.
+	// The reason for ImageBytes being 0, for people; "": there is a snapshot.
 	Why string
 	// Reseeded is set if the random generator of the module's runtime was found, so that each
 	// call gets a fresh seed. Random numbers that the module drew during its initialisation

@@ -47,7 +47,7 @@ func main() {
 // commandRan is set when a command has run.
 var commandRan bool
 
-// serve builds a world and runs a command in it. It reports whether the jail has received the
+// serve builds a world and runs a command there. It reports whether the jail has received the
 // result.
 func serve(w *wire.World) bool {
 	built := build(w)

@@ -332,8 +332,8 @@ func makeReplaceable(from, to place, flags uint) error {
 	return unix.Unlinkat(to.dir, to.name, unix.AT_REMOVEDIR)
 }
 
-// move makes a directory and moves the content of another into it. The source stays, with its
-// empty directories. If move fails, it moves everything back.
+// move makes a directory and moves the content of another directory. The source stays, with
+// its empty directories. If move fails, it moves everything back.
 func move(from, to place) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {

@@ -69,7 +69,7 @@ func local(port int) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 }
 
-// withSocket opens a socket and calls do with it; nil: opening is enough.
+// withSocket calls do with a new socket; nil: opening the socket is enough.
 func withSocket(family, kind, protocol int, do func(fd int) error) error {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	switch err {

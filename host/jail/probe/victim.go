@@ -354,7 +354,7 @@ func (v *Victim) Close() {
 	}
 }
 
-// CopySelf copies this program to the path at which probes run it.
+// CopySelf copies this program to a path, for probes.
 func CopySelf(name string) error {
 	from, err := os.Open(self)
 	if err != nil {

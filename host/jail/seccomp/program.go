@@ -48,8 +48,8 @@ func masked(bits uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: bits}
 }
 
-// when executes the next instruction only if the test of the loaded value is true.
-func when(test uint16, k uint32) unix.SockFilter {
+// onlyIf executes the next instruction only if the test of the loaded value is true.
+func onlyIf(test uint16, k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jf: 1}
 }
 
@@ -75,5 +75,5 @@ func (a actions) search(numbers []uint32) program {
 	half := len(numbers) / 2
 	lower, upper := a.search(numbers[:half]), a.search(numbers[half:])
 	skip := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(lower))}
-	return slices.Concat(program{when(atLeast, numbers[half]), skip}, lower, upper)
+	return slices.Concat(program{onlyIf(atLeast, numbers[half]), skip}, lower, upper)
 }

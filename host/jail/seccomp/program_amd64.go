@@ -8,7 +8,7 @@ const arch = unix.AUDIT_ARCH_X86_64
 
 // killForeignABI kills processes that use the call numbers of x32, which has the same
 // architecture.
-var killForeignABI = program{when(anyOf, 1<<30), kill}
+var killForeignABI = program{onlyIf(anyOf, 1<<30), kill}
 
 // deniedOnArch lists denied calls that only this architecture has.
 var deniedOnArch = [...]uint32{unix.SYS_IOPL, unix.SYS_IOPERM}

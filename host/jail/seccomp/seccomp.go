@@ -101,22 +101,22 @@ func Filter(opts Options) []unix.SockFilter {
 	p.on(unix.SYS_OPENAT2, fail(unix.ENOSYS))
 
 	// Threads must share the open files of their process, which are counted by process.
-	p.on(unix.SYS_CLONE, argument(0), when(anyOf, namespaces), fail(unix.EPERM),
-		masked(unix.CLONE_THREAD|unix.CLONE_FILES), when(equal, unix.CLONE_THREAD), fail(unix.EPERM), allow)
-	p.on(unix.SYS_CLOSE_RANGE, argument(2), when(anyOf, unix.CLOSE_RANGE_UNSHARE), fail(unix.EPERM), allow)
+	p.on(unix.SYS_CLONE, argument(0), onlyIf(anyOf, namespaces), fail(unix.EPERM),
+		masked(unix.CLONE_THREAD|unix.CLONE_FILES), onlyIf(equal, unix.CLONE_THREAD), fail(unix.EPERM), allow)
+	p.on(unix.SYS_CLOSE_RANGE, argument(2), onlyIf(anyOf, unix.CLOSE_RANGE_UNSHARE), fail(unix.EPERM), allow)
 	// Leases and notifications make the kernel delay others who open a file, or report them.
 	// They need only read permission, so the file could be the user's.
-	p.on(unix.SYS_FCNTL, argument(1), when(equal, unix.F_SETLEASE), fail(unix.EPERM),
-		when(equal, unix.F_SETDELEG), fail(unix.EPERM), when(equal, unix.F_NOTIFY), fail(unix.EPERM), allow)
+	p.on(unix.SYS_FCNTL, argument(1), onlyIf(equal, unix.F_SETLEASE), fail(unix.EPERM),
+		onlyIf(equal, unix.F_SETDELEG), fail(unix.EPERM), onlyIf(equal, unix.F_NOTIFY), fail(unix.EPERM), allow)
 	const ask = 0xffffffff // asks for the current value
 	p.on(unix.SYS_PERSONALITY, argument(0), unless(equal, ask), fail(unix.EPERM), allow)
 	p.on(unix.SYS_IOCTL,
 		argument(1), // a request has 32 bits; the rest of the register does not count
 
 		// Typing on the user's terminal, and loading modules.
-		when(equal, unix.TIOCSTI), fail(unix.EPERM),
-		when(equal, unix.TIOCLINUX), fail(unix.EPERM),
-		when(equal, unix.TIOCSETD), fail(unix.EPERM),
+		onlyIf(equal, unix.TIOCSTI), fail(unix.EPERM),
+		onlyIf(equal, unix.TIOCLINUX), fail(unix.EPERM),
+		onlyIf(equal, unix.TIOCSETD), fail(unix.EPERM),
 		allow)
 
 	p.on(unix.SYS_FCHMOD, noSetID(1)...)
@@ -135,7 +135,7 @@ func Filter(opts Options) []unix.SockFilter {
 	}
 	return slices.Concat(
 		program{load(offsetArch), unless(equal, arch), kill, load(offsetCall)}, killForeignABI,
-		program{when(above, lastCall), fail(unix.ENOSYS)},
+		program{onlyIf(above, lastCall), fail(unix.ENOSYS)},
 		p.search(slices.Sorted(maps.Keys(p))))
 }
 
@@ -153,7 +153,7 @@ func (p actions) sockets(opts Options) {
 	p.on(unix.SYS_SOCKET,
 		argument(0), masked(^uint32(version)), unless(equal, unix.AF_INET&^version), fail(unix.EACCES),
 		argument(1), masked(kind), unless(equal, unix.SOCK_STREAM), fail(unix.EACCES),
-		argument(2), when(equal, 0), allow, when(equal, unix.IPPROTO_TCP), allow, // not MPTCP, SCTP, SMC
+		argument(2), onlyIf(equal, 0), allow, onlyIf(equal, unix.IPPROTO_TCP), allow, // not MPTCP, SCTP, SMC
 		fail(unix.EACCES))
 }
 
@@ -182,7 +182,7 @@ func onlySelf(process uint32) program {
 
 // noSetID refuses set-id bits in the mode, which is argument i.
 func noSetID(i uint32) program {
-	return program{argument(i), when(anyOf, setID), fail(unix.EPERM), allow}
+	return program{argument(i), onlyIf(anyOf, setID), fail(unix.EPERM), allow}
 }
 
 // noSetIDOpen is noSetID for calls whose mode counts only with certain flags.
@@ -193,9 +193,9 @@ func noSetIDOpen(flags, mode uint32) program {
 // noDevice refuses set-id bits in the mode, which is argument i, and types other than regular
 // file, named pipe and socket.
 func noDevice(i uint32) program {
-	p := program{argument(i), when(anyOf, setID), fail(unix.EPERM), masked(unix.S_IFMT)}
+	p := program{argument(i), onlyIf(anyOf, setID), fail(unix.EPERM), masked(unix.S_IFMT)}
 	for _, kind := range []uint32{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK} {
-		p = append(p, when(equal, kind), allow)
+		p = append(p, onlyIf(equal, kind), allow)
 	}
 	return append(p, fail(unix.EPERM))
 }

@@ -398,7 +398,7 @@ func executable(code []byte) []byte {
 // TestNewerCalls: there is no kernel yet to try one with.
 func TestNewerCalls(t *testing.T) {
 	filter := Filter(Options{})
-	i := slices.Index(filter, when(above, lastCall))
+	i := slices.Index(filter, onlyIf(above, lastCall))
 	if i < 0 || filter[i+1] != fail(unix.ENOSYS) {
 		t.Error("a call that the filter does not know is let through")
 	}

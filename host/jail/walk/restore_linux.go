@@ -67,7 +67,7 @@ func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 	return err
 }
 
-// inDir opens a directory of the walk and calls do with it.
+// inDir calls do with an opened directory of the walk.
 func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	rel, r := s.rel(d)
 	below, fi, err := rootedfs.Open(r.path)

@@ -511,7 +511,7 @@ func stepDown(top int, rel string) (int, error) {
 	return fd, err
 }
 
-// retryEINTR calls op again while signals interrupt it.
+// retryEINTR calls op until no signal interrupts the call.
 func retryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()

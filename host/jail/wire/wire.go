@@ -48,7 +48,7 @@ type World struct {
 // of the path may be a symbolic link.
 type Bind struct {
 	Path     string
-	Write    bool // the command may change it
+	Write    bool // the command may change the content
 	Device   bool // it is a device that can be used
 	Optional bool // it may be missing
 	// Upper and Work receive the command's changes, so that Path stays unchanged. They are

@@ -39,7 +39,7 @@ func MemoryOf(mod api.Module) (Memory, error) {
 // BytesCopied returns the number of bytes copied between the guest and the host so far.
 func (m Memory) BytesCopied() uint64 { return *m.copied }
 
-// view returns n bytes at ptr without copying them, or a Fault. what names them in the Fault.
+// view returns n bytes at ptr without a copy, or a Fault. what names them in the Fault.
 func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
 	b, ok := m.mem.Read(ptr, n)
 	if !ok {
@@ -56,8 +56,8 @@ func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 	return m.view(what, ptr, n)
 }
 
-// View returns n bytes at ptr without copying them. The caller must read each byte only once,
-// and before the guest runs again, which may change them.
+// View returns n bytes at ptr without a copy. The caller must read each byte only once, and
+// before the guest runs again, which may change them.
 func (m Memory) View(what string, ptr, n uint32) ([]byte, error) { return m.view(what, ptr, n) }
 
 // viewLimited is view for at most limit bytes, which it adds to BytesCopied. The limit may be

@@ -44,7 +44,7 @@ func Refuse(mod *tool.Module, format string, args ...any) *RefusedError {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
 
-// LargeError refuses a module that is compiled only if a person asks for it.
+// LargeError refuses a module that is compiled only with a person's consent.
 type LargeError struct{ *RefusedError }
 
 func (e *LargeError) Unwrap() error { return e.RefusedError }

@@ -261,8 +261,8 @@ func (g *guest) names(what string, i int) (names []string, why string, _ error) 
 // payer lets a search charge the account of the guest.
 type payer struct{ *meter.Account }
 
-// Pay charges the guest for work that was just done for it. It returns an error if the guest
-// has to stop. Other guests get their turn in between, as between the slices of a guest.
+// Pay charges the guest for finished work. It returns an error if the guest has to stop.
+// Other guests get their turn in between, as between the slices of a guest.
 func (p payer) Pay(units uint64) error {
 	p.Charge(units)
 	if err := p.Settle(); err != nil {

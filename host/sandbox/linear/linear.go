@@ -135,7 +135,7 @@ func (m *Memory) Close() {
 type Method string
 
 const (
-	MethodScan    Method = "PAGEMAP_SCAN"  // asks the kernel for the changed pages and copies them
+	MethodScan    Method = "PAGEMAP_SCAN"  // asks the kernel for the changed pages and copies only these pages
 	MethodPagemap Method = "pagemap"       // reads an entry for each page and copies the changed pages
 	MethodDrop    Method = "MADV_DONTNEED" // drops all pages
 	MethodCopy    Method = "copy"          // copies the whole image

@@ -44,7 +44,7 @@ type Account struct {
 	granted    uint64           // units granted so far
 	exhausted  *policy.Budget   // budget that is used up; nil: none is
 	counter    func() int64     // reads the guest's counter
-	setCounter func(int64)      // writes it
+	setCounter func(int64)      // writes the guest's counter
 	turns      *Turns           // nil: the guest need not wait for turns
 
 	// The fields below are for Turns.
@@ -137,8 +137,8 @@ func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	return budget, least
 }
 
-// Exhaust ends a guest that cannot pay for the work that was done for it, even if its budgets
-// have got fuel back meanwhile. It returns ErrExhausted.
+// Exhaust ends a guest that cannot pay for work of the host, even if its budgets have got
+// fuel back meanwhile. It returns ErrExhausted.
 func (a *Account) Exhaust() error {
 	if a.exhausted == nil {
 		a.exhausted, _ = a.tightestBudget()

@@ -72,7 +72,7 @@ var (
 	errAwaited = errors.New("the guest waits for the result")
 )
 
-// opener is a file system or a view of one.
+// opener is a file system or its view.
 type opener interface {
 	Contents(names []string) iter.Seq2[wasi.Content, wasi.Errno]
 }

@@ -173,7 +173,7 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 // They suffice to see that there is more, and to recognise a secret at the cut.
 func captureLimit(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
 
-// headBuffer stores the first limit bytes that are written to it.
+// headBuffer stores the first limit bytes of its input.
 type headBuffer struct {
 	limit     int
 	buf       bytes.Buffer

@@ -234,8 +234,7 @@ func (a *arena) find(offset uint64) int {
 	return i
 }
 
-// view returns n bytes at an offset without copying them; false: they are outside of the
-// memory.
+// view returns n bytes at an offset without a copy; false: they are outside of the memory.
 func (a *arena) view(offset, n uint64) ([]byte, bool) {
 	at, size := offset-firstOffset, uint64(len(a.mem))
 	if n > size || at > size-n {

@@ -121,7 +121,7 @@ func (p *plugin) failureText() string {
 	return abi.Head(text, maxFailure, p.Redact)
 }
 
-// result returns the output without copying it. It is not nil unless there is an error.
+// result returns the output without a copy. It is not nil unless there is an error.
 func (p *plugin) result() ([]byte, error) {
 	if p.output.length == 0 {
 		return []byte{}, nil
