@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// perTask is the number of files in a task. Handing a task to another goroutine costs as
+	// perTask limits the files in a task. Handing a task to another goroutine costs as
 	// much as searching one file.
 	perTask = 8
 	// taskBytes limits the bytes of files in a task, so that large files are searched in
