@@ -132,8 +132,9 @@ func (p *pool) put(sl *slot) {
 	}
 }
 
-// A waiting slot takes half a megabyte to a few. After trimAfter its pages are freed, and the
-// next call takes them from the image again; after closeAfter the slot is closed.
+// A waiting slot takes half a megabyte to a few megabytes. After trimAfter its pages are
+// freed, and the next call takes them from the image again; after closeAfter the slot is
+// closed.
 const (
 	trimAfter  = 30 * time.Second
 	closeAfter = 5 * time.Minute
