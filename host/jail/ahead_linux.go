@@ -15,17 +15,19 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// maxIdle is how long a helper waits for the next command: it holds what is mounted.
+// maxIdle limits the time for which a helper waits for the next command, because it holds
+// mounts.
 const maxIdle = time.Minute
 
-// closeGrace is the time that [Jail.Close] waits for running removals.
+// closeGrace is the time for which [Jail.Close] waits for running removals.
 const closeGrace = time.Second
 
-// startTimeout limits the time in which a helper for the next command starts. That command may
-// be waiting for it.
+// startTimeout limits the time in which a helper for the next command starts. That command
+// may already be waiting for it.
 const startTimeout = 10 * time.Second
 
-// spareHelper is a helper that was started ahead for the next command of a plan.
+// spareHelper is a helper that was started ahead for the next command. It fits only commands
+// with the same plan.
 type spareHelper struct {
 	plan   plan
 	helper *helper
@@ -37,19 +39,19 @@ func (n *spareHelper) fits(p plan) bool {
 		!slices.ContainsFunc(n.helper.stageLayers, func(l *stage.Layer) bool { return !l.Current() })
 }
 
-// fileIDs returns the files behind the names of the plan: those that the helper has opened,
-// which may differ from those when the plan was made. While the helper holds them open, no
-// other file gets their inode numbers.
+// fileIDs returns device and inode of each file behind the plan's names, as the helper has
+// opened them. They may differ from the files at the time of the plan. While the helper holds
+// them open, no other file gets their inode numbers.
 func (n *spareHelper) fileIDs() [][2]uint64 {
 	out := slices.Clone(n.plan.fileIDs)
 	copy(out, n.helper.ready.Found)
 	return out
 }
 
-// takeHelper returns a helper for a plan: the one that waits, if it fits, or a new one.
+// takeHelper returns a helper for a plan: the spare helper if it fits, or a new one.
 func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	select {
-	case j.startSem <- struct{}{}: // one that is being started is the one to take
+	case j.startSem <- struct{}{}: // if a helper is being started, wait for it
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -60,7 +62,7 @@ func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 		if n.fits(p) {
 			return n.helper, nil
 		}
-		n.helper.kill() // which may hold the layers
+		n.helper.kill() // it may hold the layers
 	}
 	return p.start(ctx)
 }
@@ -119,23 +121,24 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	return h, nil
 }
 
-// noteLayers notes of which directories there is no layer.
+// noteLayers adds notes about directories that got no layer.
 func (h *helper) noteLayers() {
 	if h.layers == nil {
 		return
 	}
 	for i := range h.layers.layers {
 		l := &h.layers.layers[i]
-		why, not := h.ready.NoLayers[l.Path]
-		if not {
+		why, missing := h.ready.NoLayers[l.Path]
+		if missing {
 			h.notes = append(h.notes, fmt.Sprintf("the command could not change, or began without, %s: %s", l.Path, why))
 		}
-		l.direct = (not || !h.world.NewRoot) && l.Alone == l.storedDir
+		l.direct = (missing || !h.world.NewRoot) && l.Alone == l.storedDir
 	}
 }
 
-// unlayer replaces layers, where they cannot be mounted, with binds: of the directory as it
-// is, or of the layer's Alone. It returns the links for a home that is elsewhere.
+// unlayer replaces layers with binds where layers cannot be mounted: binds of the directory
+// itself, or of the layer's Alone. It returns the links from the command's home to the binds,
+// by path relative to the home.
 func (p plan) unlayer(w *wire.World) map[string]string {
 	links := maps.Clone(p.links)
 	w.Binds = slices.Clone(w.Binds)
@@ -151,9 +154,9 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	return links
 }
 
-// replaceHelper ends a helper whose command has run, and starts one for the next command, which is
-// probably like the last one. Nobody waits for this, because the kernel is slow to undo
-// namespaces; only a command that needs a new helper meanwhile waits.
+// replaceHelper ends a used helper, and starts one for the next command, which is probably
+// like the last one. It does so in the background, because the kernel is slow to remove
+// namespaces. Only a command that needs a new helper meanwhile waits for it.
 func (j *Jail) replaceHelper(used *helper, p plan) {
 	waits := false
 	if len(p.layers) > 0 {
@@ -172,17 +175,17 @@ func (j *Jail) replaceHelper(used *helper, p plan) {
 		defer cancel()
 		h, err := p.start(ctx)
 		if err != nil {
-			return // the next command will tell
+			return // the next command will report it
 		}
 		n := &spareHelper{plan: p, helper: h}
 		n.timer = time.AfterFunc(maxIdle, func() {
 			j.mu.Lock()
-			ours := j.spare == n
-			if ours {
+			isSpare := j.spare == n
+			if isSpare {
 				j.spare = nil
 			}
 			j.mu.Unlock()
-			if ours {
+			if isSpare {
 				h.kill()
 			}
 		})
@@ -197,7 +200,8 @@ func (j *Jail) replaceHelper(used *helper, p plan) {
 	})
 }
 
-// takeSpare takes the helper that waits; nil: there is none.
+// takeSpare removes the spare helper from the jail. It returns the helper; nil: there is
+// none.
 func (j *Jail) takeSpare() *spareHelper {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -206,7 +210,7 @@ func (j *Jail) takeSpare() *spareHelper {
 	return n
 }
 
-// Close ends the helper that waits. The jail can be used again.
+// Close ends the spare helper and background work. The jail can be used again afterwards.
 func (j *Jail) Close() error {
 	j.background.Wait()
 	if n := j.takeSpare(); n != nil {

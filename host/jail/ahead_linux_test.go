@@ -22,7 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// next is what waits for the next command of a jail, once it does.
+// next waits for the spare helper of a jail and returns it.
 func next(j *Jail) *spareHelper {
 	j.background.Wait()
 	j.mu.Lock()
@@ -163,7 +163,7 @@ func TestTheHelperThatWaits(t *testing.T) {
 	}
 }
 
-// A call does not wait for the next helper longer than it may take.
+// A call does not wait for a starting helper beyond its own deadline.
 func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
 	if *tier < 1 {
 		return
@@ -179,7 +179,7 @@ func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
 	}
 }
 
-// What waits for a command is in no directory that another one can change.
+// No file that waits for a command is in a directory that another command can change.
 func TestDirectoriesOfACommandAreInNoMount(t *testing.T) {
 	if *tier < 1 {
 		return // it waits for none
@@ -199,8 +199,8 @@ func TestDirectoriesOfACommandAreInNoMount(t *testing.T) {
 	}
 }
 
-// A program that has nothing open gets the lowest descriptors, of which a helper
-// has its own.
+// A program without open files gets the lowest descriptors, some of which a helper needs for
+// itself.
 func TestWithoutOpenDescriptors(t *testing.T) {
 	c := exec.Command("/proc/self/exe", "-test.run=^TestTheHelperThatWaits$/is_used", "-tier="+strconv.Itoa(*tier), fmt.Sprintf("-no-root=%v", *noRoot))
 	c.Env = append(os.Environ(), "GODEBUG=containermaxprocs=0,updatemaxprocs=0") // Go's own
@@ -209,8 +209,8 @@ func TestWithoutOpenDescriptors(t *testing.T) {
 	}
 }
 
-// TestAHelperThatCannotWait: when it cannot be started nobody asks for it. The next
-// command says so.
+// TestAHelperThatCannotWait: if no helper can be started ahead, no call is affected. The next
+// command reports the error.
 func TestAHelperThatCannotWait(t *testing.T) {
 	if *tier < 1 {
 		return
@@ -242,7 +242,7 @@ func TestAHelperThatCannotWait(t *testing.T) {
 	ended(t, runAt(t, t.Context(), j, dir, "true"), 0)
 }
 
-// TestNothingIsLeftOfManyCommands runs them one after the other, and two at once.
+// TestNothingIsLeftOfManyCommands runs commands one after the other, and two at once.
 func TestNothingIsLeftOfManyCommands(t *testing.T) {
 	open := func() int {
 		names, err := os.ReadDir("/proc/self/fd")
@@ -292,8 +292,8 @@ func TestNothingIsLeftOfManyCommands(t *testing.T) {
 	}
 }
 
-// A helper that was started while another directory was at a name of its plan does not
-// run the commands of the one that is there.
+// A helper that was started while another directory had a name of its plan does not run
+// commands for the present directory.
 func TestAHelperOfAnotherDirectory(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return

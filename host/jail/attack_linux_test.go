@@ -36,8 +36,8 @@ func asNobody(t *testing.T) {
 	}
 }
 
-// shortDir is a directory whose name leaves room for that of a socket, and which
-// everybody may enter.
+// shortDir returns a directory that everybody may enter, with a name that is short enough for
+// sockets in it.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "j-")
@@ -51,7 +51,7 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// jailOf is a jail of one kind.
+// jailOf returns a jail of one kind.
 func jailOf(t testing.TB, k mechanism) *Jail {
 	t.Helper()
 	if err := tryMechanism(k); err != nil {
@@ -63,7 +63,7 @@ func jailOf(t testing.TB, k mechanism) *Jail {
 	return j
 }
 
-// victim is what the probes attack, with the arguments of the program that does.
+// victim is the target of the probes, with the arguments of the probing program.
 type victim struct {
 	*probe.Victim
 	workspace string
@@ -104,13 +104,13 @@ func newVictim(t testing.TB, uid int) victim {
 	return v
 }
 
-// command is a command that probes.
+// command returns the command that probes.
 func (v victim) command() string {
 	words := append([]string{filepath.Join(v.programs, "probe")}, v.Args()...)
 	return "exec '" + strings.Join(words, "' '") + "'" // their JSON has no such quote
 }
 
-// mounts are what the command sees, in the policy of one who has a secret.
+// mounts returns the mounts of the command, in the policy of a user who has a secret.
 func (v victim) mounts() policy.Options {
 	return policy.Options{
 		Mounts: []policy.Mount{{Host: v.workspace, Write: true}, {Host: v.programs}},
@@ -118,8 +118,8 @@ func (v victim) mounts() policy.Options {
 	}
 }
 
-// attacked runs all probes in a jail, and returns what they say. What they could
-// not know is held against what has happened.
+// attacked runs all probes in a jail, and returns their results. Results that probes cannot
+// know are compared with the state of the victim.
 func attacked(t *testing.T, j *Jail, v victim) map[string]probe.Result {
 	t.Helper()
 	out := runIn(t, j, v.command(), v.mounts())
@@ -165,16 +165,16 @@ func runIn(t testing.TB, j *Jail, command string, opts policy.Options) services.
 	return out
 }
 
-// outcomes are the names of the attacks that ended so, in alphabetical order.
+// outcomes returns the names of the attacks with an outcome, in alphabetical order.
 func outcomes(results map[string]probe.Result, of probe.Outcome) []string {
 	all := probe.Attacks()
 	slices.Sort(all)
 	return slices.DeleteFunc(all, func(name string) bool { return results[name].Outcome != of })
 }
 
-// succeed is what succeeds by kind of jail, of all attacks. In a root of the
-// command's own there is nothing of the victim. Elsewhere Landlock does not know
-// what reads and changes the attributes of a file: see Tiers.
+// succeed returns the attacks that succeed in a kind of jail. In a root of the command's own
+// the victim is out of reach. Elsewhere Landlock does not cover calls that read and change
+// the attributes of a file: see Tiers.
 func succeed(k mechanism) []string {
 	harmless := []string{"memfd exec"}
 	if !k.newRoot {
@@ -187,9 +187,9 @@ func succeed(k mechanism) []string {
 	return harmless
 }
 
-// TestAttacks runs all probes in all kinds of jail: as nobody, as root in a
-// workspace of root's, and as root in one of somebody else, whom the victim
-// belongs to as well. Without -all it is the best kind only.
+// TestAttacks runs all probes in all kinds of jail: as nobody, as root in a workspace of
+// root's, and as root in a workspace of another user, who also owns the victim. Without -all
+// it tests the best kind only.
 func TestAttacks(t *testing.T) {
 	needHelper(t)
 	asNobody(t)

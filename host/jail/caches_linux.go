@@ -14,38 +14,40 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// cache is the files of the user that commands see for one toolchain. Names are relative to
-// the home; those that do not exist are left out. None holds credentials.
+// cache describes the files of one toolchain in the user's home that commands see. All paths
+// are relative to the home; missing ones are skipped. None holds credentials.
 type cache struct {
 	name string
-	// layers are directories that commands may change, each in a layer over the user's.
+	// layers maps directories that commands may change, each in a layer over the user's
+	// directory, to the content of the layer.
 	layers map[string]layerContent
-	shown  []string // patterns of directories for reading
-	bin    []string // of shown, directories for PATH
-	// offline are environment variables that make the tool report at once that there is no
-	// network, and use its cache.
+	shown  []string // patterns of directories that commands can read
+	bin    []string // directories for PATH, within shown
+	// offline holds environment variables that make the tool use its cache, and report at
+	// once that there is no network.
 	offline []string
 }
 
-// layerContent says what a layer holds, and so who may share it.
+// layerContent is the content of a layer. It decides who may share the layer.
 type layerContent int
 
 const (
-	// fetched is downloaded from registries: builds compile it, and tools run some of it.
+	// fetched is content from registries. Builds compile it, and tools run some of it.
 	fetched layerContent = iota
-	// built is left by one build for the next. It is of no use where it cannot be changed.
+	// built is content that one build leaves for the next. It is useless if it cannot be
+	// changed.
 	built
 )
 
-// unapprovedGroup names the layers that are shared by commands without extra rights.
+// unapprovedGroup is the group of layers that commands without extra rights share.
 const unapprovedGroup = "unasked"
 
-// group returns the name of the group that a command shares layers of this content with, and
-// whether the command adds to them: other commands of the group then see what it adds. Other
-// groups have other layers. A layer that no command may add to shows the user's directory, and
-// what a command writes over it is gone after the command.
+// group returns the name of the group that shares layers of this content with a command. adds
+// reports whether the command may add to the group's layers, so that later commands of the
+// group see its files. Each group has layers of its own. A layer that a command may not add
+// to shows the content so far; the command's writes vanish after the command.
 //
-// So nothing passes from a command to one with more rights, neither into what that one
+// So nothing passes from a command to a command with more rights, neither into what it
 // compiles nor into what it runs.
 func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 	switch {
@@ -56,22 +58,22 @@ func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 	default:
 		with = unapprovedGroup
 	}
-	return with, len(e.Opened) == 0 // with a secret opened, what it adds could hold the secret
+	return with, len(e.Opened) == 0 // after a secret was opened, the command's files could hold it
 }
 
-// layer is a directory of a cache as one command has it.
+// layer is a layer over a cache's directory, for one command.
 type layer struct {
-	path           string // of the host
-	group          string
-	mayAdd         bool
-	mustBeWritable bool // it is of no use where it cannot be changed
+	path           string // path of the directory on the host
+	group          string // see layerContent.group
+	mayAdd         bool   // writes are kept for later commands of the group
+	mustBeWritable bool   // useless if it cannot be changed
 }
 
-// key is the path of the layer, relative to its store.
+// key returns the path of the layer relative to its store.
 func (s layer) key() string { return filepath.Join(s.group, filepath.Base(s.path)) }
 
-// caches are sorted by the order of their directories in PATH. Logs of ~/.npm are left out,
-// and files of ~/.cargo that could hold a token.
+// caches lists the known caches, in the order of their directories in PATH. Logs in ~/.npm
+// are left out, and files in ~/.cargo that could hold a token.
 var caches = []cache{
 	{
 		name: "go", layers: map[string]layerContent{"go/pkg/mod": fetched, ".cache/go-build": built},
@@ -88,18 +90,18 @@ var caches = []cache{
 		offline: []string{"npm_config_offline=true"},
 	},
 	{
-		name: "pip", layers: map[string]layerContent{".cache/pip": fetched}, // with the wheels that it has built
+		name: "pip", layers: map[string]layerContent{".cache/pip": fetched}, // including built wheels
 		shown: []string{".pyenv", ".local/lib/python*/site-packages"}, bin: []string{".pyenv/shims", ".pyenv/bin"},
 		offline: []string{"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1"},
 	},
 }
 
-// addCaches adds the user's caches and toolchains to a plan. It leaves out directories that
-// overlap with a mount of the grant, or with a masked path.
+// addCaches adds the user's caches and toolchains to a plan. It skips directories that
+// overlap with a mount of the grant or with a masked path.
 func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 	w, home := &p.world, p.home
 	if w.UID != os.Getuid() || w.NewRoot && w.Home != home {
-		return // another user's, or the home is mounted as a whole
+		return // another user's caches, or the home is mounted as a whole
 	}
 	free := func(name string) bool {
 		apart := func(other string) bool { return !paths.In(name, other) && !paths.In(other, name) }
@@ -116,7 +118,7 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		return true
 	}
 	files := os.DirFS(home)
-	// found is the directories of a pattern that there are.
+	// found returns the existing directories that match a pattern.
 	found := func(pattern string) (out []string) {
 		names, _ := fs.Glob(files, pattern)
 		for _, rel := range names {
@@ -135,7 +137,7 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		}
 		return out
 	}
-	// missing reports whether there is no such directory, nor a link on the way to it.
+	// missing reports whether a directory does not exist, and no link is on the way to it.
 	missing := func(rel string) bool {
 		dir := filepath.Join(home, rel)
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || !free(dir) {
@@ -188,17 +190,16 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 }
 
 // hasKept reports whether the store has a layer for a directory that the user does not have.
-// If there is none, a command that may not add to it gets a directory in its own home instead.
+// If not, a command that may not add to the layer uses its own home instead.
 func (p *plan) hasKept(l layer) bool {
 	_, err := os.Lstat(filepath.Join(p.storeDir, l.key()+".alone"))
 	return err == nil
 }
 
-// defaultNode is the directory of the version of Node.js that nvm uses unless it
-// is told another; empty if there is none.
+// defaultNode returns the directory of nvm's default version of Node.js; "": there is none.
 func defaultNode(home fs.FS) string {
 	want := "default"
-	for range 4 { // an alias may name another
+	for range 4 { // an alias can name another alias
 		text, err := fs.ReadFile(home, ".nvm/alias/"+want)
 		if err != nil || len(text) > 100 {
 			break
@@ -216,7 +217,7 @@ func defaultNode(home fs.FS) string {
 	return ""
 }
 
-// compareVersions orders names in which the numbers between dots count.
+// compareVersions orders names like v1.10.2 by the numbers between the dots.
 func compareVersions(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
 		if len(a) != len(b) {

@@ -36,8 +36,8 @@ func files(t testing.TB, dir string, contents map[string]string) {
 	}
 }
 
-// treeOf is what there is below dir: names, contents and modes. Landlock has no
-// say in modes.
+// treeOf returns the files below dir: names, contents and modes. Landlock does not cover
+// modes.
 func treeOf(t testing.TB, dir string, modes bool) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -68,14 +68,15 @@ func treeOf(t testing.TB, dir string, modes bool) map[string]string {
 	return out
 }
 
-// newLayers is a directory for layers, in which others may be that nobody can read.
+// newLayers returns a directory for layers, in which other directories may be that nobody can
+// read.
 func newLayers(t testing.TB) string {
 	dir := t.TempDir()
 	t.Cleanup(func() { removeTree(dir) })
 	return dir
 }
 
-// newHome is a home with caches, toolchains and credentials, and a workspace in it.
+// newHome returns a home with caches, toolchains and credentials, and a workspace in it.
 func newHome(t testing.TB) (home, workspace string) {
 	t.Helper()
 	home = t.TempDir()
@@ -111,7 +112,7 @@ func newHome(t testing.TB) (home, workspace string) {
 	return home, filepath.Join(home, "src/project")
 }
 
-// in runs a command in a jail that has the caches of a home.
+// in runs a command in a jail with the caches of a home.
 func in(t *testing.T, j *Jail, dir, command string) services.CommandResult {
 	t.Helper()
 	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
@@ -186,7 +187,7 @@ git config --get-regexp '.*'; git init -q && git commit -q --allow-empty -m x &&
 	}
 }
 
-// A mount of the grant is what it says, also where it has to do with a cache.
+// A mount of the grant works as granted, even if it overlaps with a cache.
 func TestMountsComeBeforeCaches(t *testing.T) {
 	home, _ := newHome(t)
 	j := newJail(t, Options{Home: home, LayersDir: newLayers(t), Caches: CacheNames})
@@ -299,7 +300,7 @@ func TestLayersAreKeptOfEachCommand(t *testing.T) {
 	}
 }
 
-// Where a directory cannot be layered the user's stays as it is all the same.
+// If a directory cannot be layered, the user's directory stays unchanged.
 func TestWithoutOverlays(t *testing.T) {
 	j := newJail(t, Options{})
 	if !j.layered() {
@@ -375,7 +376,7 @@ func TestGoUsesItsCache(t *testing.T) {
 	}
 }
 
-// A cache that the user does not have is kept like what is written to one.
+// Commands can fill a cache that the user does not have, and it is kept.
 func TestCachesThatAreNotThereYet(t *testing.T) {
 	if *tier < 1 {
 		return // there are no caches

@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// The cases are those that the threat model numbers: S on the shell, and of E
-// (environment) and N (network) what is on commands.
+// The cases have the numbers of the threat model: S for the shell, and the cases of E
+// (environment) and N (network) that are about commands.
 
 // numbered is one case.
 type numbered struct {
@@ -112,7 +112,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// got runs a script of attacks, and returns what it got.
+// got runs a script of attacks, and returns its loot.
 func got(t *testing.T, k mechanism, command string) string {
 	base := shortDir(t)
 	secret := "hunter-" + filepath.Base(base)
@@ -171,8 +171,8 @@ func got(t *testing.T, k mechanism, command string) string {
 	return strings.Join(found, "")
 }
 
-// tree lists the files below a directory but for those of the workspace, with
-// their content.
+// tree lists the files below a directory, except for those of the workspace, with their
+// content.
 func tree(t *testing.T, base string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(base, func(name string, d os.DirEntry, err error) error {
@@ -189,8 +189,8 @@ func tree(t *testing.T, base string) (all []string) {
 	return all
 }
 
-// TestTheListOfCasesIsComplete holds the list against the numbers of the threat
-// model, and finds what it names.
+// TestTheListOfCasesIsComplete checks the list against the numbers of the threat model, and
+// checks that the named tests exist.
 func TestTheListOfCasesIsComplete(t *testing.T) {
 	var sources strings.Builder
 	for _, pattern := range []string{"*_test.go", "seccomp/*_test.go", "../egress/*_test.go", "../internal/archtest/*_test.go"} {

@@ -23,8 +23,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// What one command may take. Memory is the data of each process; the size of a
-// file counts where it is copied, too.
+// Limits of one command. Memory limits the data of each process in bytes; maxFileSize also
+// applies to copied files.
 const (
 	maxMemory    = 8 << 30
 	maxProcesses = 2048
@@ -59,7 +59,8 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 		return services.CommandResult{}, err
 	}
 	if grant.Rehearsal() && !b.snapshot.Complete {
-		// It could read them into what the model gets if it changes nothing.
+		// The command could read the other secrets, and the model gets its output if it
+		// changes nothing.
 		return services.CommandResult{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
 	}
 	c.ReadOnly = append(c.ReadOnly, p.readOnlyMounts...)
@@ -76,21 +77,21 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 	}
 	running, stop := withChecks(ctx, checks...)
 	ended, err := h.run(running, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(running, l, grant) })
-	over := stop()
+	stopErr := stop()
 	out.collect(&ended)
 	b.addHints(&ended)
 	if (ended.Code == nil || *ended.Code != 0) && terms.Network == nil && h.triedNetwork(&ended) {
 		ended.Notes = append(ended.Notes, noNetworkNote)
 	}
 	if errors.Is(err, errTooManyFiles) {
-		over, err = err, nil
+		stopErr, err = err, nil
 	}
 	j.addHistoryHints(b, &ended)
 	p.addGitElsewhereHint(cmd.Dir, &ended)
-	j.releaseLayers(layers, cmd.Stage, !noteStop(over, &ended))
+	j.releaseLayers(layers, cmd.Stage, !noteStop(stopErr, &ended))
 	if !staged {
 		b.revertAndReport(&ended)
-	} else if over != nil {
+	} else if stopErr != nil {
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
 		err = h.collectChanges(ctx, cmd.Stage, since)
@@ -106,37 +107,36 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 	return ended, err
 }
 
-// run runs the one command of the helper, of which nothing is left when it
-// returns but the helper itself. Serve serves the socket through which it reaches
-// hosts.
+// run runs the helper's only command, and returns when all of its processes have ended; the
+// helper remains. serve serves the socket through which the command reaches hosts.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (services.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
 	var outputs []*os.File
-	ends := false
+	endedNormally := false
 	defer func() {
-		if ends {
+		if endedNormally {
 			return
 		}
-		// A helper that was killed by somebody else may have left some that hold
-		// the streams.
+		// If somebody else has killed the helper, processes that hold the streams may be
+		// left.
 		for _, r := range outputs {
 			_ = r.SetReadDeadline(time.Now().Add(time.Second))
 		}
 	}()
 	pipe := func(w io.Writer) (*os.File, error) {
-		r, theirs, err := os.Pipe()
+		r, writeEnd, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
 		outputs = append(outputs, r)
 		copying.Go(func() {
 			defer r.Close()
-			_, _ = io.Copy(w, r) // until all processes that hold the other end are gone
+			_, _ = io.Copy(w, r) // until all processes that hold the other end have ended
 		})
-		return theirs, nil
+		return writeEnd, nil
 	}
 	stdout, err := pipe(out.stdout)
 	if err != nil {
@@ -152,15 +152,15 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	listener, err := h.startCommand(c, stdout, stderr)
 	if listener != nil {
-		copying.Go(func() { _ = serve(listener) }) // what goes wrong is told to its clients
+		copying.Go(func() { _ = serve(listener) }) // its clients see the errors
 		defer listener.Close()
 	}
 	if err != nil && ctx.Err() == nil {
-		h.interrupt() // it holds the streams
+		h.interrupt() // its processes hold the streams
 		return services.CommandResult{}, err
 	}
 	ended, err := h.waitEnded()
-	ends = err == nil
+	endedNormally = err == nil
 	if ctx.Err() != nil {
 		return killedEnd(h.cpu()), nil
 	}
@@ -175,12 +175,12 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	return services.CommandResult{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
-// environment is that of a command.
+// environment returns the environment of a command.
 func (p *plan) environment(w wire.World, dir string) []string {
 	env := append(environment(p.path, w.Home, w.Tmp, dir), p.env...)
 	if p.area != nil {
-		// Otherwise what only reads would change something: git refreshes its index,
-		// and Python writes what it has compiled.
+		// Otherwise commands that only read would change files: git refreshes its index, and
+		// Python writes compiled code.
 		env = append(env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
 	}
 	if w.Network {
@@ -189,8 +189,8 @@ func (p *plan) environment(w wire.World, dir string) []string {
 	return env
 }
 
-// releaseLayers releases the layers of a command that has ended. If its call has a set that is not
-// decided yet, what it has written to them waits for that.
+// releaseLayers releases the layers of a command that has ended. keep reports whether its
+// writes may be kept. If set is not nil, its decision decides about the writes later.
 func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return
@@ -203,28 +203,28 @@ func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 		end(keep)
 		return
 	}
-	unasked := slices.ContainsFunc(h.layers, func(l commandLayer) bool { return l.group == unapprovedGroup && l.initialSize.Names > 0 })
-	set.OnCacheDecision(end, unasked)
+	usedUnapproved := slices.ContainsFunc(h.layers, func(l commandLayer) bool { return l.group == unapprovedGroup && l.initialSize.Names > 0 })
+	set.OnCacheDecision(end, usedUnapproved)
 }
 
-// plan is what a command of these terms needs of a helper.
+// plan describes a helper for commands with certain terms.
 type plan struct {
 	world          wire.World
 	mounts         []policy.Mount
-	masked         []string // inside of what it sees
-	readOnlyMounts []string // mounts for reading inside of others, which have to be held
+	masked         []string // hidden paths below the mounts
+	readOnlyMounts []string // read-only mounts inside of writable ones, which need protection
 
-	home     string // of the user, without links; empty: it is not known
-	storeDir string // where layers on caches are kept
+	home     string // home of the user, without links; "": unknown
+	storeDir string // directory of the layers over caches
 	layers   []layer
-	links    map[string]string // what is shown of the home, for one that is elsewhere
+	links    map[string]string // links from a home elsewhere to binds, by path relative to the home
 	path     string            // PATH
-	env      []string          // what is added to the environment
+	env      []string          // additions to the environment
 	notes    []string          // for the result
-	// What was found at each bind and below each layer. A helper that waits has
-	// mounted it, and by now the name may lead elsewhere.
+	// fileIDs holds device and inode at each bind and below each layer. A spare helper has
+	// mounted these files; meanwhile a name may lead to another file.
 	fileIDs [][2]uint64
-	// area is where the changes of the command are kept; nil: they are not kept apart.
+	// area is the place of the command's changes; nil: they go to the files directly.
 	area *stage.Area
 }
 
@@ -275,7 +275,7 @@ func (j *Jail) plan(k mechanism, terms policy.Exec, dir string) (plan, error) {
 	}
 	find := func(name string) {
 		var st unix.Stat_t
-		_ = unix.Lstat(name, &st) // what is missing is none
+		_ = unix.Lstat(name, &st) // zero for a missing file
 		p.fileIDs = append(p.fileIDs, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	for _, b := range w.Binds {
@@ -287,8 +287,8 @@ func (j *Jail) plan(k mechanism, terms policy.Exec, dir string) (plan, error) {
 	return p, nil
 }
 
-// mount shows the mounts, less what is masked, and returns the one in which the
-// command starts.
+// mount adds the mounts without masked directories, and returns the mount that contains the
+// working directory dir.
 func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace string, err error) {
 	w := &p.world
 	for _, m := range terms.Mounts {
@@ -310,7 +310,7 @@ func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace stri
 		return "", denied(fmt.Errorf("no mount shows the directory %s", dir))
 	}
 	for _, name := range terms.Masked {
-		// Of a link what it leads to is hidden, as from tools.
+		// If the name is a link its target is hidden, as from tools.
 		real, err := filepath.EvalSymlinks(name)
 		if err == nil && slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(real, b.Path) }) {
 			p.masked = append(p.masked, real)
@@ -321,7 +321,7 @@ func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace stri
 	}
 	for _, m := range p.mounts {
 		if k.newRoot || m.Write || !slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
-			continue // its bind keeps it from being changed, if anything has to
+			continue // its bind prevents changes, or nothing has to
 		}
 		if !k.namespaces {
 			return "", denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
@@ -331,16 +331,16 @@ func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace stri
 	return workspace, nil
 }
 
-// placePrivateDirs finds places for what the command has for itself. A home of the same
-// name as the user's makes programs find caches where they are; but it has to be
-// in nothing that the command sees.
+// placePrivateDirs chooses places for the command's own directories. With the same path as
+// the user's home, programs find caches in their usual places. But the place must not be in a
+// directory that the command sees.
 func (p *plan) placePrivateDirs() error {
 	w := &p.world
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
 	}
 	if !w.NewRoot {
-		// Other commands could change in there what waits for this one.
+		// Other commands could change files there before this command uses them.
 		dirs := slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"})
 		for _, dir := range dirs {
 			if real, err := filepath.EvalSymlinks(dir); err == nil && filepath.IsAbs(real) && !shown(real) {
@@ -348,7 +348,7 @@ func (p *plan) placePrivateDirs() error {
 				return nil
 			}
 		}
-		return denied(fmt.Errorf("a command has no place for its own files: each of %s is missing or mounted; have TMPDIR name another directory", strings.Join(dirs, ", ")))
+		return denied(fmt.Errorf("a command has no place for its own files: each of %s is missing or mounted; set TMPDIR to another directory", strings.Join(dirs, ", ")))
 	}
 	if !filepath.IsAbs(w.Home) || w.Home == "/" || w.Home == w.Tmp || paths.In(w.Home, "/run") || shown(w.Home) {
 		w.Home = "/run/home"
@@ -357,7 +357,7 @@ func (p *plan) placePrivateDirs() error {
 		w.Tmp = "/run/tmp"
 	}
 	if shown(w.Home) || shown(w.Tmp) || shown("/run/scratch") {
-		return denied(errors.New("/run is mounted, where a command has its own directories: mount what is needed of it"))
+		return denied(errors.New("/run is mounted, where a command has its own directories: mount only the parts of it that are needed"))
 	}
 	return nil
 }

@@ -15,16 +15,17 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Limits in bytes: of the configuration that is read, of a credential with the text around it,
-// and of all credentials. Credentials beyond these limits are not redacted.
+// Limits in bytes: of the configuration that is read, of a credential with the text around
+// it, and of all credentials together. Credentials beyond these limits are not redacted.
 const (
 	maxConfigBytes     = 1 << 20
 	maxCredentialBytes = 4 << 10
 	maxCredentials     = 128 << 10
 )
 
-// credentialURL matches the user and the password in URLs, https://USER:PASSWORD@HOST and
-// https://TOKEN@HOST; credentialLine matches a key, the separator and the value.
+// credentialURL matches the user and the password in URLs like https://USER:PASSWORD@HOST and
+// https://TOKEN@HOST. credentialLine matches the key, the separator and the value of a
+// setting.
 var (
 	credentialURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/"'\\]+)(@[^\s/@"'\\]*)`) })
 	credentialLine = sync.OnceValue(func() *regexp.Regexp {
@@ -32,22 +33,22 @@ var (
 	})
 )
 
-// isCredential reports whether git, or an extension of git, keeps a credential under a key.
-// The name is the last part of the key, in lower case.
+// isCredential reports whether git, or an extension of git, stores a credential under a key.
+// name is the last part of the key, in lower case.
 func isCredential(name string) bool {
 	return slices.Contains([]string{"extraheader", "pass", "smtppass", "dbpass", "password", "secret"}, name) || strings.HasSuffix(name, "token")
 }
 
-// redactGitCredentials adds the credentials in the git configuration of the workspace to a redactor,
-// each with the URL or the key around it: git has to read the file, and the output of the
-// command need not repeat them. The configuration is the one at the root of the mounts in
-// which the command runs; those of repositories below are text like any other.
+// redactGitCredentials adds the credentials in the git configuration of the workspace to a
+// redactor, each with the URL or the key around it. Git has to read the file, but the
+// command's output need not repeat them. Only configurations at the root of mounts that
+// contain dir are read; those of repositories below are text like any other.
 func (p *plan) redactGitCredentials(dir string, own *redact.Redactor) {
 	for _, m := range p.mounts {
 		if !paths.In(dir, m.Host) {
 			continue
 		}
-		// It may be anything, such as a named pipe, which would never answer.
+		// The file may be a named pipe, for example, from which a read would never return.
 		f, err := os.OpenFile(filepath.Join(m.Host, ".git", "config"), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			continue
@@ -58,8 +59,8 @@ func (p *plan) redactGitCredentials(dir string, own *redact.Redactor) {
 	}
 }
 
-// credentialsIn returns the credentials of a configuration with the text around them, as
-// written in the file and as git prints them.
+// credentialsIn returns the credentials of a configuration with their surrounding text: as in
+// the file, and as git prints them.
 func credentialsIn(config string) (places []redact.ContextValue) {
 	left := maxCredentials
 	add := func(before, value, after string) {
@@ -73,7 +74,7 @@ func credentialsIn(config string) (places []redact.ContextValue) {
 		switch {
 		case both:
 			add("://"+user+":", password, url[2])
-		case len(user) >= redact.MinBytes: // or it is "git"
+		case len(user) >= redact.MinBytes: // otherwise it is a name like "git"
 			add("://", user, url[2])
 		}
 	}
@@ -89,7 +90,7 @@ func credentialsIn(config string) (places []redact.ContextValue) {
 				add(key+between, value, "")
 			}
 		}
-		if header, rest, ok := strings.Cut(value, ": "); ok { // git config prints it without the key
+		if header, rest, ok := strings.Cut(value, ": "); ok { // git config prints the value without the key
 			add(header+": ", rest, "")
 		}
 	}

@@ -25,9 +25,9 @@ import (
 
 var everyday = flag.Bool("everyday", false, "run all everyday commands, which takes minutes")
 
-// An everydayCommand runs in an empty directory, plainly and in the jail. Both have
-// to print the same and end with the same code. On a stage, where what is set up was
-// there before, both have to leave the same, too.
+// everydayCommand runs in an empty directory, plainly and in the jail. Both have to print the
+// same and end with the same code. On a stage, where setup has run before, both have to leave
+// the same files, too.
 type everydayCommand struct {
 	name    string
 	setup   string // it says nothing, and has to succeed
@@ -230,7 +230,7 @@ var everydayCommands = []everydayCommand{
 	{name: "crontab, at, systemctl", command: "systemctl status 2>&1 | head -1; crontab -l 2>&1 | head -1; true", differs: "there are no services inside"},
 }
 
-// onlyNow is what names and files say of when and where they were made.
+// onlyNow lists files whose content depends on the time and the place of their creation.
 var onlyNow = []struct {
 	file  *regexp.Regexp
 	clean func([]byte) []byte // of its content; nil: it is not compared, nor is what is below
@@ -242,8 +242,8 @@ var onlyNow = []struct {
 	{regexp.MustCompile(`/target/(.*/)?(incremental/.*|.*\.rlib|\.fingerprint/.*|\.rustc_info\.json)$`), nil}, // random names, tables without an order
 }
 
-// cleanIndex takes times and inodes out of an index of git, and sizes, which depend
-// on the times.
+// cleanIndex removes times and inodes from an index of git, and sizes, which depend on the
+// times.
 func cleanIndex(b []byte) []byte {
 	b = slices.Clone(b)
 	for at, n := 12, binary.BigEndian.Uint32(b[8:]); n > 0; n-- {
@@ -254,7 +254,7 @@ func cleanIndex(b []byte) []byte {
 	return b[:len(b)-sha1.Size]
 }
 
-// asLater is what is the same of a tree that is made at another time.
+// asLater returns a tree without the parts that differ when it is made at another time.
 func asLater(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	tree := wholeTree(t, dir)
@@ -276,7 +276,7 @@ func asLater(t testing.TB, dir string) map[string]string {
 	return tree
 }
 
-// An everydayPlace is where commands run plainly, in the jail and on a stage.
+// everydayPlace is a place in which commands run plainly, in the jail and on a stage.
 type everydayPlace struct {
 	*stager
 	mount, dir string // dir has the same name each time, because many files have it in them
@@ -310,7 +310,7 @@ func newEverydayPlace(t *testing.T) *everydayPlace {
 	return p
 }
 
-// empty makes the directory anew.
+// empty makes the directory again.
 func (p *everydayPlace) empty(t *testing.T) {
 	t.Helper()
 	removeTree(p.dir)
@@ -333,7 +333,7 @@ func (p *everydayPlace) plainly(t *testing.T, command string) services.CommandRe
 	return ended
 }
 
-// setUp makes the directory anew, with what was there before.
+// setUp makes the directory again, with the result of setup.
 func (p *everydayPlace) setUp(t *testing.T, setup string) {
 	t.Helper()
 	p.empty(t)
@@ -342,8 +342,7 @@ func (p *everydayPlace) setUp(t *testing.T, setup string) {
 	}
 }
 
-// Commands that people run every day do in the jail, and on a stage, what they do
-// outside.
+// Everyday commands have the same results in the jail and on a stage as outside.
 func TestEverydayCommands(t *testing.T) {
 	needHelper(t)
 	if os.Getenv(again) != "" && *tier != 1 {

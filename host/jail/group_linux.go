@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithUs has the kernel kill the command when this program is killed. What
-// the command has started by then goes on: see the package comment.
+// dieWithUs makes the kernel kill the command when this program is killed. Processes that the
+// command has started continue: see the package comment.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// reap kills what the command left behind, then waits for it. The kill comes
-// between the end of the leader and its reaping: until then the numbers of its
-// group and its session cannot be another's, and nothing that stays behind can
-// hold the streams open.
+// reap kills the command's remaining processes, and then waits for it. It kills between the
+// end of the leader and its reaping. Until the leader is reaped, the numbers of its group and
+// its session belong to nobody else; afterwards no process is left that could hold the
+// streams open.
 func reap(c *exec.Cmd) error {
 	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -27,16 +27,16 @@ func reap(c *exec.Cmd) error {
 	return c.Wait()
 }
 
-// killSession kills the processes of a session that are not in its first
-// group: the jobs of a shell with job control, and what timeout(1) starts. It
-// looks again until it finds none, because a process can fork while it looks;
-// the bound is for one that forks faster than that.
+// killSession kills the processes of a session outside of its first group: the jobs of a
+// shell with job control, and processes of timeout(1). It repeats the search until it finds
+// none, because a process can fork meanwhile. The number of rounds is limited for processes
+// that fork too fast.
 func killSession(sid int) {
 	for range 64 {
 		found := false
 		for _, pid := range processes() {
 			if pid == sid {
-				continue // the leader, which has ended
+				continue // the leader has ended
 			}
 			if inSession(pid, sid) && killIf(pid, func() bool { return inSession(pid, sid) }) {
 				found = true
@@ -48,8 +48,8 @@ func killSession(sid int) {
 	}
 }
 
-// killIf kills a process that is still the one that was looked at: between the
-// look and the kill its number could have become another's.
+// killIf kills a process if still, called when the process cannot be replaced by another with
+// its number, returns true. It reports whether it has killed.
 func killIf(pid int, still func() bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -80,9 +80,9 @@ func processes() []int {
 	return pids
 }
 
-// stat reads the state and the session of a process from /proc/PID/stat: pid
-// (name) state parent group session. The name may hold anything, so the fields
-// are counted from its end.
+// stat reads the state and the session of a process from /proc/PID/stat: pid (name) state
+// parent group session. The name may contain any character, so the fields are counted from
+// its end.
 func stat(pid int) (state byte, session int, ok bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -96,8 +96,8 @@ func stat(pid int) (state byte, session int, ok bool) {
 	return fields[0][0], session, err == nil
 }
 
-// closeOnExec keeps files that were open when this program started from being
-// passed on. Go opens its own so that they are not.
+// closeOnExec keeps processes from inheriting files that were open when this program started.
+// Go opens its own files accordingly.
 func closeOnExec() {
 	const first = 3 // after the standard streams
 	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {

@@ -9,15 +9,15 @@ import (
 
 func dieWithUs(*syscall.SysProcAttr) {}
 
-// reap waits for the command and then kills what it left in its group. The
-// group's number could by then be another's, if none of it is left: the
-// systems built from this file offer no wait that leaves the leader in place.
+// reap waits for the command and then kills the rest of its group. If no process of the group
+// is left, its number could belong to another group by then: these systems have no wait that
+// keeps the leader.
 func reap(c *exec.Cmd) error {
 	err := c.Wait()
 	_ = killGroup(c.Process.Pid)
 	return err
 }
 
-// closeOnExec does nothing here: files that were open when this program started
-// may be passed on.
+// closeOnExec does nothing here: processes may inherit files that were open when this program
+// started.
 func closeOnExec() {}

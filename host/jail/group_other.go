@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Without process groups only the process itself is ended.
+// ownGroup does nothing: without process groups only the process itself is ended.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(pid int) error {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the process lead a group of its own, in a session without a
-// terminal: it can neither read the keyboard nor be stopped by it.
+// ownGroup makes the process lead a new group, in a session without a terminal. So it can
+// neither read the keyboard nor be stopped by it.
 func ownGroup(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(c.SysProcAttr)

@@ -13,17 +13,15 @@ import (
 
 const (
 	helperOutput = 16 << 10 // bytes of each stream that are kept
-	// helperMark is all that a helper finds in its environment. It keeps a
-	// program that does not know the arguments of a helper from becoming
-	// another one of itself, and so on.
+	// helperMark is the only variable in a helper's environment. It keeps a program that does
+	// not know the arguments of a helper from starting further helpers without end.
 	helperMark = "STOCKADE_HELPER"
 )
 
-// RunHelper starts this program again with the arguments, in a directory, for
-// work that must be possible to stop, and waits for its end. The process needs
-// no grant because it is not a tool's: it has our code, an empty environment, no
-// standard input and no open file of ours. When ctx ends it is killed; on Linux
-// also when this program is killed. An error means that it was not started.
+// RunHelper starts this program again with arguments, in a directory, for work that must be
+// stoppable, and waits for its end. The process needs no grant: it runs our code, with an
+// empty environment, no standard input and no open file of ours. When ctx ends it is killed;
+// on Linux also when this program is killed. An error means that it was not started.
 func RunHelper(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 	if os.Getenv(helperMark) != "" {
 		return services.CommandResult{}, errors.New("a helper starts no helpers")
@@ -46,8 +44,8 @@ func RunHelper(ctx context.Context, dir string, args ...string) (services.Comman
 	return out, nil
 }
 
-// self is a name of the program that runs. On Linux it holds even when the
-// file has been replaced by another version.
+// self returns a path of the running program. On Linux it is valid even after the file was
+// replaced by another version.
 func self() (string, error) {
 	const link = "/proc/self/exe"
 	if runtime.GOOS == "linux" {

@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// programs are what this test binary can be, too, by its first argument.
+// programs are roles of this test binary, by its first argument.
 var programs = map[string]func(args []string){}
 
 // TestMain lets this test binary be a helper, which does what its first

@@ -20,26 +20,26 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// closedHistory is a repository whose contents are hidden from the command.
+// closedHistory is a repository that is hidden from the command.
 type closedHistory struct {
 	repository string
-	hidden     string   // a path among its files that the policy hides; empty: its history seems to hold secrets
-	uncertain  bool     // it is not known whether hidden is among its files
-	names      []string // files in its history that look like secrets
+	hidden     string   // a path among its files that the policy hides; "": its history may hold secrets
+	uncertain  bool     // its worktrees are not all known, so hidden may not be among its files
+	names      []string // files in its history that look like secrets; empty: not all of it was searched
 }
 
-// isMounted reports whether a path is in a directory that is mounted for the command.
+// isMounted reports whether a path is below a mount of the command.
 func (p *plan) isMounted(name string) bool {
 	return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
 }
 
-// closeHistories hides contents of repositories from the command: of those with a path among
-// their files that the policy hides, and of those whose history seems to hold secrets, unless
-// an answer or a rule lets commands read it. The error is a [policy.HistoryError] if a history
-// has to be examined first, or a person has to be asked.
+// closeHistories hides the objects of repositories from the command. This concerns
+// repositories whose files include a path that the policy hides, and repositories whose
+// history may hold secrets, unless an answer or a rule lets commands read it. The error is a
+// [policy.HistoryError] if a history has to be examined first, or a person has to be asked.
 func (p *plan) closeHistories(b *mountScan, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
 	found := b.snapshot.Repositories
-	for _, m := range p.mounts { // the likely ones, in case not everything was looked at
+	for _, m := range p.mounts { // likely repositories, in case the scan was not complete
 		found = append(found, filepath.Join(m.Host, ".git"))
 	}
 	tops := map[string][]string{} // tops of main worktrees, by git directory
@@ -52,7 +52,7 @@ func (p *plan) closeHistories(b *mountScan, terms policy.Exec, known *githistory
 			}
 		}
 	}
-	for _, dir := range known.WithSecrets(p.isMounted) { // git may not take it for a repository any more
+	for _, dir := range known.WithSecrets(p.isMounted) { // git may no longer see a repository there
 		if _, ok := tops[dir]; !ok {
 			tops[dir] = nil
 		}
@@ -86,8 +86,9 @@ func (p *plan) closeHistories(b *mountScan, terms policy.Exec, known *githistory
 	return nil
 }
 
-// judgeHistory decides whether commands may read a history that seems to hold secrets. Tier 1 does not
-// hide such files either: there each command is asked about, and the question says so.
+// judgeHistory decides whether commands may read a history that may hold secrets. Tier 1 does
+// not hide such files anyway: there a person is asked about each command, and the question
+// says so.
 func (b *mountScan) judgeHistory(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
 	effect := terms.History(repository)
 	if effect == policy.Allow || terms.Tier < policy.TierConfined {
@@ -105,9 +106,9 @@ func (b *mountScan) judgeHistory(repository string, terms policy.Exec, known *gi
 	}
 }
 
-// hiddenIn returns a path among the files of a repository that the policy hides; empty
-// if there is none. anywhere says that its worktrees are not all known, so that any path
-// may be among them.
+// hiddenIn returns a path among the files of a repository that the policy hides; "": there is
+// none. anywhere reports whether not all worktrees of the repository are known, so that any
+// path may be among them.
 func hiddenIn(repository string, main, hidden []string) (path string, anywhere bool) {
 	if len(hidden) == 0 {
 		return "", false
@@ -121,13 +122,13 @@ func hiddenIn(repository string, main, hidden []string) (path string, anywhere b
 	return "", false
 }
 
-// noRepository matches the errors of programs for which git finds no repository.
+// noRepository matches messages of programs for which git finds no repository.
 var noRepository = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)not a git repository|error obtaining VCS status`)
 })
 
-// addGitElsewhereHint notes that git found no repository because .git leads to a directory that the
-// command does not see, as in linked worktrees and submodules.
+// addGitElsewhereHint adds a note if git found no repository because .git leads to a
+// directory that the command does not see, as in linked worktrees and submodules.
 func (p *plan) addGitElsewhereHint(dir string, ended *services.CommandResult) {
 	if !noRepository().Match(slices.Concat(ended.Stdout, ended.Stderr)) {
 		return
@@ -142,25 +143,25 @@ func (p *plan) addGitElsewhereHint(dir string, ended *services.CommandResult) {
 		return
 	}
 	note := fmt.Sprintf("git finds no repository: what %q leads to is not there, or has no worktree here; look at it before you show it to commands", name)
-	if tops, _ := githistory.WorktreeRoots(repository); repository != "" && slices.Contains(tops, dir) { // else anybody could have made .git
-		word, _ := shellword.Quote(repository) // no name has a NUL
+	if tops, _ := githistory.WorktreeRoots(repository); repository != "" && slices.Contains(tops, dir) { // otherwise anybody could have made .git
+		word, _ := shellword.Quote(repository) // no name contains a NUL
 		note = fmt.Sprintf("git finds no repository: %q leads to %q, which the command does not see; a person can show it to commands: --mount %s", name, repository, word)
 	}
 	ended.Notes = append(ended.Notes, note)
 }
 
-// addHistoryHints notes which repositories were hidden from the command, and what would show
-// them: if the command has failed, or if the repository was not mentioned before.
+// addHistoryHints adds notes about repositories that were hidden from the command, and how to
+// show them. It skips repositories that were mentioned before, unless the command failed.
 func (j *Jail) addHistoryHints(b *mountScan, ended *services.CommandResult) {
 	for _, h := range b.closed {
-		if _, told := j.mentioned.LoadOrStore(h.repository, true); told && ended.Code != nil && *ended.Code == 0 {
+		if _, mentioned := j.mentioned.LoadOrStore(h.repository, true); mentioned && ended.Code != nil && *ended.Code == 0 {
 			continue
 		}
-		said := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
+		hint := tool.Advise("the command does not see the objects of the repository %s, and git finds none in it: ", b.name(h.repository))
 		if h.uncertain {
-			said = said.And(tool.Advise("the policy hides paths (files.hidden), and its configuration does not say simply whether they are in it"))
+			hint = hint.And(tool.Advise("the policy hides paths (files.hidden), and its configuration does not say simply whether they are in it"))
 		} else if h.hidden != "" {
-			said = said.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
+			hint = hint.And(tool.Advise("the policy hides a path in it (files.hidden); the tool git shows the rest of its history"))
 		} else {
 			why := "not all of its history could be searched for what looks like a secret"
 			if len(h.names) > 0 {
@@ -168,8 +169,8 @@ func (j *Jail) addHistoryHints(b *mountScan, ended *services.CommandResult) {
 			}
 			dir := cmp.Or(strings.TrimSuffix(h.repository, "/.git"), "/")
 			rule := policy.Rule{Effect: policy.Allow, Tool: "bash", HistoryDir: dir}
-			said = said.And(tool.Advise("%s; a person can show it to commands: ", why), tool.ActionHint(tool.HintAllow, rule.String()))
+			hint = hint.And(tool.Advise("%s; a person can show it to commands: ", why), tool.ActionHint(tool.HintAllow, rule.String()))
 		}
-		ended.Notes = append(ended.Notes, said.String())
+		ended.Notes = append(ended.Notes, hint.String())
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// canary is the content of a file that is in no worktree any more.
+// canary is the content of a file that no worktree has any more.
 const canary = "TOKEN=swordfish-in-an-old-commit"
 
 // historyOf makes a repository with a file that was committed, changed and removed. It has
 // loose objects, a pack, a stash, a linked worktree, a bare clone, a clone that borrows, a
-// submodule, and files of extensions of git.
+// submodule, and files of git extensions.
 func historyOf(t *testing.T, dir, secret string) {
 	t.Helper()
 	script := `set -e
@@ -45,7 +45,7 @@ for d in linked borrows; do (cd $d && rm "$SECRET"); done
 	}
 }
 
-// readsHistory are commands that could read the removed file.
+// readsHistory lists commands that could read the removed file.
 var readsHistory = []string{
 	"git show HEAD~1:$SECRET", "git log -p --all", "git diff HEAD~2 HEAD", "git cat-file -p $(git rev-parse HEAD~1:$SECRET)", "git blame HEAD~1 -- $SECRET",
 	"git grep TOKEN HEAD~1", "git archive HEAD~1 | tar xO", "git checkout HEAD~1 -- $SECRET; cat $SECRET", "git restore -s HEAD~2 $SECRET; cat $SECRET",
@@ -186,8 +186,8 @@ func TestHiddenPathsCloseHistories(t *testing.T) {
 	}
 }
 
-// learns gives the jail the result that a guest would find in each repository, and fails if
-// it asks for more.
+// learns gives the jail the result that a guest would find for each repository. It fails if
+// the jail asks for more.
 func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 	t.Helper()
 	for range 2 {
@@ -205,8 +205,8 @@ func learns(t *testing.T, s *stager, dir string, opts policy.Options) {
 	t.Fatal("it is not content with what it has learned")
 }
 
-// TestHistoriesAreLookedAtAgain: a result holds while references stay the same, and a found
-// secret while the objects do. A person is asked if one can be.
+// TestHistoriesAreLookedAtAgain: a result is valid while references stay the same, and a
+// found secret while the objects do. A person is asked if that is possible.
 func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	s := newStager(t, Options{})
 	if !s.layered() {
@@ -271,7 +271,8 @@ func TestHistoriesAreLookedAtAgain(t *testing.T) {
 	asks("", "")
 }
 
-// TestRepositoriesElsewhere: what git misses is named, and a flag for what knows of the worktree.
+// TestRepositoriesElsewhere: the note names the repository that git does not find, and the
+// flag that mounts it if it knows the worktree.
 func TestRepositoriesElsewhere(t *testing.T) {
 	if *tier < 0 {
 		return // a command sees all

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identityKeys are what commands see of the user's configuration of git. It names
-// nothing that git runs.
+// identityKeys are the settings of the user's git configuration that commands see. None of
+// them makes git run anything.
 var identityKeys = []string{"user.name", "user.email", "init.defaultbranch"}
 
 const maxIdentity = 200 // bytes of a value
 
-// gitConfig is a configuration of git with who the user is, from that of a home;
-// empty if that does not say. Included files are not read.
+// gitConfig returns a git configuration with the user's identity, from the configuration in a
+// home; "": it has none. Included files are not read.
 func gitConfig(home string) string {
 	values := map[string]string{}
-	for _, name := range []string{".config/git/config", ".gitconfig"} { // the later one wins
+	for _, name := range []string{".config/git/config", ".gitconfig"} { // later values win
 		if f, err := os.OpenFile(filepath.Join(home, name), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
 			text, _ := io.ReadAll(io.LimitReader(f, 1<<20))
 			f.Close()
@@ -38,8 +38,8 @@ func gitConfig(home string) string {
 	return out.String()
 }
 
-// readIdentity reads the identity keys of a configuration of git. It takes less
-// than git does: one line is one value, without anything to be unquoted.
+// readIdentity adds the identity settings of a git configuration to values. It understands
+// less than git: one line is one value, without escapes.
 func readIdentity(text string, values map[string]string) {
 	section := ""
 	for line := range strings.Lines(text) {

@@ -1,18 +1,17 @@
-// Package jail starts the processes of tools, and ends them; and this program
-// itself as a helper, for work that must be possible to stop.
+// Package jail starts and ends the processes of tools. It also starts this program again as a
+// helper, for work that must be stoppable.
 //
-// A command of a tool runs in a world of its own, which a small program makes (see
-// package helper and [Tiers]): it sees the mounts of its grant, the system's
-// programs and what it needs of the system's settings, and no network. It runs
-// once, with a fixed environment, a home and a temporary directory that vanish
-// afterwards, no standard input and no open file of ours. Its output is limited,
-// and known secrets are taken out before it is cut. When it ends, or at its
-// deadline, or when this program is killed, all that it has started ends.
+// A command of a tool runs in a world of its own, which a small program builds (see package
+// helper and [Tiers]). The command sees the mounts of its grant, the system's programs and a
+// part of the system's settings, and no network. It runs once, with a fixed environment, no
+// standard input and no open file of ours; its home and its temporary directory vanish
+// afterwards. Its output is limited, and known secrets are removed before it is cut. All its
+// processes end when it ends, at its deadline, and when this program is killed.
 //
-// Below the home are toolchains of the user's, which can be read, and their caches.
-// What a command changes in a cache goes to a layer of its own, which is kept for
-// later commands of the same workspace, at most 30 days and not after another
-// boot. Of two commands at the same time one has a layer that vanishes.
+// Below the home are the user's toolchains, for reading, and their caches. A command's
+// changes to a cache go to a layer, which is kept for later commands of the same workspace,
+// for at most 30 days and until the next boot. If two commands run at the same time, one of
+// them has a layer that vanishes.
 package jail
 
 import (
@@ -42,82 +41,81 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// systemPath is the end of the PATH of every command: where systems keep their programs.
-// Toolchains of the home come before it; nothing that a workspace or the caller's
-// environment can choose is in there.
+// systemPath is the end of every command's PATH: the usual directories of programs.
+// Toolchains of the home come before it. Neither a workspace nor the caller's environment can
+// choose any of these directories.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
 
-// killGrace is how long after the deadline the streams of a killed process are
+// killGrace is the time after the deadline for which the streams of a killed process are
 // still read. A process that left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
-// Options say what the commands of a jail have. The zero value of each field is
-// its default.
+// Options configures a jail. The zero value of each field is its default.
 type Options struct {
-	// Redact takes secrets out of output before that is cut. Nil: none is known.
+	// Redact removes secrets from output before it is cut. Nil: no secrets are known.
 	Redact *redact.Redactor
-	// Home is the user's home, of which a command sees what its grant mounts. Empty:
-	// it is not known, and the command's own is elsewhere.
+	// Home is the user's home. A command sees only those parts that its grant mounts, and
+	// caches. "": the home is unknown, and commands have a home elsewhere.
 	Home string
-	// LayersDir is a directory for what commands write to caches of the user's.
-	// Empty: they have no caches.
+	// LayersDir is the directory of the layers that hold commands' changes to the user's
+	// caches. "": commands have no caches.
 	LayersDir string
-	// Histories has what is known of the histories of repositories. Nil: only what this
-	// process finds out.
+	// Histories stores findings about the histories of repositories. Nil: findings last as
+	// long as this process.
 	Histories *githistory.Store
-	// Caches are those of [CacheNames] that commands may use, with the toolchains in the home
-	// that go with them. What a command changes in a cache is for itself alone, and some of it
-	// for later commands in the same directory. Unknown names are ignored.
+	// Caches are names from [CacheNames]: caches that commands may use, with their toolchains
+	// in the home. Changes of a command to a cache are visible to that command, and some of
+	// them to later commands in the same directory. Unknown names are ignored.
 	Caches []string
 
-	// Areas are directories in which the changes of staged commands can be kept, the
-	// best first. They are asked for when they are needed. Nil: there are none.
+	// Areas yields directories that can hold the changes of staged commands, the best first.
+	// It is called when the first is needed. Nil: there are none.
 	Areas iter.Seq[*stage.Area]
 
-	// Proxy serves commands that were granted hosts; nil: no command reaches any.
+	// Proxy serves commands that were granted hosts. Nil: no command reaches hosts.
 	Proxy Proxy
 
-	// For tests: the highest tier to be used, that no root is made for a command,
-	// and what is different in its world.
+	// For tests: the highest tier to use, a ban on root directories of commands' own, and a
+	// change to their worlds.
 	maxTier policy.Tier
 	noRoot  bool
 	change  func(*wire.World)
 }
 
-// CacheNames are the names of all caches of [Options].
+// CacheNames lists the names for Options.Caches.
 var CacheNames = []string{"go", "npm", "cargo", "pip"}
 
-// Proxy is how a command reaches hosts. Package egress has it.
+// Proxy connects a command to hosts. Package egress implements it.
 type Proxy interface {
-	// ServeProxy serves a listener in the name of a grant, until it is closed.
+	// ServeProxy serves the listener, with the rights of the grant, until it is closed.
 	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 
-// maxTries is how often a staged command runs while others change what it changes.
+// maxTries limits the runs of a staged command if others change the same files meanwhile.
 const maxTries = 3
 
 // Jail starts the processes of tools. It is safe for concurrent use.
 type Jail struct {
 	Options
 	tiers      func() (Tiers, mechanism)
-	tiersKnown atomic.Bool // it is known what they are
+	tiersKnown atomic.Bool // the result of tiers is known
 
-	bestTierBlocked func() bool // whether something is known to be in the way of the best tier
+	bestTierBlocked func() bool // reports whether a known obstacle rules out the best tier
 
-	background sync.WaitGroup
-	mu         sync.Mutex
-	spare      *spareHelper // a helper that was started ahead; nil: none
+	background sync.WaitGroup // starts and removals of helpers
+	mu         sync.Mutex     // guards spare
+	spare      *spareHelper   // helper that was started ahead; nil: none
 
-	mentioned sync.Map // repositories that a result has said are hidden from commands
+	mentioned sync.Map // repositories that a result has already named as hidden
 
-	startSem chan struct{} // is full while one starts for whom the next command waits
+	startSem chan struct{} // semaphore: held while a helper starts for which the next command waits
 
-	areaMu    sync.Mutex
-	area      *stage.Area // that [Jail.WhyNotStaged] has found; nil: none yet
-	whyNoArea string      // why there is none
+	areaMu    sync.Mutex  // guards area and whyNoArea
+	area      *stage.Area // found by [Jail.WhyNotStaged]; nil: none yet
+	whyNoArea string      // reason why there is no area
 }
 
-// New makes a jail. It starts nothing yet.
+// New returns a jail. It starts nothing yet.
 func New(opts Options) *Jail {
 	if opts.maxTier == 0 {
 		opts.maxTier = policy.MaxTier
@@ -134,15 +132,16 @@ func New(opts Options) *Jail {
 	return j
 }
 
-// Tiers tries, the first time, which tier there is: it takes some milliseconds.
+// Tiers returns the tier of this machine. The first call tries them, which takes some
+// milliseconds.
 func (j *Jail) Tiers() Tiers {
 	t, _ := j.tiers()
 	return t
 }
 
-// LikelyTier is the tier of [Jail.Tiers] if that was tried, or if it is known what is in the
-// way of the best one, and that one otherwise. It can turn out to be wrong, and takes no
-// time to tell.
+// LikelyTier returns the tier of [Jail.Tiers] if it was tried already, or if a known obstacle
+// rules out the best tier. Otherwise it returns the best tier without trying, which can be
+// wrong.
 func (j *Jail) LikelyTier() policy.Tier {
 	if j.tiersKnown.Load() || j.bestTierBlocked() {
 		return j.Tiers().Tier
@@ -201,16 +200,16 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd services.Command
 		if err == nil && try > 1 {
 			ended.Notes = append(ended.Notes, fmt.Sprintf("somebody else changed the same files while it ran; it ran %d times, and this is the last", try))
 		}
-		// Nothing has come of it yet.
+		// Nothing has changed the files yet.
 		if !errors.Is(err, policy.ErrChanged) || try == maxTries {
 			break
 		}
 	}
 	returnUnusedExec(grant, err)
 	if cmd.Stage != nil && err != nil && services.KindOf(err) != services.Denied {
-		cmd.Stage.Fail(err) // whoever looks for its changes is told
+		cmd.Stage.Fail(err) // for readers of the changes
 	}
-	if errors.Is(err, context.DeadlineExceeded) { // before it ran
+	if errors.Is(err, context.DeadlineExceeded) { // the deadline came before it ran
 		ended, err = killedEnd(0), nil
 	}
 	if err != nil {
@@ -221,22 +220,24 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd services.Command
 	return ended, nil
 }
 
-// returnUnusedExec gives a permission back if its command did not run, and can be started again.
+// returnUnusedExec returns the permission to the grant if the command did not run and can be
+// started again.
 func returnUnusedExec(grant policy.Grant, err error) {
 	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 		grant.ReturnExec()
 	}
 }
 
+// streams holds the outputs of one command.
 type streams struct {
 	stdout, stderr *redact.Writer
-	ownRedactor    *redact.Redactor // knows what is secret in the output of this command only
+	ownRedactor    *redact.Redactor // knows the secrets of this command's output only
 	buffers        [2]*outputBuffer
 }
 
-// collect adds to a result what was written until then.
+// collect adds the output so far to a result.
 func (s streams) collect(ended *services.CommandResult) {
-	_, _ = s.stdout.Flush(), s.stderr.Flush() // what they write to takes everything
+	_, _ = s.stdout.Flush(), s.stderr.Flush() // these writers never fail
 	for i, out := range []*[]byte{&ended.Stdout, &ended.Stderr} {
 		shown := s.buffers[i].finish()
 		*out = shown.bytes()
@@ -249,7 +250,8 @@ func (s streams) collect(ended *services.CommandResult) {
 
 func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
-// checkUnchanged refuses what has changed since the decision.
+// checkUnchanged returns an error if the tier is lower than at the decision, or if the
+// working directory was replaced since.
 func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
 		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
@@ -259,7 +261,7 @@ func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	} else if !st.IsDir() {
 		return fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
 	}
-	// The directory was approved by its name; a link in its place leads elsewhere.
+	// The directory was approved by its path, and a link would lead elsewhere.
 	if real, err := filepath.EvalSymlinks(cmd.Dir); err != nil || real != cmd.Dir {
 		return denied(fmt.Errorf("the directory %s is not what it was when the command was approved", cmd.Dir))
 	}
@@ -280,7 +282,7 @@ func (j *Jail) runUnconfined(ctx context.Context, program string, cmd services.C
 	c.Args[0] = cmd.Argv[0]
 	c.Dir = cmd.Dir
 	c.Env = environment(systemPath, scratch, scratch, cmd.Dir)
-	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec makes one pipe of equal writers
+	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec uses one pipe for equal writers
 	if err := runGroup(c); err != nil {
 		return services.CommandResult{}, err
 	}
@@ -289,7 +291,7 @@ func (j *Jail) runUnconfined(ctx context.Context, program string, cmd services.C
 	return ended, nil
 }
 
-// environment is that of every command.
+// environment returns the common environment of all commands.
 func environment(path, home, tmp, dir string) []string {
 	return []string{
 		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
@@ -308,12 +310,11 @@ func endOf(p *os.ProcessState) services.CommandResult {
 	return out
 }
 
-// runGroup starts a process in a group of its own and waits for its end, with
-// which all that it has left in the background ends too. When the context of
-// the process ends they are killed.
+// runGroup starts a process in a new group and waits for its end. Then it kills the rest of
+// the group, as it does when the context of the process ends.
 func runGroup(c *exec.Cmd) error {
-	// On Linux the process dies with the thread that started it; so the thread
-	// stays until the process has ended.
+	// On Linux the process dies with the thread that started it, so the thread stays until
+	// the process has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.WaitDelay = killGrace
@@ -329,10 +330,10 @@ func runGroup(c *exec.Cmd) error {
 	return nil
 }
 
-// removeTree removes a directory with whatever a command has left in it.
+// removeTree removes a directory with all files of a command.
 func removeTree(dir string) { _ = rootedfs.RemoveAll(dir) }
 
-// lookPath finds a program in the fixed path; the caller's PATH has no say.
+// lookPath finds a program in systemPath. The caller's PATH does not count.
 func lookPath(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil

@@ -29,7 +29,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What the jails of these tests use, see [TestOtherTiersAndUsers].
+// Options of these tests' jails, see [TestOtherTiersAndUsers].
 var (
 	tier   = flag.Int("tier", 3, "the highest tier of the jail; -1 is tier 0")
 	noRoot = flag.Bool("no-root", false, "a command gets no root of its own")
@@ -41,7 +41,7 @@ var shared struct {
 }
 
 // needHelper skips a test if the helper was not built, as [gueststest.Need] does for the
-// built-in tools. At tier 0 there is no need for it.
+// built-in tools. Tests at tier 0 do not need it.
 func needHelper(t testing.TB) {
 	t.Helper()
 	if *tier >= 0 && !HasHelper() && os.Getenv("REQUIRE_GUESTS") != "1" {
@@ -49,7 +49,7 @@ func needHelper(t testing.TB) {
 	}
 }
 
-// testJail is a jail that tests share.
+// testJail returns the jail that tests share.
 func testJail(t testing.TB) *Jail {
 	t.Helper()
 	needHelper(t)
@@ -69,7 +69,7 @@ func newJail(t testing.TB, opts Options) *Jail {
 	return j
 }
 
-// grantFor is the grant of a call of bash that a person has approved.
+// grantFor returns the grant for a call of bash that a person has approved.
 func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Grant {
 	t.Helper()
 	return grantWith(t, dir, command, policy.Options{Limits: limits, Mounts: []policy.Mount{{Host: dir, Write: true}}})
@@ -89,7 +89,7 @@ func grantOf(t testing.TB, dir string, arguments map[string]any, opts policy.Opt
 	return g
 }
 
-// decisionOf is what a policy says of a call of bash.
+// decisionOf returns the decision of a policy about a call of bash.
 func decisionOf(t testing.TB, dir string, arguments map[string]any, opts policy.Options) policy.Decision {
 	t.Helper()
 	args, err := json.Marshal(arguments)
@@ -321,7 +321,8 @@ func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 	}
 }
 
-// As root nothing is ever unwritable, so this says what the removal does first.
+// removeTree makes closed directories accessible before it removes them. As root this
+// test cannot fail, because root can write anywhere.
 func TestRemoveTreeOpensWhatIsClosed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "scratch")
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
@@ -479,15 +480,15 @@ func TestHeadTail(t *testing.T) {
 	}
 }
 
-// marks numbers what commands start, see [newMark].
+// marks is the number of the last mark, see [newMark].
 var marks atomic.Int64
 
-// newMark returns how long, in seconds, a command of a test sleeps: longer than
-// the test may take, and a number that no other process has.
+// newMark returns the number of seconds that a command of a test sleeps. It is longer than
+// the test may take, and no other process has this number.
 func newMark() string { return fmt.Sprintf("1000.%d%06d", os.Getpid(), marks.Add(1)) }
 
-// marked are the processes with a mark among their arguments, by their numbers
-// outside. What has ended has no arguments.
+// marked returns the processes with a mark among their arguments, by their ids outside. Ended
+// processes have no arguments.
 func marked(t *testing.T, mark string) map[int]string {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*")
@@ -504,8 +505,8 @@ func marked(t *testing.T, mark string) map[int]string {
 	return found
 }
 
-// gone fails the test if a process with the mark is left. What confines waits for
-// their end; without it they have been killed, and may need a moment.
+// gone fails the test if a process with the mark is left. A jail waits for the end of all
+// processes; without one they were killed, and may need a moment.
 func gone(t *testing.T, mark string) {
 	t.Helper()
 	for polls := 0; ; polls++ {
@@ -523,8 +524,8 @@ func gone(t *testing.T, mark string) {
 	}
 }
 
-// lingering starts processes that sleep for MARK. What the shell waits for says
-// that it has started.
+// lingering starts processes that sleep for MARK. The shell waits for a sign that they have
+// started.
 var lingering = map[string]string{
 	"a child in the background":       `sleep MARK &`,
 	"several":                         `for i in 1 2 3 4; do sleep MARK & done`,
@@ -537,7 +538,7 @@ var lingering = map[string]string{
 	"what timeout puts in a group":    `timeout 1000 bash -c ': > ready; sleep MARK; :' &`,
 }
 
-// awaited is a command that waits for what says that it has started.
+// awaited returns a command that waits for a sign of its processes that they have started.
 func awaited(command string) string {
 	if strings.Contains(command, "> ready") {
 		command += "\nuntil [ -e ready ]; do :; done"
@@ -577,8 +578,8 @@ func TestTheDeadlineEndsEverything(t *testing.T) {
 	}
 }
 
-// endAtDeadline runs a command under a context whose deadline passes when the
-// command has started what it starts, so that a slow machine changes nothing.
+// endAtDeadline runs a command under a context whose deadline passes when the command has
+// started its processes, so that a slow machine changes nothing.
 func endAtDeadline(t *testing.T, command string) {
 	t.Helper()
 	dir, mark := t.TempDir(), newMark()
@@ -715,7 +716,7 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-// TestALinkInPlaceOfTheDirectoryIsRefused: the directory was approved by name.
+// TestALinkInPlaceOfTheDirectoryIsRefused: the directory was approved by its path.
 func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	needHelper(t)
 	base := t.TempDir()
@@ -737,7 +738,8 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestOutputIsWhatATerminalShows: what was drawn over counts for nothing, and is kept beside.
+// TestOutputIsWhatATerminalShows: text that was drawn over does not count, and is kept
+// separately.
 func TestOutputIsWhatATerminalShows(t *testing.T) {
 	frames := `for i in $(seq 3000); do printf '\r\033[K%s%% of it' $i; done; echo; `
 	for name, c := range map[string]struct {

@@ -25,7 +25,7 @@ import (
 
 var kills = flag.Int("kills", 52, "how many trees of processes are killed")
 
-// shapes of trees of processes, which sleep for MARK.
+// shapes lists trees of processes, which sleep for MARK.
 var shapes = []struct{ name, command string }{
 	{"a child", ``},
 	{"in the background", `sleep MARK &`},
@@ -44,12 +44,11 @@ var shapes = []struct{ name, command string }{
 	{"one that forks and exits, again and again", `f() { : MARK; (( $1 )) && f $(( $1 - 1 )) & }; f 20000`},
 }
 
-// A killer runs a command until something ends it, and says when that was: all of
-// it is to be gone by then, or soon.
+// killer runs a command until something ends it, and returns the time of the end. All
+// processes have to be gone by then, or soon.
 type killer func(t *testing.T, dir, command string, early time.Duration) time.Time
 
-// TestKills ends commands at all moments, and in all the ways there are. Nothing
-// may be left.
+// TestKills ends commands at all moments, and in all possible ways. No process may be left.
 func TestKills(t *testing.T) {
 	if *tier < 1 || *kills == 0 {
 		return // without confinement nothing finds what has left its session
@@ -100,8 +99,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// survivors kills a command, waits until nothing of it is left, and returns how
-// long that took.
+// survivors kills a command, waits until none of its processes is left, and returns the time
+// that it took.
 func survivors(t *testing.T, name, command string, early time.Duration, kill killer) time.Duration {
 	t.Helper()
 	dir, mark := t.TempDir(), newMark()
@@ -124,8 +123,8 @@ func survivors(t *testing.T, name, command string, early time.Duration, kill kil
 	}
 }
 
-// patience is the time that is left for something to happen, of which the time is
-// not a part in which this process, or all of the machine, stands still.
+// patience is the time for something to happen. Times in which this process or the whole
+// machine stands still do not count.
 type patience struct {
 	left time.Duration
 	last time.Time
@@ -167,7 +166,7 @@ func whileItRuns(t *testing.T, ctx context.Context, j *Jail, dir, command string
 	return ending
 }
 
-// ready returns when a command is complete, or after a time if that is not 0.
+// ready returns when a command has started completely, or after a time if it is not 0.
 func ready(t *testing.T, dir string, early time.Duration) {
 	f, err := os.OpenFile(filepath.Join(dir, "ready"), os.O_RDWR, 0)
 	if err != nil {
@@ -185,8 +184,8 @@ func ready(t *testing.T, dir string, early time.Duration) {
 	}
 }
 
-// killStandIn runs a command in another process like this one, which is killed,
-// and waits until the helpers that it had are gone, too.
+// killStandIn runs a command in another process like this one and kills that process. It
+// waits until the helpers of the process are gone, too.
 func killStandIn(t *testing.T, dir, command string, early time.Duration) time.Time {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestStandIn$", "-tier="+strconv.Itoa(*tier), fmt.Sprintf("-no-root=%v", *noRoot))
@@ -206,7 +205,7 @@ func killStandIn(t *testing.T, dir, command string, early time.Duration) time.Ti
 	return begin
 }
 
-// waitForOrphans waits until all children are gone that were not there before.
+// waitForOrphans waits until all children are gone that did not exist before.
 func waitForOrphans(t *testing.T, before []int) {
 	t.Helper()
 	for patience := newPatience(); ; {
@@ -228,8 +227,8 @@ func waitForOrphans(t *testing.T, before []int) {
 	}
 }
 
-// TestAHelperThatIsKilled: what it leaves behind, where nothing else ends that,
-// does not hold up the call.
+// TestAHelperThatIsKilled: processes that it leaves, if nothing else ends them, do not delay
+// the call.
 func TestAHelperThatIsKilled(t *testing.T) {
 	if *tier < 1 {
 		return
@@ -244,8 +243,8 @@ func TestAHelperThatIsKilled(t *testing.T) {
 	t.Error("the helper was always killed before its command was known to run")
 }
 
-// killHelper kills the helper of a command that runs, and reports whether that was
-// before the host knew it.
+// killHelper kills the helper of a running command, and reports whether that was before the
+// host knew that it runs.
 func killHelper(t *testing.T) (early bool) {
 	j, dir, mark := newJail(t, Options{}), t.TempDir(), newMark()
 	if err := unix.Mkfifo(filepath.Join(dir, "ready"), 0o600); err != nil {
@@ -276,7 +275,7 @@ func killHelper(t *testing.T) (early bool) {
 	return early
 }
 
-// TestHelpersStartOneByOne: no two wait for this program at the same time.
+// TestHelpersStartOneByOne: no two helpers wait for this program at the same time.
 func TestHelpersStartOneByOne(t *testing.T) {
 	if *tier < 2 {
 		return // they wait for nothing
@@ -334,7 +333,7 @@ func TestHelpersStartOneByOne(t *testing.T) {
 	}
 }
 
-// children are the children of this process.
+// children returns the children of this process.
 func children() (pids []int) {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, name := range tasks {
@@ -348,14 +347,14 @@ func children() (pids []int) {
 	return pids
 }
 
-// waited reports whether a child has ended, and is waited for.
+// waited reports whether a child has ended and was waited for.
 func waited(pid int) bool {
 	got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	return got == pid || err != nil
 }
 
-// TestStandIn is the program that is killed. While its command runs others start,
-// and another helper waits.
+// TestStandIn is the process that is killed. While its command runs others start, and a spare
+// helper waits.
 func TestStandIn(t *testing.T) {
 	dir, command := os.Getenv(again), os.Getenv("STOCKADE_TEST_COMMAND")
 	if command == "" && !filepath.IsAbs(dir) {

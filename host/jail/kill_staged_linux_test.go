@@ -37,7 +37,7 @@ mv was-$o was-$n
 ln -sfn d-$n link; ln -f version twin
 (( i%2 )) && chmod 644 mode || chmod 600 mode`
 
-// versionOf makes a tree that of version 0 or 1, if all of it is of one version.
+// versionOf returns the tree as version 0 or 1, if all of it is of one version.
 func versionOf(t *testing.T, dir string) (version int, tree map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "version"))
@@ -130,8 +130,8 @@ func TestKillsOfTheHost(t *testing.T) {
 	t.Logf("%d killed in the middle of a commit, %d versions", torn, last)
 }
 
-// killHost kills a host a little after it has said that it begins with something, and
-// returns the last version that it has made.
+// killHost kills a host soon after it has announced a step, and returns the last version that
+// it has made.
 func killHost(t *testing.T, work, stages, moment string, within time.Duration) (done int) {
 	t.Helper()
 	before := children()

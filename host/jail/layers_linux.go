@@ -23,49 +23,52 @@ import (
 )
 
 const (
-	// maxUnusedAge is the time for which unused layers of a workspace are kept.
+	// maxUnusedAge is the time after which unused layers of a workspace are removed.
 	maxUnusedAge = 30 * 24 * time.Hour
-	// remeasureAfter is the time for which measured sizes are believed.
+	// remeasureAfter is the age after which the recorded sizes of a store are measured again.
 	remeasureAfter = time.Hour
-	// oncePrefix is the prefix of the directories that belong to one command.
+	// oncePrefix begins the names of directories that belong to one command.
 	oncePrefix = "once-"
 )
 
-// layerStore returns the directory in parent where the layers of a workspace are kept. layered
-// is a part of its name: a layer that was written over a directory is of no use without it.
+// layerStore returns the store for the layers of a workspace, a directory in parent. layered
+// is a part of the name: a layer that was written as an overlay is useless without one.
 func layerStore(parent, home, workspace string, layered bool) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // "kept": older stores have another form
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // "kept": older stores have another format
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
 }
 
-// layerSet is the layers of one command: what other commands have written, in a store that stays
-// while its lock is held, and directories for what the command itself writes. These are moved
-// into the store once it is known that they may be kept.
+// layerSet holds the layers of one command. The store has the files of earlier commands, and
+// stays while its lock is held. The command's own directory has the files that this command
+// writes. They are moved into the store once it is decided that they may be kept.
 type layerSet struct {
 	storeDir   string
-	lock       *flock.Flock // of the store, shared with others
-	dir        string       // the command's own directory, in the store
+	lock       *flock.Flock // of the store, shared with other commands
+	dir        string       // directory of this command, in the store
 	layers     []commandLayer
-	layerLimit diskUse // the limit of a layer
-	totalLimit diskUse // the limit of all layers of all workspaces together
-	totalSize  diskUse // the size of all layers when the command began
+	layerLimit diskUse // limit of one layer
+	totalLimit diskUse // limit of all layers of all workspaces together
+	totalSize  diskUse // size of all layers when the command began
 }
 
+// commandLayer is one layer of a command.
 type commandLayer struct {
 	layer
 	wire.Layer
-	storedDir   string // its directory in the store
-	initialSize diskUse
-	// direct says that no overlay could be mounted over kept: the command writes into it.
+	storedDir   string  // directory of earlier commands' files in the store
+	initialSize diskUse // size of storedDir when the command began
+	// direct is set if no overlay could be mounted over storedDir, so that the command writes
+	// to it.
 	direct bool
 }
 
-// newLayerSet makes the directories for the layers of a command.
+// newLayerSet locks the store, and makes the directories for the layers of a command. The
+// caller has to release it.
 func newLayerSet(store string, layers []layer) (_ *layerSet, err error) {
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return nil, err
 	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(store)) // the helper follows no link
+	parent, err := filepath.EvalSymlinks(filepath.Dir(store)) // the helper follows no links
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +102,9 @@ func newLayerSet(store string, layers []layer) (_ *layerSet, err error) {
 
 func (h *layerSet) parent() string { return filepath.Dir(h.storeDir) }
 
-// prepare makes a store, or empties it if it is from an earlier boot: its files are not synced
-// to disk, so that a crash of the system leaves anything in them. The file "boot" has the id
-// of the boot. Nobody else holds the store.
+// prepare makes a store, or empties it if it is from an earlier boot: its files are not
+// synced to disk, so a crash of the system may have damaged them. The file "boot" holds the
+// boot's id. The caller is the only user of the store.
 func (h *layerSet) prepare() error {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -116,12 +119,12 @@ func (h *layerSet) prepare() error {
 	return errors.Join(os.Mkdir(h.storeDir, 0o700), os.WriteFile(mark, boot, 0o600), os.Chtimes(mark, neverMeasured, neverMeasured))
 }
 
-// neverMeasured is the time of the file "boot" of a store that was not measured yet.
+// neverMeasured is the time of the file "boot" in a store that was not measured yet.
 var neverMeasured = time.Unix(0, 0)
 
-// fit sets the limits, measures the store if that was long ago, and makes room. It drops
-// layers that have more than three quarters of their limit. The time of the file "boot" is
-// when the store was measured.
+// fit sets the limits, measures the store if its sizes are old, and makes room. It drops
+// layers that exceed three quarters of their limit. The time of the file "boot" is the time
+// of the last measurement.
 func (h *layerSet) fit() error {
 	mark := filepath.Join(h.storeDir, "boot")
 	st, err := os.Stat(mark)
@@ -150,7 +153,8 @@ func (h *layerSet) fit() error {
 	return err
 }
 
-// updateLimits sets the size of all layers, and the limits, which are lower if little disk is free.
+// updateLimits sets the size of all layers, and the limits, which are lower if the disk has
+// little free space.
 func (h *layerSet) updateLimits() {
 	h.totalSize = diskUse{}
 	stores, _ := filepath.Glob(filepath.Join(h.parent(), "*", "sizes"))
@@ -176,8 +180,9 @@ func (h *layerSet) makeLayer(s layer) (l commandLayer, err error) {
 	}
 	name := filepath.Base(s.path)
 	l.Upper, l.Work = filepath.Join(h.dir, "upper-"+name), filepath.Join(h.dir, "work-"+name)
-	// A layer that was written over a directory has only its changes, with marks for removed
-	// files: it is not used without the directory. One that was written alone is whole.
+	// A layer that was written over a directory holds only changes, with marks for removed
+	// files, so it is useless without the directory. A layer that was written alone is
+	// complete.
 	l.storedDir = filepath.Join(h.storeDir, s.key())
 	alone := l.storedDir + ".alone"
 	if isNew {
@@ -199,8 +204,8 @@ func (h *layerSet) makeLayer(s layer) (l commandLayer, err error) {
 	return l, errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode), makeDir(l.storedDir, mode))
 }
 
-// removeOpaqueMarks lets the directories of a layer that was written alone show those that are below them
-// by now, by removing their overlay marks.
+// removeOpaqueMarks removes the overlay marks from a layer that was written alone. Its
+// directories then show the files below them, which exist by now.
 func removeOpaqueMarks(layer string) {
 	_ = filepath.WalkDir(layer, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -218,9 +223,9 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode))
 }
 
-// end decides about what the command has written. With keep, what it may add to a layer is
-// moved into the store. The rest is lost, but is removed by [layerSet.release] only, unless it was
-// written directly.
+// end decides about the files that the command has written. With keep, files that it may add
+// to a layer are moved into the store. The others are lost; [layerSet.release] removes them,
+// unless they were written directly.
 func (h *layerSet) end(keep bool) {
 	h.updateSizes(func(s sizes) {
 		all := h.totalSize
@@ -239,14 +244,14 @@ func (h *layerSet) end(keep bool) {
 					continue
 				}
 				s[key] = s[key].plus(own)
-				_ = errors.Join(makeDir(l.storedDir, 0o700), h.merge(l.Upper, l.storedDir)) // what cannot be moved is lost
+				_ = errors.Join(makeDir(l.storedDir, 0o700), h.merge(l.Upper, l.storedDir)) // files that cannot be moved are lost
 			}
 		}
 	})
 }
 
-// updateSizes calls f with the sizes of the store, to change these and the layers. One process
-// does so at a time.
+// updateSizes calls f with the sizes of the store's layers. f may change the sizes and the
+// layers. Only one process at a time does so.
 func (h *layerSet) updateSizes(f func(sizes)) {
 	lock := flock.New(filepath.Join(h.storeDir, "lock"))
 	if lock.Lock() != nil {
@@ -254,23 +259,23 @@ func (h *layerSet) updateSizes(f func(sizes)) {
 	}
 	defer func() { _ = lock.Unlock() }()
 	s := sizesOf(h.storeDir)
-	had := maps.Clone(s)
-	if f(s); !maps.Equal(s, had) {
+	before := maps.Clone(s)
+	if f(s); !maps.Equal(s, before) {
 		s.write(h.storeDir)
 	}
 }
 
-// release removes the command's own directory, and lets go of the store.
+// release removes the command's own directory, and unlocks the store.
 func (h *layerSet) release() {
 	h.discard(h.dir)
 	_ = h.lock.Unlock()
 }
 
-// discard removes a directory in the background, and reports whether its name is free.
+// discard removes a directory in the background, and reports whether its name is free now.
 func (h *layerSet) discard(dir string) bool { return rootedfs.Discard(dir, h.parent()) == nil }
 
-// discardCommandDirs removes the directories of commands that have ended from a store
-// that nobody holds.
+// discardCommandDirs removes the directories of ended commands from a store that nobody else
+// uses.
 func (h *layerSet) discardCommandDirs(store string) {
 	left, _ := filepath.Glob(filepath.Join(store, oncePrefix+"*"))
 	for _, dir := range left {
@@ -278,8 +283,9 @@ func (h *layerSet) discardCommandDirs(store string) {
 	}
 }
 
-// merge moves the content of an overlay's upper directory into its lower one, which then has
-// what the overlay showed. Nobody else changes either meanwhile.
+// merge moves the content of an overlay's upper directory into its lower directory, which
+// then holds the files that the overlay showed. Nobody else changes the directories
+// meanwhile.
 func (h *layerSet) merge(upper, lower string) error {
 	if err := os.Chmod(upper, 0o700); err != nil {
 		return err
@@ -295,14 +301,14 @@ func (h *layerSet) merge(upper, lower string) error {
 			return err
 		}
 		have, err := os.Lstat(to)
-		there := err == nil
-		if there && e.IsDir() && have.IsDir() && !opaque(from) {
+		exists := err == nil
+		if exists && e.IsDir() && have.IsDir() && !opaque(from) {
 			if err := errors.Join(os.Chmod(to, 0o700), h.merge(from, to), os.Chmod(to, info.Mode().Perm())); err != nil {
 				return err
 			}
 			continue
 		}
-		if there && (e.IsDir() || have.IsDir()) {
+		if exists && (e.IsDir() || have.IsDir()) {
 			h.discard(to)
 		}
 		if e.IsDir() { // a directory without write permission cannot be moved
@@ -317,14 +323,14 @@ func (h *layerSet) merge(upper, lower string) error {
 	return nil
 }
 
-// opaque reports whether a directory of an overlay hides the one below it.
+// opaque reports whether a directory of an overlay hides its lower directory.
 func opaque(dir string) bool {
 	_, err := unix.Lgetxattr(dir, "user.overlay.opaque", make([]byte, 8))
 	return err == nil
 }
 
-// sweep removes directories of commands whose processes are gone, stores that are unused for
-// keepLayers, and then the stores that are unused longest, until all layers fit into room.
+// sweep removes directories of ended commands, stores that are unused for maxUnusedAge, and
+// then the stores that are unused longest, until the size of all layers is at most room.
 func (h *layerSet) sweep(room diskUse) {
 	rootedfs.Sweep(h.parent())
 	used := func(lock string) (at time.Time) {
@@ -350,8 +356,9 @@ func (h *layerSet) sweep(room diskUse) {
 	}
 }
 
-// lockStore takes a shared lock of a store, until it is unlocked or the process ends. A process
-// that is alone with the store prepares it first, which does not take long.
+// lockStore takes a shared lock of a store, which lasts until it is unlocked or the process
+// ends. If no other process holds the store, it calls prepare first, which does not take
+// long.
 func lockStore(store string, prepare func() error) (*flock.Flock, error) {
 	for {
 		l := flock.New(store + ".lock")
@@ -372,15 +379,15 @@ func lockStore(store string, prepare func() error) (*flock.Flock, error) {
 	}
 }
 
-// isStillNamed reports whether the locked file still has its name: sweep may have removed it after we
-// opened it, and before we locked it.
+// isStillNamed reports whether the locked file still has its name: sweep may have removed it
+// after we opened it and before we locked it.
 func isStillNamed(l *flock.Flock) bool {
-	ours, err := l.Stat()
-	there, statErr := os.Stat(l.Path())
-	return err == nil && statErr == nil && os.SameFile(ours, there)
+	locked, err := l.Stat()
+	named, statErr := os.Stat(l.Path())
+	return err == nil && statErr == nil && os.SameFile(locked, named)
 }
 
-// sizes has the size of each layer of a store, by [layer.key].
+// sizes holds the size of each layer of a store, by [layer.key].
 type sizes map[string]diskUse
 
 func sizesOf(store string) sizes {
@@ -411,7 +418,7 @@ func (s sizes) sum() (all diskUse) {
 	return all
 }
 
-// write replaces the file "sizes" in one step, since others read it at any time.
+// write replaces the file "sizes" in one step, because others read it at any time.
 func (s sizes) write(store string) {
 	text, err := json.Marshal(s)
 	name := filepath.Join(store, "sizes")

@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// TestLimits runs each command as it is, too: what stops it is the limit.
+// TestLimits also runs each command without the limit, to show that the limit stops it.
 func TestLimits(t *testing.T) {
 	if *tier < 1 {
 		return // there are none
@@ -59,7 +59,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestAForkBomb: it is bounded, it ends, and meanwhile its user can start processes.
+// TestAForkBomb: its processes are limited, it ends, and meanwhile its user can start
+// processes.
 func TestAForkBomb(t *testing.T) {
 	if *tier < 1 {
 		return // nothing bounds it

@@ -8,21 +8,21 @@ import (
 
 const (
 	maxLiveBytes = 64 << 10
-	// liveInterval is how often something is shown, at most: a command can write each
-	// byte by itself.
+	// liveInterval is the least time between two updates: a command can write each byte
+	// separately.
 	liveInterval = 50 * time.Millisecond
 )
 
-// liveOutput shows the beginning of what is written to it while that goes on. Nil shows
+// liveOutput shows the beginning of its input while it arrives. A nil liveOutput shows
 // nothing. It is safe for concurrent use.
 type liveOutput struct {
 	show func(string)
 
-	mu       sync.Mutex
-	accepted int // of maxShown
-	pending  []byte
-	timer    *time.Timer // nil: none runs
-	ended    bool
+	mu       sync.Mutex  // guards the fields below
+	accepted int         // bytes, at most maxLiveBytes
+	pending  []byte      // accepted and not shown yet
+	timer    *time.Timer // next flush; nil: none is scheduled
+	ended    bool        // nothing more is shown
 }
 
 func (s *liveOutput) Write(p []byte) (int, error) {
@@ -41,7 +41,7 @@ func (s *liveOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush shows whole lines.
+// flush shows the complete lines.
 func (s *liveOutput) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *liveOutput) put(n int) {
 	}
 }
 
-// end shows the rest; what is written after that is not.
+// end shows the rest. Later writes are not shown.
 func (s *liveOutput) end() {
 	if s == nil {
 		return

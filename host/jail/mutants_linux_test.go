@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/probe"
 )
 
-// A mutant is a jail that goes without one layer of its wall, and perhaps without
-// others that stop the same.
+// mutant is a jail without one layer, and perhaps without other layers that stop the same
+// attacks.
 type mutant struct {
 	layer   string
 	also    string // without these, too, and so is what it is compared with
@@ -62,8 +62,8 @@ var mutants = []mutant{
 	{layer: "namespaces", also: "root", opens: "inotify instances, (be in the machine's uts namespace)"},
 }
 
-// TestMutants leaves out one layer after another, and finds what that one stops.
-// The others stop the rest.
+// TestMutants omits one layer after another, and finds the attacks that this layer stops. The
+// other layers stop the rest.
 func TestMutants(t *testing.T) {
 	if !*all {
 		return // for its time
@@ -119,8 +119,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// withoutLayers attacks a jail that goes without some layers, and returns what
-// succeeds.
+// withoutLayers attacks a jail without some layers, and returns the attacks that succeed.
 func withoutLayers(t *testing.T, helper []byte, another bool, missing []string) []string {
 	fd, err := unix.MemfdCreate("mutant without "+strings.Join(missing, "+"), unix.MFD_CLOEXEC)
 	if err != nil {

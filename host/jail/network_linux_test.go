@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// server answers every connection to it, and counts them.
+// server answers all its connections, and counts them.
 func server(t *testing.T) (addr string, connections *atomic.Int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,8 +89,8 @@ func TestACommandReachesGrantedHostsOnly(t *testing.T) {
 	}
 }
 
-// TestWhoTriedTheNetworkIsTold: a command that failed, and connected to an address that is not
-// its own.
+// TestWhoTriedTheNetworkIsTold: the note is for a command that failed, and connected to an
+// address outside of its own network.
 func TestWhoTriedTheNetworkIsTold(t *testing.T) {
 	const toHost, toItself = "(: >/dev/tcp/192.0.2.7/80) 2>/dev/null", "(: >/dev/tcp/127.0.0.1/1) 2>/dev/null"
 	short := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}

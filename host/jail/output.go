@@ -8,12 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// outputBuffer keeps what is written to it and, with a screen, what a terminal shows of it.
+// outputBuffer stores a part of an output and, with a screen, of the text that a terminal
+// shows.
 type outputBuffer struct {
 	*headTail
-	screen     *visible.Screen // writes to clean; may be nil
-	clean      *redact.Writer  // writes to shown: the screen can join the parts of a secret
-	screenText *headTail
+	screen     *visible.Screen // writes to clean; nil: no screen
+	clean      *redact.Writer  // writes to screenText, because the screen can join the parts of a secret
+	screenText *headTail       // the text that a terminal shows
 }
 
 func (k *outputBuffer) Write(p []byte) (int, error) {
@@ -23,7 +24,8 @@ func (k *outputBuffer) Write(p []byte) (int, error) {
 	return k.headTail.Write(p)
 }
 
-// finish ends the text. It returns what a terminal shows of it, or the text itself without a screen.
+// finish ends the output. It returns the text that a terminal shows, or the output itself if
+// there is no screen.
 func (k *outputBuffer) finish() *headTail {
 	if k.screen == nil {
 		return k.headTail
@@ -33,15 +35,15 @@ func (k *outputBuffer) finish() *headTail {
 	return k.screenText
 }
 
-// headTail keeps the first and the last half of its limit of what is written
-// to it, and never blocks the writer. It is safe for concurrent use.
+// headTail stores the first and the last half of its limit of its input, and never blocks the
+// writer. It is safe for concurrent use.
 type headTail struct {
-	mu    sync.Mutex
-	half  int
+	mu    sync.Mutex // guards the fields below
+	half  int        // half of the limit, in bytes
 	head  []byte
-	tail  []byte // a ring once it is full
-	at    int    // where the ring begins
-	total int64
+	tail  []byte // a ring when it is full
+	at    int    // beginning of the ring
+	total int64  // bytes written
 }
 
 func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }

@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// standing is the rights by which commands differ when they share caches.
+// standing holds the rights in which commands that share caches differ.
 type standing struct {
 	arguments map[string]any
 	changes   policy.ChangesMode
@@ -30,8 +30,8 @@ var standings = map[string]standing{
 	"secret":    {changes: policy.ChangesStaged, reads: []string{".env"}},
 }
 
-// as runs a command with a standing. If its call has to wait for an answer, the
-// answer is given.
+// as runs a command with a standing. If its call has to wait for an answer, the test gives
+// the answer.
 func (s *stager) as(t *testing.T, name, dir, command string, answer bool) services.CommandResult {
 	t.Helper()
 	of := standings[name]
@@ -90,7 +90,7 @@ func proxy(t *testing.T) Proxy {
 	return way
 }
 
-// Which commands write to a cache, and which see it.
+// TestWhoSharesCaches: commands that write to a cache, and commands that see their files.
 func TestWhoSharesCaches(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // nothing is layered
@@ -191,7 +191,7 @@ func goHome(t *testing.T) (home, dir string) {
 	return home, dir
 }
 
-// A command without approval changes nothing that a later one compiles.
+// A command without approval changes no file that a later command compiles.
 func TestSourcesCannotBePoisoned(t *testing.T) {
 	if policy.Tier(*tier) < policy.MaxTier {
 		return // sources can only be read

@@ -19,8 +19,8 @@ const programArg = "random-program"
 
 func init() { programs[programArg] = randomProgram }
 
-// randomProgram does what a seed says in the current directory, and prints what
-// each step came to.
+// randomProgram runs the steps of a seed in the current directory, and prints the result of
+// each step.
 func randomProgram(args []string) {
 	unix.Umask(0o022)
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
@@ -46,10 +46,10 @@ func randomProgram(args []string) {
 
 type program struct{ *rand.Rand }
 
-// programNames are those of a tree. Few, so that steps meet.
+// programNames are the names in a tree. They are few, so that steps meet.
 var programNames = []string{"a", "b", "c", "d"}
 
-// name is one up to three levels deep.
+// name returns a path of one to three levels.
 func (p program) name() string {
 	name := programNames[p.IntN(len(programNames))]
 	for range p.IntN(3) {
@@ -60,10 +60,10 @@ func (p program) name() string {
 
 func (p program) mode(of ...fs.FileMode) fs.FileMode { return of[p.IntN(len(of))] }
 
-// plantedMark is an attribute of the files that a program begins with.
+// plantedMark is an attribute of the files with which a program begins.
 const plantedMark = "user.planted"
 
-// plant makes what a program begins with.
+// plant makes the files with which a program begins.
 func (p program) plant() {
 	for range 12 {
 		name := p.name()

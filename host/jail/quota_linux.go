@@ -13,32 +13,32 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// diskUse is a use of the disk: bytes, and names in directories.
+// diskUse is an amount of disk space: bytes, and names in directories.
 type diskUse struct{ Bytes, Names int64 }
 
-// layerQuota is the limit of a layer, lower if that is more than half of what is free. The
-// limit of all layers together is allLayers times as much.
+// layerQuota limits one layer, unless half of the free space is less. The limit of all layers
+// together is totalQuotaFactor times as much.
 var layerQuota = diskUse{4 << 30, 400_000}
 
 const totalQuotaFactor = 3
 
-// othersShare is the part of the disk that others may take while a command runs.
+// othersShare is the disk space that other programs may take while a command runs.
 var othersShare = diskUse{1 << 30, 100_000}
 
 func (a diskUse) plus(b diskUse) diskUse { return diskUse{a.Bytes + b.Bytes, a.Names + b.Names} }
 
 func (a diskUse) part(n, of int64) diskUse { return diskUse{a.Bytes * n / of, a.Names * n / of} }
 
-// atMost returns the lower of both numbers, each.
+// atMost returns the lower bytes and the lower names.
 func (a diskUse) atMost(b diskUse) diskUse {
 	return diskUse{min(a.Bytes, b.Bytes), min(a.Names, b.Names)}
 }
 
-// exceeds reports whether one of the numbers is higher.
-func (a diskUse) exceeds(most diskUse) bool { return a.Bytes > most.Bytes || a.Names > most.Names }
+// exceeds reports whether bytes or names are more.
+func (a diskUse) exceeds(limit diskUse) bool { return a.Bytes > limit.Bytes || a.Names > limit.Names }
 
-// freeSpace returns what is free on the file system of a directory. A file system that does not
-// count inodes has room for any number of names.
+// freeSpace returns the free space on the file system of a directory. A file system that does
+// not count inodes has room for any number of names. After an error it returns 0.
 func freeSpace(dir string) diskUse {
 	var sys unix.Statfs_t
 	if unix.Statfs(dir, &sys) != nil {
@@ -50,8 +50,8 @@ func freeSpace(dir string) diskUse {
 	return diskUse{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}
 }
 
-// measure adds up the files in a directory. It fails if some cannot be counted: a command
-// could hide files there.
+// measure adds up the files in a directory. It fails if some cannot be counted, because a
+// command could hide files there.
 func measure(dir string) (n diskUse, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && name != dir {
@@ -69,16 +69,16 @@ func measure(dir string) (n diskUse, err error) {
 	return n, err
 }
 
-// stopError is the error of a check that has ended a command. Its text is for
-// readers of the result.
+// stopError is the error of a check that has ended a command. Its text is for readers of the
+// result.
 type stopError struct {
 	why        string
-	hideOutput bool // the result does not have the output of the command either
+	hideOutput bool // the result omits the output of the command as well
 }
 
 func (s *stopError) Error() string { return "the command was ended: " + s.why }
 
-// noteStop reports whether a check has ended a command, and notes the reason in the result.
+// noteStop reports whether a check has ended a command, and adds the reason to the result.
 func noteStop(why error, ended *services.CommandResult) bool {
 	s, ok := errors.AsType[*stopError](why)
 	if !ok {
@@ -91,16 +91,16 @@ func noteStop(why error, ended *services.CommandResult) bool {
 	return true
 }
 
-// measureInterval is the least time between two measurements of layers while free disk space does
-// not shrink.
+// measureInterval is the least time between two measurements of layers while the free disk
+// space does not shrink.
 const measureInterval = 5 * time.Second
 
-// sizeCheck returns a function that measures the layers and fails if the command has written too
-// much. It measures when free disk space shrinks noticeably, and at intervals, since space may
-// be freed elsewhere at the same time. If far more space is gone than the layers grew by,
-// files outside of them take it, or open files without a name.
+// sizeCheck returns a check that fails if the command has written too much. The check
+// measures the layers when the free disk space shrinks noticeably, and at intervals, because
+// other programs may free space at the same time. If far more space is gone than the layers
+// have grown, it is taken by files outside of them, or by open files without a name.
 func (h *layerSet) sizeCheck() func() error {
-	if h == nil { // it has no layers
+	if h == nil { // no layers
 		return func() error { return nil }
 	}
 	step := h.layerLimit.part(1, 16)
@@ -117,15 +117,15 @@ func (h *layerSet) sizeCheck() func() error {
 		begin := time.Now()
 		grown, err := h.checkGrowth()
 		if err == nil && first.exceeds(now.plus(grown).plus(h.layerLimit).plus(othersShare)) {
-			err = &stopError{why: "it has written too much to files that are in no cache, or have no name any more; what it wrote to caches is gone"}
+			err = &stopError{why: "it has written too much to files outside of caches, or to removed files that are still open; what it wrote to caches is gone"}
 		}
 		next = time.Now().Add(max(measureInterval, 50*time.Since(begin)))
 		return err
 	}
 }
 
-// checkGrowth fails if a layer, or all layers together, have become too large. grown is by how much
-// all layers have grown since the command began.
+// checkGrowth fails if a layer, or all layers together, have become too large. grown is the
+// growth of all layers since the command began.
 func (h *layerSet) checkGrowth() (grown diskUse, _ error) {
 	all := h.totalSize
 	for _, l := range h.layers {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// readingPlace is what the commands read. What git notes of a.txt is old, so it would
-// refresh its index.
+// readingPlace holds the files that the commands read. Git's data about a.txt is old, so git
+// would refresh its index.
 const readingPlace = branched + " && git tag -a v1 -m v1 && git remote add origin https://example.com/x && echo x >> a.txt && git stash -q && " + module + " && go build -o bin/p . && mkdir c && cd c && " + c + ` && cd .. &&
 	printf 'a: a.c\n\t$(CC) -o a a.c\n' > c/Makefile && printf 'import json\nprint(json.dumps(1))\n' > m.py && mkdir q && echo 'x = 1' > q/__init__.py && echo 'package q' > q/q.go &&
 	printf '{"name": "w", "version": "1.0.0", "scripts": {"hello": "echo hello"}}\n' > package.json && mkdir node_modules && echo 'console.log(1)' > j.js &&
@@ -16,7 +16,7 @@ const readingPlace = branched + " && git tag -a v1 -m v1 && git remote add origi
 	tar czf a.tgz src && zip -qr a.zip src && gzip -k a.csv && ln -s src l && mkdir empty && echo new > new &&
 	cp a.txt b.txt && cat a.txt >> b.txt && touch -d @1000000000 a.txt`
 
-// Commands that read, which say the same on a stage and plainly, and change nothing.
+// readingCommands only read. They print the same on a stage as plainly, and change nothing.
 var readingCommands = []string{
 	"git status",
 	"git log --oneline --graph --all",
@@ -45,7 +45,7 @@ var readingCommands = []string{
 	"which go && type ls && command -v git && uname -s && nproc && df -P . | wc -l",
 }
 
-// Those that take long, or are much like one of the others.
+// Commands that take long, or are much like another one.
 var moreReadingCommands = []string{
 	"git status --short --branch --ignored",
 	"git log -p --follow src/lib/n.txt",

@@ -24,7 +24,7 @@ func known() (*redact.Redactor, map[string]string) {
 	return r, map[string]string{"plain": value, "base64": base64.StdEncoding.EncodeToString([]byte(value))}
 }
 
-// piece returns four bytes of a text that are in another.
+// piece returns four bytes of a text that another text contains.
 func piece(of string, in []byte) string {
 	for i := range len(of) - 3 {
 		if bytes.Contains(in, []byte(of[i:i+4])) {
@@ -99,8 +99,8 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 	}
 }
 
-// What a command writes can be looked at while it runs: its beginning, whole lines at
-// a time, and no secret.
+// The output of a command can be watched while it runs: its beginning, in whole lines, and
+// without secrets.
 func TestTheBeginningIsShown(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo one; echo two >&2; printf three": "one\ntwo\nthree",

@@ -11,11 +11,11 @@ const credentialsNote = "the keys and passwords for that are not in the jail: a 
 
 const noNetworkNote = "the command needs the network, and has none: a call with network true is asked about, and reaches the hosts that a person allows with --allow-net HOST"
 
-const tooManyFilesNote = "a process in the jail may have 8192 files open, and a command half of the inotify instances and watches that the user may have: close some, or watch fewer"
+const tooManyFilesNote = "a process in the jail may have 8192 files open, and a command may use half of the user's inotify instances and watches: close some files, or watch fewer"
 
-// remarks are what is said about a command that did not succeed and wrote this.
+// remarks maps texts in the output of a failed command to notes for the result.
 var remarks = []struct{ wrote, note string }{
-	{"Value too large for defined data type", `where it says "Value too large", a file belongs to another user or group: what keeps changes apart cannot change that, and a rule with "changes direct" can`},
+	{"Value too large for defined data type", `"Value too large" means that a file belongs to another user or group: a command whose changes are kept apart cannot change it, and one with a rule "changes direct" can`},
 	{"Too many open files", tooManyFilesNote},
 	{"file watchers reached", tooManyFilesNote},
 	{"inotify watch limit", tooManyFilesNote},
@@ -27,7 +27,7 @@ var remarks = []struct{ wrote, note string }{
 	{"could not read Password for", credentialsNote},
 }
 
-// remark adds what a person would wonder about.
+// remark adds the notes of remarks to the result of a failed command.
 func remark(ended *services.CommandResult) {
 	if ended.Code != nil && *ended.Code == 0 {
 		return

@@ -20,25 +20,25 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// maxNamed is how many files of a kind a note names.
+// maxNamed limits the files of a kind that a note names.
 const maxNamed = 5
 
-// scanBudget is the budget for a look at a workspace; tests lower it. thorough is the budget if
-// the policy hides a path, which any repository could have in its history.
+// scanBudget is the budget for a scan of a workspace; tests lower it. thoroughBudget is for a
+// policy that hides a path, which any repository could have in its history.
 var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
-// mountScan is what lies below the mounts of a command when it starts.
+// mountScan is the state below the mounts of a command when it starts.
 type mountScan struct {
 	snapshot *walk.Snapshot
-	at       time.Time
-	dir      string   // where the command runs: notes name files from there
-	hidden   []string // files hidden from the command that look like secrets
-	closed   []closedHistory
+	at       time.Time       // time of the scan
+	dir      string          // working directory of the command: notes name files relative to it
+	hidden   []string        // files that look like secrets and are hidden from the command
+	closed   []closedHistory // repositories that are hidden from the command
 }
 
-// scanMounts looks at the mounts of a command, and hides what it may not see. Without mount
-// namespaces, it keeps copies of closed files, to put them back later. It adds the credentials
-// of the repository to own.
+// scanMounts scans the mounts of a command, and hides what the command may not see. Without
+// mount namespaces it saves the content of closed files, to restore it later. It adds the
+// credentials of the repository to own.
 func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
 	b := &mountScan{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
@@ -68,12 +68,13 @@ func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Re
 		return nil, err
 	}
 	if p.world.Namespaces {
-		if p.area == nil { // otherwise it shows in the changes
+		if p.area == nil { // otherwise the changes show it
 			c.Pinned = b.snapshot.Pinned
 		}
 		for _, closed := range b.snapshot.Closed {
-			// What git writes itself, and what is asked about each time, is decided about
-			// when it is known. The rest would be refused then.
+			// Files that git writes itself, and files that a person is asked about each time,
+			// are decided about after the command, when the change is known. Other changes
+			// would be refused then.
 			if p.area == nil || closed.Special.Care == paths.Closed && !closed.Special.WrittenByGit() {
 				c.ReadOnly = append(c.ReadOnly, closed.Path)
 			}
@@ -84,13 +85,13 @@ func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Re
 	return b, nil
 }
 
-// rescanInterval is the time after which the files that a command sees are looked at again. Looking takes at
-// most a hundredth of the command's time. Tests lower it.
+// rescanInterval is the time after which the files that a command sees are scanned again.
+// Scans take at most a hundredth of the command's time. Tests lower it.
 var rescanInterval = time.Second
 
-// newSecretCheck returns a check that fails if a file looks like a secret now, and did not when the
-// command started. It looks where the command cannot change files itself, so that somebody
-// else must have changed it.
+// newSecretCheck returns a check that fails if a file has begun to look like a secret since
+// the command started. It scans mounts in which the command cannot change files itself, so
+// somebody else must have changed the file.
 func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root
 	for _, m := range p.mounts {
@@ -111,23 +112,24 @@ func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Ex
 		now, err := walk.Scan(ctx, roots, terms.Masked, scanBudget)
 		next = time.Now().Add(max(rescanInterval, 100*time.Since(begin)))
 		if err != nil {
-			return nil // the next command finds out
+			return nil // the next command will see it
 		}
 		for _, s := range now.Secrets {
 			if _, secret := terms.Opened.SpecialForRead(paths.Guest(s.Path)); secret && !known[s.Path] {
-				return &stopError{fmt.Sprintf("%s has come to look like a secret while it ran, and it could read that; what it has written is not shown, and the next command does not see the file", b.name(s.Path)), true}
+				return &stopError{fmt.Sprintf("%s has come to look like a secret while the command ran, which could read it; its output is not shown, and the next command does not see the file", b.name(s.Path)), true}
 			}
 		}
 		return nil
 	}
 }
 
-// cannotOpen is what programs say of a file that they cannot open.
+// cannotOpen matches messages of programs that cannot open a file.
 var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
 })
 
-// addHints says what was kept from the command, where that may have been its trouble.
+// addHints adds notes about files that were hidden from the command, if they may have been
+// its problem.
 func (b *mountScan) addHints(ended *services.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	if !b.snapshot.Complete {
@@ -138,18 +140,18 @@ func (b *mountScan) addHints(ended *services.CommandResult) {
 	}
 }
 
-// revertAndReport takes back what the command must not have changed, and adds to the result
-// what is to be said about it.
+// revertAndReport undoes changes that the command must not make, and adds notes about all
+// changes to the result.
 func (b *mountScan) revertAndReport(ended *services.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
-	// What the command left has to be looked at also when its call was cancelled.
+	// The command's changes are examined even if its call was cancelled.
 	changes, err := b.snapshot.Changes(context.Background(), b.at, walk.Budget{})
 	if err != nil {
 		note("what the command has changed could not be found out: %v", err)
 		return
 	}
 	restored := b.snapshot.Restore(changes)
-	taken := map[string]bool{}
+	undone := map[string]bool{}
 	for _, did := range []struct {
 		words string
 		notes walk.Notes
@@ -160,25 +162,25 @@ func (b *mountScan) revertAndReport(ended *services.CommandResult) {
 	} {
 		var names []string
 		for _, n := range did.notes.Notes {
-			taken[n.Path] = true
+			undone[n.Path] = true
 			names = append(names, b.name(n.Path)+why(n.Why))
 		}
 		if len(names) > 0 {
 			note("%s: %s", did.words, clip(names, did.notes.Count))
 		}
 	}
-	said := b.describeChanges(changes, taken)
-	if len(said) > 0 {
-		note("the command %s", strings.Join(said, "; "))
+	lines := b.describeChanges(changes, undone)
+	if len(lines) > 0 {
+		note("the command %s", strings.Join(lines, "; "))
 	}
 	if !changes.Complete {
 		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
 	}
 }
 
-// describeChanges says in words what was changed, but for what was taken back. A
-// repository is one name.
-func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool) (said []string) {
+// describeChanges describes the changes in words, without those that were undone. A
+// repository counts as one name.
+func (b *mountScan) describeChanges(changes walk.Changes, undone map[string]bool) (lines []string) {
 	for _, l := range []struct {
 		verb string
 		list walk.List
@@ -187,7 +189,7 @@ func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool)
 		count := l.list.Count
 		repositories := map[string]int{}
 		for _, e := range l.list.Entries {
-			if at, _, in := strings.Cut(e.Path, "/.git/"); in && !taken[e.Path] {
+			if at, _, in := strings.Cut(e.Path, "/.git/"); in && !undone[e.Path] {
 				repositories[at] += max(e.Files, 1)
 			}
 		}
@@ -196,7 +198,7 @@ func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool)
 		}
 		for _, e := range l.list.Entries {
 			switch {
-			case taken[e.Path], strings.Contains(e.Path, "/.git/"):
+			case undone[e.Path], strings.Contains(e.Path, "/.git/"):
 				count--
 			case e.Dir:
 				names = append(names, b.name(e.Path)+"/"+howMany(e.Files))
@@ -205,13 +207,13 @@ func (b *mountScan) describeChanges(changes walk.Changes, taken map[string]bool)
 			}
 		}
 		if count += len(repositories); count > 0 {
-			said = append(said, l.verb+" "+clip(names, count))
+			lines = append(lines, l.verb+" "+clip(names, count))
 		}
 	}
-	return said
+	return lines
 }
 
-// howMany says how many files there are in a directory.
+// howMany returns the number of files in a directory in words; "": 0.
 func howMany(n int) string {
 	switch n {
 	case 0:
@@ -229,7 +231,7 @@ func why(reason string) string {
 	return " (" + reason + ")"
 }
 
-// name is a file as seen from where the command ran.
+// name returns a file's path for a note, relative to the working directory if it is below.
 func (b *mountScan) name(file string) string {
 	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
 		file = rel
@@ -252,7 +254,7 @@ func (b *mountScan) names(format string, files []string) string {
 	return fmt.Sprintf(format, b.list(files))
 }
 
-// clip lists the first names of so many.
+// clip joins the first names, and adds the number of the others.
 func clip(names []string, count int) string {
 	names = names[:min(len(names), maxNamed)]
 	text := strings.Join(names, ", ")

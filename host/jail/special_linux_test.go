@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// A workspace with what needs care, and what a command does about it.
+// A workspace with special files, and commands that touch them.
 func TestSpecialPathsOfAWorkspace(t *testing.T) {
 	files := map[string]string{
 		".env": "TOKEN=hunter2\n", "deploy/server.key": "hunter2\n", ".git/config": "[core]\n\tbare = false\n", ".git/HEAD": "ref: refs/heads/main\n",
@@ -95,7 +95,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 	}
 }
 
-// What a grant mounts, and what it hides of that.
+// Mounts of a grant, and hidden paths below them.
 func TestWhatIsMountedAndHidden(t *testing.T) {
 	needHelper(t)
 	base := t.TempDir()

@@ -53,7 +53,7 @@ func newStager(t testing.TB, opts Options) *stager {
 	return s
 }
 
-// run runs a command of which nothing is made yet.
+// run runs a command without committing its changes.
 func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (services.CommandResult, *stage.Set) {
 	t.Helper()
 	ended, set, err := s.try(t, dir, command, opts)
@@ -63,7 +63,7 @@ func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (se
 	return ended, set
 }
 
-// try is run of a command whose changes may be too much.
+// try is run for a command whose changes may exceed a limit.
 func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (services.CommandResult, *stage.Set, error) {
 	t.Helper()
 	if opts.Mounts == nil {
@@ -84,8 +84,8 @@ func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (se
 	return ended, set, err
 }
 
-// wholeTree is all that can be told of what is below a directory: names that are one
-// file have one number, and times are told that were set.
+// wholeTree describes all that can be seen below a directory. Names of the same file have the
+// same number, and times appear if they were set.
 func wholeTree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -150,7 +150,7 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 	return out
 }
 
-// openUp lets the owner of a file or directory look into it.
+// openUp lets the owner of a file or directory read it.
 func openUp(name string, d fs.DirEntry) error {
 	info, err := os.Lstat(name)
 	if err != nil || info.Mode().Type() == fs.ModeSymlink {
@@ -163,7 +163,8 @@ func openUp(name string, d fs.DirEntry) error {
 	return os.Chmod(name, mode)
 }
 
-// What a program does on a stage, and is then made, is what it does plainly.
+// The changes of a program on a stage, when they are committed, are the same as without a
+// stage.
 func TestRandomProgramsOnAStage(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return
@@ -255,7 +256,8 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 	}
 }
 
-// A command whose files somebody else has changed meanwhile runs again, and that is said.
+// A command whose files somebody else has changed meanwhile runs again, and a note reports
+// it.
 func TestAStagedCommandRunsAgain(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return
@@ -289,7 +291,7 @@ func TestAStagedCommandRunsAgain(t *testing.T) {
 	}
 }
 
-// Where one place cannot hold what commands change, the next one does.
+// If one place cannot hold the changes of commands, the next one is used.
 func TestTheNextPlaceForAStage(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return
@@ -316,7 +318,7 @@ func TestTheNextPlaceForAStage(t *testing.T) {
 	}
 }
 
-// A command that fills the disk is ended, and nothing of it is kept.
+// A command that fills the disk is ended, and none of its changes is kept.
 func TestAStageIsBounded(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return
@@ -333,8 +335,7 @@ func TestAStageIsBounded(t *testing.T) {
 	}
 }
 
-// Where it cannot be known that all secrets are hidden, nothing runs before somebody is
-// asked.
+// If not all secrets can be hidden for certain, no command runs before a person is asked.
 func TestALargeWorkspaceIsAskedAboutFirst(t *testing.T) {
 	if *tier < 2 || *noRoot {
 		return

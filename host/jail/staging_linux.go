@@ -20,9 +20,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// WhyNotStaged says why commands with these mounts cannot run on a stage: what they
-// change would be changed at once. It is empty where they can. What is not known
-// yet is tried, which takes some milliseconds.
+// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage, so
+// that their changes would take effect at once; "": they can. If that is not known yet it
+// tries, which takes some milliseconds.
 func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	_, k := j.tiers()
 	if !k.newRoot {
@@ -40,14 +40,14 @@ func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	return why
 }
 
-// unstageableFS are file systems whose times are those of another clock, or that an overlay
-// does not take.
+// unstageableFS are file systems that use another clock for times, or that do not work below
+// an overlay.
 var unstageableFS = map[int64]string{
 	unix.NFS_SUPER_MAGIC: "NFS", unix.FUSE_SUPER_MAGIC: "FUSE", unix.V9FS_MAGIC: "9p", unix.SMB_SUPER_MAGIC: "SMB",
 	unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.AFS_SUPER_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
 }
 
-// whyNotStaged says why nothing can lie over a directory, or is empty.
+// whyNotStaged returns the reason why no overlay can lie over a directory; "": it can.
 func whyNotStaged(dir string) string {
 	var st unix.Stat_t
 	var sys unix.Statfs_t
@@ -60,15 +60,15 @@ func whyNotStaged(dir string) string {
 	if rootedfs.HoldsMountPoint(dir) {
 		return fmt.Sprintf("another file system is mounted below %s", dir)
 	}
-	// In the namespace of a user nobody else has a name, so nothing of theirs can
-	// be copied.
+	// In a namespace of a user no other user has a name, so files of others cannot be copied.
 	if uid := os.Getuid(); uid != 0 && (int(st.Uid) != uid || int(st.Gid) != os.Getgid()) {
 		return fmt.Sprintf("%s belongs to another user or group", dir)
 	}
 	return ""
 }
 
-// findStageArea is where the changes of commands are kept; nil: nowhere, and why.
+// findStageArea returns the directory for changes of commands, or nil and the reason why
+// there is none.
 func (j *Jail) findStageArea(k mechanism) (*stage.Area, string) {
 	j.areaMu.Lock()
 	defer j.areaMu.Unlock()
@@ -94,8 +94,8 @@ func (j *Jail) findStageArea(k mechanism) (*stage.Area, string) {
 	return j.area, j.whyNoArea
 }
 
-// tryStage runs a command on a stage in an area. That an overlay can be mounted says
-// little: on some file systems it loses what it notes.
+// tryStage runs a command on a stage in an area. Mounting an overlay is not enough of a test:
+// on some file systems the overlay loses its marks.
 func tryStage(k mechanism, area *stage.Area) error {
 	if area.Dir() == "" {
 		return errors.New("the directory cannot be made")
@@ -108,7 +108,7 @@ func tryStage(k mechanism, area *stage.Area) error {
 	if err := errors.Join(os.Mkdir(filepath.Join(lower, "d"), 0o755), os.WriteFile(filepath.Join(lower, "d", "old"), nil, 0o600)); err != nil {
 		return err
 	}
-	stage.NoteWrite() // or the file seems to be changed while the command runs, which a clock's tick decides
+	stage.NoteWrite() // otherwise the clock may not have ticked, and the file seems to change while the command runs
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	p := plan{world: k.bareWorld(), area: area}
@@ -149,19 +149,20 @@ func tryStage(k mechanism, area *stage.Area) error {
 	return nil
 }
 
-// maxStaged is how much room on a disk a command may take before it is known what it
-// changes, and never more than half of what there is.
+// maxStaged limits the disk space in bytes that a command may take before its changes are
+// collected. Half of the free space is a limit as well.
 var maxStaged uint64 = 8 << 30
 
-var errFull = &stopError{why: "it has taken too much room on the disk where what it changes is kept apart"}
+var errFull = &stopError{why: "it has taken too much room on the disk where its changes are kept apart"}
 
-// errTooManyFiles is the error of a command that the helper has ended because of its open files.
+// errTooManyFiles is the error of a command that the helper has ended because of its open
+// files.
 var errTooManyFiles = &stopError{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
-// minFreeBytes is the number of bytes that must be free, or else the result notes that the disk is full.
+// minFreeBytes is the free space below which the result says that the disk is full.
 const minFreeBytes = 1 << 20
 
-// full returns a note for each directory that the command may change and whose disk is full.
+// full returns a note for each mount that the command may change and whose disk is full.
 func (p plan) full() (notes []string) {
 	for _, m := range p.mounts {
 		if free := freeSpace(m.Host); m.Write && free.Bytes < minFreeBytes {
@@ -171,13 +172,13 @@ func (p plan) full() (notes []string) {
 	return notes
 }
 
-// freeSpaceCheck returns a check that fails if free space has shrunk by maxStaged, or by half if that is
-// less. Space that others take at the same time counts, too.
+// freeSpaceCheck returns a check that fails if the free space has shrunk by maxStaged, or by
+// half if that is less. Space that others take at the same time counts, too.
 func freeSpaceCheck(dir string) func() error {
 	begin := freeSpace(dir)
-	least := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
+	limit := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
 	return func() error {
-		if now := freeSpace(dir); now.Bytes < least {
+		if now := freeSpace(dir); now.Bytes < limit {
 			return errFull
 		}
 		return nil
@@ -216,17 +217,18 @@ func withChecks(ctx context.Context, checks ...func() error) (_ context.Context,
 	}
 }
 
-// useStage has the changes of the command kept apart.
+// useStage puts the changes of the command on a stage.
 func (p *plan) useStage(j *Jail) error {
 	_, k := j.tiers()
 	if why := j.WhyNotStaged(p.mounts); why != "" {
-		return denied(fmt.Errorf("the changes of the command were to be kept apart, and cannot be: %s", why))
+		return denied(fmt.Errorf("the command was allowed because its changes are kept apart, and here they cannot be: %s", why))
 	}
 	p.area, _ = j.findStageArea(k)
 	return nil
 }
 
-// addStageLayers gives what the command may change in a world layers for that.
+// addStageLayers adds a layer of a stage to each writable bind of a world, and returns the
+// layers.
 func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	w.Binds = slices.Clone(w.Binds)
 	for i, b := range w.Binds {
@@ -246,8 +248,7 @@ func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	return layers, nil
 }
 
-// collectChanges hands what the command has changed to a set. Of a set that could not take
-// it nothing is left.
+// collectChanges moves the changes of the command to a set. After an error the set is empty.
 func (h *helper) collectChanges(ctx context.Context, set *stage.Set, since time.Time) error {
 	layers := h.stageLayers
 	h.stageLayers = nil

@@ -23,7 +23,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// helperImage is a file in memory with the helper, which nobody can change any more.
+// helperImage returns the descriptor of a sealed file in memory with the helper's program.
 var helperImage = sync.OnceValues(func() (int, error) {
 	program, err := dist.ReadFile("dist/" + platform)
 	if err != nil {
@@ -37,7 +37,7 @@ var helperImage = sync.OnceValues(func() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
-	if fd <= wire.Socket { // a helper has its socket there before it is the helper
+	if fd <= wire.Socket { // before it runs, the helper gets its socket at this descriptor
 		low := fd
 		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, wire.Socket+1)
 		unix.Close(low)
@@ -54,27 +54,27 @@ var helperImage = sync.OnceValues(func() (int, error) {
 	return fd, nil
 })
 
-// helper is one that has built its world.
+// helper is a helper process that has built its world.
 type helper struct {
 	world       wire.World
 	cmd         *exec.Cmd
-	socket      *os.File   // ours, blocking
-	mounts      *os.File   // tells of changes of what is mounted here since it was started
-	routes      []*os.File // the counters of its own network; empty: it has no network of its own
-	ready       wire.Ready
+	socket      *os.File       // our end, blocking
+	mounts      *os.File       // reports changes of the mounts of this machine since the start
+	routes      []*os.File     // counters of its own network; empty: it has none
+	ready       wire.Ready     // its answer to the world
 	exited      chan struct{}  // closed when the process has ended
-	cleanups    []func()       // what has to be done then
-	notes       []string       // of what the world has not
-	layers      *layerSet      // on caches, until the command has run; nil: none
-	stageLayers []*stage.Layer // what takes the changes of a staged command; with it they are dropped
+	cleanups    []func()       // called by release
+	notes       []string       // for the result, about missing parts of the world
+	layers      *layerSet      // layers over caches, until the command has run; nil: none
+	stageLayers []*stage.Layer // layers for a staged command's changes; release drops them
 }
 
-// forkMu has one helper start at a time. Package syscall lets many: each waits on
-// a pipe until its ids are mapped, and those that are forked meanwhile hold the pipe
-// open. If this program is killed then, they wait for each other for ever.
+// forkMu serialises the start of helpers. Package syscall would allow many at once, but each
+// waits on a pipe until its ids are mapped, and helpers that are forked meanwhile inherit the
+// pipe. If this program is killed then, they wait for each other for ever.
 var forkMu sync.Mutex
 
-// startHelper starts a helper and has it build a world.
+// startHelper starts a helper, which builds a world.
 func startHelper(ctx context.Context, w wire.World) (*helper, error) {
 	fd, err := helperImage()
 	if err != nil {
@@ -132,7 +132,7 @@ func startHelper(ctx context.Context, w wire.World) (*helper, error) {
 			h.routes = append(h.routes, f)
 		}
 	}
-	// Whoever has begun to end it may do so when it has a command.
+	// If ctx has ended, interrupt may run later, when the helper has a command.
 	if stopped := stop(); stopped && err == nil {
 		return h, nil
 	}
@@ -145,19 +145,20 @@ func startHelper(ctx context.Context, w wire.World) (*helper, error) {
 
 func (h *helper) fd() int { return int(h.socket.Fd()) }
 
-// interrupt begins to end the helper and all that runs in its world.
+// interrupt starts to end the helper and all processes in its world.
 func (h *helper) interrupt() {
 	if h.world.NewRoot {
-		_ = h.cmd.Process.Kill() // the kernel ends a pid namespace with its first process
+		_ = h.cmd.Process.Kill() // the kernel ends all processes of a pid namespace with the first
 		return
 	}
-	// Others are killed by the helper. Without it they would go on.
-	if c, err := h.socket.SyscallConn(); err == nil { // which may be closed by now
+	// Without a pid namespace the helper kills the other processes; they would outlive it.
+	if c, err := h.socket.SyscallConn(); err == nil { // it may be closed already
 		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	}
 }
 
-// kill ends the helper and all that runs in its world, and waits for that.
+// kill ends the helper and all processes in its world, waits for their end, and releases the
+// helper.
 func (h *helper) kill() {
 	if h.alive() {
 		h.interrupt()
@@ -175,8 +176,8 @@ func (h *helper) alive() bool {
 	}
 }
 
-// mountsUnchanged reports whether what is mounted here is what the helper has taken. It says
-// no once.
+// mountsUnchanged reports whether the mounts of this machine are still those that the helper
+// has copied. It returns false only once for each change.
 func (h *helper) mountsUnchanged() bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.mounts.Fd()), Events: unix.POLLPRI}}, 0)
 	return n == 0 && err == nil
@@ -185,8 +186,8 @@ func (h *helper) mountsUnchanged() bool {
 // noRoutes matches a counter OutNoRoutes that is not 0.
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
-// triedNetwork reports whether a command tried to leave its own network. It connected to an address
-// without a route, or it was Go, whose environment tells it not to try.
+// triedNetwork reports whether a command tried to leave its own network: it connected to an
+// address without a route, or it was Go, whose environment tells it not to try.
 func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)
@@ -194,13 +195,13 @@ func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	})
 }
 
-// cpu is what a helper that has ended, and all it has waited for, have used.
+// cpu returns the processor time of an ended helper and all its children.
 func (h *helper) cpu() time.Duration {
 	<-h.exited
 	return h.cmd.ProcessState.UserTime() + h.cmd.ProcessState.SystemTime()
 }
 
-// release lets go of what belongs to a helper that has ended.
+// release frees the resources of a helper that has ended.
 func (h *helper) release() {
 	h.socket.Close()
 	h.mounts.Close()
@@ -219,12 +220,12 @@ func (h *helper) release() {
 	h.cleanups, h.stageLayers, h.layers = nil, nil, nil
 }
 
-// namespaces are what a command has of its own: all but the last also where it has
-// no root of its own. Tests take some away.
+// namespaces are the kinds of namespaces that a command gets, the last only with a root of
+// its own. Tests remove some.
 var namespaces uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 
-// attributes start a process in namespaces of its own. It is root in none: user
-// and group are mapped to themselves, because files name them.
+// attributes returns the attributes of a process in new namespaces. User and group are mapped
+// to themselves, because files name them, so the process is root in none.
 func attributes(w wire.World) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	if !w.Namespaces {
@@ -247,22 +248,22 @@ func attributes(w wire.World) *syscall.SysProcAttr {
 	return a
 }
 
-// explain says what an error of clone is about, where its own words mislead.
+// explain rewords errors of clone that would be misleading.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
 		return errors.New("no more user namespaces are allowed (user.max_user_namespaces)")
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		if wrapped, ok := errors.AsType[*os.PathError](err); ok {
-			err = wrapped.Err // which names our own program
+			err = wrapped.Err // its path is our own program
 		}
 		return fmt.Errorf("user namespaces are forbidden here: %w", err)
 	}
 	return err
 }
 
-// startCommand starts the command in the world of the helper, which is used up by it.
-// The listener, if the world has a network, is in there.
+// startCommand starts the only command of the helper. The listener is in the command's
+// network, if it has one; otherwise it is nil.
 func (h *helper) startCommand(c wire.Command, stdout, stderr *os.File) (net.Listener, error) {
 	if err := wire.Send(h.fd(), c, int(stdout.Fd()), int(stderr.Fd())); err != nil {
 		return nil, fmt.Errorf("tell the helper: %w", err)
@@ -280,7 +281,7 @@ func (h *helper) startCommand(c wire.Command, stdout, stderr *os.File) (net.List
 	return net.FileListener(socket)
 }
 
-// waitEnded waits for the end of the command, and of all that it has started.
+// waitEnded waits for the end of the command and all its processes.
 func (h *helper) waitEnded() (out wire.Ended, err error) {
 	if _, err = wire.Receive(h.fd(), &out); err != nil {
 		<-h.exited

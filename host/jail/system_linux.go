@@ -8,10 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// What of the system a command sees: its programs, libraries and toolchains, and
-// those of its settings that programs look into. A name with a star stands for
-// all that there are. Of /etc it is a list, because passwords and keys of the
-// machine lie there, too.
+// Paths of the system that a command sees: programs, libraries and toolchains, and settings
+// that programs read. A star matches all names. /etc has a list, because it also holds
+// passwords and keys of the machine.
 var (
 	systemDirs = []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/run/current-system/sw",
@@ -27,7 +26,8 @@ var (
 	devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 )
 
-// system is what every command sees of the host. It is looked up once.
+// system returns the binds and links of the system's files, which every command has. They are
+// looked up once.
 func system() ([]wire.Bind, map[string]string) {
 	s := systemOnce()
 	return s.binds, s.links

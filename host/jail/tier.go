@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// dist holds the helper as the build has made it, by platform: GOOS_GOARCH.
-// Without it nothing is confined.
+// dist holds the helper's program from the build, by platform: GOOS_GOARCH. Without it
+// nothing is confined.
 //
 //go:embed all:dist
 var dist embed.FS
@@ -22,35 +22,34 @@ func HasHelper() bool {
 	return err == nil || runtime.GOOS != "linux"
 }
 
-// Tiers says how far processes are confined here.
+// Tiers describes the confinement of processes on this machine.
 type Tiers struct {
 	Tier      policy.Tier
-	Mechanism string // what confines them in it; empty: nothing
-	// Landlock is the version of its ABI; 0: there is none.
+	Mechanism string // parts of the confinement, in words; "": there is none
+	// Landlock is the ABI version of Landlock; 0: there is none.
 	Landlock int
-	// Unavailable says, for each better way to confine, the best first, why it is not to
-	// be had.
+	// Unavailable lists better ways to confine that do not work here, the best first.
 	Unavailable []Unavailable
 }
 
-// Unavailable is a way to confine that is not to be had here.
+// Unavailable is a way to confine that does not work here.
 type Unavailable struct {
-	Tier      policy.Tier // that it would be; 0: all of them
-	Mechanism string      // what it consists of
-	Why       string      // what failed
+	Tier      policy.Tier // the tier of this way; 0: any
+	Mechanism string      // parts of the confinement, in words
+	Why       string      // the failure, in words
 	Cause     Cause
 }
 
-// Cause is why something is lacking, as far as that is known; empty: it is not.
+// Cause identifies an obstacle; "": it is unknown.
 type Cause string
 
-// The causes. A name with dots is a setting of the system.
+// The causes. Names with dots are settings of the system.
 const (
-	CausePlatform      Cause = "platform" // not on this system yet
-	CauseHelper        Cause = "helper"   // the program was built without it
-	CauseLandlock      Cause = "landlock" // the kernel has none, or an old one, or it is switched off
+	CausePlatform      Cause = "platform" // not implemented on this system
+	CauseHelper        Cause = "helper"   // the program was built without the helper
+	CauseLandlock      Cause = "landlock" // the kernel has no Landlock, an old version, or it is off
 	CauseMaxNamespaces Cause = "user.max_user_namespaces"
 	CauseUserNamespace Cause = "kernel.unprivileged_userns_clone"
 	CauseAppArmor      Cause = "kernel.apparmor_restrict_unprivileged_userns"
-	CauseSeccomp       Cause = "seccomp" // a filter holds this program itself: that of a container, as a rule
+	CauseSeccomp       Cause = "seccomp" // this program itself has a filter, usually that of a container
 )

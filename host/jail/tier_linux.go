@@ -12,16 +12,16 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// mechanism is a way to confine. The zero kind confines nothing.
+// mechanism is a way to confine. The zero mechanism confines nothing.
 type mechanism struct {
 	tier                policy.Tier
 	namespaces, newRoot bool
-	landlock            int // the least version of its ABI; 0: it goes without
+	landlock            int // least version of its ABI; 0: not used
 	description         string
 }
 
-// mechanisms are the ways to confine, the best first. The second version of Landlock
-// renames between directories, the sixth keeps signals inside.
+// mechanisms lists the ways to confine, the best first. Landlock 2 allows renames between
+// directories, Landlock 6 keeps signals inside.
 var mechanisms = []mechanism{
 	{3, true, true, 2, "namespaces, a root of its own, Landlock"},
 	{2, true, true, 0, "namespaces, a root of its own"},
@@ -29,12 +29,12 @@ var mechanisms = []mechanism{
 	{1, false, false, 6, "Landlock"},
 }
 
-// bestTierBlocked reports whether something is known to be in the way of the best tier.
+// bestTierBlocked reports whether a known obstacle rules out the best tier.
 func bestTierBlocked() bool {
 	return !HasHelper() || namespaceCause() != ""
 }
 
-// findTier tries which is the best way to confine.
+// findTier finds the best way to confine that works, by trying.
 func (j *Jail) findTier() (Tiers, mechanism) {
 	var t Tiers
 	if _, err := helperImage(); err != nil {
@@ -50,7 +50,7 @@ func (j *Jail) findTier() (Tiers, mechanism) {
 		}
 		lack := Unavailable{Tier: k.tier, Mechanism: k.description}
 		if t.Landlock < k.landlock {
-			lack.Why, lack.Cause = fmt.Sprintf("the kernel has version %d of Landlock, and %d is the least", t.Landlock, k.landlock), CauseLandlock
+			lack.Why, lack.Cause = fmt.Sprintf("the kernel has version %d of Landlock, and at least %d is needed", t.Landlock, k.landlock), CauseLandlock
 			if t.Landlock == 0 {
 				lack.Why = "the kernel has no Landlock, or it is switched off"
 			}
@@ -68,10 +68,10 @@ func (j *Jail) findTier() (Tiers, mechanism) {
 	return t, mechanism{}
 }
 
-// namespaceCause finds what forbids user namespaces, or what can be done in them.
+// namespaceCause returns the obstacle to user namespaces or their use, if it finds one.
 func namespaceCause() Cause {
 	for _, f := range []struct {
-		file, word, value string // a line of it is the word and the value
+		file, word, value string // a line is the word and the value
 		cause             Cause
 	}{
 		{"/proc/sys/user/max_user_namespaces", "", "0", CauseMaxNamespaces},
@@ -89,7 +89,7 @@ func namespaceCause() Cause {
 	return ""
 }
 
-// tryMechanism builds a world of that kind, and drops it.
+// tryMechanism builds a world in this way, and drops it.
 func tryMechanism(k mechanism) error {
 	h, err := startHelper(context.Background(), k.bareWorld())
 	if err == nil {
@@ -98,7 +98,7 @@ func tryMechanism(k mechanism) error {
 	return err
 }
 
-// bareWorld is a world in which there is no more than the system.
+// bareWorld returns a world with only the system's files.
 func (k mechanism) bareWorld() wire.World {
 	w := wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,

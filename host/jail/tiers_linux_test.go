@@ -17,12 +17,11 @@ import (
 
 var all = flag.Bool("all", false, "all tiers, and jails that go without a layer: make test-jail")
 
-// again says, in the environment, that this is a test binary that a test has
-// started, and which of its cases it is to be.
+// again is an environment variable. It marks a test binary that a test has started, and names
+// its case.
 const again = "STOCKADE_TEST_AGAIN"
 
-// toNobody lets a command run as nobody if this is root, with a directory for
-// its files.
+// toNobody lets a command run as nobody if this is root, with a directory for its files.
 func toNobody(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jail-")
@@ -41,8 +40,8 @@ func toNobody(t *testing.T, c *exec.Cmd) {
 	c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
 }
 
-// TestOtherTiersAndUsers runs the tests of this package again, but for those that
-// are about neither.
+// TestOtherTiersAndUsers runs the tests of this package again at other tiers and as other
+// users, except for tests that do not depend on them.
 func TestOtherTiersAndUsers(t *testing.T) {
 	if !*all || os.Getenv(again) != "" {
 		return
@@ -81,7 +80,7 @@ func TestOtherTiersAndUsers(t *testing.T) {
 	}
 }
 
-// failures are the lines of a verbose output that are about what has failed.
+// failures returns the lines of a verbose output that are about failures.
 func failures(out string) string {
 	var kept []string
 	for line := range strings.Lines(out) {
@@ -94,8 +93,8 @@ func failures(out string) string {
 
 const mayNamespaces = "/proc/sys/user/max_user_namespaces"
 
-// TestWhereNamespacesAreForbidden runs in a user namespace in which no others can
-// be made, from the beginning or later.
+// TestWhereNamespacesAreForbidden runs in a user namespace that allows no further namespaces,
+// from the beginning or later.
 func TestWhereNamespacesAreForbidden(t *testing.T) {
 	needHelper(t)
 	dir := t.TempDir()
@@ -144,8 +143,8 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 	}
 }
 
-// refused fails the test unless a command is refused for a reason, and has not
-// run, not even at a lower tier.
+// refused fails the test unless a command is refused for a reason and has not run, not even
+// at a lower tier.
 func refused(t *testing.T, j *Jail, g policy.Grant, dir, command, reason string) {
 	t.Helper()
 	out, err := j.Run(t.Context(), g, bash(dir, command))
@@ -205,7 +204,7 @@ func TestWhatAShellCanBeGiven(t *testing.T) {
 	refused(t, testJail(t), grantFor(t, dir, zero, policy.Limits{}), dir, zero, "invalid argument")
 }
 
-// TestTheLikelyTierIsNotTried: it is a guess until somebody has to know.
+// TestTheLikelyTierIsNotTried: it is a guess until the tier is needed.
 func TestTheLikelyTierIsNotTried(t *testing.T) {
 	for name, c := range map[string]struct{ hindered, tried bool }{
 		"nothing is known to be in the way": {false, false},

@@ -147,7 +147,7 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 	})
 }
 
-// replaceMemory is a module with the right exports and another memory.
+// replaceMemory returns a module with the right exports and another memory.
 func replaceMemory(t *testing.T, memory func(*w.Builder)) []byte {
 	t.Helper()
 	b := w.New()
@@ -165,7 +165,7 @@ func replaceMemory(t *testing.T, memory func(*w.Builder)) []byte {
 	return b.Bytes()
 }
 
-// addImport puts an import that is no function before everything else.
+// addImport puts an import that is no function before all other imports.
 func addImport(t *testing.T, code []byte, kind wasm.Kind, rest ...byte) []byte {
 	t.Helper()
 	m, err := wasm.Decode(code)
@@ -177,7 +177,7 @@ func addImport(t *testing.T, code []byte, kind wasm.Kind, rest ...byte) []byte {
 	return bytes.Join([][]byte{code[:after], w.Section(wasm.SectionImport, entry), code[after:]}, nil)
 }
 
-// TestTablesKeepWhatTheyMayGrow: the cap is for those who would take too much.
+// TestTablesKeepWhatTheyMayGrow: a table can grow up to its own maximum, and up to the cap.
 func TestTablesKeepWhatTheyMayGrow(t *testing.T) {
 	grow := func(n int32) []byte { return code([]byte{0xd0, 0x70}, w.I32Const(n), []byte{0xfc, 15, 0}) }
 	for name, c := range map[string]struct {

@@ -14,13 +14,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What follows is for measuring: this package's benchmark of isolation, and
-// host/internal/peers, which is a module of its own and so cannot be given it
-// by export_test.go. No program is built with this tag: an instance that keeps
-// what a call has left in it is what the sandbox promises not to have.
+// This file is for measurements: the benchmark of isolation in this package, and
+// host/internal/peers, a separate module that cannot use export_test.go. No program is built
+// with this tag, because an instance that keeps the state of earlier calls breaks the promise
+// of the sandbox.
 
-// Leaky is one instance that is used for one call after another and never put
-// back: what isolation is compared with.
+// Leaky is one instance that serves many calls and is never reset: isolation is compared with
+// it.
 type Leaky struct {
 	s   *Sandbox
 	mod *tool.Module
@@ -38,8 +38,8 @@ func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.L
 
 func (l *Leaky) Close() { l.sl.close() }
 
-// Call is Run, but for what keeps its calls apart: its guest gets no seed of its
-// own, waits in no pool, and is not put back.
+// Call does the same as Run without the isolation: the guest gets no fresh seed, does not
+// wait in a pool, and is not reset.
 func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (json.RawMessage, error) {
 	if err := grant.Check(call, l.mod.Digest); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	return result.Output, nil
 }
 
-// FillPool makes so many calls at once, each in an instance of its own, and
-// says how many of those wait for a next call then.
+// FillPool makes n calls at the same time, each in an instance of its own, and returns the
+// number of instances that wait for a next call afterwards.
 func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Grant, call tool.Call, n int) (waiting int, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
@@ -112,8 +112,8 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 	return len(c.pool.idle), err
 }
 
-// Snapshot returns what the calls of a module begin with: the memory, and the
-// mutable globals that the module defines, in their order.
+// Snapshot returns the memory at the beginning of a module's calls, and the mutable globals
+// that the module defines, in their order.
 func Snapshot(ctx context.Context, s *Sandbox, mod *tool.Module) (memory []byte, globals []uint64, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
@@ -123,6 +123,6 @@ func Snapshot(ctx context.Context, s *Sandbox, mod *tool.Module) (memory []byte,
 	if snap == nil {
 		return nil, nil, errNotReusable
 	}
-	const ours = 2 // the counters that come first, see stateOf
-	return bytes.Clone(snap.image.Bytes()), snap.state[ours:], nil
+	const counters = 2 // the counters of fuel and depth, see stateOf
+	return bytes.Clone(snap.image.Bytes()), snap.state[counters:], nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// subject is what a benchmark runs: a module of a few hundred bytes, a plugin that is
-// as small, and the files tools if they have been built.
+// subject is a target of the benchmarks: a module of a few hundred bytes, an equally small
+// plugin, and the files tools if they were built.
 type subject struct {
 	name string
 	mod  *tool.Module
@@ -77,7 +77,7 @@ func compile(b *testing.B, mod *tool.Module, dir string) {
 	}
 }
 
-// BenchmarkChild is what a child costs that does nothing.
+// BenchmarkChild measures a child that does nothing.
 func BenchmarkChild(b *testing.B) {
 	for b.Loop() {
 		if _, err := jail.RunHelper(context.Background(), "/", sandbox.ChildCommand); err != nil {
@@ -130,8 +130,8 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// BenchmarkCommand is what a call of a command costs that says a few words: assembled,
-// with the library of C (clang and wasi-libc needed), with that of Go.
+// BenchmarkCommand measures a call of a command that prints a few words: assembled, with the
+// library of C (clang and wasi-libc needed), and with the library of Go.
 func BenchmarkCommand(b *testing.B) {
 	c := filepath.Join(b.TempDir(), "hello.c")
 	mustWrite(b, c, "#include <stdio.h>\nint main() { puts(\"hello\"); return 0; }\n")

@@ -17,8 +17,8 @@ import (
 // Compiling all bombs takes a quarter of an hour; make test-bombs sets this.
 var allBombs = goflag.Bool("bombs", false, "compile every bomb, not a few")
 
-// few are the bombs that are tried in every run of the tests. One of them gets
-// as far as the compiler.
+// few names the bombs that every run of the tests tries. One of them gets as far as the
+// compiler.
 var few = []string{
 	"nested loops x locals, 1000 x 1000",
 	"functions x locals, 1000 x 50000",
@@ -26,8 +26,8 @@ var few = []string{
 	"types x functions, 60000 x 50000",
 }
 
-// No module takes the host more than the limits to compile, and other calls go
-// on meanwhile; nor does one that a person has let in although it is large.
+// No module takes more than the limits of a child to compile, and other calls continue
+// meanwhile. This also holds for large modules that a person has allowed.
 func TestBombs(t *testing.T) {
 	t.Run("nobody has asked", func(t *testing.T) { explode(t, false) })
 	if *allBombs {
@@ -102,7 +102,7 @@ func explode(t *testing.T, large bool) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// childrenCPU is the CPU time of all children that have ended.
+// childrenCPU returns the CPU time of all children that have ended.
 func childrenCPU(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u syscall.Rusage

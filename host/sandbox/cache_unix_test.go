@@ -23,8 +23,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// cached runs a module in a new sandbox over a cache directory. It returns the
-// answer, how often something was compiled, and what the operator reads.
+// cached runs a module in a new sandbox over a cache directory. It returns the answer, the
+// number of compilations, and the operator's log.
 func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled int, log string) {
 	t.Helper()
 	logger, said := logBuffer()
@@ -36,10 +36,11 @@ func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled
 	return answer, compiled, said.String()
 }
 
-// codeFile is the file with the native code of the only module in a cache.
+// codeFile returns the file with the native code of the only module in a cache.
 func codeFile(t *testing.T, dir string) string { return entryOf(t, dir, "") }
 
-// entryOf is that of the only module but one.
+// entryOf returns the file with the native code of the only module in a cache; an entry that
+// begins with but does not count.
 func entryOf(t *testing.T, dir, but string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "native"))
@@ -68,8 +69,7 @@ func TestCompiledCodeIsReused(t *testing.T) {
 	}
 }
 
-// Where the engine takes no files of ours it has its own, which are hashed
-// whole.
+// If the engine cannot use our files it has its own, which are hashed completely.
 func TestCompiledCodeInTheEnginesFiles(t *testing.T) {
 	defer sandbox.WithoutOurFiles()()
 	dir := filepath.Join(t.TempDir(), "cache")
@@ -95,8 +95,8 @@ func TestCompiledCodeInTheEnginesFiles(t *testing.T) {
 	try("mended", 0)
 }
 
-// A file that is cut off while it is loaded, or that the disk does not give
-// back, is an error and not the end of the process.
+// A file that is cut off while it is loaded, or that the disk cannot read, is an error and
+// does not end the process.
 func TestCodeThatIsGoneIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	cached(t, dir, probe(w.ToolOptions{}))
@@ -117,8 +117,8 @@ func parents(dir, file string) map[string]bool {
 	return out
 }
 
-// TestDamagedCodeIsMadeAgain: whatever happens to an entry, the answer is the
-// module's, the entry is made again once, and then is as good as new.
+// TestDamagedCodeIsMadeAgain: whatever happens to an entry, the answer is right, and the
+// entry is made again once and then works like new.
 func TestDamagedCodeIsMadeAgain(t *testing.T) {
 	mod := probe(w.ToolOptions{})
 	type damage func(t *testing.T, entry, native string)
@@ -343,9 +343,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestACacheThatCannotBeWrittenTo: the call works, and it is said once for each
-// module why it is slow. It runs in a process of another user, for root can
-// write anywhere.
+// TestACacheThatCannotBeWrittenTo: the call works, with one warning for each module. The test
+// runs in a process of another user, because root can write anywhere.
 func TestACacheThatCannotBeWrittenTo(t *testing.T) {
 	const inside = "STOCKADE_TEST_READ_ONLY_CACHE"
 	if dir := os.Getenv(inside); dir != "" {

@@ -18,9 +18,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// call runs a granted call on a fresh instance.
+// call runs a granted call on a fresh instance. set receives its changes; nil: it may not
+// write.
 func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
-	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
+	start := time.Now() // the call does not pay for compiling and initialising, which happen once
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
@@ -33,7 +34,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module,
 	inst, err := s.open(ctx, c, grant, limits, set)
 	host.Files = inst.files
 	defer func() {
-		// The query has ended by now, except in a panic of ours.
+		// Only a panic of the host gets here with a search that still runs.
 		hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.VerifyReset))
 		s.watchIdle()
 	}()
@@ -43,10 +44,10 @@ func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module,
 		printed string
 	)
 	if err == nil {
-		own := call
-		own.Tool = mod.UnprefixedName(call.Tool)
+		unprefixed := call
+		unprefixed.Tool = mod.UnprefixedName(call.Tool)
 		guest := s.guest(inst, c, host)
-		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
+		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, unprefixed)
 		inst.returned, printed = err == nil, guest.Printed
 		for name, executable := range grant.Modes() {
 			if errno := inst.files.SetExecutable(paths.Guest(paths.Absolute(name, call.Cwd)), executable); errno != 0 && err == nil && toolErr == nil {
@@ -56,8 +57,8 @@ func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module,
 		hostErr = host.End(inst.account.Charge)
 	}
 	if report != nil {
-		if said := inst.output.text(); said != "" {
-			report(tool.Progress{Level: "debug", Message: said})
+		if printed := inst.output.text(); printed != "" {
+			report(tool.Progress{Level: "debug", Message: printed})
 		}
 	}
 	if _, ok := errors.AsType[runtime.Error](err); ok {
@@ -88,8 +89,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module,
 	return result, hostErr
 }
 
-// config returns a function that looks up the configuration of a module. The snapshot that
-// calls begin with has none of it. A built-in module can ask for more in lines behind a name.
+// config returns a function that looks up the configuration of a module; false: the module
+// does not declare the name. The snapshot holds none of it. A built-in module may append
+// lines to a name, as arguments for Options.Config.
 func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		key := name
@@ -106,11 +108,11 @@ func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	}
 }
 
-// maxResultDepth is how deep a result may nest. Whoever reads the log has a limit
-// too, and some of theirs are at 512.
+// maxResultDepth limits the nesting of a result. Readers of the log have limits as well, some
+// of them at 512.
 const maxResultDepth = 500
 
-// nests reports whether JSON nests deeper than so many levels.
+// nests reports whether JSON nests deeper than limit levels.
 func nests(data []byte, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -133,10 +135,10 @@ func nests(data []byte, limit int) bool {
 	return false
 }
 
-// toolImages are the images that a tool returned, and a note about those that nobody
-// will see.
+// toolImages returns the images of a result, and a note about images that were left out (""
+// if none was).
 func toolImages(out *abi.Output) (images []tool.Image, note string) {
-	const named = 3 // that were left out, of which the note says why
+	const named = 3 // number of left out images whose reason the note gives
 	var notes []string
 	n, left := 0, 0
 	for _, c := range out.Content {
@@ -162,10 +164,10 @@ func toolImages(out *abi.Output) (images []tool.Image, note string) {
 	return images, strings.Join(notes, "\n")
 }
 
-var errTooManyImages = errors.New("it is empty, or larger or one more than one result may have")
+var errTooManyImages = errors.New("it is empty or too large, or the result has too many images")
 
-// toolOutput makes one JSON object of what a tool returned, or says what is wrong
-// with that.
+// toolOutput returns the output of a tool as one JSON object. wrong is the end of a sentence
+// about invalid output; "": it is valid.
 func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
 	if out.Structured != "" {
 		raw := json.RawMessage(out.Structured)

@@ -19,59 +19,58 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 )
 
-// ChildCommand is the first argument of the process that compiles: a program that
-// was started with it passes the others to [CompileChild], and does nothing else.
-// See RATIONALE, "Why is a module compiled in another process?"
+// ChildCommand is the first argument of the process that compiles. A program that is started
+// with it passes the other arguments to [CompileChild] and does nothing else. See RATIONALE,
+// "Why is a module compiled in another process?"
 const ChildCommand = "compile-child"
 
-// What a child ends with. A program of Go that crashes ends with 2.
+// Exit codes of a child. A Go program that crashes exits with 2.
 const (
 	childDone     = 0
-	childRefused  = 65 // the compiler refuses the module; why is on stdout
-	childTooLarge = 73 // the native code is larger than a file may be
-	childFailed   = 74 // the child cannot do its work; why is on stdout
-	childTooSlow  = 75 // where the system only warns
+	childRefused  = 65 // the compiler refuses the module; the reason is on stdout
+	childTooLarge = 73 // the native code is larger than the limit of a file
+	childFailed   = 74 // the child cannot do its work; the reason is on stdout
+	childTooSlow  = 75 // out of processor time, on systems that only send a signal
 )
 
-// childJob is what a child is told: how to compile, and what it may take.
+// childJob holds the limits and the number of workers of a child.
 type childJob struct {
 	workers int
-	cpu     time.Duration // whole seconds, of all threads together
-	memory  uint64        // bytes, beyond what the program takes by itself
+	cpu     time.Duration // processor time of all threads together, in whole seconds
+	memory  uint64        // bytes, in addition to what the program itself takes
 	file    uint64        // bytes of each file that it writes
 
-	// wall is when the child is killed from outside, see wallPerCPU.
+	// wall is the time after which the child is killed from outside, see wallPerCPU.
 	wall time.Duration
 }
 
-// The limits of a child. A module of the standard Go toolchain takes 0.7 s and
-// 20 MiB for each MiB of code, so a machine has to be four times slower than a
-// common one before they touch an honest module, and what is made to be slow
-// is ended soon: it need not be large.
+// Limits of a child. A module of the standard Go toolchain takes 0.7 s and 20 MiB for each
+// MiB of code, so honest modules reach them only on a machine that is four times slower than
+// a common one. A module that is made to compile slowly can be small, so it is ended soon.
 const (
-	cpuBase, cpuPerMiB, cpuMost          = 5 * time.Second, 3 * time.Second, 60 * time.Second
-	memoryBase, memoryPerMiB, memoryMost = 1 << 30, 64 << 20, 4 << 30
-	fileBase, filePerMiB                 = 64 << 20, 16 << 20
+	cpuBase, cpuPerMiB, cpuMax          = 5 * time.Second, 3 * time.Second, 60 * time.Second
+	memoryBase, memoryPerMiB, memoryMax = 1 << 30, 64 << 20, 4 << 30
+	fileBase, filePerMiB                = 64 << 20, 16 << 20
 )
 
-// newChildJob is the job of compiling a module of so many bytes.
+// newChildJob returns the job for a module of a number of bytes.
 func newChildJob(bytes, workers int) childJob {
 	over := max(bytes-1<<20, 0)
 	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
 	cpu := cpuBase + time.Duration(perMiB(int(cpuPerMiB.Milliseconds())))*time.Millisecond
-	cpu = min(cpu.Round(time.Second), cpuMost) * raceFactor
+	cpu = min(cpu.Round(time.Second), cpuMax) * raceFactor
 	return childJob{
 		workers: workers,
 		cpu:     cpu,
-		memory:  min(memoryBase+perMiB(memoryPerMiB), memoryMost) * raceFactor,
+		memory:  min(memoryBase+perMiB(memoryPerMiB), memoryMax) * raceFactor,
 		file:    fileBase + perMiB(filePerMiB),
 		wall:    wallPerCPU * cpu,
 	}
 }
 
-// withLongTimeout is the job for a module that is part of the program: under emulation
-// honest code takes a hundred times as long, and no stranger wrote this. A child
-// that a fault of ours keeps at work ends some day.
+// withLongTimeout returns the job for a module that is part of the program. No stranger wrote
+// it, and under emulation honest code takes a hundred times as long. A child that hangs by
+// our own fault still ends after a day.
 func (j childJob) withLongTimeout() childJob {
 	const day = 24 * time.Hour
 	j.cpu, j.wall = day, wallPerCPU*day
@@ -95,13 +94,12 @@ func parseJob(args []string) (j childJob, err error) {
 	return j, nil
 }
 
-// MissingLimits names the limits on a child that this system does not have, for
-// people. It is empty where there are all of them.
+// MissingLimits names the limits on a child that this system lacks, for people; "": it has
+// all.
 func MissingLimits() string { return missingLimits }
 
-// CompileChild is the whole of the child: it limits itself, compiles the
-// module that lies in its directory, into its directory, and returns what to
-// exit with.
+// CompileChild is the main function of the child. It limits the process and compiles the
+// module in the working directory, into the same directory. It returns the exit code.
 func CompileChild(args []string) (exitCode int) {
 	return compileChild(args, os.Stdout)
 }
@@ -132,17 +130,17 @@ func compileChild(args []string, out io.Writer) int {
 	return childDone
 }
 
-// limit lowers what this process may take, for good. It comes before anything
-// is read that a stranger wrote.
+// limit lowers the limits of this process, for good. It has to be called before the child
+// reads anything that a stranger wrote.
 func (j childJob) limit() error {
-	runtime.GOMAXPROCS(j.workers) // idle processors would collect garbage, on the job's time
+	runtime.GOMAXPROCS(j.workers) // further processors would collect garbage, at the cost of the job's time
 	debug.SetMemoryLimit(int64(min(j.memory/4*3, math.MaxInt64)))
 	return j.limitProcess()
 }
 
-// compileInto compiles a module into a directory. Beside the interpreter it is
-// the only place where a module is compiled: in a child, or in this process if
-// the module is as trusted as the program.
+// compileInto compiles a module into a directory. Besides the interpreter, only this function
+// compiles modules: in a child, or in this process if the module is as trusted as the
+// program.
 func compileInto(ctx context.Context, dir string, code []byte, workers int) (err error) {
 	defer recoverPanic(&err)
 	cache, err := wazero.NewCompilationCacheWithDir(dir)

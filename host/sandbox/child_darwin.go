@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// missingLimits are those that this system does not have: it knows limits on
-// memory, and does not hold to them.
+// missingLimits names the limits on a child that this system lacks. It has a limit on memory,
+// but does not enforce it.
 const missingLimits = "memory"
 
 func (j childJob) limitProcess() error {
 	over := make(chan os.Signal, 1)
-	signal.Notify(over, unix.SIGXCPU) // which Go ignores, and nothing follows it here
+	signal.Notify(over, unix.SIGXCPU) // Go ignores the signal, and the system sends no other
 	go func() {
 		<-over
 		os.Exit(childTooSlow)

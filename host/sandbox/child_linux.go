@@ -9,16 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// missingLimits are those that this system does not have.
+// missingLimits names the limits on a child that this system lacks: none.
 const missingLimits = ""
 
 func (j childJob) limitProcess() error {
-	// For this thread and those that it starts; nothing here starts a program.
+	// This applies to this thread and its later threads, which suffices: no code here starts
+	// a program.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
 	}
 	return setLimits(map[int]uint64{
-		// With a soft limit below the hard one there would be a signal first,
+		// Soft and hard limit are equal. With a lower soft limit a signal would come first,
 		// which Go ignores.
 		unix.RLIMIT_CPU: uint64(j.cpu / time.Second),
 		// Not RLIMIT_AS: Go reserves far more address space than it uses.
@@ -29,9 +30,9 @@ func (j childJob) limitProcess() error {
 	})
 }
 
-// dataSize is what RLIMIT_DATA counts of this process so far: the stacks of
-// its threads and what Go has set aside, some 100 MiB; terabytes under the race
-// detector.
+// dataSize returns the bytes that RLIMIT_DATA counts of this process so far: stacks of
+// threads and what Go has reserved. That is about 100 MiB, and terabytes under the race
+// detector. 0: unknown.
 func dataSize() uint64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	fields := bytes.Fields(statm)

@@ -22,8 +22,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// TestBombsAreStopped: what is made to be slow or large is killed within its
-// limits, while this process does next to nothing and other modules are
+// TestBombsAreStopped: modules that are made to compile slowly or to large code are killed
+// within their limits. Meanwhile this process does next to nothing, and other modules are
 // compiled and run.
 func TestBombsAreStopped(t *testing.T) {
 	const memory = 512 << 20
@@ -78,7 +78,7 @@ func TestBombsAreStopped(t *testing.T) {
 			if grown := after.peak - before.peak; grown > 200<<20 {
 				t.Errorf("this process grew by %d MiB", grown>>20)
 			}
-			if after.largestChild > max(before.largestChild, memory+memory/4) { // of all that were
+			if after.largestChild > max(before.largestChild, memory+memory/4) { // the maximum of all children so far
 				t.Errorf("the largest child had %d MiB", after.largestChild>>20)
 			}
 		})
@@ -103,7 +103,7 @@ func resources(t *testing.T) taken {
 	}
 }
 
-// TestEveryLimitHolds: each by itself, and each with its own words.
+// TestEveryLimitHolds tests each limit separately, with its own message.
 func TestEveryLimitHolds(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   []byte
@@ -151,8 +151,8 @@ func TestEveryLimitHolds(t *testing.T) {
 	})
 }
 
-// TestACancelledCompilationIsKilled: at once, the call that wanted it says so,
-// and nothing is left of it.
+// TestACancelledCompilationIsKilled: it ends at once, the call reports the cancellation, and
+// no process is left.
 func TestACancelledCompilationIsKilled(t *testing.T) {
 	bomb := branches(50_000)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -176,7 +176,7 @@ func TestACancelledCompilationIsKilled(t *testing.T) {
 	}
 }
 
-// cancelWhenItWorks calls f when a child works in its directory.
+// cancelWhenItWorks calls f when a child starts to write to its directory.
 func cancelWhenItWorks(t *testing.T, dir string, f func()) {
 	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err == nil {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// raceFactor is how much more a child may take.
+// raceFactor multiplies the limits of a child.
 const raceFactor = 1

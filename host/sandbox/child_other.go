@@ -2,11 +2,11 @@
 
 package sandbox
 
-// missingLimits are those that this system does not have.
+// missingLimits names the limits on a child that this system lacks.
 const missingLimits = "processor time, memory, size of files"
 
-// wallPerCPU is how long a child may live for each second of processor time
-// that it may have elsewhere: here it is the only limit.
+// wallPerCPU is the lifetime of a child in seconds for each second of processor time that it
+// would have on other systems. Here it is the only limit.
 const wallPerCPU = 2
 
 func (childJob) limitProcess() error { return nil }

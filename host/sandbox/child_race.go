@@ -2,5 +2,5 @@
 
 package sandbox
 
-// slow is how much more a child may take: the race detector needs that much.
-const slow = 12
+// raceFactor multiplies the limits of a child: the race detector needs that much more.
+const raceFactor = 12

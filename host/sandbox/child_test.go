@@ -14,7 +14,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// TestTheLimitsOfAChild grow with the code, up to a point.
+// TestTheLimitsOfAChild: the limits grow with the code, up to a point.
 func TestTheLimitsOfAChild(t *testing.T) {
 	const miB = 1 << 20
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestTheLimitsOfAChild(t *testing.T) {
 	}
 }
 
-// TestAChildThatIsToldNonsense says so, and compiles nothing.
+// TestAChildThatIsToldNonsense: it reports an error and compiles nothing.
 func TestAChildThatIsToldNonsense(t *testing.T) {
 	good := []string{"2", "5000000000", "1073741824", "67108864"}
 	change := func(i int, arg string) []string {
@@ -74,8 +74,7 @@ func TestAChildThatIsToldNonsense(t *testing.T) {
 	}
 }
 
-// TestThisProcessCannotCompile: where there is no native code it finds none,
-// rather than to make it.
+// TestThisProcessCannotCompile: without native code it fails instead of compiling.
 func TestThisProcessCannotCompile(t *testing.T) {
 	code, err := sandbox.Rewritten(probe(w.ToolOptions{}))
 	if err != nil {
@@ -98,7 +97,7 @@ func TestThisProcessCannotCompile(t *testing.T) {
 	}
 }
 
-// TestAnotherBuildUsesNoCodeOfThisOne: it may refuse what this one admits.
+// TestAnotherBuildUsesNoCodeOfThisOne: another build may refuse modules that this one admits.
 func TestAnotherBuildUsesNoCodeOfThisOne(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	var compiled []string
@@ -111,8 +110,8 @@ func TestAnotherBuildUsesNoCodeOfThisOne(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyUsesIsRemoved: entries after a month, and what a crash left
-// behind after an hour.
+// TestWhatNobodyUsesIsRemoved: entries are removed after a month, and leftovers of a crash
+// after an hour.
 func TestWhatNobodyUsesIsRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	now := time.Now()
@@ -121,7 +120,7 @@ func TestWhatNobodyUsesIsRemoved(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		file  string
-		age   time.Duration // of the file, or of the directory if there is none
+		age   time.Duration // age of usedFile, or of the directory if it has none
 		stays bool
 	}{
 		{key("fresh"), "used", hour, true},

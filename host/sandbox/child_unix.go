@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wallPerCPU is how long a child may live for each second of processor time
-// that it may have. It counts only where the machine has little to give.
+// wallPerCPU is the lifetime of a child in seconds for each second of processor time that it
+// may use. It matters only on a machine that is very busy.
 const wallPerCPU = 10
 
 func setLimits(limits map[int]uint64) error {

@@ -19,7 +19,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// described is a command with a manifest in it, whose tool "probe" is run like this.
+// described returns a command with a manifest in it, whose tool "probe" is run like this.
 func described(tb testing.TB, code []byte, run tool.Run, edit ...func(*tool.Manifest)) *tool.Module {
 	tb.Helper()
 	m := tool.Manifest{ABI: "wasi:command", Name: "prog", Tools: []tool.Spec{{
@@ -39,7 +39,7 @@ func described(tb testing.TB, code []byte, run tool.Run, edit ...func(*tool.Mani
 
 func command(body ...[]byte) []byte { return w.Command(slices.Concat(body...), nil) }
 
-// saying is a command that prints a text and goes on with the body.
+// saying returns a command that prints a text and continues with the body.
 func saying(fd int32, text string, body ...[]byte) []byte {
 	return w.Command(slices.Concat(w.CmdPrint(fd, w.CmdBase, int32(len(text))), slices.Concat(body...)), nil, w.Segment{Offset: w.CmdBase, Bytes: []byte(text)})
 }
@@ -214,7 +214,7 @@ func TestCommandsThatAreNotAdmitted(t *testing.T) {
 		"two previews": {module(start(func(b *w.Builder) {
 			b.ImportFunc("wasi_unstable", "fd_close", one, one)
 			imports("wasi_snapshot_preview1", "fd_sync", one, one)(b)
-		})), "of which a module can have one"},
+		})), "a module can use only one of them"},
 		"a preview that never was": {module(start(imports("wasi_snapshot_preview2", "fd_close", one, one))), ""},
 		"_start with a parameter":  {module(start(func(b *w.Builder) { b.Func("_start", one, nil, nil) })), "another signature"},
 		"_start with a result":     {module(start(func(b *w.Builder) { b.Func("_start", nil, one, nil, w.I32Const(0)) })), "another signature"},
@@ -254,7 +254,7 @@ func TestCommandsThatAreNotAdmitted(t *testing.T) {
 	}
 }
 
-// Functions that there are not answer so, and are listed.
+// Functions of WASI that the host does not have return ENOTSUP, and are listed.
 func TestFunctionsThatACommandMisses(t *testing.T) {
 	b := w.New()
 	sock := b.ImportFunc("wasi_snapshot_preview1", "sock_open", []w.ValType{w.I32, w.I64, w.F64}, i32s(1))
@@ -277,8 +277,8 @@ func TestFunctionsThatACommandMisses(t *testing.T) {
 	}
 }
 
-// What was built before preview 1 finds its own records and numbers, and whoever may say
-// yes to it that it opens files.
+// Commands built before preview 1 find their own records and numbers, and whoever approves
+// them is told that they open files.
 func TestACommandOfTheSnapshotBefore(t *testing.T) {
 	build := func(module string) *tool.Module {
 		b := w.New()
@@ -335,8 +335,8 @@ func TestCommandsThatDescribeThemselves(t *testing.T) {
 		"a key twice":        {saying(1, `{"name":"a","description":"b","name":"c"}`), `holds the key "name" twice`},
 		"a name":             {saying(1, `{"name":"a b","description":"b"}`), "has the name"},
 		"no description":     {saying(1, `{"name":"a"}`), "has no description"},
-		"another type":       {saying(1, `{"name":1}`), "is not what it could be"},
-		"parameters":         {saying(1, `{"name":"a","description":"b","parameters":[]}`), "is not what it could be"},
+		"another type":       {saying(1, `{"name":1}`), "is not valid"},
+		"parameters":         {saying(1, `{"name":"a","description":"b","parameters":[]}`), "is not valid"},
 		"a parameter":        {saying(1, `{"name":"a","description":"b","parameters":{"x":"string"}}`), `parameter "x" is not an object`},
 		"a type":             {saying(1, `{"name":"a","description":"b","parameters":{"x":{"type":"path"}}}`), "is not a JSON Schema"},
 		"a deep parameter":   {saying(1, `{"name":"a","description":"b","parameters":{"x":`+deep+`}}`), "nests deeper"},
@@ -360,7 +360,7 @@ func TestCommandsThatDescribeThemselves(t *testing.T) {
 	}
 }
 
-// gocommand is testdata/command, built once.
+// gocommand returns testdata/command, built once.
 var gocommand = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "stockade-command-")
 	if err != nil {
@@ -376,8 +376,8 @@ var gocommand = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// TestGoCommand runs a command that the Go toolchain has built, in which nothing knows
-// of this program.
+// TestGoCommand runs a command that the Go toolchain has built, without knowledge of this
+// program.
 func TestGoCommand(t *testing.T) {
 	code, err := gocommand()
 	if err != nil {

@@ -38,10 +38,10 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// features are what a module may use of the language.
+// features are the WebAssembly features that modules may use.
 const features = api.CoreFeaturesV2
 
-// dialects are those of the kinds of module that run.
+// dialects holds the dialect of each kind of module that runs.
 var dialects = admit.Dialects{
 	wasm.Native:  tools.Dialect{},
 	wasm.Command: command.Dialect{},
@@ -51,15 +51,16 @@ var dialects = admit.Dialects{
 	wasm.HyperMCPv2: extism.Dialect{Kind: wasm.HyperMCPv2},
 }
 
-// traits are what calls of a module have to know of it beside its code.
+// traits are facts about a module, besides its code, that its calls need.
 type traits struct {
 	Kind     wasm.ShapeKind
-	About    *tool.Manifest             `json:",omitempty"` // of the custom section of a module that is not native
-	Unstable bool                       `json:",omitempty"` // it imports wasi_unstable, and not preview 1
+	About    *tool.Manifest             `json:",omitempty"` // manifest in the custom section; nil for native modules
+	Unstable bool                       `json:",omitempty"` // it imports wasi_unstable instead of WASI preview 1
 	Missing  []preview1.MissingFunction `json:",omitempty"`
 }
 
-// traitsOf are those of a module that was admitted.
+// traitsOf returns the traits of an admitted module. It fails if the manifest in the module
+// is wrong.
 func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	t := traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
 	section, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection)
@@ -71,23 +72,23 @@ func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	return t, err
 }
 
-// compiledModule is a module ready to be instantiated. Each has a runtime of its
-// own, so that closing it frees everything. See RATIONALE, "Why a runtime for
-// each module?"
+// compiledModule is a module that is ready to be instantiated. Each has a runtime of its own,
+// so that closing the runtime frees everything. See RATIONALE, "Why a runtime for each
+// module?"
 type compiledModule struct {
 	traits
 	dialect  dialect.Dialect
-	minBytes uint64 // of linear memory
-	cacheErr error  // why it is not in the cache, if it should be
+	minBytes uint64 // linear memory at its start, in bytes
+	cacheErr error  // reason why the module could not be cached; nil: it was, or there is no cache
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
 
-	snap          *snapshot // what calls begin with; nil: each initialises its own instance
-	whyNoSnapshot string    // why snap is nil
+	snap          *snapshot // nil: each call initialises a new instance
+	whyNoSnapshot string    // reason why snap is nil, for people
 	pool          pool
 
-	storing sync.WaitGroup // until it is in the cache
+	storing sync.WaitGroup // done when the module is in the cache
 }
 
 func (c *compiledModule) close() error {
@@ -104,14 +105,15 @@ func (c *compiledModule) close() error {
 	return err
 }
 
-// cacheKey names an entry. Build stands for what admits modules: an entry is
-// not admitted again. Code is for one kind of processor, down to its extensions.
+// cacheKey returns the name of a module's entry in the cache. It covers the build, because an
+// entry is not admitted again, and the processor with its extensions, because native code
+// depends on them.
 func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeKeyParts(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
 }
 
-// codeKeyParts is what the code of a module, and what its calls begin with, depends
-// on beside the processor.
+// codeKeyParts returns all that the code and the snapshot of a module depend on, except the
+// processor and the build.
 func codeKeyParts(digest string) []string {
 	return []string{
 		codecache.Layout, digest,
@@ -121,14 +123,15 @@ func codeKeyParts(digest string) []string {
 	}
 }
 
-// mapsNative says that native code lies in a file of ours.
+// mapsNative is set if native code is stored in files of our own format, which are mapped
+// into memory.
 var mapsNative = native.Supported()
 
-// compile loads a module from the cache; what is not there is unpacked, or
-// admitted and compiled by a child, and put there. A cache that cannot be
-// trusted is an error; one that cannot be written to is done without.
+// compile loads a module from the cache. If it is not there, it is unpacked from the program,
+// or admitted and compiled by a child, and then cached. An untrustworthy cache is an error;
+// an unwritable cache is not used.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledModule, err error) {
-	defer recoverPanic(&err) // this is a goroutine of its own, where a panic would end the process
+	defer recoverPanic(&err) // runs in a goroutine of its own, where a panic would end the process
 	if s.opts.Interpreter {
 		return s.prepareInterpreter(ctx, mod)
 	}
@@ -136,7 +139,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 	if errors.Is(err, codecache.ErrUntrusted) {
 		return nil, err
 	}
-	unkept := err
+	cacheErr := err
 	if err != nil {
 		s.warnNotCached(mod, err)
 	}
@@ -144,25 +147,25 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 	if c, err := s.loadCached(place, mod); c != nil || err != nil {
 		return c, err
 	}
-	kept := func(ready func(*codecache.Entry) (*compiledModule, error)) (*compiledModule, error) {
+	cached := func(ready func(*codecache.Entry) (*compiledModule, error)) (*compiledModule, error) {
 		if place != nil {
 			c, err := ready(place)
 			if !ioFailed(err) && !errors.Is(err, errChild) {
 				return c, err
 			}
 			s.warnNotCached(mod, err)
-			unkept = err
+			cacheErr = err
 		}
 		c, err := ready(nil)
 		if err == nil {
-			c.cacheErr = unkept
+			c.cacheErr = cacheErr
 		}
 		return c, err
 	}
 	if p, err := s.prebuilt(mod); p != nil || err != nil {
 		var c *compiledModule
 		if err == nil {
-			c, err = kept(func(place *codecache.Entry) (*compiledModule, error) { return s.unpack(mod, p, place) })
+			c, err = cached(func(place *codecache.Entry) (*compiledModule, error) { return s.unpack(mod, p, place) })
 		}
 		if err == nil {
 			return c, nil
@@ -181,18 +184,18 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 		return nil, err
 	}
 	return s.withCompileHooks(mod, func() (*compiledModule, error) {
-		return kept(func(place *codecache.Entry) (*compiledModule, error) { return s.build(ctx, mod, a.Code, t, place) })
+		return cached(func(place *codecache.Entry) (*compiledModule, error) { return s.build(ctx, mod, a.Code, t, place) })
 	})
 }
 
-// admit is [admit.Check], for one module at a time: it takes much memory.
+// admit calls [admit.Check], for one module at a time because it takes much memory.
 func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, error) {
 	select {
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
-		asked := *mod
-		asked.AllowLarge = mod.AllowLarge || s.opts.AllowLarge || s.opts.Interpreter || s.isCached(mod)
-		return admit.Check(&asked, dialects)
+		permitted := *mod
+		permitted.AllowLarge = mod.AllowLarge || s.opts.AllowLarge || s.opts.Interpreter || s.isCached(mod)
+		return admit.Check(&permitted, dialects)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -202,8 +205,7 @@ func (s *Sandbox) warnNotCached(mod *tool.Module, err error) {
 	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
 }
 
-// withCompileHooks tells whoever wants to know that something is compiled, and how long
-// that took.
+// withCompileHooks calls Options.OnCompile, compiles, and calls Options.OnCompiled.
 func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledModule, error)) (*compiledModule, error) {
 	if s.opts.OnCompile != nil {
 		s.opts.OnCompile(mod)
@@ -216,30 +218,30 @@ func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledMo
 	return c, err
 }
 
-// loadCached loads a module that is in the cache. One that is not there, or is
-// damaged and so thrown away, is nil.
+// loadCached loads a module from the cache. It returns nil if the module is not there, or if
+// its entry was damaged; a damaged entry is removed.
 func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compiledModule, error) {
 	if place == nil {
 		return nil, nil
 	}
-	kept, err := place.Get()
+	contents, err := place.Get()
 	switch {
 	case errors.Is(err, codecache.ErrMissing):
 		return nil, nil
 	case errors.Is(err, codecache.ErrUntrusted):
 		return nil, err
 	case err == nil:
-		defer kept.CloseNative()
+		defer contents.CloseNative()
 		var state *savedState
-		if state, err = parseState(kept); err == nil {
+		if state, err = parseState(contents); err == nil {
 			var c *compiledModule
-			if c, err = loadNative(place.Dir(), kept, state.traits, state.Native); err == nil {
-				c.snap = state.snapshot(kept.Image)
+			if c, err = loadNative(place.Dir(), contents, state.traits, state.Native); err == nil {
+				c.snap = state.snapshot(contents.Image)
 				c.whyNoSnapshot = state.Plain
 				return c, nil
 			}
 		}
-		kept.Image.Close()
+		contents.Image.Close()
 	}
 	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
 	if err := place.Remove(); err != nil {
@@ -248,38 +250,39 @@ func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compile
 	return nil, nil
 }
 
-// mayCompile refuses what takes a person's word, or a protection that this
-// sandbox does not have.
+// mayCompile returns an error if the module needs a person's consent, or a child process that
+// this sandbox cannot start.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	if mod.Bytes > admit.MaxBytes {
-		return nil // which is refused for everybody
+		return nil // admission refuses it
 	}
 	if mod.Bytes > admit.LargeBytes && !s.opts.AllowLarge && !mod.AllowLarge {
 		return &admit.LargeError{RefusedError: admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it",
 			mod.Bytes, admit.LargeBytes>>20)}
 	}
 	if s.opts.Spawn == nil && mod.Origin != tool.OriginBuiltin {
-		return admit.Refuse(mod, "it is not compiled: this program has no process of its own for that, which could be stopped; "+
-			"only built-in modules are compiled without")
+		return admit.Refuse(mod, "it is not compiled: this program has no separate process for compiling, which could be stopped; "+
+			"only built-in modules are compiled without one")
 	}
 	return nil
 }
 
-// build compiles a module in a new directory and loads it from there. The
-// directory goes to the cache, or away if there is none.
+// build compiles a module in a new directory and loads it from there. The directory becomes
+// the entry at place; a nil place: it is removed.
 func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) // of no effect once it is in the cache
+	defer os.RemoveAll(dir) // does nothing once the directory is in the cache
 	if err := os.WriteFile(filepath.Join(dir, codecache.ModuleFile), code, 0o600); err != nil {
 		return nil, err
 	}
 	if err := s.compileDir(ctx, mod, dir, code); err != nil {
 		return nil, err
 	}
-	// What the child has left is not believed: it has read what a stranger wrote.
+	// The child's files are checked: it has read a stranger's module, which may have taken it
+	// over.
 	found, err := codecache.Inspect(dir, false)
 	switch {
 	case err != nil:
@@ -295,7 +298,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t tr
 		}
 	}
 	c, err := loadNative(dir, found, t, name)
-	found.CloseNative() // where open files cannot be moved
+	found.CloseNative() // open files cannot be moved on every system
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
@@ -313,8 +316,8 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t tr
 	return c, nil
 }
 
-// align puts the native code that the engine has written into a directory in a
-// file of ours. It returns what the engine calls it, and what there is now.
+// align rewrites the engine's file of native code in a directory as a file of our own. It
+// returns the engine's name of that file, and the new contents of the directory.
 func align(c *codecache.Contents, dir string) (name string, _ *codecache.Contents, _ error) {
 	defer c.Close()
 	root, err := os.OpenRoot(dir)
@@ -322,8 +325,8 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 		return "", nil, err
 	}
 	defer root.Close()
-	theirs := c.Names[slices.IndexFunc(c.Names, func(name string) bool { return name != codecache.ModuleFile })]
-	from, err := root.Open(theirs)
+	engineFile := c.Names[slices.IndexFunc(c.Names, func(name string) bool { return name != codecache.ModuleFile })]
+	from, err := root.Open(engineFile)
 	if err != nil {
 		return "", nil, err
 	}
@@ -335,36 +338,36 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 	if err := errors.Join(native.Align(to, from), to.Close()); err != nil {
 		return "", nil, err
 	}
-	first, _, _ := strings.Cut(theirs, "/")
+	first, _, _ := strings.Cut(engineFile, "/")
 	if err := root.RemoveAll(first); err != nil {
 		return "", nil, err
 	}
 	found, err := codecache.Inspect(dir, false)
-	return path.Base(theirs), found, err
+	return path.Base(engineFile), found, err
 }
 
-// cacheModule completes the directory of a module, of which the engine calls the code
-// by this name, and puts it into the cache. If the module has a snapshot it is
-// loaded ten times faster with its skeleton in its place. If it has none, why
-// tells the reason.
+// cacheModule completes the directory of a module and puts it into the cache. name is the
+// engine's name of its native code. why is the reason why the module has no snapshot; nil: it
+// has one. With a snapshot the module is replaced by its skeleton, which loads ten times
+// faster.
 func (s *Sandbox) cacheModule(dir, name string, c *compiledModule, why error, place *codecache.Entry) error {
 	state := &savedState{traits: c.traits, Native: name, Plain: c.whyNoSnapshot}
 	switch {
 	case why == nil:
-		if mapsNative { // the engine's own file it would not find by another module
+		if mapsNative { // the engine would not find its own file with a skeleton
 			var err error
 			if state.Native, err = replaceWithSkeleton(filepath.Join(dir, codecache.ModuleFile)); err != nil {
 				return err
 			}
 		}
 	case !errors.Is(why, errNotReusable):
-		return fmt.Errorf("initialise it: %w", why) // perhaps it works the next time
+		return fmt.Errorf("initialise it: %w", why) // it may work the next time
 	}
 	return c.store(dir, state, place)
 }
 
-// store adds to a directory with a module and its native code what else has to
-// be in an entry, and makes it one.
+// store writes the remaining files of an entry into a directory that holds a module and its
+// native code, and puts the directory into the cache.
 func (c *compiledModule) store(dir string, state *savedState, place *codecache.Entry) error {
 	if c.snap != nil {
 		if err := c.snap.save(state, dir); err != nil {
@@ -385,8 +388,8 @@ func (c *compiledModule) store(dir string, state *savedState, place *codecache.E
 	return nil
 }
 
-// replaceWithSkeleton makes a module its skeleton, and returns what the engine calls the
-// code of that.
+// replaceWithSkeleton replaces the module in a file by its skeleton. It returns the engine's
+// name of the skeleton's native code.
 func replaceWithSkeleton(file string) (name string, _ error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -403,47 +406,46 @@ func replaceWithSkeleton(file string) (name string, _ error) {
 	return nameOf(skeleton)
 }
 
-// nameOf is what the engine calls the native code of a module, on this
-// processor.
+// nameOf returns the engine's name of the native code of a module, on this processor.
 func nameOf(code []byte) (string, error) {
 	ctx := context.Background()
-	engine, asked := native.NewCache("", nil)
+	engine, askedFor := native.NewCache("", nil)
 	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(engine))
-	if _, err := findCode(rt, code); err != nil && asked() == "" {
+	if _, err := findCode(rt, code); err != nil && askedFor() == "" {
 		return "", errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
-	return asked(), errors.Join(rt.Close(ctx), engine.Close(ctx))
+	return askedFor(), errors.Join(rt.Close(ctx), engine.Close(ctx))
 }
 
-// compileDir has a module compiled into the directory in which it lies.
+// compileDir compiles the module in a directory, into the same directory.
 func (s *Sandbox) compileDir(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
 		bytes := int(mod.Bytes)
-		if s.opts.AllowLarge || mod.AllowLarge { // its functions may take as much as those of a large module
+		if s.opts.AllowLarge || mod.AllowLarge { // its functions may be as large as those of a large module
 			bytes = max(bytes, admit.LargeBytes)
 		}
-		job := s.job(bytes, 2) // more workers would also need more memory
+		job := s.job(bytes, 2) // more workers would need more memory
 		if mod.Origin == tool.OriginBuiltin {
 			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).withLongTimeout()
 		}
 		return s.spawn(ctx, mod, dir, job)
 	}
-	err := compileInto(ctx, dir, code, 1) // a panic in a goroutine of the engine's could not be contained
+	err := compileInto(ctx, dir, code, 1) // one worker: recoverPanic cannot catch panics in goroutines of the engine
 	if err != nil && !ioFailed(err) {
 		return admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 	}
 	return err
 }
 
-// engineConfig is the same wherever code is compiled or loaded. It names the
-// compiler: where that does not work the default would be the interpreter,
-// which reads a module in this process.
+// engineConfig returns the configuration of the engine, the same for compiling and loading.
+// It demands the compiler: the default on other systems is the interpreter, which would read
+// a stranger's module in this process.
 func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// loadNative loads the native code of a module from a directory; in a file of ours it
-// has this name.
+// loadNative loads the native code of a module from a directory. name is the engine's name of
+// the code; it is needed if mapsNative.
 func loadNative(dir string, found *codecache.Contents, t traits, name string) (_ *compiledModule, err error) {
 	ctx := context.Background()
 	if dialects[t.Kind] == nil {
@@ -456,8 +458,7 @@ func loadNative(dir string, found *codecache.Contents, t traits, name string) (_
 		return nil, err
 	}
 	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(engine))
-	// Two processors are used where there are two: what guests import takes an
-	// eighth of the time.
+	// A second processor helps here: providing the imports takes an eighth of the time.
 	var imports sync.WaitGroup
 	var importErr error
 	imports.Go(func() { importErr = provide(ctx, rt, t) })
@@ -469,21 +470,21 @@ func loadNative(dir string, found *codecache.Contents, t traits, name string) (_
 	return &compiledModule{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
 }
 
-// findCode has an engine load the code of a module from its cache. It compiles
-// nothing: with several workers the engine looks whether its context has ended
-// before each function, and this one has from the start.
+// findCode loads the code of a module from the engine's cache. It never compiles: with
+// several workers the engine checks its context before each function, and this context has
+// already ended.
 func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
-	ended, end := context.WithCancel(context.Background())
-	end()
-	module, err := compileModule(experimental.WithCompilationWorkers(ended, 2), rt, code)
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	module, err := compileModule(experimental.WithCompilationWorkers(canceled, 2), rt, code)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("there is no native code for it")
 	}
 	return module, err
 }
 
-// prepareInterpreter makes a module ready for the interpreter. That is not done for
-// modules of strangers.
+// prepareInterpreter makes a module ready for the interpreter. It is not used for modules of
+// strangers.
 func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -507,7 +508,7 @@ func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*co
 	})
 }
 
-// provide gives an engine all that a guest can import.
+// provide registers in an engine all host modules that a guest can import.
 func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	defer recoverPanic(&err)
 	name := preview1.ModuleName
@@ -523,7 +524,8 @@ func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	return meter.Instantiate(ctx, rt)
 }
 
-// minMemory is how much linear memory a module starts with.
+// minMemory returns the size of a module's linear memory at its start, in bytes. 0: it has
+// none.
 func minMemory(m wazero.CompiledModule) uint64 {
 	memory, ok := m.ExportedMemories()[abi.ExportMemory]
 	if !ok {
@@ -534,13 +536,13 @@ func minMemory(m wazero.CompiledModule) uint64 {
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {
 	defer recoverPanic(&err)
-	// Of native code that is mapped the disk may be damaged, or the file cut off.
+	// Mapped native code faults if the disk is damaged or the file was cut off.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return rt.CompileModule(ctx, code)
 }
 
-// recoverPanic makes an error of a panic. The engine is large and works on what
-// strangers wrote; it must not take the host with it.
+// recoverPanic turns a panic into an error. The engine is large and processes modules of
+// strangers; its panics must not end the host.
 func recoverPanic(err *error) {
 	if r := recover(); r != nil {
 		cause, ok := r.(error)

@@ -10,8 +10,8 @@ import (
 // Modules that take the compiler minutes or gigabytes. They are given to the
 // child as they are, because what is admitted may know their shapes.
 
-// nestedLoops is n loops in each other, with as many locals: 15 s and 1 GB for
-// a thousand, far more for two.
+// nestedLoops returns n nested loops, with as many locals: 15 s and 1 GB for a thousand, far
+// more for two thousand.
 func nestedLoops(n int) []byte {
 	var body []byte
 	for i := range uint32(n) {
@@ -21,12 +21,12 @@ func nestedLoops(n int) []byte {
 	return oneFunction(slices.Repeat([]w.ValType{w.I64}, n), body)
 }
 
-// branches is one function of n branches, each the end of a block.
+// branches returns one function of n branches, each the end of a block.
 func branches(n int) []byte {
 	return oneFunction(nil, bytes.Repeat(slices.Concat(w.I32Const(0), w.BrIf(0)), n))
 }
 
-// loads is functions of many loads: gigabytes.
+// loads returns functions of many loads: gigabytes.
 func loads(functions int) []byte {
 	b := w.New()
 	b.Memory(1, -1)

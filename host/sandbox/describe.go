@@ -17,17 +17,17 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// describeTimeout is what an unknown module gets to say what it is.
+// describeTimeout limits the time in which an unknown module has to return its manifest.
 const describeTimeout = time.Second
 
-// interpretedTimeout is the same for the interpreter, which is twenty times
-// slower, and runs only what its author builds on a machine that may be busy.
+// interpretedTimeout is the same limit for the interpreter. It is longer because the
+// interpreter is twenty times slower, and runs only what authors build on machines that may
+// be busy.
 const interpretedTimeout = 20 * time.Second
 
-// Describe returns a module's manifest: from its custom section without
-// running anything or, where there is none, from its describe function, run
-// with nothing mounted, no host function and one second. It needs no grant
-// because it gives the module nothing.
+// Describe returns a module's manifest. The custom section is read without running anything.
+// If there is none, the module's describe function runs, with nothing mounted, no host
+// function and one second. Describe needs no grant because the module gets nothing.
 func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -44,13 +44,13 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	}
 	m, err := check(mod, a, text)
 	if m.Notes = notes; len(a.Missing) > 0 {
-		m.Notes = append(m.Notes, "it finds these functions of WASI not supported: "+strings.Join(names(a.Missing), ", "))
+		m.Notes = append(m.Notes, "it imports functions of WASI that are not supported: "+strings.Join(names(a.Missing), ", "))
 	}
 	return m, err
 }
 
-// AskManifest asks a module what it is, and returns its answer as it is. It is what
-// the packer puts into the custom section.
+// AskManifest runs a module's describe function and returns its answer unchanged. The packer
+// puts this answer into the custom section.
 func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	return text, err
 }
 
-// runDescribe runs what of a module says what it is.
+// runDescribe runs the functions with which a module of its dialect describes itself. It
+// returns the text of the manifest, and notes of the host for it.
 func (s *Sandbox) runDescribe(ctx context.Context, mod *tool.Module, a *admit.Module) (text []byte, notes []string, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
@@ -106,7 +107,8 @@ func names(missing []preview1.MissingFunction) (out []string) {
 	return out
 }
 
-// sectionManifest is checkManifest of what lies in a module itself.
+// sectionManifest checks the manifest in the custom section of a module, as checkManifest
+// does.
 func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := checkManifest(mod, a, text)
 	if err == nil && m.Inferred {
@@ -115,8 +117,8 @@ func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manif
 	return m, err
 }
 
-// checkManifest parses a manifest and holds it against the code. Packing, adding
-// and the calls of a module by its path all ask [Sandbox.Describe].
+// checkManifest parses a manifest and checks it against the code. Packing and adding a
+// module, and calls by its path, all get their manifests through [Sandbox.Describe].
 func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// The stages, for the benchmarks.
+// Steps of a call, for the benchmarks.
 
 func Load(s *Sandbox, mod *tool.Module) error {
 	_, err := s.load(context.Background(), mod)
@@ -35,10 +35,10 @@ func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	return inst.end(&c.pool, false)
 }
 
-// Trim gives back what waits for a call since the time that has passed by now.
+// Trim trims slots as if the given time had passed.
 func Trim(s *Sandbox, passed time.Duration) { s.trim(time.Now().Add(passed)) }
 
-// Judge says what becomes of a call that ended with an error.
+// Judge returns the result of a call that ended with an error.
 func Judge(err error) (tool.Result, error) {
 	ctx := context.Background()
 	inst := New(Options{}).newInstance(ctx, policy.Grant{}, policy.Limits{})
@@ -48,19 +48,19 @@ func Judge(err error) (tool.Result, error) {
 // SetGuests changes how many guests have a turn at the same time.
 func SetGuests(s *Sandbox, n int) { s.turns = meter.NewTurns(n) }
 
-// MemoryInUse is what all calls have together.
+// MemoryInUse returns the memory of all calls together, in bytes.
 func MemoryInUse(s *Sandbox) uint64 { return s.memoryBudget.Limit() - s.memoryBudget.Left() }
 
-// CompiledModules is how many modules the sandbox holds.
+// CompiledModules returns the number of modules that the sandbox holds.
 func CompiledModules(s *Sandbox) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.modules)
 }
 
-// The stages of compiling, with bytes that are not admitted.
+// Steps of compiling, with modules that were not admitted.
 
-// Build has a child compile what may be no tool, and loads it.
+// Build compiles bytes in a child, which need not be a tool, and loads the result.
 func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error {
 	c, err := s.build(ctx, mod, code, traits{Kind: wasm.Native}, nil)
 	if err != nil {
@@ -78,14 +78,13 @@ func Link(dir string, code []byte) error {
 	return c.close()
 }
 
-// Limits are what the child that compiles so many bytes may take.
+// Limits returns the limits of the child that compiles a number of bytes.
 func Limits(bytes int) (cpu time.Duration, memory, file uint64) {
 	j := newChildJob(bytes, 2)
 	return j.cpu / raceFactor, j.memory / raceFactor, j.file
 }
 
-// SetLimits changes what children may take, whatever they compile. 0 leaves a
-// limit as it is.
+// SetLimits sets the limits of all children. 0 leaves a limit unchanged.
 func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
 	s.job = func(bytes, workers int) childJob {
 		j := newChildJob(bytes, workers)
@@ -95,10 +94,10 @@ func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
 	}
 }
 
-// SetInitTimeout changes what a module gets to initialise.
+// SetInitTimeout sets the time limit of initialisations.
 func SetInitTimeout(s *Sandbox, d time.Duration) { s.initTimeout = d }
 
-// SetWall changes how long children may live.
+// SetWall sets the time after which children are killed.
 func SetWall(s *Sandbox, wall time.Duration) {
 	s.job = func(bytes, workers int) childJob {
 		j := newChildJob(bytes, workers)
@@ -107,10 +106,10 @@ func SetWall(s *Sandbox, wall time.Duration) {
 	}
 }
 
-// Slow is how much more children may take under the race detector.
+// Slow is the factor of the limits under the race detector.
 const Slow = raceFactor
 
-// Rewritten is the module as it is compiled.
+// Rewritten returns the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
 	a, err := admit.Check(mod, dialects)
 	if err != nil {
@@ -119,10 +118,10 @@ func Rewritten(mod *tool.Module) ([]byte, error) {
 	return a.Code, nil
 }
 
-// Dialects are those that run.
+// Dialects holds the dialects of modules that run.
 var Dialects = dialects
 
-// Sweep removes from a cache what is stale at a time.
+// Sweep removes stale entries from a cache, as if it were a given time.
 func Sweep(dir string, now time.Time) error {
 	c, err := codecache.Open(dir, cacheKey("", ""))
 	if err == nil {
@@ -134,7 +133,7 @@ func Sweep(dir string, now time.Time) error {
 
 var CacheKey = cacheKey
 
-// Waiting is how many callers wait for a module.
+// Waiting returns the number of callers that wait for a module.
 func Waiting(s *Sandbox, mod *tool.Module) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,10 +143,10 @@ func Waiting(s *Sandbox, mod *tool.Module) int {
 	return 0
 }
 
-// SetMissingLimits says what this system cannot limit.
+// SetMissingLimits sets the limits that this system lacks.
 func SetMissingLimits(s *Sandbox, missing string) { s.missingLimits = missing }
 
-// Idle is how many instances of a module wait for a call.
+// Idle returns the number of instances of a module that wait for a call.
 func Idle(s *Sandbox, mod *tool.Module) int {
 	c, err := s.load(context.Background(), mod)
 	if err != nil {
@@ -158,18 +157,18 @@ func Idle(s *Sandbox, mod *tool.Module) int {
 	return len(c.pool.idle)
 }
 
-var MostIdle = mostIdle
+var MostIdle = maxIdle
 
-// WithoutOurFiles makes native code stay in the files of the engine, as it does
-// where that takes none of ours, until it is called again.
+// WithoutOurFiles makes native code stay in the files of the engine, until the returned
+// function is called.
 func WithoutOurFiles() (again func()) {
 	before := mapsNative
 	mapsNative = false
 	return func() { mapsNative = before }
 }
 
-// LinkAfter loads a module from its directory in a cache, after something has
-// happened to what was checked.
+// LinkAfter loads a module from its directory in a cache. happens may change files after
+// their check.
 func LinkAfter(dir string, happens func() error) error {
 	found, err := codecache.Inspect(dir, true)
 	if err != nil {

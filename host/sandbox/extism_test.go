@@ -28,8 +28,8 @@ import (
 // four locals of 64 bits.
 type plugin struct{ imports []string }
 
-// call calls a function of Extism's, or "user:NAME", or proc_exit of WASI, or
-// "wasi_unstable:NAME" of the snapshot before.
+// call calls a function of Extism, or "user:NAME", or proc_exit of WASI, or
+// "wasi_unstable:NAME".
 func (p *plugin) call(name string, args ...[]byte) []byte {
 	i := slices.Index(p.imports, name)
 	if i < 0 {
@@ -38,7 +38,7 @@ func (p *plugin) call(name string, args ...[]byte) []byte {
 	return code(slices.Concat(args...), w.Call(uint32(i)))
 }
 
-// put leaves the offset of a new block that holds a text, which is in the local 0 too.
+// put leaves the offset of a new block with a text on the stack, and in local 0.
 func (p *plugin) put(text string) []byte {
 	out := code(p.call("alloc", w.I64Const(int64(len(text)))), w.LocalSet(0))
 	for i := range len(text) {
@@ -47,12 +47,12 @@ func (p *plugin) put(text string) []byte {
 	return append(out, w.LocalGet(0)...)
 }
 
-// answer is a body that succeeds with a text.
+// answer returns a body that succeeds with a text.
 func (p *plugin) answer(text string) []byte {
 	return code(p.call("output_set", p.put(text), w.I64Const(int64(len(text)))), w.I32Const(0))
 }
 
-// give is a body that succeeds with what lies in a block.
+// give returns a body that succeeds with the content of a block.
 func (p *plugin) give(offset []byte) []byte {
 	return code(offset, w.LocalSet(1), p.call("output_set", w.LocalGet(1), p.call("length", w.LocalGet(1))), w.I32Const(0))
 }
@@ -100,13 +100,13 @@ func (p *plugin) module(funcs map[string][]byte, edits ...func(*w.Builder)) *too
 	return module(b.Bytes())
 }
 
-// one is a plugin with the function "probe".
+// one returns a plugin with the function "probe".
 func one(body func(p *plugin) []byte) *tool.Module {
 	p := &plugin{}
 	return p.module(map[string][]byte{"probe": body(p)})
 }
 
-// loop is a body that does something for ever.
+// loop returns a body that does something for ever.
 func loop(body []byte) []byte { return code(w.Loop(body, w.Br(0)), w.I32Const(0)) }
 
 func TestWhatBecomesOfHostilePlugins(t *testing.T) {
@@ -217,8 +217,8 @@ func TestThePluginsMemoryAndItsHostsAreOne(t *testing.T) {
 	}
 }
 
-// What a plugin keeps in the memory of its host, or in its variables, is gone with the
-// call; what it asked for while it initialised is nowhere.
+// The blocks and variables of a plugin are gone with the call, and its blocks from the
+// initialisation are nowhere.
 func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
 	box := newBox(t, sandbox.Options{VerifyReset: true})
 	p := &plugin{}
@@ -240,8 +240,8 @@ func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
 	failure(t, r, tool.CodeBadABI, tool.InternalError, "while the plugin initialised")
 }
 
-// What initialises a plugin: of three ways the one that is there, and Haskell's behind
-// the reactor's. Each adds a digit to a number, which the tool returns.
+// A plugin has one of three initialisers, and Haskell's follows that of the reactor. Each
+// adds a digit to a number, which the tool returns.
 func TestHowAPluginIsInitialised(t *testing.T) {
 	box := newBox(t, sandbox.Options{VerifyReset: true})
 	digit := func(n int32) []byte {
@@ -350,8 +350,8 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 	}
 }
 
-// vowels is a plugin that counts the vowels of its input, fewer than ten, as those do
-// that Extism is shown with.
+// vowels returns a plugin that counts the vowels of its input, fewer than ten, like the
+// examples of Extism.
 func vowels() *tool.Module {
 	add, wrap, extend, atLeast := []byte{0x7c}, []byte{0xa7}, []byte{0xad}, []byte{0x5a} // of 64 bits
 	return one(func(p *plugin) []byte {
@@ -376,7 +376,7 @@ func TestVowels(t *testing.T) {
 	}
 }
 
-// described makes a module that somebody has described.
+// describedPlugin returns a module that somebody has described.
 func describedPlugin(t *testing.T, p *plugin, funcs map[string][]byte, manifest string) *tool.Module {
 	t.Helper()
 	return p.module(funcs, func(b *w.Builder) { b.Custom(wasm.ManifestSection, []byte(manifest)) })
@@ -485,7 +485,7 @@ func TestPluginsThatNobodyDescribed(t *testing.T) {
 			p.call("wasi_unstable:sched_yield")
 			p.call("proc_exit")
 			return p.module(map[string][]byte{"one": w.I32Const(0)})
-		}, "", "of which a module can have one"},
+		}, "", "a module can use only one of them"},
 		"a library": {func(p *plugin) *tool.Module {
 			return p.module(map[string][]byte{"_start": nil}, typed("up", []w.ValType{w.I64}, []w.ValType{w.I64}, w.LocalGet(0)))
 		}, "", "a library for other plugins"},
@@ -535,7 +535,7 @@ func TestPluginsThatNobodyDescribed(t *testing.T) {
 	}
 }
 
-// TestPluginsThatListTheirTools: both protocols, with what a plugin tells meanwhile.
+// TestPluginsThatListTheirTools tests both protocols, with messages of the plugin meanwhile.
 func TestPluginsThatListTheirTools(t *testing.T) {
 	for abi, c := range map[string]struct{ list, call, input string }{
 		"mcp.run:servlet":    {"describe", "call", `{"method":"tools/call","params":{"name":"greet","arguments":{"who":"you"}}}`},

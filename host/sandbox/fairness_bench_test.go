@@ -14,10 +14,9 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// BenchmarkAmongHogs is how long a call takes that needs about a millisecond,
-// alone and among calls that never end: the median and the slowest of a
-// hundred, in microseconds. "without turns" is what the scheduler of Go makes
-// of it.
+// BenchmarkAmongHogs measures a call of about a millisecond, alone and among calls that never
+// end: the median and the slowest of a hundred, in microseconds. "without turns" is the same
+// with Go's scheduler only.
 func BenchmarkAmongHogs(b *testing.B) {
 	const turns = 1_000_000 // of a loop
 	short := w.ToolOptions{Locals: i32s(1), Call: code(

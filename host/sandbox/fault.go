@@ -22,39 +22,38 @@ import (
 
 var errTimeout = errors.New("the call ran out of time")
 
-// memoryError refuses a guest that needs more memory than there is from its
-// start.
+// memoryError is the failure of a guest whose memory at the start is over a limit, in bytes.
 type memoryError struct {
 	size, limit uint64
-	key         string // of the limit
+	key         string // setting of the limit
 }
 
 func (e *memoryError) Error() string {
-	return fmt.Sprintf("the module starts with %d KiB of memory, more than %s leaves of %d KiB", e.size>>10, e.key, e.limit>>10)
+	return fmt.Sprintf("the module starts with %d KiB of memory, more than %s has left of its %d KiB", e.size>>10, e.key, e.limit>>10)
 }
 
-// hostError marks a failure for which no guest is to blame.
+// hostError marks an error that no guest has caused.
 type hostError struct{ err error }
 
 func (e *hostError) Error() string { return e.err.Error() }
 func (e *hostError) Unwrap() error { return e.err }
 
-// callOutcome is everything that is known when a call has ended.
+// callOutcome holds all that is known when a call has ended.
 type callOutcome struct {
 	ctx     context.Context
 	call    tool.Call
 	limits  policy.Limits
-	inst    *instance // half-made when instantiation failed
+	inst    *instance // half-made if it could not be instantiated
 	host    *hostmod.World
 	redact  *redact.Redactor
-	printed string // by a command that was ended
+	printed string // output of a command until it was ended
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error
 }
 
-// judge decides whose fault an end was: the guest's becomes a result that the
-// model can read, the host's an error. It is the only place that decides this.
+// judge returns the result of a call. A fault of the guest becomes a failed result for the
+// model, a fault of the host an error. No other code decides which it is.
 func judge(v callOutcome) (tool.Result, error) {
 	var hostErr *hostError
 	switch {
@@ -70,7 +69,7 @@ func judge(v callOutcome) (tool.Result, error) {
 		return crashResult(v), nil
 	case v.toolErr != nil:
 		r := toolErrorResult(v.toolErr, v.limits.OutputBytes)
-		if m, ok := outOfMemoryResult(v); ok && r.Err.ExitCode != nil { // what allocators do then
+		if m, ok := outOfMemoryResult(v); ok && r.Err.ExitCode != nil { // allocators exit when they get no memory
 			r.Err.Code, r.Err.Type, r.Err.Hint = m.Err.Code, m.Err.Type, m.Err.Hint
 			r.Err.Message = fmt.Sprintf("%s (%s)", m.Err.Message, r.Err.Message)
 		}
@@ -87,8 +86,8 @@ func judge(v callOutcome) (tool.Result, error) {
 	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes), Images: images, Note: v.redact.Text(note)}, nil
 }
 
-// endedByDeadline reports whether a guest was ended by its deadline. The engine has exit
-// codes that stand for that, with which a guest can end itself.
+// endedByDeadline reports whether the deadline ended a guest. An exit error does not count: a
+// guest can exit with the codes that the engine uses for deadlines.
 func endedByDeadline(err error) bool {
 	var exit *sys.ExitError
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &exit)
@@ -98,7 +97,7 @@ func commandTimeoutResult(v callOutcome) tool.Result {
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s; the command and all its children were killed",
 		v.call.Tool, v.limits.ExecTimeout)
 	r.Err.Stdout, r.Err.Stderr = toValidUTF8(v.host.TimedOut.Stdout), toValidUTF8(v.host.TimedOut.Stderr)
-	r.Err.Hint = tool.Advise("run a shorter command; none may have more time")
+	r.Err.Hint = tool.Advise("run a shorter command; no command may have more time")
 	if v.limits.ExecTimeout < v.limits.ExecTimeoutMax {
 		r.Err.Hint = tool.Advise("ask for more time with timeout_seconds (at most %d), or run a shorter command",
 			int(v.limits.ExecTimeoutMax.Seconds()))
@@ -106,8 +105,7 @@ func commandTimeoutResult(v callOutcome) tool.Result {
 	return r
 }
 
-// stoppedResult: the guest was ended because its time was up or nobody wanted its
-// result any more.
+// stoppedResult returns the failure of a guest that ran out of time or was cancelled.
 func stoppedResult(v callOutcome) tool.Result {
 	if cause := context.Cause(v.ctx); cause != nil && !errors.Is(cause, errTimeout) {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.fuelUsedText(" after"))
@@ -118,7 +116,7 @@ func stoppedResult(v callOutcome) tool.Result {
 	return r
 }
 
-// fuelUsedText says what the guest had used when it was stopped, after a word.
+// fuelUsedText returns word and the fuel that the guest has used, or "" if it used none.
 func (v callOutcome) fuelUsedText(word string) string {
 	if v.inst.account.Used() == 0 {
 		return ""
@@ -126,7 +124,7 @@ func (v callOutcome) fuelUsedText(word string) string {
 	return fmt.Sprintf("%s %d units of fuel", word, v.inst.account.Used())
 }
 
-// outOfFuelResult: one of the budgets is used up.
+// outOfFuelResult returns the failure of a guest that used up one of its budgets.
 func outOfFuelResult(v callOutcome) tool.Result {
 	budget := v.inst.account.ExhaustedBudget()
 	whose := map[string]string{
@@ -189,7 +187,8 @@ func crashResult(v callOutcome) tool.Result {
 	return r
 }
 
-// outOfMemoryResult returns the failure of a guest that was denied memory. ok is false if it was not.
+// outOfMemoryResult returns the failure of a guest that was denied memory. ok is false if
+// none was denied.
 func outOfMemoryResult(v callOutcome) (r tool.Result, ok bool) {
 	memory := cmp.Or(v.inst.memory, &memory{})
 	switch {
@@ -207,7 +206,8 @@ func outOfMemoryResult(v callOutcome) (r tool.Result, ok bool) {
 	return r, true
 }
 
-// toolErrorResult turns the tool's own error into the envelope's.
+// toolErrorResult returns the result for an error that the tool itself reported, with a
+// message of at most limit bytes.
 func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	types := map[abi.ErrorCase]struct {
 		code tool.Code
@@ -227,7 +227,7 @@ func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	switch {
 	case e.Native:
 		t.code, message = tool.CutCode(message, t.code)
-	case !t.code.FromHost(): // commands and plugins know no codes
+	case !t.code.FromHost(): // other dialects do not use our codes
 		t.code = tool.CodeFailed
 	}
 	if message == "" {
@@ -241,8 +241,8 @@ func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	return r
 }
 
-// loadErrorResult tells a module that may not run, which the model can be told,
-// from a host that cannot read or compile.
+// loadErrorResult returns a failed result if the module may not run or the call was
+// cancelled. An error means that the host could not read or compile the module.
 func loadErrorResult(ctx context.Context, name string, err error) (tool.Result, error) {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	switch {

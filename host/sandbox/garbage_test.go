@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// TestGarbageIsLimited: the more is in use, the less GOGC.
+// TestGarbageIsLimited: GOGC falls when more memory is in use.
 func TestGarbageIsLimited(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	sandbox.LimitGarbage(400)

@@ -29,8 +29,8 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// tck is the built guest of the conformance tests. The first build takes a
-// minute; the toolchain's cache makes every other one quick.
+// tck returns the built guest of the conformance tests. The first build takes a minute; later
+// ones use the toolchain's cache.
 var tck = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "stockade-tck-")
 	if err != nil {
@@ -47,8 +47,8 @@ var tck = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// TestGoGuest runs a guest that the Go toolchain has built: its runtime has
-// its own ideas of memory, stacks and start-up.
+// TestGoGuest runs a guest that the Go toolchain has built, whose runtime manages memory,
+// stacks and start-up in its own way.
 func TestGoGuest(t *testing.T) {
 	bytes, err := tck()
 	if err != nil {
@@ -358,7 +358,7 @@ func TestGoGuest(t *testing.T) {
 	})
 }
 
-// keeper is a keeper of secrets that gives one answer.
+// keeper is a service for secrets with one answer.
 type keeper struct {
 	text string
 	err  error

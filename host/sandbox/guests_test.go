@@ -7,8 +7,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// Where the bodies below keep what they need, in the scratch space of wasmtest
-// above the results that they return.
+// Addresses of data for the bodies below, in the scratch space of wasmtest above the results.
 const (
 	pathAt  = 8192
 	argvAt  = 16384
@@ -36,7 +35,7 @@ func own(iface, name string, params ...w.ValType) w.Import {
 	return w.Import{Module: "stockade:tool/" + iface + "@0.1.0", Name: name, Params: params}
 }
 
-// touch is what creates the file of an absolute path, by import 0.
+// touch returns code that creates the file of an absolute path, by import 0.
 func touch(path string) ([]w.Import, []byte, w.Segment) {
 	imp := wasi("path_open", w.I32, w.I32, w.I32, w.I32, w.I32, w.I64, w.I64, w.I32, w.I32)
 	const create, mayWrite = 1, 64
@@ -47,13 +46,13 @@ func touch(path string) ([]w.Import, []byte, w.Segment) {
 	), w.Segment{Offset: pathAt, Bytes: []byte(path)}
 }
 
-// touches is a module whose tool creates a file.
+// touches returns a module whose tool creates a file.
 func touches(path string) w.ToolOptions {
 	imports, body, segment := touch(path)
 	return w.ToolOptions{Imports: imports, Data: []w.Segment{segment}, Call: code(body, w.ReturnOK("made"))}
 }
 
-// touchAtStart is a module whose start section tries to.
+// touchAtStart returns a module whose start section tries to create a file.
 func touchAtStart(path string) w.ToolOptions {
 	imports, body, segment := touch(path)
 	return w.ToolOptions{Imports: imports, Data: []w.Segment{segment}, Edit: func(b *w.Builder) {
@@ -79,8 +78,8 @@ func runs(command string) ([]byte, w.Segment) {
 	), w.Segment{Offset: argvAt, Bytes: append(head, text...)}
 }
 
-// runsCommand is a module whose call function starts a process and answers
-// "ran" or "refused".
+// runsCommand returns a module whose call function starts a process and answers "ran" or
+// "refused".
 func runsCommand(command string, times int) w.ToolOptions {
 	body, segment := runs(command)
 	return w.ToolOptions{
@@ -95,7 +94,7 @@ func runsCommand(command string, times int) w.ToolOptions {
 // for the results of imports too.
 func importRealloc(b *w.Builder) { b.ExportFunc("cabi_realloc", 1) }
 
-// counter is a module that answers with how often it has been called.
+// counter returns a module that answers with the number of its calls so far.
 func counter() w.ToolOptions {
 	const text = w.ScratchBase + 24 + w.ContentBytes
 	return w.ToolOptions{Call: code(
@@ -105,7 +104,7 @@ func counter() w.ToolOptions {
 	)}
 }
 
-// bigStructured is a module whose structured value is too large for code.
+// bigStructured returns a module whose structured value is too large for code.
 func bigStructured(json []byte) w.ToolOptions {
 	return w.ToolOptions{
 		Call:      w.ReturnWords(w.ResultOK, w.ScratchBase, 0, 1, dataAt, uint32(len(json))),
@@ -114,7 +113,7 @@ func bigStructured(json []byte) w.ToolOptions {
 	}
 }
 
-// repeat is a body that runs another one n times. It needs one more local.
+// repeat returns a body that runs another one n times. It needs one more local.
 func repeat(n int32, body []byte) []byte {
 	return w.Loop(body, w.LocalGet(w.FirstLocal), w.I32Const(1), w.I32Add(), w.LocalTee(w.FirstLocal),
 		w.I32Const(n), w.I32LtU(), w.BrIf(0))

@@ -28,7 +28,7 @@ func (f httpFunc) Fetch(ctx context.Context, grant policy.Grant, req services.Re
 	return f(ctx, grant, req)
 }
 
-// fetched is what the guest of the conformance tests says about its fetch.
+// fetched is the report of the guest of the conformance tests about its fetch.
 type fetched struct {
 	Fetch *struct {
 		Status    int
@@ -77,8 +77,8 @@ func (f *fetcher) fetch(t *testing.T, url, body string, rules ...network.Rule) (
 	return out, r
 }
 
-// TestAGuestReachesTheServerThatIsGranted goes the whole way: a guest, the ABI,
-// policy, egress, a server.
+// TestAGuestReachesTheServerThatIsGranted tests the whole path: a guest, the ABI, policy,
+// egress, a server.
 func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -21,7 +21,7 @@ type returned struct {
 	data []byte
 }
 
-// returnsImages is a module that returns images, and a structured value if there is one.
+// returnsImages returns a module that returns images, and a structured value if there is one.
 func returnsImages(structured string, images ...returned) w.ToolOptions {
 	list := dataAt + uint32(len(images))*w.ContentBytes
 	var contents, data []byte
@@ -57,7 +57,7 @@ func TestImagesOfGuests(t *testing.T) {
 		images     []returned
 		want       int
 		output     string
-		note       []string // what it says; nil: there is none
+		note       []string // parts of the note; nil: there is none
 	}{
 		"one beside a value":     {`{"n":1}`, []returned{{"image/png", good}}, 1, `{"n":1}`, nil},
 		"one and nothing else":   {"", []returned{{"image/png", good}}, 1, `{"output":"[image image/png, 64x48]"}`, nil},
@@ -68,7 +68,7 @@ func TestImagesOfGuests(t *testing.T) {
 		"a page":                 {`{}`, []returned{{"image/png", []byte("<html>")}}, 0, `{}`, []string{"not a PNG"}},
 		"empty":                  {`{}`, []returned{{"image/png", nil}}, 0, `{}`, []string{"it is empty"}},
 		"as large as may be":     {`{}`, []returned{{"image/png", big}}, 1, `{}`, nil},
-		"10 MB":                  {`{}`, []returned{{"image/png", make([]byte, 10_000_000)}}, 0, `{}`, []string{"larger"}},
+		"10 MB":                  {`{}`, []returned{{"image/png", make([]byte, 10_000_000)}}, 0, `{}`, []string{"too large"}},
 		"good ones beside bad":   {`{}`, []returned{{"image/png", []byte("x")}, {"image/png", good}, {"image/png", good[:9]}}, 1, `{}`, []string{"image 1", "image 3"}},
 		"1000":                   {`{}`, slices.Repeat([]returned{{"image/png", good}}, 1000), 8, `{}`, []string{"image 9", "image 11", "and so were 989 more"}},
 		"a mime of many lines":   {`{}`, []returned{{"a\n\x1b[31m" + strings.Repeat("x", 10_000), good}}, 0, `{}`, []string{`"a\n\x1b[31mxxx`}},

@@ -11,23 +11,24 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Inspection is what a file of WebAssembly is, as far as its bytes say.
+// Inspection describes a file of WebAssembly, without running it.
 type Inspection struct {
 	Shape         wasm.Shape
-	Module        *wasm.Module    // nil: it is a component
-	Component     *wasm.Component // nil: it is a core module
-	LargestModule *wasm.Module    // the largest core module of a component; nil: it has none
-	// Missing are the functions of WASI preview 1 that it imports and that there are
-	// not, each once.
+	Module        *wasm.Module    // nil: the file is a component
+	Component     *wasm.Component // nil: the file is a core module
+	LargestModule *wasm.Module    // largest core module of a component; nil: it has none
+	// Missing names the imported functions of WASI preview 1 that the host does not have,
+	// each once.
 	Missing []string
-	// Manifest is that of its custom section; nil: there is none, or it is none.
+	// Manifest is the manifest in the custom section; nil: there is none, or it is invalid.
 	Manifest *tool.Manifest
-	// Refusal says why it does not run here, as a [admit.RefusedError]; nil: it does.
+	// Refusal is the reason why the file does not run here, an [admit.RefusedError]; nil: it
+	// runs.
 	Refusal error
 }
 
-// Inspect says what a module is without compiling or running anything of it. An error
-// is a [admit.RefusedError] where that is no WebAssembly.
+// Inspect describes a module without compiling or running any code. If the file is not
+// WebAssembly, the error is an [admit.RefusedError].
 func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, error) {
 	i, err := identify(mod)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	if i.Module == nil {
 		return i, nil
 	}
-	_, missing, _ := admit.WASIImports(i.Module) // the error is that of admission
+	_, missing, _ := admit.WASIImports(i.Module) // admission has reported the error already
 	i.Missing = names(missing)
 	text, ok := wasm.CustomSection(i.Module, wasm.ManifestSection)
 	if !ok {
@@ -58,7 +59,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	return i, nil
 }
 
-// isCached reports whether the native code of a module lies in the cache.
+// isCached reports whether the cache holds native code of the module.
 func (s *Sandbox) isCached(mod *tool.Module) bool {
 	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if err != nil || place == nil {
@@ -68,7 +69,7 @@ func (s *Sandbox) isCached(mod *tool.Module) bool {
 	return place.Exists()
 }
 
-// identify reads a file and tells what it is.
+// identify reads a file and returns its shape and its module or component.
 func identify(mod *tool.Module) (i Inspection, _ error) {
 	if mod.Bytes > admit.MaxBytes {
 		return i, admit.Refuse(mod, "%d bytes, more than the limit of %d", mod.Bytes, admit.MaxBytes)

@@ -20,17 +20,17 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// instance is the guest of one call. It is used from one goroutine.
+// instance is the guest of one call. One goroutine uses it at a time.
 type instance struct {
 	mod     api.Module
 	memory  *memory
-	slot    *slot           // nil if it is used for this call only
-	files   *wasi.FS        // what is granted; closed with world
-	world   *preview1.World // what it reaches through WASI
+	slot    *slot           // nil: the instance serves this call only
+	files   *wasi.FS        // the granted files; closed with world
+	world   *preview1.World // all that the guest reaches through WASI
 	output  *cappedBuffer   // stdout and stderr together
-	account *meter.Account  // of fuel; connected to mod once that exists
+	account *meter.Account  // fuel of the guest; attached to mod when that exists
 
-	returned bool // the call has ended as it should
+	returned bool // the guest returned from the call normally
 }
 
 func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits policy.Limits) *instance {
@@ -39,10 +39,10 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 	return &instance{output: &cappedBuffer{limit: limits.LogBytes, clean: s.opts.Redact.Stream()}, account: account}
 }
 
-// open makes a guest that sees the mounts and nothing else: no environment, no
-// arguments, no network, an empty standard input. ctx bounds its whole life,
-// its sleeps included. It begins as the module's snapshot or, without one, is
-// initialised now. The instance is half-made where there is an error.
+// open makes a guest that sees the granted mounts and nothing else: no environment, no
+// arguments, no network, an empty standard input. ctx limits its whole life, including its
+// sleeps. The guest begins with the module's snapshot or, if there is none, is initialised
+// now. If open fails, it returns a half-made instance, which end accepts.
 func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Grant, limits policy.Limits, set *stage.Set) (inst *instance, err error) {
 	inst = s.newInstance(ctx, grant, limits)
 	snap, size := c.snap, c.minBytes
@@ -58,7 +58,8 @@ func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Gran
 		}
 	}()
 	if snap == nil {
-		// Nothing is there yet for the start functions.
+		// The world is opened after the initialisation, so that start functions reach
+		// nothing.
 		if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
 			return inst, err
 		}
@@ -87,8 +88,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Gran
 	return inst, nil
 }
 
-// openWorld opens what the call is granted. What it writes goes to the set, if
-// there is one.
+// openWorld opens the granted files. Writes go to set; nil: nothing is writable.
 func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
 	opts := &wasi.Options{Stage: set, ReadableSpecial: grant.OpenedSecrets()}
 	opts.Limits.Charge = i.account.Charge
@@ -108,13 +108,13 @@ func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
 	return nil
 }
 
-// instantiate gives an instance a module of its own, which has not run yet.
+// instantiate gives an instance a new module, of which nothing has run.
 func (s *Sandbox) instantiate(ctx context.Context, c *compiledModule, inst *instance, limit uint64) (err error) {
 	if inst.memory, err = newMemory(limit, nil, s.memoryBudget); err != nil {
 		return &hostError{err}
 	}
 	if err := inst.memory.begin(c.minBytes); err != nil {
-		return err // the engine does not expect to get nothing
+		return err // the engine does not expect an allocation to fail
 	}
 	if inst.mod, err = instantiateModule(ctx, c, inst.memory); err != nil {
 		return err
@@ -125,15 +125,15 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiledModule, inst *inst
 	return nil
 }
 
-// initWorld is what a guest reaches while it initialises: nothing, and a clock
-// that stands still. looks is called when it looks at that. The source of
-// randomness may be nil: the system's.
-func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
+// initWorld returns the world of a guest that initialises: no files, and a clock that stands
+// still. onClock is called when the guest reads the monotonic clock. A nil random is the
+// system's source of randomness.
+func (i *instance) initWorld(random io.Reader, onClock func()) *preview1.World {
 	return preview1.New(&preview1.Options{
 		Random: random,
 		Wall:   func() time.Time { return initTime },
 		Monotonic: func() time.Duration {
-			looks()
+			onClock()
 			return time.Second
 		},
 		Charge:      i.account.Charge,
@@ -142,8 +142,8 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 	})
 }
 
-// initialize runs the start function and those exports that are there. They act for no
-// call, not even for one that led here.
+// initialize runs the start function and the given exports, if the module has them. They run
+// outside any call, so that host functions refuse them.
 func (i *instance) initialize(ctx context.Context, starts []dialect.Start) error {
 	ctx = i.context(hostmod.WithWorld(ctx, nil))
 	defer i.account.ReleaseTurn()
@@ -164,18 +164,18 @@ func instantiateModule(ctx context.Context, c *compiledModule, m *memory) (_ api
 	defer recoverPanic(&err)
 	config := wazero.NewModuleConfig().
 		WithName("").
-		WithStartFunctions() // initialize runs them, under the same eyes as everything else
+		WithStartFunctions() // none: initialize runs the start functions, metered like all code
 	return c.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, m), c.module, config)
 }
 
-// close frees everything. It is safe on a half-made instance, and twice.
+// close frees everything. It accepts a half-made instance, and may be called twice.
 func (i *instance) close() {
 	i.account.Close()
 	if i.world != nil {
 		_ = i.world.Close()
 	}
 	if i.mod != nil {
-		_ = i.mod.Close(context.Background()) // reports only what the guest left open
+		_ = i.mod.Close(context.Background()) // its error is only about files that the guest left open
 	}
 	if i.memory != nil {
 		i.memory.Free()
@@ -187,8 +187,8 @@ func (i *instance) context(ctx context.Context) context.Context {
 	return preview1.WithWorld(meter.With(ctx, i.account), i.world)
 }
 
-// guest is an instance of a module as its dialect sees it. What it reaches beside WASI
-// is nothing if host is nil.
+// guest returns an instance as its dialect sees a guest. A nil host stands for no call: host
+// functions refuse then.
 func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *dialect.Guest {
 	g := &dialect.Guest{
 		Module: i.mod, Manifest: c.About, WASI: i.world, Host: host, Account: i.account,
@@ -200,7 +200,7 @@ func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *di
 	return g
 }
 
-// cappedBuffer keeps the first bytes that are written to it, without secrets, and
+// cappedBuffer stores the first bytes of all output, up to limit and without secrets. It
 // drops the rest.
 type cappedBuffer struct {
 	limit int
@@ -209,7 +209,7 @@ type cappedBuffer struct {
 }
 
 func (c *cappedBuffer) Write(p []byte) (int, error) {
-	if c.buf.Len() < c.limit { // else nobody looks at it
+	if c.buf.Len() < c.limit { // the rest would be dropped
 		c.add(c.clean(string(p), false))
 	}
 	return len(p), nil
@@ -219,7 +219,7 @@ func (c *cappedBuffer) add(text string) {
 	c.buf.WriteString(text[:min(c.limit-c.buf.Len(), len(text))])
 }
 
-// text is what was kept; the guest writes no more.
+// text returns the stored output. The guest writes no more after that.
 func (c *cappedBuffer) text() string {
 	c.add(c.clean("", true))
 	return toValidUTF8(c.buf.Bytes())

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// BenchmarkIsolation compares a call that begins as the snapshot with one in an
-// instance that is used again as the last call left it, taking turns.
+// BenchmarkIsolation compares, in turn, a call that begins with the snapshot and a call in an
+// instance with the state of the last call.
 func BenchmarkIsolation(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		box := newBox(b, sandbox.Options{})

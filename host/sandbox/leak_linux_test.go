@@ -15,8 +15,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// TestNothingIsLeft: however a call ends, its memory, its files and its
-// goroutines are gone when Run has returned.
+// TestNothingIsLeft: after every kind of end, memory, files and goroutines of a call are gone
+// when Run has returned.
 func TestNothingIsLeft(t *testing.T) {
 	const limit = 64 << 20
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// counts is a body that runs a loop n times.
+// counts returns a body that runs a loop n times.
 func counts(n int32) []byte {
 	local := w.FirstLocal
 	return code(w.I32Const(n), w.LocalSet(local),
@@ -98,9 +98,9 @@ func TestFuelIsTheSameInEveryRun(t *testing.T) {
 	}
 }
 
-// What a guest does between two looks at its counter is bounded, so that the
-// garbage collector gets its turn. Were it not, these calls would never end:
-// they are only cancelled after a collection.
+// The work of a guest between two checks of its counter is limited, so that the garbage
+// collector gets its turn. Otherwise these calls would never end, because they are cancelled
+// only after a collection.
 func TestTheCollectorDoesNotWaitForAGuest(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	const big = 200 << 20
@@ -160,7 +160,7 @@ func TestNoBlockingCallOutlivesTheDeadline(t *testing.T) {
 	}
 }
 
-// The host hashes no more than the guest can pay for, whatever it is asked for at once.
+// The host hashes no more than the guest can pay for, even in one call.
 func TestAHashIsPaidForPieceByPiece(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	const pages = 1024
@@ -178,8 +178,8 @@ func TestAHashIsPaidForPieceByPiece(t *testing.T) {
 	}
 }
 
-// A guest can call the host again and again on its way back from a recursion,
-// and hand it a thousand pieces of output at a time.
+// On its way back from a recursion a guest can call the host again and again, with a thousand
+// pieces of output each time.
 func TestNoRowOfHostCallsOutlivesTheDeadline(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	i32 := []w.ValType{w.I32}
@@ -249,8 +249,8 @@ func TestAllCallsTogetherHaveALimitOfMemory(t *testing.T) {
 	}
 }
 
-// A module that starts with more memory than there is gets none of it, and
-// whoever runs it learns which limit that was.
+// A module whose memory at the start exceeds a limit gets none, and the error names the
+// limit.
 func TestAModuleThatStartsTooLarge(t *testing.T) {
 	const page = 64 << 10
 	for key, c := range map[string]struct {
@@ -263,7 +263,7 @@ func TestAModuleThatStartsTooLarge(t *testing.T) {
 		both(t, w.ToolOptions{MemoryMin: 100}, func(t *testing.T, mod *tool.Module) {
 			r := granted(t, mod, ask{limits: c.limits}).mustRun(t, newBox(t, c.options))
 			failure(t, r, tool.CodeMemory, tool.InternalError, "raise "+key+" ")
-			if want := "6400 KiB of memory, more than " + key + " leaves of 6336 KiB"; !strings.Contains(r.Err.Message, want) {
+			if want := "6400 KiB of memory, more than " + key + " has left of its 6336 KiB"; !strings.Contains(r.Err.Message, want) {
 				t.Errorf("%q does not say %q", r.Err.Message, want)
 			}
 		})

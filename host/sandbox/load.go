@@ -9,30 +9,30 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// moduleEntry is a module that is compiled, or being compiled.
+// moduleEntry is a module that is compiled, or is being compiled.
 type moduleEntry struct {
 	stop    context.CancelCauseFunc
-	waiting int           // callers; guarded by Sandbox.mu
-	done    chan struct{} // closed when the next two are set
+	waiting int           // number of waiting callers; guarded by Sandbox.mu
+	done    chan struct{} // closed when c and err are set
 	c       *compiledModule
 	err     error
 }
 
 var errUnwanted = errors.New("nobody waits for the module any more")
 
-// Compile makes a module ready to run, as its first call would, and fails if
-// the next process will not find it ready. A module that may not run is a
-// [admit.RefusedError].
+// Compile makes a module ready to run, as its first call would. It fails if the compiled code
+// could not be cached, so that the next process would have to compile again. The error is an
+// [admit.RefusedError] if the module may not run.
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.cacheErr != nil {
-		err = fmt.Errorf("module %s compiles, but what became of it cannot be kept: %w", mod.Name, c.cacheErr)
+		err = fmt.Errorf("module %s compiles, but the compiled code cannot be cached: %w", mod.Name, c.cacheErr)
 	}
 	return err
 }
 
-// Ready reports whether a module need not be compiled, as far as can be seen
-// without reading what became of it.
+// Ready reports whether a module is already compiled. It sees that the cached code exists,
+// without reading it.
 func (s *Sandbox) Ready(mod *tool.Module) bool {
 	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
 		defer c.Close()
@@ -44,9 +44,10 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 	return p != nil && err == nil
 }
 
-// Preload begins to load a built-in module with native code of the program's own that will
-// probably be called soon, so that its call need not wait for that. Nothing of it runs. What
-// others wrote is not touched before a call of it is granted.
+// Preload begins to load a built-in module that will probably be called soon, so that its
+// call waits less. It does nothing unless native code of the module is part of the program.
+// Nothing of the module runs. Modules of other authors are not touched before a call of them
+// is granted.
 func (s *Sandbox) Preload(mod *tool.Module) {
 	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
 		return
@@ -58,9 +59,9 @@ func (s *Sandbox) Preload(mod *tool.Module) {
 	}
 }
 
-// load returns the compiled module. It compiles the module once, however many callers want it
-// at the same time, and as long as one of them waits. Everything that compiles or runs a
-// module gets it here, if the options permit the module.
+// load returns the compiled module. It compiles the module once, however many callers want
+// it, and only as long as one of them waits. All code that compiles or runs a module gets it
+// here, after Options.Permit was asked.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	if s.opts.Permit != nil {
 		if err := s.opts.Permit(mod); err != nil {
@@ -87,9 +88,10 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, 
 	}
 }
 
-// beginLoad begins to compile a module that is not there. s.mu is held.
+// beginLoad starts loading a module that has no entry, and returns its new entry. The caller
+// holds s.mu.
 func (s *Sandbox) beginLoad(ctx context.Context, mod *tool.Module) *moduleEntry {
-	// The first caller's patience must not decide for the others.
+	// The entry must outlive the first caller's context: others may wait for it too.
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	e := &moduleEntry{stop: stop, done: make(chan struct{})}
 	s.modules[mod.Digest] = e
@@ -97,26 +99,26 @@ func (s *Sandbox) beginLoad(ctx context.Context, mod *tool.Module) *moduleEntry 
 	return e
 }
 
-// finishLoad compiles the module of an entry. What failed is tried again by the
-// next call, except for a refusal that costs seconds each time.
+// finishLoad compiles the module of an entry and sets its result. After a failure the entry
+// is removed, so that the next call tries again; a costlyRefusal stays.
 func (s *Sandbox) finishLoad(ctx context.Context, e *moduleEntry, mod *tool.Module) {
 	defer e.stop(nil)
 	c, err := s.compile(ctx, mod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var dear *costlyRefusal
+	var costly *costlyRefusal
 	switch wanted := s.modules[mod.Digest] == e; {
 	case !wanted && c != nil:
 		c, err = nil, errors.Join(context.Cause(ctx), c.close())
-	case wanted && err != nil && !errors.As(err, &dear):
+	case wanted && err != nil && !errors.As(err, &costly):
 		delete(s.modules, mod.Digest)
 	}
 	e.c, e.err = c, err
 	close(e.done)
 }
 
-// stopWaiting ends a caller's wait. Nobody is left to wait for an entry that is not
-// done: it is stopped, and whoever comes next makes another.
+// stopWaiting ends the wait of one caller. If nobody waits any more and the entry is not
+// done, it is stopped and removed; the next caller makes a new one.
 func (s *Sandbox) stopWaiting(e *moduleEntry, digest string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

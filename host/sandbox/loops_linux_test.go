@@ -38,8 +38,8 @@ var (
 const (
 	loopMemory   = 128 << 20 // tool_memory
 	loopTogether = 384 << 20 // tool_memory_total
-	loopMargin   = 64 << 20  // what the process may have beside the memory of one call
-	allMargin    = 256 << 20 // what it may have beside the memory of six calls
+	loopMargin   = 64 << 20  // limit of the process beyond the memory of one call
+	allMargin    = 256 << 20 // limit of the process beyond the memory of six calls
 	loopGrown    = 8 << 20
 )
 
@@ -126,11 +126,11 @@ func callLoop(t *testing.T, box *sandbox.Sandbox, m *tool.Module, dir string, ti
 	}
 }
 
-// held is the memory of the process before a loop, and at most.
+// held is the memory of the process before a loop, and its maximum.
 type held struct{ before, most int }
 
-// measureApart runs loops in new processes, which have no memory of other tests. A process
-// that does not end by itself fails the test.
+// measureApart runs loops in new processes, without memory of other tests. A process that
+// does not end by itself fails the test.
 func measureApart(t *testing.T, names []string, each time.Duration, calls int, cache string) map[string]held {
 	t.Helper()
 	out := map[string]held{}
@@ -168,7 +168,7 @@ func measureApart(t *testing.T, names []string, each time.Duration, calls int, c
 }
 
 // TestLoopsAreBounded: whatever guests do for ever, in one call or in six at once, this
-// process has little more memory than the calls may have.
+// process takes little more memory than the calls may have.
 func TestLoopsAreBounded(t *testing.T) {
 	var names []string
 	for _, l := range loops() {

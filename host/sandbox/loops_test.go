@@ -20,17 +20,17 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// endless is guests that do one thing for ever, whatever its result. They are called
+// endless describes guests that do one thing for ever, whatever its result. They are called
 // again when they end.
 type endless struct {
 	name string
 	mods func(tb testing.TB) []*tool.Module
 }
 
-// always are the loops that make test runs too.
+// always are loops that make test runs as well.
 var always = []string{"native ref.func", "plugin alloc", "plugin var_set", "servlet v1 alloc", "servlet v2 alloc"}
 
-// Where the guests keep the arguments of functions.
+// Addresses of the guests' arguments for functions.
 const (
 	loopText   = 0x10_0000 // 1 MiB of buffers of 32 KiB each, as a list of I/O vectors
 	loopName   = 0x20_0000 // "naaaaaa", a name that changes
@@ -404,7 +404,7 @@ var pluginFunctions = []string{
 	"user:create_elicitation", "user:create_message", "user:list_roots", "user:get_access_token", "user:get_keyring_secret",
 }
 
-// TestEachLoopIsOne: all names differ, and each loop makes modules.
+// TestEachLoopIsOne: all names differ, and each loop is a valid module.
 func TestEachLoopIsOne(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range loops() {

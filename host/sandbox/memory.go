@@ -9,24 +9,25 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 )
 
-// memory is the linear memory of one guest, never larger than its limit, and
-// together with that of all other guests never larger than theirs.
+// memory is the linear memory of one guest. Its size is limited, and so is the sum of all
+// guests' memories, by quota.
 type memory struct {
 	mapped *linear.Memory
-	start  uint64 // what it begins with: the size of the image, or 0
-	quota  *policy.Budget
+	start  uint64         // size at the beginning of a call: that of the image, or 0
+	quota  *policy.Budget // bytes of all guests together
 
-	// Of one call.
-	quotaTaken uint64 // of the quota
-	peak       uint64 // the largest that it was
-	hostBytes  uint64 // what the host keeps for the guest outside of it
-	grown      bool   // beyond what it began with
-	shrinking  bool   // Reallocate makes it what it began with
+	// The fields below are about the current call.
+	quotaTaken uint64 // bytes taken from quota
+	peak       uint64 // largest size
+	hostBytes  uint64 // bytes that the host stores for the guest outside of the memory
+	grown      bool   // the guest has grown it beyond start
+	shrinking  bool   // Reallocate returns the memory at its size from the beginning
 	overLimit  bool   // the guest asked for more than the limit
-	overQuota  bool   // the guest asked for more than is left for all guests together
+	overQuota  bool   // the guest asked for more than quota had left
 }
 
-// newMemory reserves a memory of zeros, or one that begins as the image.
+// newMemory reserves limit bytes of address space. The memory begins as a copy of image; nil:
+// empty.
 func newMemory(limit uint64, image *linear.Image, quota *policy.Budget) (*memory, error) {
 	m := &memory{quota: quota}
 	var err error
@@ -45,8 +46,8 @@ func newMemory(limit uint64, image *linear.Image, quota *policy.Budget) (*memory
 // Allocate implements experimental.MemoryAllocator.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate implements experimental.LinearMemory. Nil makes memory.grow
-// answer -1.
+// Reallocate implements experimental.LinearMemory. It returns nil if a limit is reached,
+// which makes memory.grow return -1.
 func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrinking {
 		return m.mapped.Bytes()[:m.start]
@@ -65,7 +66,8 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.mapped.Bytes()[:size]
 }
 
-// begin holds what a guest has from its start.
+// begin prepares the memory for a guest that begins with size bytes. The error is a
+// memoryError.
 func (m *memory) begin(size uint64) error {
 	m.peak, m.hostBytes, m.grown, m.overLimit, m.overQuota = size, 0, false, false, false
 	if limit := uint64(len(m.mapped.Bytes())); size > limit {
@@ -79,12 +81,12 @@ func (m *memory) begin(size uint64) error {
 	return nil
 }
 
-// reserveHostBytes counts bytes that the host keeps for the guest until it ends, as if they were in
-// its memory.
+// reserveHostBytes counts bytes that the host stores for the guest until it ends, as if they
+// were in its memory. The error is a dialect.MemoryError.
 func (m *memory) reserveHostBytes(more uint64) error {
 	limit := uint64(len(m.mapped.Bytes()))
 	switch {
-	case more > limit-m.peak-m.hostBytes: // which are never more than the limit
+	case more > limit-m.peak-m.hostBytes: // the sum is at most the limit
 		return &dialect.MemoryError{Limit: limit, Key: policy.MemoryKey}
 	case !m.takeQuota(m.peak + m.hostBytes + more):
 		return &dialect.MemoryError{Limit: m.quota.Limit(), Key: m.quota.Key(), Shared: true}
@@ -93,7 +95,7 @@ func (m *memory) reserveHostBytes(more uint64) error {
 	return nil
 }
 
-// takeQuota takes what is missing of size from the quota.
+// takeQuota raises quotaTaken to size, and reports whether the quota had enough.
 func (m *memory) takeQuota(size uint64) bool {
 	if size <= m.quotaTaken {
 		return true
@@ -107,21 +109,21 @@ func (m *memory) takeQuota(size uint64) bool {
 	return true
 }
 
-// shrink takes back what a guest has grown, and reports whether the engine has gone
-// along. It knows memories that grow only, but asks us how large one is then. See
-// RATIONALE, "Why can a memory shrink between calls?"
+// shrink returns the memory to its size from the beginning of the call, and reports whether
+// the engine complied. The engine only grows memories, but takes the size from Reallocate.
+// See RATIONALE, "Why can a memory shrink between calls?"
 func (m *memory) shrink(mem api.Memory) (bool, error) {
 	m.shrinking = true
 	_, ok := mem.Grow(1)
 	m.shrinking = false
-	if !ok || uint64(mem.Size()) != m.start { // it had all pages that it may have
+	if !ok || uint64(mem.Size()) != m.start { // the guest had the last page that it may have
 		return false, nil
 	}
 	m.grown = false
 	return true, m.mapped.ClearBeyondImage(m.peak)
 }
 
-// returnQuota gives back what the quota has been asked for.
+// returnQuota returns all bytes that were taken from the quota.
 func (m *memory) returnQuota() {
 	m.quota.Give(m.quotaTaken)
 	m.quotaTaken = 0

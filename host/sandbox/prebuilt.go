@@ -24,20 +24,20 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What a module was compiled to when the program was built is in two files.
+// Names of the two files of a prebuilt module.
 const (
-	packIndexFile   = "index"   // a packIndex, as JSON
-	packContentFile = "content" // the pieces that it lists
+	packIndexFile   = "index"   // a packIndex in JSON
+	packContentFile = "content" // the compressed pieces
 )
 
-// packIndex says what is packed, and for whom.
+// packIndex lists the packed files of a module.
 type packIndex struct {
-	Fit   string
-	Files map[string][]piece // one behind the other they are the file
+	Fit   string             // fitKey of programs and machines for which the code was made
+	Files map[string][]piece // pieces of each file, in order
 }
 
-// The packed files: the module, the state and the image are those of an entry
-// of the cache, the rest is [native.File.Parts].
+// Names of the packed files, besides those of a cache entry: module, state and image. These
+// three are the parts of a [native.File].
 const (
 	packedHead = "head"
 	packedCode = "code"
@@ -47,18 +47,18 @@ const (
 // piece is a part of a file that is compressed by itself, so that all processors can unpack.
 type piece struct {
 	At     int64  // offset in packContentFile
-	Packed int    // bytes there, compressed with Zstandard; as many as Bytes: not compressed; 0: all Bytes are zero
-	Bytes  int    // bytes of the file, pieceBytes at most
+	Packed int    // packed size in bytes; the same as Bytes: it is not compressed; 0: all Bytes are zero
+	Bytes  int    // unpacked size, pieceBytes at most
 	Sum    uint32 // CRC-32C of the packed bytes
 }
 
 const (
 	pieceBytes = 1 << 20
-	zeroBytes  = 1 << 16 // so many zeros begin a piece of zeros
+	zeroBytes  = 1 << 16 // unit in which a file is searched for zeros
 )
 
-// pieces divides a file. Zeros are pieces of their own: half of a memory image is zeros, and to
-// decompress them takes longer than to have them.
+// pieces divides a file into pieces. Zeros are pieces of their own, which are neither stored nor
+// unpacked: half of a memory image is zeros.
 func pieces(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(data) > 0 {
@@ -82,23 +82,22 @@ func isZero(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fitKey is what code that is part of the program depends on. That is less than in
-// the cache: of the processor only what the engine asks of it, and the build of
-// the program is its own. See RATIONALE, "Why is native code part of the
-// program?"
+// fitKey returns all that prebuilt code of a module depends on. The key of the cache has
+// more: it covers the whole processor, not only what the engine uses of it, and the build.
+// See RATIONALE, "Why is native code part of the program?"
 func fitKey(digest string) (string, error) {
 	machine, err := engineTarget()
 	return fmt.Sprintf("%q", append(codeKeyParts(digest), machine)), err
 }
 
-// engineTarget is what the engine asks of the processor. It takes an engine to find out.
+// engineTarget returns the processor features that the engine relies on, in the engine's
+// words. Only a running engine reveals them.
 var engineTarget = sync.OnceValues(func() (string, error) {
-	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // of a module without anything
+	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // an empty module
 })
 
-// Pack makes a module ready as Compile does, in a sandbox with a cache, and
-// writes what became of it into a directory, for [Options.Prebuilt]. The same
-// module gives the same bytes.
+// Pack compiles a module as Compile does and writes the result into a directory, for
+// [Options.Prebuilt]. The sandbox needs a cache. The same module gives the same bytes.
 func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error {
 	if err := s.Compile(ctx, mod); err != nil {
 		return err
@@ -108,34 +107,34 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 		return err
 	}
 	defer place.Close()
-	kept, err := place.Get()
+	entry, err := place.Get()
 	if err != nil {
 		return err
 	}
-	defer kept.Close()
-	if kept.Native == nil || kept.Image == nil {
+	defer entry.Close()
+	if entry.Native == nil || entry.Image == nil {
 		return errors.New("it has no snapshot, or its native code is in the engine's own files")
 	}
-	fits, err := fitKey(mod.Digest)
+	fit, err := fitKey(mod.Digest)
 	if err != nil {
 		return err
 	}
-	head, tail, code := kept.Native.Parts()
+	head, tail, code := entry.Native.Parts()
 	all, err := io.ReadAll(code)
 	if err != nil {
 		return err
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
 	if err != nil {
 		return err
 	}
-	index := packIndex{Fit: fits, Files: map[string][]piece{}}
+	index := packIndex{Fit: fit, Files: map[string][]piece{}}
 	var content []byte
 	for _, file := range []struct {
 		name string
 		data []byte
 	}{
-		{codecache.ModuleFile, kept.Code}, {codecache.StateFile, kept.State}, {codecache.ImageFile, kept.Image.Bytes()},
+		{codecache.ModuleFile, entry.Code}, {codecache.StateFile, entry.State}, {codecache.ImageFile, entry.Image.Bytes()},
 		{packedHead, head}, {packedCode, all}, {packedTail, tail},
 	} {
 		for data := range pieces(file.data) {
@@ -160,15 +159,14 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 		os.WriteFile(filepath.Join(dir, packContentFile), content, 0o644))
 }
 
-// pack is what the program was built with of a module.
+// pack is an opened prebuilt module.
 type pack struct {
 	packIndex
 	content io.ReaderAt
 }
 
-// prebuilt opens what the program was built with of a module; nil if that is
-// nothing. It is an error if it is for something else than this program on this
-// machine.
+// prebuilt opens the prebuilt files of a module; nil if there are none. It fails if they are
+// for another version of the program or another kind of processor.
 func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
 	if s.opts.Prebuilt == nil {
 		return nil, nil
@@ -196,14 +194,14 @@ func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.content, _ = f.(io.ReaderAt) // which embedded files are
+	p.content, _ = f.(io.ReaderAt) // embedded files implement it
 	if p.content == nil {
 		return nil, fmt.Errorf("%s cannot be read", packContentFile)
 	}
 	return p, nil
 }
 
-// bytes is the size of a file.
+// bytes returns the unpacked size of a file.
 func (p *pack) bytes(name string) int {
 	n := 0
 	for _, c := range p.Files[name] {
@@ -212,12 +210,12 @@ func (p *pack) bytes(name string) int {
 	return n
 }
 
-// check refuses sizes that no pack has.
+// check returns an error if a size in the index is impossible.
 func (p *pack) check() error {
 	for name, pieces := range p.Files {
 		for _, c := range pieces {
 			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Packed < 0 || c.Packed > c.Bytes {
-				return fmt.Errorf("%s: a piece of %d bytes of %d", name, c.Packed, c.Bytes)
+				return fmt.Errorf("%s: a piece of %d bytes that unpacks to %d", name, c.Packed, c.Bytes)
 			}
 		}
 	}
@@ -240,14 +238,14 @@ func (p *pack) each(name string) iter.Seq2[int, piece] {
 	}
 }
 
-// unpack puts a piece into a slice of its size. Spare has room for any.
+// unpack unpacks a piece into a slice of its size. spare has room for any packed piece.
 func (p *pack) unpack(c piece, to, spare []byte) error {
 	packed := spare[:c.Packed]
 	if _, err := p.content.ReadAt(packed, c.At); err != nil {
-		return errors.New(err.Error()) // not the disk's, which would be tried again without a cache
+		return errors.New(err.Error()) // not an fs.PathError, after which the call would be tried again without a cache
 	}
 	if crc32.Checksum(packed, castagnoli) != c.Sum {
-		return errors.New("its sum is another")
+		return errors.New("its checksum is wrong")
 	}
 	if c.Packed == c.Bytes {
 		copy(to, packed)
@@ -264,14 +262,13 @@ func (p *pack) unpack(c piece, to, spare []byte) error {
 var decoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(pieceBytes))
 	if err != nil {
-		panic(err) // of options that are constant
+		panic(err) // the options are constant
 	}
 	return d
 })
 
-// unpack loads what the program was built with of a module, and puts it into
-// the cache if there is one: from there it is loaded faster, and the memory
-// that it takes is that of all processes.
+// unpack loads a prebuilt module. If place is not nil it also writes the module into the
+// cache, from which it loads faster and shares memory with other processes.
 func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
@@ -282,9 +279,9 @@ func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*co
 		_ = os.RemoveAll(dir)
 		return c, err
 	}
-	// The call need not wait for the disk.
+	// Caching continues in the background, so that the call does not wait for the disk.
 	c.storing.Go(func() {
-		defer os.RemoveAll(dir) // of no effect once it is in the cache
+		defer os.RemoveAll(dir) // does nothing once the directory is in the cache
 		place, err := place.Reopen()
 		if err == nil {
 			defer place.Close()
@@ -297,7 +294,7 @@ func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*co
 	return c, nil
 }
 
-// load loads the module after unpacking it into a directory.
+// load unpacks the module into a directory and loads it from there.
 func (p *pack) load(dir string) (_ *compiledModule, _ *savedState, err error) {
 	found, err := p.unpackInto(dir)
 	if err != nil {
@@ -321,8 +318,8 @@ func (p *pack) load(dir string) (_ *compiledModule, _ *savedState, err error) {
 	return c, state, nil
 }
 
-// unpackInto writes the module and its native code into a directory, as they
-// are in an entry of the cache. It returns both, and what calls begin with.
+// unpackInto writes the module and its native code into a directory, as in an entry of the
+// cache. It returns both, with the image.
 func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -382,7 +379,7 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	return c, nil
 }
 
-// runParallel does jobs on all processors, each with room for two pieces.
+// runParallel runs jobs on all processors. Each job gets two buffers of pieceBytes.
 func runParallel(jobs []func(buf, spare []byte) error) error {
 	var next atomic.Int64
 	errs := make([]error, runtime.GOMAXPROCS(0))

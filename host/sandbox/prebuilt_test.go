@@ -23,7 +23,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// packed is what Pack makes of a module.
+// packed returns the files that Pack writes for a module.
 func packed(t testing.TB, mod *tool.Module) fstest.MapFS {
 	t.Helper()
 	out := t.TempDir()
@@ -42,9 +42,8 @@ func packed(t testing.TB, mod *tool.Module) fstest.MapFS {
 	return files
 }
 
-// prebuilt is a program that was built with this of every module. It says what
-// a call answers, how many processes it starts to compile, and what the
-// operator reads.
+// prebuilt is a program that was built with these files of every module. It records the
+// answer of a call, the number of compiling processes, and the operator's log.
 type prebuilt struct {
 	cache   string
 	pack    fs.FS
@@ -72,8 +71,8 @@ func (p *prebuilt) run(t *testing.T, mod *tool.Module) (answer, log string) {
 	return answer, said.String()
 }
 
-// TestPrebuiltCodeIsNotCompiled: the first call in a new home starts no
-// process, and leaves an entry in the cache that is as good as any.
+// TestPrebuiltCodeIsNotCompiled: the first call in a new home starts no process, and leaves a
+// complete entry in the cache.
 func TestPrebuiltCodeIsNotCompiled(t *testing.T) {
 	mod := probe(w.ToolOptions{})
 	pack := packed(t, mod)
@@ -117,7 +116,7 @@ func TestPrebuiltCodeIsNotCompiled(t *testing.T) {
 	})
 }
 
-// The form of an index, to be spoiled.
+// packIndex as JSON, for tests that damage it.
 type (
 	packIndex struct {
 		Fit   string
@@ -130,7 +129,7 @@ type (
 	}
 )
 
-// respelled is a pack with another index, and maybe more content.
+// respelled returns a pack with another index, and maybe more content.
 func respelled(t testing.TB, pack fstest.MapFS, change func(*packIndex, *[]byte)) fstest.MapFS {
 	t.Helper()
 	var index packIndex
@@ -146,8 +145,8 @@ func respelled(t testing.TB, pack fstest.MapFS, change func(*packIndex, *[]byte)
 	return fstest.MapFS{"index": {Data: data}, "content": {Data: content}}
 }
 
-// TestPrebuiltCodeThatDoesNotFit is never run: the module is compiled, and the
-// operator reads why.
+// TestPrebuiltCodeThatDoesNotFit: such code never runs. The module is compiled, and the log
+// has the reason.
 func TestPrebuiltCodeThatDoesNotFit(t *testing.T) {
 	mod := probe(w.ToolOptions{})
 	pack := packed(t, mod)
@@ -248,8 +247,8 @@ func TestPrebuiltCodeThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// TestWhatIsExpectedIsLoadedAndNotRun: a module of the program's own is loaded before its
-// call, one of somebody else is not touched, and neither keeps the sandbox from closing.
+// TestWhatIsExpectedIsLoadedAndNotRun: a module of the program is loaded before its call,
+// other modules are not touched, and neither keeps the sandbox from closing.
 func TestWhatIsExpectedIsLoadedAndNotRun(t *testing.T) {
 	pack := packed(t, probe(w.ToolOptions{}))
 	for origin, want := range map[tool.Origin]bool{tool.OriginBuiltin: true, tool.OriginFile: false, tool.OriginAdded: false} {

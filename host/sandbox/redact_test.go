@@ -15,9 +15,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// TestNoPieceOfASecretIsLeftAtACut has guests that tell their arguments in every
-// way in which a guest can say something, with a secret across every place where
-// that is cut.
+// TestNoPieceOfASecretIsLeftAtACut runs guests that repeat their arguments in every way in
+// which a guest can output text, with a secret across every place at which the text is cut.
 func TestNoPieceOfASecretIsLeftAtACut(t *testing.T) {
 	const (
 		value  = "Zq7-Xk9_Wv3+Jh5/Ty1=Mn8"

@@ -9,12 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxRefusals is how many refusals are told with their reasons.
+// maxRefusals limits the refusals in a result that are explained.
 const maxRefusals = 3
 
-// addRefusals adds to a result what the guest was refused because of special paths:
-// it gets an error number, which says nothing of that. gaveUp says that the
-// guest itself has reported that it failed.
+// addRefusals adds the refusals of special paths to a result: the guest got only an error
+// number for them. gaveUp reports whether the guest itself reported a failure.
 func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
 	if len(refused) == 0 {
 		return r
@@ -24,7 +23,7 @@ func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result
 		return r
 	}
 	if !gaveUp {
-		return r // it has failed in another way
+		return r // its failure has another cause
 	}
 	failed := *r.Err
 	failed.Code, failed.Type = tool.CodeDenied, tool.PermissionDenied
@@ -34,7 +33,7 @@ func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result
 	return r
 }
 
-// refusals are the reasons, in one line.
+// refusals explains the refusals in one line.
 func refusals(refused []wasi.Refusal) string {
 	var parts []string
 	secrets := 0

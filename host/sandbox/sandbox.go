@@ -18,61 +18,61 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options configures a sandbox. Its zero value is the most closed one: no
-// service behind any host function, and no code kept on disk.
+// Options configures a sandbox. Its zero value is the most closed sandbox: host functions
+// have no services behind them, and no code is stored on disk.
 type Options struct {
-	// CacheDir keeps compiled code. It is trusted code: the directory has to
-	// be the user's own, writable by nobody else and without links, or nothing
-	// runs. One that cannot be written to is done without. Empty: no cache.
+	// CacheDir is the directory of the cache of compiled code. Its files are run as native
+	// code, so the directory has to belong to the user, writable by nobody else and without
+	// links, or nothing runs. If it cannot be written to, the sandbox works without a cache.
+	// Empty: no cache.
 	CacheDir string
-	// Build names the build of the program. What another build has compiled is
-	// not used: that may have admitted what this one refuses.
+	// Build names the build of the program. Code that another build has cached is not used,
+	// because that build may have admitted modules that this one refuses.
 	Build string
-	// Prebuilt returns what [Sandbox.Pack] has made of the module with a digest,
-	// nil if there is nothing. It is trusted code, as trusted as this program.
-	// Nil: nothing was made of any.
+	// Prebuilt returns the files that [Sandbox.Pack] has written for the module with a
+	// digest, or nil if there are none. They are trusted as much as this program. Nil: no
+	// module is prebuilt.
 	Prebuilt func(digest string) fs.FS
-	// Spawn starts this program again, as the process that compiles a module: to
-	// compile what a stranger wrote can take minutes and gigabytes, and nothing but
-	// the end of its process stops it. The first argument is [ChildCommand]. The
-	// process runs in dir, with nothing of the user's environment and nothing to
-	// read. When ctx ends it is killed, with all that it has started. At least the
-	// first kilobytes of what it writes are kept. Spawn returns when it has ended;
-	// an error means that it was not started. jail.RunHelper does this. Nil: only
-	// built-in modules are compiled, in this process.
+	// Spawn starts this program again as the process that compiles a module. Compiling a
+	// stranger's module can take minutes and gigabytes, and only the end of its process stops
+	// it. The first argument is [ChildCommand]. The process runs in dir, without the user's
+	// environment and with an empty input. When ctx ends, Spawn kills the process and all
+	// that it has started. Spawn returns when the process has ended, with at least the first
+	// kilobytes of its output; an error means that it was not started. jail.RunHelper does
+	// this. Nil: only built-in modules are compiled, in this process.
 	Spawn func(ctx context.Context, dir string, args ...string) (services.CommandResult, error)
-	// Permit returns an error if no part of a module may be compiled or run, not even to ask
-	// for its manifest. It is called each time, before anything of the module is loaded. Nil:
-	// every module may.
+	// Permit returns an error if the module may not be compiled or run at all, not even for
+	// its manifest. It is called each time, before anything of the module is loaded. Nil:
+	// every module is permitted.
 	Permit func(*tool.Module) error
-	// AllowLarge says that a person has asked for large modules, and those with large functions,
-	// to be compiled. That of a tool.Module says so of one.
+	// AllowLarge is set if a person has asked for large modules, and modules with large
+	// functions, to be compiled. tool.Module.AllowLarge is the same for one module.
 	AllowLarge bool
-	Services   services.Set
-	// Config returns what a built-in module is configured with under a name that it
-	// declares, in place of its default; false: there is nothing. It is asked when the
-	// module asks. Nil: there is nothing for any.
+	// Services do the work of host functions. A function whose service is missing refuses.
+	Services services.Set
+	// Config returns the value that a built-in module gets for a name that it declares, in
+	// place of its default; false: the default stays. It is called when the module asks for
+	// the value. Nil: all defaults stay.
 	Config func(module, name string) (string, bool)
-	// Redact takes secrets out of what calls return and say, before any of that
-	// is cut.
+	// Redact removes secrets from results and output of calls, before either is cut to its
+	// limit. Nil: nothing is removed.
 	Redact *redact.Redactor
-	// StageDir returns an existing directory of the user's own in which what
-	// calls change is kept until it is committed. It has to be on a disk with
-	// room for that. It is asked by each call that may write. Nil, or "": in
-	// memory, 64 MiB at most for each call.
+	// StageDir returns an existing directory, owned by the user, in which the changes of
+	// calls are stored until they are committed. Its disk needs room for them. It is called
+	// for each call that may write. Nil, or "": changes are stored in memory, at most 64 MiB
+	// for each call.
 	StageDir func() string
-	// MemoryBytes is what the linear memories of all calls that run at the same
-	// time may have together. 0: DefaultMemoryBytes.
+	// MemoryBytes limits the linear memories of all running calls together. 0:
+	// DefaultMemoryBytes.
 	MemoryBytes uint64
-	// Interpreter runs guests without compiling them: ready ten times sooner
-	// and twenty times slower. For a module that is asked one thing once.
+	// Interpreter runs guests without a compiler. A guest is ready ten times sooner and runs
+	// twenty times slower. It is meant for a module that is asked one thing once.
 	Interpreter bool
-	// VerifyReset compares each instance that is used again with what a new one
-	// would be, after every call. It costs a look at all of its memory. A
-	// difference is an error of the call that left it.
+	// VerifyReset compares each reused instance with the snapshot after every call, which
+	// reads all of its memory. A difference is an error of the call that left it.
 	VerifyReset bool
-	// OnCompile is called when a module is compiled that was not in the cache,
-	// which can take seconds, and Compiled when that has ended.
+	// OnCompile is called before a module is compiled that is not in the cache, which can
+	// take seconds. OnCompiled is called afterwards. Either may be nil.
 	OnCompile  func(*tool.Module)
 	OnCompiled func(*tool.Module, time.Duration, error)
 	Logger     *slog.Logger // nil: silent
@@ -81,28 +81,28 @@ type Options struct {
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
 type Sandbox struct {
 	opts         Options
-	memoryBudget *policy.Budget // of all calls together, in bytes
-	turns        *meter.Turns   // of all calls
-	stageBudget  *stage.Budget  // of what all calls together have changed
+	memoryBudget *policy.Budget // bytes of the linear memories of all calls together
+	turns        *meter.Turns   // decides which running call goes on
+	stageBudget  *stage.Budget  // bytes of the uncommitted changes of all calls together
 
-	job           func(bytes, workers int) childJob
-	initTimeout   time.Duration // what a module gets for it: initTimeout
-	missingLimits string        // limits that children do without
-	sayMissing    sync.Once
+	job           func(bytes, workers int) childJob // returns the job of a child; tests change it
+	initTimeout   time.Duration                     // time limit of an initialisation; tests change it
+	missingLimits string                            // limits that children run without, in words; "": none
+	sayMissing    sync.Once                         // for the warning about missingLimits
 
-	admitting chan struct{} // holds one: whoever admits a module
+	admitting chan struct{} // semaphore: one module is admitted at a time
 
-	ctx  context.Context // until Close: of what is initialised for all calls
-	stop context.CancelFunc
+	ctx  context.Context    // ends with Close; initialisations of modules run under it
+	stop context.CancelFunc // ends ctx
 
-	mu        sync.Mutex
-	trimmer   *time.Timer             // fires when slots may have waited long; nil: none does
+	mu        sync.Mutex              // guards trimmer and modules
+	trimmer   *time.Timer             // next run of trim; nil: no slot waits for a call
 	modules   map[string]*moduleEntry // by digest; nil once closed
-	compiling sync.WaitGroup
+	compiling sync.WaitGroup          // running finishLoad calls
 }
 
-// DefaultMemoryBytes is how much memory all calls together may use when
-// nobody says otherwise: eight calls at their limit.
+// DefaultMemoryBytes limits the linear memories of all running calls together if
+// Options.MemoryBytes is 0. It suffices for eight calls at their limit.
 const DefaultMemoryBytes = 2 << 30
 
 // New returns a sandbox. It reads and compiles nothing yet.
@@ -110,9 +110,9 @@ func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	life, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
 	return &Sandbox{
-		ctx: life, stop: stop,
+		ctx: ctx, stop: stop,
 		opts: opts, modules: map[string]*moduleEntry{}, job: newChildJob, initTimeout: initTimeout, missingLimits: missingLimits,
 		memoryBudget: policy.NewBudget("tool_memory_total", cmp.Or(opts.MemoryBytes, DefaultMemoryBytes), 0),
 		turns:        meter.NewTurns(0),
@@ -123,8 +123,8 @@ func New(opts Options) *Sandbox {
 
 var errClosed = errors.New("the sandbox is closed")
 
-// Close frees the compiled modules, after stopping what is being compiled. No
-// call may be running; later ones fail.
+// Close stops compilations and frees the compiled modules. No call may be running; later
+// calls fail.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	compiled := s.modules
@@ -147,8 +147,8 @@ func (s *Sandbox) Close() error {
 	return errors.Join(errs...)
 }
 
-// watchIdle has slots trimmed that wait for a call, from one that begins to
-// wait until none does.
+// watchIdle starts the timer that trims waiting slots, unless it runs already. The timer
+// stops when no slot waits.
 func (s *Sandbox) watchIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Sandbox) watchIdle() {
 	}
 }
 
-// trim gives back the memory of slots that have waited long.
+// trim frees memory of slots that have waited long.
 func (s *Sandbox) trim(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,21 +180,22 @@ func (s *Sandbox) trim(now time.Time) {
 	}
 }
 
-// Run carries out one call. What the guest does wrong, or runs out of, is a
-// failed Result; an error means that the host is at fault or that there is no
-// grant for this call.
+// Run carries out one call. If the guest misbehaves or reaches a limit, the Result is a
+// failure; an error means that the host is at fault or that the grant is not for this call.
+// report receives the progress of the call; nil: nobody listens.
 //
-// A call that may write changes nothing on the host: if it succeeds, its changes come back
-// staged, for the caller to end. The changes of a call that fails are dropped; if it may start
-// a process, an empty stage comes back, for what the process has written to caches. Nothing is
-// staged if the process of a call changes files directly, see [policy.ChangesDirect].
+// A call that may write changes nothing on the host. If it succeeds, Run returns its staged
+// changes, which the caller has to commit or drop. The changes of a failed call are dropped;
+// if the call may start a process, an empty stage is returned for what the process has
+// written to caches. Nothing is staged if the process of a call changes files directly, see
+// [policy.ChangesDirect].
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := grant.Check(call, mod.Digest); err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
 	exec, starts := grant.Exec()
 	if grant.Rehearsal() && (starts && exec.Changes == policy.ChangesDirect || grant.Network() != nil || exec.Network != nil) {
-		return tool.Result{}, nil, fmt.Errorf("run %s: a process cannot be rehearsed, and neither can a request", call.Tool)
+		return tool.Result{}, nil, fmt.Errorf("run %s: a call that may start a process or make requests cannot be rehearsed", call.Tool)
 	}
 	c, err := s.load(ctx, mod)
 	if err != nil {
@@ -209,13 +210,13 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if set == nil {
 		return result, nil, err
 	}
-	if failed := set.Failure(); errors.Is(failed, policy.ErrAskFirst) { // whatever the guest makes of it
+	if failed := set.Failure(); errors.Is(failed, policy.ErrAskFirst) { // whether or not the guest took it for a failure
 		err = errors.Join(err, failed)
 	}
 	if err != nil || result.Err != nil && !starts {
 		return result, nil, errors.Join(err, set.Drop())
 	}
-	if result.Err != nil { // a process may have written to caches all the same
+	if result.Err != nil { // its process may have written to caches
 		set.Forget()
 	}
 	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout}, nil

@@ -25,7 +25,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// end is what becomes of a hostile call. An empty code is a success.
+// end is the end of a hostile call. An empty code is a success.
 type end struct {
 	code tool.Code
 	typ  tool.ErrorType
@@ -41,7 +41,7 @@ var (
 	memory  = end{tool.CodeMemory, tool.InternalError, "raise tool_memory"}
 )
 
-// hostileEnds says what becomes of each module of wasmtest.Hostile.
+// hostileEnds maps the modules of wasmtest.Hostile to their ends.
 var hostileEnds = map[string]end{
 	"call traps":                    trap("unreachable"),
 	"call spins":                    timeout,
@@ -106,7 +106,7 @@ var hostileEnds = map[string]end{
 	"allocator grows the memory over the limit": memory,
 }
 
-// moreHostile are attacks on what is in this package besides the ABI.
+// moreHostile are attacks on parts of this package besides the ABI.
 func moreHostile() []w.Case {
 	subscription := func(typ byte, timeout uint64) []byte {
 		s := make([]byte, 48)
@@ -398,7 +398,7 @@ func TestNothingRunsWithoutItsGrant(t *testing.T) {
 	})
 }
 
-// counted is a service that notes how often it is asked.
+// counted is a service that counts its calls.
 type counted struct {
 	services.Exec
 	asked *int
@@ -480,8 +480,8 @@ func TestABugOfAServiceIsTheHostsFault(t *testing.T) {
 	}
 }
 
-// TestACallInsideACall: the start functions of a module that runs because
-// another module asked for it must not act with that module's grant.
+// TestACallInsideACall: if a call leads to the start of another module, that module's start
+// functions must not act with the call's grant.
 func TestACallInsideACall(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "made")
@@ -681,7 +681,7 @@ func TestErrorsOfTheTool(t *testing.T) {
 	}
 }
 
-// A tool's own code is taken off its message, and no tool passes for the host with one.
+// A code of a tool is removed from its message, and no tool passes for the host with a code.
 func TestCodesOfTheTool(t *testing.T) {
 	box := newBox(t, sandbox.Options{Interpreter: true})
 	for name, tt := range map[string]struct {
@@ -717,8 +717,8 @@ func TestCodesOfTheTool(t *testing.T) {
 	}
 }
 
-// TestCloseWhileCompiling: Close stops a compilation and waits for its end,
-// and nothing is compiled afterwards.
+// TestCloseWhileCompiling: Close stops a compilation and waits for its end, and nothing is
+// compiled afterwards.
 func TestCloseWhileCompiling(t *testing.T) {
 	for name, mod := range map[string]*tool.Module{
 		"a good module":                  probe(w.ToolOptions{}),

@@ -20,8 +20,8 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// searches is a module that searches a file and answers with the first byte of
-// the result: whether it is an error.
+// searches returns a module that searches a file and answers with the first byte of the
+// result, which reports an error.
 func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 	const patternAt = pathAt + 4096
 	return w.ToolOptions{
@@ -43,8 +43,8 @@ func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 	}
 }
 
-// begins is a module that begins to search a file and does something else then.
-// Function 1 is search.collect, and 2 is proc_exit.
+// begins returns a module that begins to search a file and then does something else. Function
+// 1 is search.collect, and 2 is proc_exit.
 func begins(file string, then ...[]byte) w.ToolOptions {
 	o := searches(file, "zebra", int32(len(file)), 5)
 	o.Imports = append(o.Imports, w.Import{Module: "wasi_snapshot_preview1", Name: "proc_exit", Params: i32s(1)})
@@ -53,7 +53,7 @@ func begins(file string, then ...[]byte) w.ToolOptions {
 	return o
 }
 
-// beginQuery calls search.begin for what begins has in memory.
+// beginQuery calls search.begin for the query in the memory of begins.
 func beginQuery(file string) []byte {
 	return code(
 		w.I32Const(pathAt), w.I32Const(int32(len(file))), w.I32Const(pathAt+4096), w.I32Const(5),
@@ -61,8 +61,8 @@ func beginQuery(file string) []byte {
 	)
 }
 
-// One query at a time, and nothing is collected that was not begun. Whatever
-// comes of it, the guest pays for what was done.
+// Only one query runs at a time, and only a query that was begun is collected. The guest pays
+// for the work in any case.
 func TestQueriesTakeTurns(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -122,7 +122,7 @@ func TestQueriesTakeTurns(t *testing.T) {
 	}
 }
 
-// Ten calls that search without end do not hold up one that searches a little.
+// Ten calls that search without end do not delay a call with a short search.
 func TestAShortSearchAmongLongOnes(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -212,7 +212,7 @@ func TestSearchReachesWhatIsGranted(t *testing.T) {
 	}
 }
 
-// stats is a module that asks what has a name.
+// stats returns a module that asks for the status of a name.
 func stats(name string, size int32) w.ToolOptions {
 	return w.ToolOptions{
 		Imports: []w.Import{own("search", "stat", i32s(3)...)},
@@ -294,8 +294,8 @@ func TestASearchEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// What grep finds with the host's help is what it finds without: a pattern that
-// is too long for the host has it search by itself.
+// grep finds the same with and without the host's help. With a pattern that is too long for
+// the host it searches by itself.
 func TestGrepFindsTheSameWithoutTheHost(t *testing.T) {
 	gueststest.Need(t)
 	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "wasm", "files.wasm"))

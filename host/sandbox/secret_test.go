@@ -28,8 +28,8 @@ func (k tables) Placeholders(granted []tool.Secret) services.Placeholders {
 
 func (k tables) Get(context.Context, string) (secret.Record, error) { return k.record, nil }
 
-// TestASecretGoesToItsServerOnly goes the whole way: a guest, the ABI, policy,
-// the table of the call, egress, servers.
+// TestASecretGoesToItsServerOnly tests the whole path: a guest, the ABI, policy, the
+// placeholders of the call, egress, servers.
 func TestASecretGoesToItsServerOnly(t *testing.T) {
 	const value = "only-for-one-server"
 	var seen []string

@@ -13,19 +13,19 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// slot is an instance that is used for one call after another. After each it
-// is put back to the snapshot, or closed.
+// slot is an instance that serves one call after another. After each call it is reset to the
+// snapshot, or closed.
 type slot struct {
 	snap   *snapshot
 	mod    api.Module
 	memory *memory
 	state  []api.MutableGlobal
 
-	since   time.Time // when it began to wait for a call
-	trimmed bool      // since then
+	since   time.Time // start of its wait for a call
+	trimmed bool      // set if it was trimmed during this wait
 }
 
-// newSlot makes a slot for guests with so much memory at most.
+// newSlot returns a slot for guests with at most limit bytes of memory.
 func (s *Sandbox) newSlot(ctx context.Context, c *compiledModule, snap *snapshot, limit uint64) (_ *slot, err error) {
 	memory, err := newMemory(limit, snap.image, s.memoryBudget)
 	if err != nil {
@@ -46,14 +46,14 @@ func (s *Sandbox) newSlot(ctx context.Context, c *compiledModule, snap *snapshot
 	if sl.state = stateOf(sl.mod); len(sl.state) != len(snap.state) {
 		return nil, &hostError{fmt.Errorf("an instance has %d globals, and its snapshot %d", len(sl.state), len(snap.state))}
 	}
-	// Instantiating has copied the data segments over the image.
+	// The engine has copied the data segments over the image.
 	if err := sl.putBack(); err != nil {
 		return nil, &hostError{err}
 	}
 	return sl, nil
 }
 
-// putBack makes what the next call begins with.
+// putBack resets memory and globals to the snapshot, for the next call.
 func (sl *slot) putBack() error {
 	if _, err := sl.memory.mapped.Reset(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (sl *slot) putBack() error {
 	return nil
 }
 
-// verify compares the slot with the snapshot.
+// verify returns an error if the slot differs from the snapshot.
 func (sl *slot) verify() error {
 	if err := sl.memory.mapped.Verify(); err != nil {
 		return err
@@ -87,18 +87,19 @@ func (sl *slot) close() {
 	sl.memory.Free()
 }
 
-// pool keeps the slots of one module that wait for a call. The one that was
-// used last comes first: its pages are in the caches.
+// pool holds the slots of one module that wait for a call. The slot that was used last is
+// reused first, because the processor's caches hold its pages.
 type pool struct {
-	mu     sync.Mutex
-	idle   []*slot
+	mu     sync.Mutex // guards the fields below
+	idle   []*slot    // the slot that was used last is at the end
 	closed bool
 }
 
-// mostIdle is how many slots of one module wait. More cannot run at once.
-var mostIdle = 2 * runtime.GOMAXPROCS(0)
+// maxIdle limits the waiting slots of one module. More calls cannot run at once.
+var maxIdle = 2 * runtime.GOMAXPROCS(0)
 
-// get returns a slot with this limit of memory, or nil.
+// get removes and returns a slot with this limit of memory, in bytes. It returns nil if none
+// waits.
 func (p *pool) get(limit uint64) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +112,8 @@ func (p *pool) get(limit uint64) *slot {
 	return nil
 }
 
-// put takes a slot in that has been put back.
+// put adds a slot that was reset. If the pool is full, the slot that has waited longest is
+// closed.
 func (p *pool) put(sl *slot) {
 	sl.since, sl.trimmed = time.Now(), false
 	p.mu.Lock()
@@ -119,7 +121,7 @@ func (p *pool) put(sl *slot) {
 	switch {
 	case p.closed:
 		out = sl
-	case len(p.idle) == mostIdle:
+	case len(p.idle) == maxIdle:
 		out, p.idle = p.idle[0], append(p.idle[1:], sl)
 	default:
 		p.idle = append(p.idle, sl)
@@ -130,17 +132,16 @@ func (p *pool) put(sl *slot) {
 	}
 }
 
-// What a slot costs while it waits, half a megabyte to a few, is given back
-// when it has waited long: first its pages, which a next call takes from the
-// image again, then all of it.
+// A waiting slot takes half a megabyte to a few megabytes. After trimAfter its pages are
+// freed, and the next call takes them from the image again; after closeAfter the slot is
+// closed.
 const (
 	trimAfter  = 30 * time.Second
 	closeAfter = 5 * time.Minute
 )
 
-// trim gives back what has waited long, and reports whether something waits
-// that will have to be looked at again. See RATIONALE, "Why are idle instances
-// trimmed, and not counted?"
+// trim frees what has waited long, and reports whether any slots still wait. See RATIONALE,
+// "Why are idle instances trimmed, and not counted?"
 func (p *pool) trim(now time.Time) (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +151,7 @@ func (p *pool) trim(now time.Time) (more bool) {
 		if waited >= trimAfter && !sl.trimmed {
 			sl.trimmed = true
 			if sl.memory.mapped.Trim() != nil {
-				waited = closeAfter // nobody knows what is in it
+				waited = closeAfter // its content is unknown now
 			}
 		}
 		if waited >= closeAfter {
@@ -174,21 +175,21 @@ func (p *pool) close() {
 	}
 }
 
-// begin makes a slot the guest of a call, whose generator of random numbers it
-// gives a new seed.
+// begin makes a slot the guest of a call, and gives its random generator a new seed.
 func (i *instance) begin(sl *slot) error {
 	i.slot, i.mod, i.memory = sl, sl.mod, sl.memory
 	if err := sl.memory.begin(sl.memory.start); err != nil {
 		return err
 	}
 	if at := sl.snap.generatorOffset; at != 0 {
-		_, _ = rand.Read(sl.memory.mapped.Bytes()[at+generatorSeed : at+generatorNext]) // which never fails
+		_, _ = rand.Read(sl.memory.mapped.Bytes()[at+generatorSeed : at+generatorNext]) // rand.Read never fails
 	}
 	return nil
 }
 
-// end ends a call. Its guest is put back if it has ended as it should; what it has
-// done to itself otherwise is nobody's to repair.
+// end ends a call. If the guest returned normally, its slot is reset and goes back to the
+// pool; otherwise the instance is closed. verify asks for a comparison with the snapshot. The
+// error is about the reset.
 func (i *instance) end(p *pool, verify bool) error {
 	sl := i.slot
 	if sl == nil || !i.returned || sl.mod.IsClosed() {
@@ -213,7 +214,7 @@ func (i *instance) end(p *pool, verify bool) error {
 	}
 	if err != nil {
 		sl.close()
-		return fmt.Errorf("an instance that was put back is not like a new one: %w", err)
+		return fmt.Errorf("an instance differs from a new one after its reset: %w", err)
 	}
 	sl.memory.returnQuota()
 	p.put(sl)

@@ -20,7 +20,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// plain makes a module that is never put back: its code changes a table.
+// plain returns a module whose instances are never reset: its code changes a table.
 func plain(o w.ToolOptions) w.ToolOptions {
 	edit := o.Edit
 	o.Edit = func(b *w.Builder) {
@@ -33,14 +33,14 @@ func plain(o w.ToolOptions) w.ToolOptions {
 	return o
 }
 
-// both runs a test with a module that is put back and with one that is not.
+// both runs a test with a module that is reset and with one that is not.
 func both(t *testing.T, o w.ToolOptions, test func(t *testing.T, mod *tool.Module)) {
 	t.Run("put back", func(t *testing.T) { test(t, probe(o)) })
 	t.Run("plain", func(t *testing.T) { test(t, probe(plain(o))) })
 }
 
-// What a guest leaves in its memory and its globals is not there in the next
-// call, which finds what the start function has left.
+// The changes of a guest to its memory and its globals are gone in the next call, which finds
+// the state after the start function.
 func TestCallsLeaveNothingBehind(t *testing.T) {
 	const at = 40_000
 	const global = 1
@@ -74,8 +74,8 @@ func TestCallsLeaveNothingBehind(t *testing.T) {
 	})
 }
 
-// A module that can be put back is kept as its native code and its snapshot:
-// the rest of it is not even read again.
+// A module that can be reset is cached as native code and snapshot: the rest of it is not
+// even read again.
 func TestWhatIsKept(t *testing.T) {
 	both(t, w.ToolOptions{Edit: func(b *w.Builder) {
 		b.Func("", nil, nil, nil, slices.Repeat(slices.Concat(w.I32Const(1), w.Drop()), 10_000))
@@ -109,8 +109,8 @@ func TestWhatIsKept(t *testing.T) {
 	})
 }
 
-// An instance that trapped or ran out of something is not used again,
-// and does no harm to the next call.
+// An instance that trapped or exceeded a limit is not used again, and does no harm to the
+// next call.
 func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   []byte
@@ -145,8 +145,8 @@ func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 	}
 }
 
-// A memory that has grown is what it began with in the next call: as large, and with
-// zeros where it grows. One that has all its pages gets a new instance.
+// A memory that has grown is restored for the next call: it has its old size, and zeros where
+// it grows. With all of its pages used, the call gets a new instance.
 func TestWhatHasGrownIsUsedAgain(t *testing.T) {
 	for name, c := range map[string]struct{ most, idle int }{
 		"with room":  {-1, 1},
@@ -180,8 +180,8 @@ func TestWhatHasGrownIsUsedAgain(t *testing.T) {
 	}
 }
 
-// While a module initialises there is nothing: no file, whatever the call is
-// granted, and a clock that stands still.
+// While a module initialises it has no files, whatever the call is granted, and a clock that
+// stands still.
 func TestNothingIsThereWhileAModuleInitialises(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "made")
@@ -230,7 +230,7 @@ func TestIdleInstancesHoldNoQuota(t *testing.T) {
 	}
 }
 
-// What waits long gives its memory back, and then itself; calls find the same.
+// Slots that wait long are trimmed and then closed; calls do not notice.
 func TestIdleInstancesAreTrimmed(t *testing.T) {
 	box, mod := newBox(t, sandbox.Options{VerifyReset: true}), probe(counter())
 	first := output(t, granted(t, mod, ask{}).mustRun(t, box))

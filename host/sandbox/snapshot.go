@@ -25,33 +25,31 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// snapshot is what a guest knows right after its initialisation: its memory
-// and its globals. Every call of the module begins with it. Nothing was
-// mounted, granted or readable until then, the clocks stood still, and the
-// randomness was the same for everybody. See RATIONALE, "Why does every call
-// begin with a snapshot?"
+// snapshot is the state of a guest right after its initialisation: its memory and its
+// globals. Every call of the module begins with it. Until then nothing was mounted, granted
+// or readable, the clocks stood still, and the randomness was the same for everybody. See
+// RATIONALE, "Why does every call begin with a snapshot?"
 type snapshot struct {
 	image           *linear.Image
-	state           []uint64 // of the globals, see stateOf
-	generatorOffset int      // where in memory Go's generator of random numbers is; 0: not found
+	state           []uint64 // values of the globals that stateOf returns
+	generatorOffset int      // offset of Go's random generator in the memory; 0: none was found
 }
 
-// SnapshotInfo says whether calls of a module begin with a snapshot.
+// SnapshotInfo describes the snapshot of a module.
 type SnapshotInfo struct {
-	// ImageBytes is the size of the snapshot: what the module has in memory when
-	// it is initialised, to which an instance is put back after each call. 0:
-	// each call makes an instance and initialises it.
+	// ImageBytes is the size of the memory after the initialisation, to which an instance is
+	// reset after each call. 0: there is no snapshot, and each call initialises a new
+	// instance.
 	ImageBytes int64
-	// Why there is no snapshot.
+	// The reason for ImageBytes being 0, for people; "": there is a snapshot.
 	Why string
-	// Reseeded says that the generator of random numbers was found that the
-	// module's runtime has seeded when it was initialised, so that each call has
-	// a fresh one. What the module itself has drawn then is the same in all.
+	// Reseeded is set if the random generator of the module's runtime was found, so that each
+	// call gets a fresh seed. Random numbers that the module drew during its initialisation
+	// are the same in all calls.
 	Reseeded bool
 }
 
-// Snapshot makes a module ready to run, as its first call would, and says what its
-// calls begin with.
+// Snapshot makes a module ready to run, as its first call would, and describes its snapshot.
 func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo, error) {
 	c, err := s.load(ctx, mod)
 	switch {
@@ -63,18 +61,18 @@ func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo,
 	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.generatorOffset != 0}, nil
 }
 
-// initTimeout is what a module gets to initialise. Its fuel and its memory are
-// limited like those of a call.
+// initTimeout limits the time of a module's initialisation. Its fuel and its memory have the
+// limits of a call.
 const initTimeout = 3 * time.Second
 
-// The time at which every module initialises.
+// initTime is the time that the clock shows while a module initialises.
 var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// errNotReusable is wrapped by the reason for which a module has no snapshot,
-// if it would have none the next time either.
+// errNotReusable is wrapped by the reason why a module has no snapshot, if the reason will be
+// the same next time.
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
-// newSnapshot initialises a module, of which code is what was compiled.
+// newSnapshot initialises a module and returns its snapshot. code is the compiled module.
 func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.initTimeout)
 	defer cancel()
@@ -101,11 +99,11 @@ func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error)
 	}
 	if err := inst.initialize(ctx, append(c.dialect.Starts(inst.mod), dialect.Start{Export: abi.ExportWarm})); err != nil {
 		if inst.account.Check() == nil && !inst.memory.overQuota {
-			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // and will again
+			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // it will fail next time as well
 		}
 		return nil, err
 	}
-	inst.account.Close() // the counter is 0 now
+	inst.account.Close() // sets the guest's counter to 0
 	for _, g := range state {
 		snap.state = append(snap.state, g.Get())
 	}
@@ -123,31 +121,31 @@ func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error)
 	return snap, nil
 }
 
-// maxImage is the size of the largest image, each of which stays in memory as
-// long as its module does.
+// maxImage limits the size of an image in bytes. An image stays in memory as long as its
+// module does.
 const maxImage = 64 << 20
 
-// savedState is the state file of a cache entry, as JSON.
+// savedState is the JSON in the state file of a cache entry.
 type savedState struct {
 	traits
-	Native  string // what the engine calls the native code; "" where that is its own file
-	Globals []uint64
-	Random  int
-	Plain   string // why there is no snapshot; Globals and an image are not there then
+	Native  string   // the engine's name of the native code; "": the engine has its own file
+	Globals []uint64 // snapshot.state
+	Random  int      // snapshot.generatorOffset
+	Plain   string   // reason why there is no snapshot; then there are no Globals and no image
 }
 
-// save puts the snapshot into what is saved, and its image into a directory.
+// save copies the snapshot into state, and writes its image into dir.
 func (s *snapshot) save(state *savedState, dir string) error {
 	state.Globals, state.Random = s.state, s.generatorOffset
 	f, err := os.OpenFile(filepath.Join(dir, codecache.ImageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	// Nothing sums up its content, so a loss of power must not leave it empty.
+	// The image has no checksum, so a power failure must not leave an empty file.
 	return errors.Join(s.image.Write(f), f.Sync(), f.Close())
 }
 
-// parseState reads what was saved of a snapshot beside the image.
+// parseState parses the state file of a cache entry, and checks that it fits the image.
 func parseState(c *codecache.Contents) (*savedState, error) {
 	state := &savedState{}
 	if err := json.Unmarshal(c.State, state); err != nil {
@@ -162,7 +160,7 @@ func parseState(c *codecache.Contents) (*savedState, error) {
 	return state, nil
 }
 
-// snapshot is the one that was saved with this image; nil if there is none.
+// snapshot returns the saved snapshot with its image; nil if the module has none.
 func (s *savedState) snapshot(image *linear.Image) *snapshot {
 	if s.Plain != "" {
 		return nil
@@ -170,8 +168,8 @@ func (s *savedState) snapshot(image *linear.Image) *snapshot {
 	return &snapshot{image: image, state: s.Globals, generatorOffset: s.Random}
 }
 
-// whyNotReusable says why an instance of a module has state that cannot be put
-// back. code is what was compiled of it.
+// whyNotReusable returns the reason why an instance of a module has state that cannot be
+// reset. code is the compiled module.
 func whyNotReusable(code []byte) error {
 	m, err := wasm.Decode(code)
 	if err != nil {
@@ -184,8 +182,8 @@ func whyNotReusable(code []byte) error {
 	return fmt.Errorf("%w: %s", errNotReusable, why)
 }
 
-// stateOf returns the globals that hold the state of an instance, nil if they
-// do not.
+// stateOf returns the globals that hold the state of an instance: the counters of fuel and
+// depth, then the module's own. It returns nil if the state cannot be reset.
 func stateOf(mod api.Module) []api.MutableGlobal {
 	if mod.ExportedGlobal(fuel.ExportReusable) == nil {
 		return nil
@@ -206,8 +204,7 @@ func stateOf(mod api.Module) []api.MutableGlobal {
 	return state
 }
 
-// initRandom is the randomness of an initialisation. It keeps the first
-// answer.
+// initRandom is the randomness during an initialisation. first is its first answer.
 type initRandom struct {
 	source io.Reader
 	first  []byte
@@ -221,25 +218,25 @@ func (r *initRandom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Go's generator as it lies in memory (internal/chacha8rand.State): 32 words
-// of output, the seed, and three counters of 32 bits: the next word, how many
-// there are, and the position in the stream.
+// Layout of Go's generator in memory (internal/chacha8rand.State): 32 words of output, the
+// seed, and three counters of 32 bits: the next word, the number of words, and the position
+// in the stream.
 const (
 	generatorSeed = 32 * 8
 	generatorNext = generatorSeed + 32
 	generatorSize = generatorNext + 3*4
 )
 
-// maxSearched is how much of a memory is searched.
+// maxSearched is the number of bytes that findGenerator searches.
 const maxSearched = 16 << 20
 
-// findGenerator looks for the generator of the first thread of a Go program
-// that got these first random bytes, and has used some of that generator or
-// nothing of it. It returns 0 if there is none; nothing of Go's lies there.
+// findGenerator returns the offset of the random generator of a Go program's first thread, or
+// 0 if it finds none; Go stores nothing at 0. first holds the first random bytes that the
+// program read. It finds the generator only until its first 32 words are used up.
 //
-// The runtime seeds a generator with the bytes (runtime.randinit), takes four
-// words of it for the hashes of maps (alginit), and the next four to seed the
-// one of the thread (mrandinit).
+// The runtime seeds a global generator with these bytes (runtime.randinit), uses four of its
+// words for the hashes of maps (alginit), and the next four as the seed of the thread's
+// generator (mrandinit).
 func findGenerator(mod api.Module, first []byte) int {
 	if len(first) != 32 {
 		return 0
@@ -257,7 +254,7 @@ func findGenerator(mod api.Module, first []byte) int {
 	for i := range 32 {
 		binary.LittleEndian.PutUint64(words[i*8:], thread.Uint64())
 	}
-	// It is a variable of the runtime, and these come before the heap.
+	// The generator is a variable of the runtime; variables lie before the heap.
 	mem, ok := mod.Memory().Read(0, min(mod.Memory().Size(), maxSearched))
 	if !ok {
 		return 0
@@ -275,10 +272,10 @@ func findGenerator(mod api.Module, first []byte) int {
 	}
 }
 
-// forceReseed makes a generator take its seed at the next number.
+// forceReseed makes a generator use its seed for the next number.
 func forceReseed(generator []byte) {
 	next := generator[generatorNext:generatorSize]
-	copy(next, next[4:8]) // as many as there are
+	copy(next, next[4:8]) // next = number of words: all are used
 	clear(next[8:])
 	clear(generator[:generatorNext])
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// costlyRefusal is a refusal that was dear to find out, and would be the same again.
+// costlyRefusal is a refusal that took seconds to find out, and would be the same the next
+// time.
 type costlyRefusal struct{ *admit.RefusedError }
 
 func (e *costlyRefusal) Unwrap() error { return e.RefusedError }
 
-// errChild is wrapped when a child could not do its work, which is no fault of
-// the module's.
+// errChild is wrapped by errors of a child that could not do its work, through no fault of
+// the module.
 var errChild = errors.New("the process that compiles failed")
 
-// spawn has a child compile the module that lies in dir, into dir.
+// spawn runs a child that compiles the module in dir, into dir.
 func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
 	s.sayMissing.Do(func() {
 		if s.missingLimits != "" {
@@ -43,17 +44,17 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	if end.Code != nil {
 		code = *end.Code
 	}
-	switch said := printable(end.Stdout); {
+	switch message := printable(end.Stdout); {
 	case code == childDone:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case code == childRefused:
-		return &costlyRefusal{admit.Refuse(mod, "it does not compile: %s", said)}
+		return &costlyRefusal{admit.Refuse(mod, "it does not compile: %s", message)}
 	case code == childFailed:
-		return fmt.Errorf("%w: %s", errChild, said)
+		return fmt.Errorf("%w: %s", errChild, message)
 	case limited.Err() != nil:
-		// Not for good: the machine may only have been busy.
+		// This is not a costlyRefusal: the machine may only have been busy.
 		return admit.Refuse(mod, "it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)
 	}
 	took := s.describeExcess(mod, job, code, end)
@@ -61,14 +62,14 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", mod.Bytes, took)}
 }
 
-// describeExcess says what a child has used up, or that it has crashed.
+// describeExcess returns the limit that a child has exceeded, or its crash, in words.
 func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end services.CommandResult) string {
 	switch {
 	case outOfMemory(end.Stderr):
 		return fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20)
 	case code == childTooLarge:
 		return fmt.Sprintf("more than the limit of %d MiB of native code", job.file>>20)
-	case code == childTooSlow, code < 0 && end.CPU > job.cpu/2: // which is not quite what Linux holds against the limit
+	case code == childTooSlow, code < 0 && end.CPU > job.cpu/2: // the limit of Linux counts slightly more than this CPU time
 		return fmt.Sprintf("more than the limit of %s of processor time", job.cpu)
 	}
 	how := printable(end.Stderr)
@@ -83,36 +84,36 @@ func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end s
 	return "the compiler down (" + how + ")"
 }
 
-// outOfMemory reports whether this is what Go, or its C library, says when the
-// system gives it no more memory.
+// outOfMemory reports whether stderr of a child has a message of Go or its C library about
+// missing memory.
 func outOfMemory(stderr []byte) bool {
-	for _, says := range []string{"out of memory", "annot allocate", "failed to allocate", "pthread_create failed", "failed to create new OS thread"} {
-		if strings.Contains(string(stderr), says) {
+	for _, message := range []string{"out of memory", "annot allocate", "failed to allocate", "pthread_create failed", "failed to create new OS thread"} {
+		if strings.Contains(string(stderr), message) {
 			return true
 		}
 	}
 	return gcCrashPattern().Match(stderr)
 }
 
-// gcCrashPattern matches how Go's collector ends when the system refuses
-// it memory: it uses the nil that it got, on a stack of the runtime's own, where
-// no code of a compiler runs.
+// gcCrashPattern matches the crash of Go's collector when the system refuses it memory. The
+// collector uses the nil that it got, on a stack of the runtime, where no code of a compiler
+// runs.
 var gcCrashPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=\S+ m=\d+ sigcode=\d+ addr=0x0\n\ngoroutine 0 .*\nruntime\.`)
 })
 
-// printable is the first line of what a child said, which may quote the
-// module, without anything that a terminal would not show.
+// printable returns the first line of a child's output, at most 300 bytes of it. The output
+// may quote the module, so unprintable characters are replaced.
 func printable(b []byte) string {
-	const most = 300
+	const maxBytes = 300
 	line := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, firstLine(toValidUTF8(b)))
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + " ..."
+	if len(line) > maxBytes {
+		line = strings.ToValidUTF8(line[:maxBytes], "") + " ..."
 	}
 	return line
 }

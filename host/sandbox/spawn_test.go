@@ -24,7 +24,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// refused is the refusal that an error has to be.
+// refused checks that an error is a refusal, and returns it.
 func refused(t *testing.T, err error) *admit.RefusedError {
 	t.Helper()
 	var r *admit.RefusedError
@@ -34,8 +34,8 @@ func refused(t *testing.T, err error) *admit.RefusedError {
 	return r
 }
 
-// TestWhatAChildEndsWith: whose fault an end was, and that it is said in words
-// that fit on a terminal.
+// TestWhatAChildEndsWith: each exit code is assigned to the right fault, and its message fits
+// on a terminal.
 func TestWhatAChildEndsWith(t *testing.T) {
 	exit := func(n int) *int { return &n }
 	killed := exit(int(syscall.SIGKILL))
@@ -90,8 +90,8 @@ func TestWhatAChildEndsWith(t *testing.T) {
 	}
 }
 
-// TestAChildThatCannotWork is no fault of the module's: an error, and the next
-// call tries again.
+// TestAChildThatCannotWork is not the module's fault: the call fails with an error, and the
+// next call tries again.
 func TestAChildThatCannotWork(t *testing.T) {
 	exit := func(n int) *int { return &n }
 	for name, c := range map[string]struct {
@@ -126,8 +126,8 @@ func TestAChildThatCannotWork(t *testing.T) {
 	}
 }
 
-// TestWhatAChildLeavesIsNotBelieved: nothing but the native code of the module
-// that it was given is loaded, and nothing else gets into the cache.
+// TestWhatAChildLeavesIsNotBelieved: only the native code of the given module is loaded, and
+// nothing else gets into the cache.
 func TestWhatAChildLeavesIsNotBelieved(t *testing.T) {
 	native := func(t *testing.T, dir string) string {
 		t.Helper()
@@ -221,8 +221,8 @@ func patch(t *testing.T, file string, at int, b byte) {
 	}
 }
 
-// TestWithoutASpawner only what is part of the program is compiled, for there
-// is nothing that could end it.
+// TestWithoutASpawner: only modules of the program are compiled, because nothing could stop
+// the compilation of others.
 func TestWithoutASpawner(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	compiled := 0
@@ -234,7 +234,7 @@ func TestWithoutASpawner(t *testing.T) {
 	stranger, ours := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.ReturnOK("ours")})
 	ours.Origin = tool.OriginBuiltin
 	r := granted(t, stranger, ask{}).mustRun(t, open())
-	failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "no process of its own")
+	failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "no separate process")
 	if compiled > 0 {
 		t.Error("it is compiled all the same")
 	}
@@ -254,8 +254,8 @@ func TestWithoutASpawner(t *testing.T) {
 	output(t, granted(t, stranger, ask{}).mustRun(t, open()))
 }
 
-// TestABuiltInModuleHasTime: it is compiled also where that takes a thousand
-// times as long as on a common machine. A stranger's is not.
+// TestABuiltInModuleHasTime: it is compiled even if that takes a thousand times as long as on
+// a common machine. A stranger's module is not.
 func TestABuiltInModuleHasTime(t *testing.T) {
 	const long = 1000 * 5 * time.Second
 	var job []string
@@ -287,7 +287,7 @@ func TestABuiltInModuleHasTime(t *testing.T) {
 	}
 }
 
-// TestALargeModuleTakesAPersonsWord: without it nothing is compiled.
+// TestALargeModuleTakesAPersonsWord: nothing is compiled without it.
 func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 	large := w.Tool(w.ToolOptions{
 		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, admit.LargeBytes)}},
@@ -301,8 +301,8 @@ func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForAModule: the child is killed when the last caller has left,
-// not before; whoever comes next has it compiled again.
+// TestNobodyWaitsForAModule: the child is killed when the last caller has left, and not
+// before. A later caller compiles again.
 func TestNobodyWaitsForAModule(t *testing.T) {
 	started, killed := make(chan struct{}, 9), make(chan error, 9)
 	var wait atomic.Bool
@@ -377,7 +377,7 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 	}
 }
 
-// TestCloseStopsCompiling, and returns when the child has ended.
+// TestCloseStopsCompiling: Close returns when the child has ended.
 func TestCloseStopsCompiling(t *testing.T) {
 	started := make(chan struct{})
 	var ended atomic.Bool
@@ -409,8 +409,8 @@ func TestCloseStopsCompiling(t *testing.T) {
 	}
 }
 
-// TestProgressOfCompiling: it is told when something is compiled, with what
-// became of it, and not when it is loaded.
+// TestProgressOfCompiling: the hooks are called when a module is compiled, and not when it is
+// loaded.
 func TestProgressOfCompiling(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	good, bad := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.Drop()})
@@ -433,7 +433,7 @@ func TestProgressOfCompiling(t *testing.T) {
 	}
 }
 
-// TestMissingLimitsAreSaidOnce: where a system cannot limit something.
+// TestMissingLimitsAreSaidOnce: one warning about limits that the system lacks.
 func TestMissingLimitsAreSaidOnce(t *testing.T) {
 	logger, log := logBuffer()
 	box := newBox(t, sandbox.Options{Logger: logger})

@@ -11,13 +11,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What the stages of all calls may hold at the same time.
+// Limits of the uncommitted changes of all calls together, in bytes.
 const (
 	stagedMemoryBytes = 256 << 20
 	stagedDiskBytes   = 4 << 30
 )
 
-// newStage makes the stage of a call that may write; nil if it needs none.
+// newStage returns the stage for a call that may write; nil if it needs none.
 func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()
@@ -39,26 +39,26 @@ func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	return nil, nil
 }
 
-// StageBudget bounds what all calls together have changed that is not committed yet, for
-// what else is staged beside them.
+// StageBudget returns the limit of all uncommitted changes, for callers that stage changes of
+// other kinds.
 func (s *Sandbox) StageBudget() *stage.Budget { return s.stageBudget }
 
-// stagedChanges is what a call has changed.
+// stagedChanges holds the changes of one call. It implements policy.Staged.
 type stagedChanges struct {
 	set     *stage.Set
 	call    tool.Call
-	digest  string // of its module
-	timeout time.Duration
+	digest  string        // digest of the call's module
+	timeout time.Duration // time limit of Changes
 }
 
-// Changes implements policy.Staged. It has as much time as the call had.
+// Changes implements policy.Staged. Its time limit is that of the call.
 func (s *stagedChanges) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.set.Changes(ctx)
 }
 
-// Commit implements policy.Staged. It has as much time again, until it begins to
+// Commit implements policy.Staged. Its time limit is that of the grant, until it begins to
 // replace files.
 func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, s.digest); err != nil {
@@ -72,7 +72,7 @@ func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	return markUntidy(s.set.Commit(ctx))
 }
 
-// markUntidy marks the error of a commit that is made all the same.
+// markUntidy wraps policy.ErrUntidy around the error of a commit that was made nevertheless.
 func markUntidy(err error) error {
 	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
 		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)

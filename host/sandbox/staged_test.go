@@ -14,7 +14,7 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// writer is a call that makes the file "made" in a directory, and says ok.
+// writer returns a call that makes the file "made" in a directory, and answers ok.
 func writer(t *testing.T, dir string, a ask) job {
 	t.Helper()
 	a.mounts = []policy.Mount{{Host: dir, Write: true}}

@@ -22,7 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// module makes a module of bytes that need not be WebAssembly.
+// module returns a module of bytes that need not be WebAssembly.
 func module(code []byte) *tool.Module {
 	sum := sha256.Sum256(code)
 	return &tool.Module{
@@ -40,7 +40,7 @@ type job struct {
 	grant policy.Grant
 }
 
-// ask says what a test wants besides a call of "probe" with no arguments.
+// ask describes a call of "probe", by default with no arguments and no grants.
 type ask struct {
 	id, tool, args string
 	caps           tool.Capabilities
@@ -54,7 +54,7 @@ type ask struct {
 // quick are limits for guests that would never end by themselves.
 var quick = policy.Limits{Timeout: 30 * time.Millisecond, MemoryBytes: 16 << 20, HostCalls: 10_000}
 
-// granted makes a call and its grant the way that dispatch does.
+// granted returns a call and its grant, made as dispatch does.
 func granted(tb testing.TB, mod *tool.Module, a ask) job {
 	tb.Helper()
 	if a.id == "" {
@@ -98,8 +98,8 @@ func (j job) run(ctx context.Context, box *sandbox.Sandbox) (tool.Result, error)
 	return j.runTelling(ctx, box, nil)
 }
 
-// runTelling is run with what the tool says meanwhile. What the call has
-// changed is made.
+// runTelling is run with a receiver of the progress, which may be nil. The changes of the
+// call are committed.
 func (j job) runTelling(ctx context.Context, box *sandbox.Sandbox, report func(tool.Progress)) (tool.Result, error) {
 	r, staged, err := box.Run(ctx, j.grant, j.mod, j.call, report)
 	if staged != nil {
@@ -118,7 +118,7 @@ func (j job) mustRun(tb testing.TB, box *sandbox.Sandbox) tool.Result {
 	return r
 }
 
-// newBox makes a sandbox that compiles in real children, unless a test says how.
+// newBox returns a sandbox that compiles in real children, unless the test says otherwise.
 func newBox(tb testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	tb.Helper()
 	if opts.Spawn == nil {
@@ -133,7 +133,7 @@ func newBox(tb testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	return box
 }
 
-// output is the text of a result that must be a success.
+// output returns the text of a result that must be a success.
 func output(tb testing.TB, r tool.Result) string {
 	tb.Helper()
 	if r.Err != nil {
@@ -148,7 +148,7 @@ func output(tb testing.TB, r tool.Result) string {
 	return out.Output
 }
 
-// failure checks a failed result, and that it says something.
+// failure checks a failed result and its message.
 func failure(tb testing.TB, r tool.Result, code tool.Code, typ tool.ErrorType, says string) {
 	tb.Helper()
 	if r.Err == nil {

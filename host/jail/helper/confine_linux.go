@@ -14,16 +14,16 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// A confinement takes from a thread, and so from all that it becomes or starts,
-// whatever a command need not have. Nothing can be mounted afterwards.
+// confinement removes all rights that a command does not need from a thread, and so from all
+// that the thread becomes or starts. Nothing can be mounted afterwards.
 type confinement struct {
-	world   *wire.World
-	ruleset int // of Landlock; -1: none
-	filter  []unix.SockFilter
-	renamer *renamer // of a command that is staged; nil: the kernel does them
+	world   *wire.World       // the world of the command
+	ruleset int               // Landlock ruleset; -1: none
+	filter  []unix.SockFilter // seccomp program
+	renamer *renamer          // serves the renames of a staged command; nil: the kernel does them all
 }
 
-// prepare does what can be done while others still mount.
+// prepare does the part of the confinement after which others can still mount.
 func prepare(w *wire.World) (*confinement, error) {
 	unix.Umask(0o022)
 	opts := seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot}
@@ -46,10 +46,10 @@ func prepare(w *wire.World) (*confinement, error) {
 	})
 }
 
-// enter confines this thread, but for [limit].
+// enter confines this thread, except for [limit].
 func (c *confinement) enter() error { return c.enterWithout("") }
 
-// enterWithout is enter without one layer.
+// enterWithout is enter without the layer with a name.
 func (c *confinement) enterWithout(name string) error {
 	layers := []layer{
 		{"user", func() error { return become(c.world.UID, c.world.GID) }},
@@ -65,7 +65,7 @@ func (c *confinement) enterWithout(name string) error {
 	return applyLayers(slices.DeleteFunc(layers, func(l layer) bool { return l.name == name }))
 }
 
-// install puts the filter, and has the renames of a staged command served.
+// install installs the seccomp filter, and serves the renames of a staged command.
 func (c *confinement) install() error {
 	if c.renamer != nil {
 		listener, err := seccomp.Listen(c.filter)
@@ -76,19 +76,21 @@ func (c *confinement) install() error {
 		if err != unix.EBUSY {
 			return step(err, "install the seccomp filter")
 		}
-		// Somebody listens to us, and there can be one. Some renames of directories
-		// fail, then.
+		// Another listener watches this process already, and there can be only one. Some
+		// renames of directories will fail.
 		c.renamer = nil
 		c.filter = seccomp.Filter(seccomp.Options{Network: c.world.Namespaces, NoNamespaces: !c.world.NewRoot})
 	}
 	return step(seccomp.Install(c.filter), "install the seccomp filter")
 }
 
+// layer is one layer of the confinement.
 type layer struct {
 	name  string
 	apply func() error
 }
 
+// applyLayers applies the layers in order, except for those that isOmitted names.
 func applyLayers(layers []layer) error {
 	for _, l := range layers {
 		if isOmitted(l.name) {
@@ -101,7 +103,8 @@ func applyLayers(layers []layer) error {
 	return nil
 }
 
-// limit is put right before the command starts: it counts processes.
+// limit sets the resource limits. It has to be called right before the command starts,
+// because it counts processes.
 func limit(w *wire.World) error {
 	if isOmitted("rlimits") {
 		return nil
@@ -129,7 +132,7 @@ func limit(w *wire.World) error {
 		{"RLIMIT_SIGPENDING", unix.RLIMIT_SIGPENDING, 8192},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	} {
-		// A limit that is lower already stays.
+		// Limits that are lower already stay.
 		var have syscall.Rlimit
 		if err := syscall.Getrlimit(l.resource, &have); err != nil {
 			return step(err, "getrlimit %s", l.name)
@@ -142,12 +145,12 @@ func limit(w *wire.World) error {
 	return nil
 }
 
-// dropBoundingSet empties the bounding set of this thread, and of what it starts.
+// dropBoundingSet empties the capability bounding set of this thread and its children.
 func dropBoundingSet() error {
 	for c := uintptr(0); ; c++ {
 		switch err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err {
 		case nil:
-		case unix.EINVAL, unix.EPERM: // the kernel knows no more, or there are no capabilities to begin with
+		case unix.EINVAL, unix.EPERM: // no further capability is known, or there are none
 			return nil
 		default:
 			return step(err, "drop capability %d", c)
@@ -155,12 +158,12 @@ func dropBoundingSet() error {
 	}
 }
 
-// become becomes the user of the command, if this is root.
+// become makes this thread the command's user, if it is root.
 func become(uid, gid int) error {
 	if unix.Getuid() != 0 || uid == 0 && gid == unix.Getgid() {
 		return nil
 	}
-	// Those of package syscall are for all threads.
+	// The functions of package syscall apply to all threads.
 	for _, call := range [][4]uintptr{
 		{unix.SYS_SETGROUPS},
 		{unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
@@ -181,7 +184,7 @@ func dropCapabilities() error {
 	return step(unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]), "drop capabilities")
 }
 
-// presets are the configurations of Landlock by the version of its ABI.
+// presets are the configurations of Landlock by its ABI version.
 var presets = []landlock.Config{
 	landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9, landlock.V10, landlock.V11,
 }
@@ -190,14 +193,14 @@ const (
 	accessRead   = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSReadDir
 	accessChange = accessRead | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir |
 		ll.AccessFSMakeReg | ll.AccessFSMakeSym | ll.AccessFSRefer
-	// What the command has for itself may also hold what others could wait for.
+	// In its own directories a command may also make pipes and sockets, on which others could
+	// wait.
 	accessOwn  = accessChange | ll.AccessFSMakeFifo | ll.AccessFSMakeSock
 	accessFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 )
 
-// ruleset makes rules by which a thread can reach the paths of the world alone.
-// Unlike the presets of the library it takes nothing for granted: what the kernel
-// has is what the host has found, or this fails.
+// ruleset returns a Landlock ruleset that allows only the paths of the world. Unlike the
+// presets of the library it fails if the kernel has less than the host has found.
 func ruleset(w *wire.World) (_ int, err error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -209,7 +212,8 @@ func ruleset(w *wire.World) (_ int, err error) {
 	config := presets[min(abi, len(presets))-1]
 	attr := ll.RulesetAttr{HandledAccessFS: uint64(config.HandledAccessFS), HandledAccessNet: uint64(config.HandledAccessNet), Scoped: uint64(config.Scoped)}
 	if w.Namespaces {
-		// In a network of its own it finds only its own servers, and the proxy.
+		// In its own network namespace the command reaches only its own servers and the
+		// proxy.
 		attr.HandledAccessNet = 0
 	}
 	rules, err := ll.LandlockCreateRuleset(&attr, 0)
@@ -236,7 +240,7 @@ func ruleset(w *wire.World) (_ int, err error) {
 		return step(ll.LandlockAddPathBeneathRule(rules, &beneath, 0), "allow %s", name)
 	}
 	if w.NewRoot {
-		// What is not to be read is not in this root.
+		// This root contains only files that may be read.
 		if err := firstErr(allow("/", accessRead, false), allow("/dev/shm", accessOwn, false)); err != nil {
 			return -1, err
 		}
@@ -264,7 +268,7 @@ func ruleset(w *wire.World) (_ int, err error) {
 	for _, name := range []string{w.Home, w.Tmp} {
 		access := uint64(accessOwn)
 		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return strings.HasPrefix(b.Path, name+"/") }) {
-			access = accessChange // it holds for what is mounted below, too
+			access = accessChange // the access also applies to mounts below
 		}
 		if err := allow(name, access, false); err != nil {
 			return -1, err

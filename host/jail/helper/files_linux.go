@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// countInterval is the time between two counts of the open files of the command. In between, it can
-// exceed its limit.
+// countInterval is the time between two counts of the command's open files. In between, the
+// command can exceed its limit.
 const countInterval = 100 * time.Millisecond
 
-// tooManyFiles reports whether the processes of the command have more than most files open
-// together. Threads share the open files of their process: the seccomp filter sees to it.
-func tooManyFiles(most uint64) bool {
+// tooManyFiles reports whether the processes of the command together have more than limit
+// files open. Threads share the open files of their process; the seccomp filter ensures that.
+func tooManyFiles(limit uint64) bool {
 	if isOmitted("open files") {
 		return false
 	}
@@ -25,7 +25,7 @@ func tooManyFiles(most uint64) bool {
 		var st unix.Stat_t
 		name := path.Join("/proc", process, "fd")
 		if unix.Stat(name, &st) != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		n := uint64(st.Size)
 		if n == 0 { // before Linux 6.2
@@ -34,18 +34,19 @@ func tooManyFiles(most uint64) bool {
 				n = maxUnseen
 			}
 		}
-		if sum += n; sum > most {
+		if sum += n; sum > limit {
 			return true
 		}
 	}
 	return false
 }
 
-// maxUnseen is how many files a process counts for whose files cannot be looked at.
+// maxUnseen is the number of files that count for a process whose open files cannot be
+// listed.
 const maxUnseen = 1024
 
-// processes returns the processes of the command: all others in the pid namespace of this
-// process, or else its descendants.
+// processes returns the ids of the command's processes. These are all others in the pid
+// namespace of this process or, if it has none, its descendants.
 func processes() (out []string) {
 	if os.Getpid() == 1 {
 		all, _ := names("/proc")

@@ -1,9 +1,9 @@
-// Command helper makes the world of one command, confines itself to it, and runs
-// the command. Package jail starts it and tells it what to do, see package wire.
+// Command helper builds the world of one command, confines itself to it, and runs the
+// command. Package jail starts it and sends it instructions, see package wire.
 //
-// It is a program of its own because namespaces are entered by a process that has
-// one thread, which a Go program never has after its start, and because it has to
-// be small: its start is most of what a command costs.
+// It is a separate program for two reasons. Only a process with one thread can enter
+// namespaces, which a Go program no longer is after its start. And it has to be small: its
+// start is most of the cost of a command.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	runtime.LockOSThread() // some of what follows is of a thread, and its children's
+	runtime.LockOSThread() // some settings below apply to one thread and its children
 	isInner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
 	if isInner || os.Getpid() == 1 {
 		raiseOOMScore()
@@ -37,18 +37,18 @@ func main() {
 		os.Exit(1)
 	}
 	if !serve(&w) {
-		if privateDir != "" && (!commandRan || os.Getppid() != host) { // otherwise the host does it, and waits for our end first
+		if privateDir != "" && (!commandRan || os.Getppid() != host) { // otherwise the host removes it, after our end
 			_ = rootedfs.RemoveAll(privateDir)
 		}
 		os.Exit(1)
 	}
 }
 
-// commandRan says that a command has run.
+// commandRan is set when a command has run.
 var commandRan bool
 
-// serve builds a world and runs a command in it. It reports whether the jail has
-// heard of the end.
+// serve builds a world and runs a command there. It reports whether the jail has received the
+// result.
 func serve(w *wire.World) bool {
 	built := build(w)
 	if wire.Send(wire.Socket, built) != nil || built.Err != "" {
@@ -75,8 +75,9 @@ func serve(w *wire.World) bool {
 	return wire.Send(wire.Socket, ended) == nil
 }
 
-// raiseOOMScore lets this process, and its children, end before those of the user when
-// the memory of the machine runs out: of 1000, half is added to what they use.
+// raiseOOMScore makes the kernel end this process and its children before the user's other
+// processes when memory runs out. The score adds half of the machine's memory to what they
+// use.
 func raiseOOMScore() {
 	const name, score = "/proc/self/oom_score_adj", 500
 	data, err := os.ReadFile(name)
@@ -85,7 +86,7 @@ func raiseOOMScore() {
 	}
 }
 
-// stepError says which step of the set-up has failed.
+// stepError is the failure of one step of the set-up.
 type stepError struct {
 	step string
 	err  error
@@ -93,7 +94,7 @@ type stepError struct {
 
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
 
-// step is an error of a step, or nil.
+// step wraps an error in a stepError; nil stays nil.
 func step(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -101,6 +102,7 @@ func step(err error, format string, args ...any) error {
 	return &stepError{fmt.Sprintf(format, args...), err}
 }
 
+// failed returns the answer for an error.
 func failed(err error) wire.Started {
 	if at, ok := errors.AsType[*stepError](err); ok {
 		return wire.Started{Step: at.step, Err: at.err.Error()}
@@ -108,14 +110,14 @@ func failed(err error) wire.Started {
 	return wire.Started{Step: "set up", Err: err.Error()}
 }
 
-// awaitCommand waits for the command. It reports whether the process that would become
-// that is still there.
+// awaitCommand waits for the command. It reports whether the inner process, which would
+// become the command, still lives.
 func awaitCommand() bool {
 	p := poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}, unix.PollFd{Fd: int32(innerSocket), Events: unix.POLLIN | unix.POLLRDHUP})
 	return p[1].Revents == 0
 }
 
-// poll waits until there is something about one of the descriptors.
+// poll waits until one of the descriptors has an event.
 func poll(p ...unix.PollFd) []unix.PollFd {
 	for {
 		if _, err := unix.Poll(p, -1); err != unix.EINTR {
@@ -124,8 +126,8 @@ func poll(p ...unix.PollFd) []unix.PollFd {
 	}
 }
 
-// hide keeps the command, which is the same user, from looking into this process,
-// and from changing it. To become that user undoes it.
+// hide keeps the command, which runs as the same user, from inspecting and changing this
+// process. Becoming that user undoes it.
 func hide() error {
 	if isOmitted("dumpable") {
 		return nil
@@ -133,7 +135,7 @@ func hide() error {
 	return step(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl PR_SET_DUMPABLE")
 }
 
-// run runs the command and returns when nothing of it is left.
+// run runs the command and returns when all of its processes have ended.
 func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wire.Ended, error) {
 	if w.Namespaces {
 		if err := cover(w, c); err != nil {
@@ -154,7 +156,7 @@ func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wir
 		killAll()
 		return wire.Ended{}, err
 	}
-	_ = wire.Send(wire.Socket, wire.Started{}, listener...) // reap sees that the host is gone
+	_ = wire.Send(wire.Socket, wire.Started{}, listener...) // reap notices if the host is gone
 	for _, fd := range append(listener, stdout, stderr) {
 		unix.Close(fd)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// omitted are the layers that the name of this program says it is without:
-// "mutant without A+B". It is a file in memory, see the tests of the jail.
+// omitted names the layers to omit. They come from the name of this program, "mutant without
+// A+B", a file in memory; see the tests of the jail.
 var omitted = func() []string {
 	name, _ := os.Readlink("/proc/self/exe")
 	_, layers, _ := strings.Cut(strings.TrimSuffix(name, " (deleted)"), "mutant without ")

@@ -11,15 +11,15 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// confineSignals puts this thread into a Landlock domain of its own, out of which
-// signals do not get. What it starts is in there, too, and cannot leave. So [killAll]
-// reaches all of that and nothing else, where there is no pid namespace.
+// confineSignals puts this thread into a new Landlock domain, which signals cannot leave. Its
+// children are in the domain, too, and cannot leave it. So without a pid namespace [killAll]
+// reaches exactly these processes.
 func confineSignals() error {
 	host := os.Getppid()
 	if err := unix.Kill(host, 0); err != nil {
 		return step(err, "see the host")
 	}
-	// Without a rule some kernels let nobody in a domain rename between directories.
+	// Without this rule some kernels forbid renames between directories in any domain.
 	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: ll.AccessFSRefer, Scoped: ll.ScopeSignal}, 0)
 	if err != nil {
 		return step(err, "make a Landlock domain for signals")
@@ -36,7 +36,7 @@ func confineSignals() error {
 	if err := firstErr(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ll.LandlockRestrictSelf(fd, 0)); err != nil {
 		return step(err, "enter a Landlock domain for signals")
 	}
-	// Otherwise end would kill all that the user has.
+	// Otherwise killAll would kill all processes of the user.
 	if err := unix.Kill(host, 0); err != unix.EPERM || os.Getppid() != host {
 		return step(errors.New("they get out"), "keep signals inside")
 	}
@@ -44,22 +44,21 @@ func confineSignals() error {
 	return nil
 }
 
-// signalsConfined says that [confineSignals] has succeeded.
+// signalsConfined is set when [confineSignals] has succeeded.
 var signalsConfined bool
 
-// killAll kills the command and all that it has started. To be inside of a pid
-// namespace, or of [confineSignals], is what bounds it, so it is for the main thread
-// alone. Nothing can be started meanwhile: for the kernel this is one step, and a
-// fork is either before it or fails.
+// killAll kills the command and all that it has started. Only the pid namespace or the domain
+// of [confineSignals] limits it, so only the main thread may call it. No process escapes by a
+// fork: the kernel kills in one step, and a fork is either before it or fails.
 func killAll() {
 	if signalsConfined || os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
 
-// reap waits for the command, kills the processes that it has left behind, and waits for them.
-// It kills the command if the host ends, or if it has more files open than it may. Orphans
-// become children of this process: when it has none, nothing is left.
+// reap waits for the command, kills the processes that it has left behind, and waits for
+// them. It kills the command if the host ends, or if the command has too many files open.
+// Orphans become children of this process, so without children no process is left.
 func reap(command int, mostFiles uint64) (out wire.Ended) {
 	type death struct {
 		pid    int
@@ -80,7 +79,7 @@ func reap(command int, mostFiles uint64) (out wire.Ended) {
 		}
 	}()
 	go func() {
-		// The host says nothing more: what can come is its end.
+		// The host sends nothing more; the only event is its end.
 		poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP})
 		close(gone)
 	}()

@@ -12,27 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renamer does for a staged command what an overlay does not: it renames no
-// directory that was there before (EXDEV), for which few programs are prepared. The
-// command's calls come here. What is no directory is left to the kernel; and
-// nothing depends on that being so a moment later, because here is done with the
-// rights of the command what it could do itself.
+// renamer does renames for a staged command that overlays refuse: an overlay does not rename
+// directories of its lower layer (EXDEV), and few programs can handle that. The command's
+// calls are sent here. Calls about other files are left to the kernel. It does no harm if a
+// file changes meanwhile, because all work is done with the rights of the command.
 //
-// A directory is moved file by file into a new one beside the target, which then
-// gets its name. Others who look meanwhile see that; nobody outside of the stage
-// does.
+// A directory is moved file by file into a new directory beside the target, which then gets
+// the target's name. Other processes of the command can see that; nobody outside of the stage
+// can.
 type renamer struct {
-	jobs chan func() // is done by a thread that has the rights of the command
+	jobs chan func() // run by a thread with the rights of the command
 
-	// Held while something is moved. When it is locked for good nothing is changed
-	// any more.
+	// moving is held while files are moved. When stop has locked it, nothing is moved any
+	// more.
 	moving sync.Mutex
 }
 
-// activeRenamer are those of this process; nil: none.
+// activeRenamer is the renamer of this process; nil: none.
 var activeRenamer *renamer
 
-// begin starts the thread that moves.
+// begin starts the thread that moves files.
 func (r *renamer) begin(c *confinement) error {
 	r.jobs = make(chan func())
 	entered := make(chan error)
@@ -55,14 +54,14 @@ func (r *renamer) begin(c *confinement) error {
 	return <-entered
 }
 
-// stop waits for what is being moved, and lets nothing more be.
+// stop waits for the current move, and prevents further moves.
 func (r *renamer) stop() {
 	if r != nil {
 		r.moving.Lock()
 	}
 }
 
-// The structures of the kernel, see seccomp_unotify(2).
+// notification and response are structures of the kernel, see seccomp_unotify(2).
 type notification struct {
 	id    uint64
 	pid   uint32
@@ -87,14 +86,14 @@ const (
 	notifyContinue = 1
 )
 
-// serve answers the calls of a listener, until the command is gone.
+// serve answers the calls that arrive at a listener, until the command has ended.
 func (r *renamer) serve(listener int) {
 	unix.CloseOnExec(listener)
 	go func() {
 		for {
 			var n notification
 			if _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), notifyReceive, uintptr(unsafe.Pointer(&n))); err != 0 {
-				if err == unix.EINTR || err == unix.ENOENT { // that process has ended
+				if err == unix.EINTR || err == unix.ENOENT { // the calling process has ended
 					if p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}; err == unix.ENOENT {
 						if _, err := unix.Poll(p, -1); err == nil && p[0].Revents&unix.POLLHUP != 0 {
 							return
@@ -118,13 +117,13 @@ func (r *renamer) serve(listener int) {
 	}()
 }
 
-// place is a name in a directory.
+// place is a name in an open directory.
 type place struct {
 	dir  int
 	name string
 }
 
-// answer does a call, if it is about a directory.
+// answer carries out a call. done is false if the kernel has to do it.
 func (r *renamer) answer(listener int, n *notification) (_ unix.Errno, done bool) {
 	here := int32(unix.AT_FDCWD)
 	from, to := [2]uint64{uint64(uint32(here)), n.args[0]}, [2]uint64{uint64(uint32(here)), n.args[1]}
@@ -162,10 +161,11 @@ func (r *renamer) answer(listener int, n *notification) (_ unix.Errno, done bool
 	return unix.EIO, true
 }
 
-// errLeaveToKernel is of what the kernel can do, or refuses as it should.
+// errLeaveToKernel means that the kernel can do a call, or refuses it properly.
 const errLeaveToKernel = unix.Errno(0xfff)
 
-// openLookupStart opens where the lookup of a name of a call begins, and returns the rest.
+// openLookupStart opens the directory at which the lookup of a call's name begins, and
+// returns the rest of the name.
 func openLookupStart(pid uint32, arg [2]uint64) (start int, rest string, err error) {
 	name, err := readString(int(pid), uintptr(arg[1]))
 	if err != nil {
@@ -182,7 +182,7 @@ func openLookupStart(pid uint32, arg [2]uint64) (start int, rest string, err err
 	return start, name, err
 }
 
-// renameAt does a rename if it is about a directory.
+// renameAt does a rename if a directory is involved; otherwise it returns errLeaveToKernel.
 func renameAt(a int, aName string, b int, bName string, flags uint) error {
 	from, err := openPlace(a, aName)
 	if err != nil {
@@ -198,8 +198,8 @@ func renameAt(a int, aName string, b int, bName string, flags uint) error {
 		if flags&unix.RENAME_NOREPLACE != 0 || !isHardlinked(from) || !isHardlinked(to) {
 			return errLeaveToKernel
 		}
-		// An overlay can take two names of one file for two files, and fail then. Of
-		// one file there is nothing to be done.
+		// An overlay can take two names of one file for two files, and then fail. A rename
+		// between them has nothing to do.
 		err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags)
 		if err == unix.ESTALE {
 			return nil
@@ -221,8 +221,8 @@ func openPlace(start int, name string) (place, error) {
 	return place{dir, last}, err
 }
 
-// readString reads a text from the memory of a process, page by page: the next one
-// may not be there.
+// readString reads a string from the memory of a process. It reads page by page, because the
+// page after the string may not exist.
 func readString(pid int, addr uintptr) (string, error) {
 	const page = 4096
 	var out []byte
@@ -241,7 +241,7 @@ func readString(pid int, addr uintptr) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// isHardlinked reports whether a place has a file of several names.
+// isHardlinked reports whether the file at a place has several names.
 func isHardlinked(p place) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink > 1
@@ -252,7 +252,7 @@ func isDir(p place) bool {
 	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// rename is renameat2, also where that is EXDEV for a directory.
+// rename does a renameat2, even if the kernel answers EXDEV for a directory.
 func rename(from, to place, flags uint) error {
 	err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags)
 	if err != unix.EXDEV {
@@ -283,16 +283,17 @@ func rename(from, to place, flags uint) error {
 	return removeEmpty(from)
 }
 
+// tempName returns a new name for a temporary directory.
 func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
 
-// makeReplaceable is the error of a rename of a directory to a name, or nil. What has
-// that is an empty directory, which is removed.
+// makeReplaceable returns the error that a rename of a directory to a name must have, or nil.
+// It removes an empty directory of this name.
 func makeReplaceable(from, to place, flags uint) error {
 	var source, target unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &source, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	// To below itself.
+	// The target must not be below the source.
 	dir, err := unix.Dup(to.dir)
 	for err == nil {
 		var st, up unix.Stat_t
@@ -331,14 +332,14 @@ func makeReplaceable(from, to place, flags uint) error {
 	return unix.Unlinkat(to.dir, to.name, unix.AT_REMOVEDIR)
 }
 
-// move makes a directory and moves into it what is in another, which stays, with
-// its empty directories. If it fails it moves that back.
+// move makes a directory and moves the content of another directory. The source stays, with
+// its empty directories. If move fails, it moves everything back.
 func move(from, to place) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	// To be moved it need not be open to its owner.
+	// A directory can be moved without being accessible to its owner.
 	if st.Mode&0o700 != 0o700 {
 		if err := unix.Fchmodat(from.dir, from.name, st.Mode&0o777|0o700, 0); err != nil {
 			return err
@@ -379,7 +380,7 @@ func move(from, to place) error {
 	return firstErr(unix.Fchmod(target, st.Mode&0o777), unix.UtimesNanoAt(to.dir, to.name, times, unix.AT_SYMLINK_NOFOLLOW))
 }
 
-// moveBack moves something back whose directory, if it is one, may have stayed.
+// moveBack undoes one move. If from is a directory, its source may still exist.
 func moveBack(from, to place) {
 	if unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE) != nil && isDir(from) {
 		_ = move(from, to)
@@ -401,7 +402,7 @@ func list(dir int) (names []string, err error) {
 	}
 }
 
-// removeEmpty removes a directory in which there are only empty ones.
+// removeEmpty removes a directory that contains only empty directories.
 func removeEmpty(p place) error {
 	dir, err := unix.Openat(p.dir, p.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// listen makes the socket of the proxy: on the loopback of the command's network
-// namespace, where nobody else can reach it.
+// listen opens the socket of the proxy, on the loopback of the command's network namespace,
+// where nobody else can reach it.
 func listen() (fd, port int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -45,15 +45,15 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifreq)
 }
 
-// starter starts the command in a world, with what its output goes to.
+// starter starts the command in a world, with descriptors for its output.
 type starter func(c *wire.Command, stdout, stderr int) (pid int, err error)
 
-// prepareStart does ahead what can be done before the command is known.
+// prepareStart does the part of the start that does not need the command.
 func prepareStart(w *wire.World) (starter, error) {
 	switch {
 	case w.NewRoot:
 		return prepareStartHere(w)
-	case w.Namespaces: // in which something is mounted for the command, which nobody who is confined can do
+	case w.Namespaces: // files are mounted for the command later, and no confined process can mount
 		return func(c *wire.Command, stdout, stderr int) (int, error) {
 			start, err := prepareStartInner(w)
 			if err != nil {
@@ -65,9 +65,8 @@ func prepareStart(w *wire.World) (starter, error) {
 	return prepareStartInner(w)
 }
 
-// prepareStartHere has this process start the command: nothing in its pid namespace can
-// look into it, and what ends it ends all of them. Only its main thread is
-// confined.
+// prepareStartHere prepares this process to start the command. In its pid namespace no
+// process can inspect it, and its end ends all others. Only its main thread is confined.
 func prepareStartHere(w *wire.World) (starter, error) {
 	if os.Getpid() != 1 {
 		return nil, step(errors.New("it is not the first process"), "enter a pid namespace")
@@ -93,13 +92,12 @@ func prepareStartHere(w *wire.World) (starter, error) {
 	}, err
 }
 
-// innerSocket is the socket of the process that waits to become the command; -1: there
-// is none.
+// innerSocket is the socket of the process that waits to become the command; -1: there is
+// none.
 var innerSocket = -1
 
-// prepareStartInner starts a process that confines itself and becomes the command. This
-// one stays outside of the command's Landlock domain, where it cannot be killed
-// from.
+// prepareStartInner starts an inner process, which confines itself and becomes the command.
+// This process stays outside of the command's Landlock domain, so the command cannot kill it.
 func prepareStartInner(w *wire.World) (starter, error) {
 	if err := confineSignals(); err != nil {
 		return nil, err
@@ -132,8 +130,8 @@ func prepareStartInner(w *wire.World) (starter, error) {
 		if err := wire.Send(innerSocket, c, stdout, stderr); err != nil {
 			return 0, step(err, "tell the inner helper")
 		}
-		// It says why it could not, or is the command by the time at which its
-		// socket is closed. The host may end first.
+		// The inner process sends an error, or its socket closes when it becomes the command.
+		// The host may end before.
 		p := poll(unix.PollFd{Fd: int32(innerSocket), Events: unix.POLLIN}, unix.PollFd{Fd: wire.Socket, Events: unix.POLLRDHUP})
 		if p[0].Revents == 0 {
 			return 0, step(io.EOF, "hear from the host")
@@ -148,7 +146,7 @@ func prepareStartInner(w *wire.World) (starter, error) {
 	}, nil
 }
 
-// becomeCommand is the whole of the inner process.
+// becomeCommand is the main function of the inner process.
 func becomeCommand() {
 	unix.CloseOnExec(wire.Socket)
 	var w wire.World
@@ -181,7 +179,7 @@ func becomeCommand() {
 	os.Exit(1)
 }
 
-// withPort completes the variables that name the proxy.
+// withPort puts the port of the proxy into the environment.
 func withPort(env []string, port int) []string {
 	out := make([]string, len(env))
 	for i, v := range env {

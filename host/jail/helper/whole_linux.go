@@ -2,6 +2,6 @@
 
 package main
 
-// isOmitted says which layers of the wall are left out: none. With the tag mutants
-// it is for the tests of the jail.
+// isOmitted reports whether a layer of the confinement is omitted: never. With the build tag
+// mutants, tests of the jail omit some.
 func isOmitted(string) bool { return false }

@@ -14,12 +14,12 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// build makes the world, as far as it does not depend on the command.
+// build builds the part of the world that does not depend on the command.
 func build(w *wire.World) wire.Ready {
-	// Those who lose their parent become children of this process, which ends them.
+	// Orphans become children of this process, which ends them.
 	err := step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
 	if err == nil && w.Namespaces && !isOmitted("net") {
-		err = step(loopback(), "bring up the loopback") // for servers of the command's own
+		err = step(loopback(), "bring up the loopback") // for servers of the command
 	}
 	var out wire.Ready
 	if err == nil && w.NewRoot {
@@ -41,11 +41,11 @@ func build(w *wire.World) wire.Ready {
 	return out
 }
 
-// privateDir is what [makePrivateDirs] has made.
+// privateDir is the directory that [makePrivateDirs] has made; "": none.
 var privateDir string
 
-// makePrivateDirs makes the directories that the command has for itself, where it has no
-// root of its own, with what its home begins with.
+// makePrivateDirs makes the command's own directories, with the initial files of its home, if
+// the command has no root of its own.
 func makePrivateDirs(w *wire.World) error {
 	dir, err := os.MkdirTemp(w.Private, "stockade-exec-")
 	if err != nil {
@@ -64,15 +64,15 @@ func makePrivateDirs(w *wire.World) error {
 		link := path.Join(w.Home, name)
 		err = firstErr(err, os.MkdirAll(path.Dir(link), 0o700), os.Symlink(target, link))
 	}
-	if os.Getuid() == 0 { // whose directory nobody else could enter
+	if os.Getuid() == 0 { // only root could enter the directory
 		err = firstErr(err, os.Chmod(dir, 0o711))
 	}
 	masks := path.Join(w.Masks, "dir")
 	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.Mkdir(path.Join(w.Masks, "empty"), 0o755), os.Chmod(path.Join(w.Masks, "empty"), 0o755), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
 }
 
-// newRoot builds a root in which there is what the world says, and makes it ours. It
-// says which layers could not be had, and what was found.
+// newRoot builds a root directory with the files of the world, and enters it. r receives the
+// layers that could not be mounted, and the files that were found.
 func newRoot(w *wire.World, r *wire.Ready) error {
 	r.Found, r.NoLayers = make([][2]uint64, len(w.Binds)), map[string]string{}
 	found := func(i int, place int) {
@@ -81,7 +81,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 		r.Found[i] = [2]uint64{uint64(st.Dev), st.Ino}
 	}
 	var err error
-	// What the root takes from the host is opened before anything is mounted over.
+	// All files of the host are opened before anything is mounted over them.
 	trees := make([]int, len(w.Binds))
 	for i, b := range w.Binds {
 		if b.Upper != "" {
@@ -95,7 +95,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	}
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
-		// A bind would tell where Upper is, in /proc/self/mountinfo.
+		// A bind would reveal the path of Upper, in /proc/self/mountinfo.
 		if layers[i], err = overlay(l, nil); err == nil {
 			continue
 		}
@@ -127,8 +127,7 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	if err := firstErr(os.MkdirAll("./etc", 0o755), os.WriteFile("./etc/resolv.conf", []byte(resolver), 0o644)); err != nil {
 		return step(err, "make /etc/resolv.conf")
 	}
-	// The directories of the command itself are one file system, so that it has
-	// one limit.
+	// The command's own directories share one file system, so that they share one limit.
 	if err := firstErr(os.MkdirAll("./run/scratch", 0o755),
 		unix.Mount("scratch", "./run/scratch", "tmpfs", flags, fmt.Sprintf("mode=0755,size=%d,nr_inodes=1m", w.Scratch))); err != nil {
 		return step(err, "mount a scratch file system")
@@ -167,8 +166,8 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	if err := firstErr(os.MkdirAll("./newproc", 0o555), unix.Mount("proc", "./newproc", "proc", flags|unix.MS_NOEXEC, "")); err != nil {
 		return step(err, "mount /proc")
 	}
-	// Since Linux 6.14 this is of the pid namespace. It holds for root, too, whom
-	// RLIMIT_NPROC does not bound.
+	// Since Linux 6.14 this setting belongs to the pid namespace. It also limits root, to
+	// whom RLIMIT_NPROC does not apply.
 	_ = os.WriteFile("./newproc/sys/kernel/pid_max", fmt.Appendf(nil, "%d", max(w.Limits.Processes, 301)), 0)
 	limitInotify("./newproc")
 	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
@@ -206,16 +205,16 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	return nil
 }
 
-// resolver sends questions for names over TCP to an address that nobody has, because the counters
-// of the network see that. Commands have no UDP.
+// resolver makes programs send name queries over TCP to an unused address, because the
+// network's counters record that. Commands have no UDP.
 const resolver = "# A command reaches no name server.\nnameserver 192.0.2.1\noptions use-vc attempts:1 timeout:1\n"
 
-// maskedProcFiles are files of /proc about other users and their processes: their keys, and what
-// their processes wait for.
+// maskedProcFiles are files of /proc about other users and their processes: keys, and what
+// processes wait for.
 var maskedProcFiles = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
 
-// limitInotify limits the command to half of the inotify instances and watches of the user, which
-// count outside, too. If that fails, the command runs without this limit.
+// limitInotify limits the command to half of the user's inotify instances and watches, which
+// also count outside. If it fails, the command runs without this limit.
 func limitInotify(proc string) {
 	for _, name := range []string{"instances", "watches"} {
 		text, err := os.ReadFile(proc + "/sys/fs/inotify/max_user_" + name)
@@ -235,18 +234,18 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// openNoLinks opens a name for its place alone; no part of it may be a link.
+// openNoLinks opens a name with O_PATH. No part of the name may be a link.
 func openNoLinks(name string) (int, error) {
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
-		if err != unix.EAGAIN && err != unix.EINTR { // the kernel could not tell
+		if err != unix.EAGAIN && err != unix.EINTR { // the kernel could not decide
 			return fd, err
 		}
 	}
 }
 
-// cloneBind is a copy of what is mounted at a place, and below it, as the world has
-// it; -1 where it may be missing and is. found, if not nil, is told of what is there.
+// cloneBind returns a copy of the mounts at a bind and below, with the attributes for the
+// world; -1: an optional bind is missing. found, if not nil, is called with the opened file.
 func cloneBind(b wire.Bind, found func(place int)) (int, error) {
 	place, err := openNoLinks(b.Path)
 	if err == unix.ENOENT && b.Optional {
@@ -286,7 +285,7 @@ func clone(place int, attr uint64) (int, error) {
 	return fd, nil
 }
 
-// attach mounts a tree at a name of the root that is being built.
+// attach mounts a tree at a name below the new root.
 func attach(tree int, name string) error {
 	defer unix.Close(tree)
 	var st unix.Stat_t
@@ -311,8 +310,8 @@ func attach(tree int, name string) error {
 }
 
 // overlay makes an overlay mount of the directories of a layer, and returns its descriptor.
-// Directories are passed to the kernel as descriptors: paths could be too long, or have special
-// characters. found, if not nil, is called with each lower one.
+// Directories are passed to the kernel as descriptors, because paths could be too long or
+// contain special characters. found, if not nil, is called with each lower directory.
 func overlay(l wire.Layer, found func(place int)) (int, error) {
 	opts := []struct {
 		key  string
@@ -351,7 +350,7 @@ func overlay(l wire.Layer, found func(place int)) (int, error) {
 	return fd, step(err, "fsmount")
 }
 
-// cover mounts over what the command may not open, change or move.
+// cover mounts over files that the command may not open, change or move.
 func cover(w *wire.World, c *wire.Command) error {
 	for _, names := range []struct {
 		paths []string
@@ -394,7 +393,8 @@ func cover(w *wire.World, c *wire.Command) error {
 	return nil
 }
 
-// mask mounts a file of masks, or its directory dir, over a file or directory, if that exists.
+// mask mounts the file of masks, or its directory dir, over a file or directory, if that
+// exists.
 func mask(masks, dir, name string) error {
 	place, err := openNoLinks(name)
 	if err == unix.ENOENT {
@@ -424,7 +424,7 @@ func mask(masks, dir, name string) error {
 	return mountOver(tree, place)
 }
 
-// mountOver mounts a tree over a place, and closes the tree.
+// mountOver mounts a tree over an open file or directory, and closes the tree.
 func mountOver(tree, place int) error {
 	defer unix.Close(tree)
 	return unix.MoveMount(tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)

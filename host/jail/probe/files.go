@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// work is what a command has to be able to do in its workspace.
+// work lists abilities that a command needs in its workspace.
 var work = []probe{
 	{"write a file", func(s Spec) error { return os.WriteFile(s.ownFile("work"), []byte("work"), 0o600) }},
 	{"rename to another directory", func(s Spec) error {
@@ -27,7 +27,7 @@ var work = []probe{
 	}},
 }
 
-// files are attacks on the files outside, each of which is named after its own.
+// files lists attacks on files outside of the jail. Each attack has a file with its name.
 var files = []probe{
 	{"create", func(s Spec) error { return write(s.file("create"), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) }},
 	{"truncate", func(s Spec) error { return unix.Truncate(s.file("truncate"), 0) }},
@@ -113,7 +113,7 @@ var files = []probe{
 
 const xattr = "user.stockade"
 
-// write opens a file, and writes something in it if it is open for that.
+// write opens a file, and writes to it if the flags allow it.
 func write(path string, flags int) error {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -126,7 +126,7 @@ func write(path string, flags int) error {
 	return err
 }
 
-// read reads a file that has the secret.
+// read reads a file, which must contain the secret.
 func (s Spec) read(path string) error {
 	got, err := os.ReadFile(path)
 	if err == nil && string(got) != s.Secret {
@@ -135,7 +135,7 @@ func (s Spec) read(path string) error {
 	return stripPath(err)
 }
 
-// stripPath leaves out the path of an error, which is long.
+// stripPath removes the long path from an error.
 func stripPath(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

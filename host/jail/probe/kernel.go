@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel are attacks on the walls themselves: more rights, other views of the
-// files, and parts of the kernel of which commands have no use.
+// kernel lists attacks on the confinement itself: more rights, other views of the files, and
+// parts of the kernel that commands do not need.
 var kernel = []probe{
 	{"io_uring", func(Spec) error {
 		var params [120]byte // struct io_uring_params
@@ -48,7 +48,7 @@ var kernel = []probe{
 			return err
 		}
 		keep := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
-		return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|keep, "") // writable
+		return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|keep, "") // without the flag for read-only
 	}},
 	{"chroot", func(Spec) error { return unix.Chroot("/") }},
 	{"bpf", func(Spec) error {
@@ -130,11 +130,11 @@ var kernel = []probe{
 		if runtime.GOARCH != "amd64" {
 			return impossible("x32 is of amd64")
 		}
-		return startInner("x32", nil) // which may be killed
+		return startInner("x32", nil) // it may be killed
 	}},
 }
 
-// descriptor is the error of a call that opens one.
+// descriptor returns the error of a system call that opens a descriptor, and closes it.
 func descriptor(fd, _ uintptr, errno unix.Errno) error {
 	switch errno {
 	case 0:
@@ -145,7 +145,7 @@ func descriptor(fd, _ uintptr, errno unix.Errno) error {
 	return errno
 }
 
-// anyOf is the error of the first of the ways, unless one of them succeeds.
+// anyOf returns nil if one of the ways succeeds, and otherwise the first error.
 func anyOf(ways ...func() error) (first error) {
 	for _, way := range ways {
 		err := way()
@@ -159,7 +159,7 @@ func anyOf(ways ...func() error) (first error) {
 	return first
 }
 
-// mountHere mounts something in the workspace, and takes it off again.
+// mountHere mounts a file system in the workspace, and unmounts it.
 func mountHere() error {
 	if err := unix.Mkdir("probe-mount", 0o700); err != nil && err != unix.EEXIST {
 		return err

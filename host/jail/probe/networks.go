@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networks are attacks on the ports and sockets of the victim, and ways out
-// that have no port.
+// networks lists attacks on ports and sockets of the victim, and on ways out that have no
+// port.
 var networks = []probe{
 	{"tcp", func(s Spec) error { return connect(unix.AF_INET, unix.SOCK_STREAM, 0, local(s.Ports["tcp"])) }},
 	{"mptcp", func(s Spec) error {
@@ -38,7 +38,7 @@ var networks = []probe{
 			if err := unix.Connect(fd, local(s.Ports["udp"])); err != nil {
 				return err
 			}
-			for range 2 { // the second tells whether the first found somebody
+			for range 2 { // the second send fails if nobody received the first
 				if err := unix.Send(fd, []byte("x"), 0); err != nil {
 					return err
 				}
@@ -69,7 +69,7 @@ func local(port int) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 }
 
-// withSocket does something with a socket.
+// withSocket calls do with a new socket; nil: opening the socket is enough.
 func withSocket(family, kind, protocol int, do func(fd int) error) error {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	switch err {
@@ -80,7 +80,7 @@ func withSocket(family, kind, protocol int, do func(fd int) error) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// The victim is on this machine: it answers at once or never.
+	// The victim is on this machine: it answers immediately or never.
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1})
 	if do == nil {
 		return nil

@@ -2,17 +2,15 @@
 
 // Package probe attacks the jail from inside.
 //
-// A [Victim] is set up outside: files, a process, ports and sockets. The jailed
-// process is this program, started with the arguments of [Victim.Args]; it hands
-// them to [Main], which tries to get at the victim in as many ways as there are
-// names in [Attacks], and does what a command has to be able to do. [Read] reads
-// what it says, and [Victim.Check] looks at what has happened to the victim: a
-// probe need not be believed.
+// A [Victim] is set up outside: files, a process, ports and sockets. The jailed process is
+// this program, with the arguments of [Victim.Args], which it passes to [Main]. Main tries to
+// reach the victim in the ways of [Attacks], and to do the things of [Work] that a command
+// needs. [Read] reads its results, and [Victim.Check] examines the victim, so that results
+// need not be trusted.
 //
-// A probe needs nothing in the jail but this program, and the workspace as its
-// working directory. Attacks that find no target of their kind on this machine
-// are [Impossible]: that is no success of the jail, and tests have to say which
-// they expect.
+// In the jail a probe needs only this program, and the workspace as its working directory.
+// Attacks that have no target on this machine are [Impossible]. That is no success of the
+// jail, and tests have to state which ones they expect.
 package probe
 
 import (
@@ -27,62 +25,61 @@ import (
 	"strings"
 )
 
-// Command is the first argument of a process that probes, or that is the victim
-// of probes: a program that was started with it passes the others to [Main],
-// and does nothing else.
+// Command is the first argument of a process that probes, or is the victim of probes. A
+// program that is started with it passes the other arguments to [Main] and does nothing else.
 const Command = "jail-probe"
 
-// An Outcome is how a probe ended.
+// Outcome is the end of a probe.
 type Outcome string
 
-// The outcomes. Of what has to work, Succeeded is the good one.
+// The outcomes. For [Work], Succeeded is the good one.
 const (
-	Blocked    Outcome = "held"       // an error stopped it
+	Blocked    Outcome = "held"       // an error stopped the probe
 	Succeeded  Outcome = "succeeded"  //
-	Impossible Outcome = "impossible" // this machine has not what it takes
+	Impossible Outcome = "impossible" // the machine lacks something that the probe needs
 )
 
-// A Result is what a probe says.
+// Result is the result of one probe.
 type Result struct {
 	Probe   string  `json:"probe"`
 	Outcome Outcome `json:"outcome"`
 	Why     string  `json:"why,omitempty"` // the error
 }
 
-// A Spec says where the victim is. It is JSON on a command line.
+// Spec describes the victim to the probes. It is passed as JSON on a command line.
 type Spec struct {
-	ID       string         `json:"id"`       // of this victim: part of the names that it has on the machine
-	Outside  string         `json:"outside"`  // its directory, which has a file for each attack on files
-	Secret   string         `json:"secret"`   // what the files contain, the environment and the memory
-	Victim   int            `json:"victim"`   // its process
-	Program  int            `json:"program"`  // the process that started the jail
-	Address  uint64         `json:"address"`  // of the secret in the memory of the victim
-	FD       int            `json:"fd"`       // a file that the victim has open
-	Ports    map[string]int `json:"ports"`    // of 127.0.0.1, by the probes that try them
-	Segment  int            `json:"segment"`  // its System V shared memory
-	Networks string         `json:"networks"` // the network namespace outside
-	Inotify  int            `json:"inotify"`  // how many instances of inotify a user may have
+	ID       string         `json:"id"`       // id of this victim, a part of its names on the machine
+	Outside  string         `json:"outside"`  // directory of the victim, with a file for each attack on files
+	Secret   string         `json:"secret"`   // content of the files, and a part of the environment and the memory
+	Victim   int            `json:"victim"`   // process id of the victim
+	Program  int            `json:"program"`  // process id of the program that started the jail
+	Address  uint64         `json:"address"`  // address of the secret in the victim's memory
+	FD       int            `json:"fd"`       // descriptor of a file that the victim has open
+	Ports    map[string]int `json:"ports"`    // ports of 127.0.0.1, by the names of the probes that try them
+	Segment  int            `json:"segment"`  // id of the victim's System V shared memory
+	Networks string         `json:"networks"` // network namespace outside of the jail
+	Inotify  int            `json:"inotify"`  // number of inotify instances that a user may have
 }
 
-// file is the file outside for one attack.
+// file returns the path of the victim's file for one attack.
 func (s Spec) file(probe string) string { return s.Outside + "/" + probe }
 
-// ownFile is a file of the attacker's, in the workspace.
+// ownFile returns the path of a file of the attacker, in the workspace.
 func (s Spec) ownFile(name string) string { return "probe-" + s.ID + "-" + name }
 
 func (s Spec) socket() string { return s.Outside + "/socket" }
 
-// abstract is the name of a socket that is no file.
+// abstract returns the name of a socket that is no file.
 func (s Spec) abstract() string { return "@stockade-" + s.ID }
 
 func (s Spec) sharedFile() string { return "/dev/shm/stockade-" + s.ID }
 
-// An impossible says why a probe says nothing about the jail.
+// impossible is the reason why a probe cannot test the jail on this machine.
 type impossible string
 
 func (i impossible) Error() string { return string(i) }
 
-// A probe tries one thing. It returns nil if it could.
+// probe is one attempt. run returns nil if it succeeds.
 type probe struct {
 	name string
 	run  func(Spec) error
@@ -90,10 +87,10 @@ type probe struct {
 
 var attacks = slices.Concat(files, processes, networks, kernel)
 
-// Attacks are the names of what must not succeed, in their order.
+// Attacks returns the names of the probes that must not succeed, in their order.
 func Attacks() []string { return names(attacks) }
 
-// Work are the names of what has to succeed.
+// Work returns the names of the probes that have to succeed.
 func Work() []string { return names(work) }
 
 func names(of []probe) (out []string) {
@@ -103,10 +100,10 @@ func names(of []probe) (out []string) {
 	return out
 }
 
-// Main does what the arguments after [Command] say and returns the code with
-// which the process ends. Its output are lines of JSON, one [Result] each.
+// Main runs the arguments after [Command], and returns the exit code. An attack prints lines
+// of JSON, one [Result] each.
 func Main(args []string) int {
-	runtime.LockOSThread() // attacks that end with a thread, such as ptrace, last as long as the process
+	runtime.LockOSThread() // attacks that end with their thread, such as ptrace, last until the process ends
 	var err error
 	switch {
 	case len(args) == 2 && args[0] == "attack":
@@ -146,8 +143,8 @@ func probeAll(text string) error {
 	return nil
 }
 
-// Read reads what a probing process has printed. It is an error if a result is
-// missing: a process that was killed half way has shown nothing.
+// Read reads the output of a probing process, by the names of the probes. It fails if a
+// result is missing: a process that was killed early has proved nothing.
 func Read(output []byte) (map[string]Result, error) {
 	results := map[string]Result{}
 	known := slices.Concat(Work(), Attacks())

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package probe attacks the jail from inside, where there is one.
+// Package probe attacks the jail from inside; this system has no jail.
 package probe
 
 import (
@@ -11,10 +11,10 @@ import (
 // Command is the first argument of a process that probes.
 const Command = "jail-probe"
 
-// Attacks are the names of what must not succeed: none.
+// Attacks returns the names of the probes that must not succeed: none.
 func Attacks() []string { return nil }
 
-// Main does nothing, and returns the code with which the process ends.
+// Main does nothing, and returns the exit code 1.
 func Main([]string) int {
 	fmt.Fprintln(os.Stderr, "there is no jail on this system")
 	return 1

@@ -19,8 +19,8 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/seccomp"
 )
 
-// filtered is the first argument of this test binary, before those of a probe,
-// when it is to run under the filter alone.
+// filtered is the first argument of this test binary, before the arguments of a probe, if it
+// has to run under the filter alone.
 const filtered = "filtered"
 
 func TestMain(m *testing.M) {
@@ -78,8 +78,8 @@ func start(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// attack runs all probes, and checks that they tell the truth about what can be
-// seen from outside.
+// attack runs all probes, and compares their results with everything that can be seen from
+// outside.
 func attack(t *testing.T, first ...string) map[string]Result {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p-") // short, for the name of a socket
@@ -136,7 +136,7 @@ func attack(t *testing.T, first ...string) map[string]Result {
 	return results
 }
 
-// visible are the probes whose success can be seen from outside.
+// visible names the probes whose success can be seen from outside.
 var visible = []string{
 	"create", "truncate", "open and truncate", "append", "unlink", "move in", "move out", "hard link",
 	"write through symlink", "chmod", "utimes", "setxattr", "reopen descriptor", "self root", "shared memory file", "device",
@@ -144,9 +144,9 @@ var visible = []string{
 	"tcp", "mptcp", "tcp fast open", "udp", "unix socket", "abstract socket",
 }
 
-// failsUnprotected is what does not succeed even without a wall, and why: as
-// nobody, and as root. All else does, so it can. What fails in both cases is
-// shown nowhere to work.
+// failsUnprotected maps probes that fail without any confinement to the reasons, as nobody
+// and as root. All other probes can succeed. A probe that fails in both cases is shown
+// nowhere to work.
 var failsUnprotected = map[bool]map[string]string{
 	false: {
 		"sysctl":        "it belongs to root",
@@ -170,8 +170,8 @@ var failsUnprotected = map[bool]map[string]string{
 	},
 }
 
-// filterStops is what the filter alone stops of all that would succeed: as
-// anybody, and as root besides.
+// filterStops lists the probes that only the filter stops: as any user, and as root in
+// addition.
 var (
 	filterStops = []string{
 		"ptrace", "process_vm_readv", "pidfd_getfd", "setpriority", "sched_setaffinity", "prlimit", "System V memory",

@@ -16,9 +16,8 @@ import (
 
 var errOther = errors.New("it is something else")
 
-// processes are attacks on the process of the victim, and on the program that
-// started the jail. In a jail that has numbers of its own theirs mean nothing,
-// or another process.
+// processes lists attacks on the victim's process, and on the program that started the jail.
+// In a jail with a pid namespace their ids mean nothing, or other processes.
 var processes = []probe{
 	{"process environ", func(s Spec) error { return s.find(s.proc("environ")) }},
 	{"process cmdline", func(s Spec) error {
@@ -127,17 +126,17 @@ var processes = []probe{
 		if _, err := unix.Write(pipe[1], []byte("x")); err != nil {
 			return err
 		}
-		if _, _, errno := unix.Syscall(unix.SYS_READ, uintptr(pipe[0]), at, 1); errno != 0 { // writes to the memory
+		if _, _, errno := unix.Syscall(unix.SYS_READ, uintptr(pipe[0]), at, 1); errno != 0 { // the kernel writes to the memory
 			return errno
 		}
 		return nil
 	}},
 }
 
-// proc is a file of the victim in /proc.
+// proc returns the path of a file of the victim's process in /proc.
 func (s Spec) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", s.Victim, name) }
 
-// find finds the secret in a file.
+// find returns an error unless a file contains the secret.
 func (s Spec) find(path string) error {
 	got, err := os.ReadFile(path)
 	if err == nil && !bytes.Contains(got, []byte(s.Secret)) {

@@ -18,14 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What an inner process ends with; why is on its output.
+// Exit codes of an inner process; the error is on its output.
 const (
 	innerSucceeded  = 0
 	innerBlocked    = 10
 	innerImpossible = 11
 )
 
-// innerProbes are the parts of probes that need a process of their own.
+// innerProbes are parts of probes that need a separate process.
 var innerProbes = map[string]func() error{
 	"nothing": func() error { return nil },
 	"echo": func() error {
@@ -66,15 +66,15 @@ func innerMain(name string) int {
 
 const self = "/proc/self/exe"
 
-// patience is for programs that have nothing to do.
+// patience limits the time of programs that have nothing to do.
 const patience = 5 * time.Second
 
-// command is a process that ends with the jail at the latest.
+// command returns a process that ends with the jail at the latest.
 func command(path string, args ...string) *exec.Cmd {
 	return exec.CommandContext(context.Background(), path, args...)
 }
 
-// startInner runs an inner process, which has the same error.
+// startInner runs an inner process, and returns the error of its probe.
 func startInner(name string, attr *syscall.SysProcAttr) error {
 	cmd := command(self, Command, "inner", name)
 	cmd.SysProcAttr = attr
@@ -96,7 +96,7 @@ func runInner(cmd *exec.Cmd, name string) error {
 	return stripPath(err)
 }
 
-// namespaces has a process started in new ones, as root of them.
+// namespaces returns attributes that start a process in new namespaces, as their root.
 func namespaces(flags uintptr) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags:  flags,
@@ -105,7 +105,7 @@ func namespaces(flags uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// find is the first of the names that is a program.
+// find returns the path of the first name that is a program; "": none is.
 func find(names ...string) string {
 	for _, name := range names {
 		for _, dir := range []string{"/usr/bin/", "/bin/"} {
@@ -117,8 +117,7 @@ func find(names ...string) string {
 	return ""
 }
 
-// setUID starts a program of root's and asks the kernel as whom it runs, while
-// it waits for a password.
+// setUID starts a set-uid program of root and checks its user while it waits for a password.
 func setUID() error {
 	if os.Getuid() == 0 {
 		return impossible("this is root already")
@@ -137,14 +136,14 @@ func setUID() error {
 	if err != nil {
 		return stripPath(err)
 	}
-	_, ids, _ := strings.Cut(string(status), "\nUid:") // real, effective, saved, of files
+	_, ids, _ := strings.Cut(string(status), "\nUid:") // real, effective, saved, file system
 	if ids := strings.Fields(ids); len(ids) < 2 || ids[1] != "0" {
 		return errors.New("it runs without the rights of its owner")
 	}
 	return nil
 }
 
-// su becomes somebody else: root, or if this is root, nobody.
+// su becomes another user: root or, if this is root, nobody.
 func su() error {
 	path := find("su")
 	if path == "" {
@@ -154,30 +153,29 @@ func su() error {
 	if os.Getuid() == 0 {
 		user = "nobody"
 	}
-	said, end, err := firstWords(command(path, "-s", "/bin/sh", user, "-c", "id -u"))
+	output, end, err := firstWords(command(path, "-s", "/bin/sh", user, "-c", "id -u"))
 	if err != nil {
 		return err
 	}
 	defer end()
-	if id, err := strconv.Atoi(said); err != nil {
-		return fmt.Errorf("it says %q", said)
+	if id, err := strconv.Atoi(output); err != nil {
+		return fmt.Errorf("it says %q", output)
 	} else if id == os.Getuid() {
 		return errors.New("it is the same user")
 	}
 	return nil
 }
 
-// firstWords starts a program without a terminal, so that it asks on its
-// streams, and returns what it says first. The program lives until end, which
-// has to be called.
-func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
+// firstWords starts a program without a terminal, so that it asks on its streams, and returns
+// its first output. The program lives until the caller calls end.
+func firstWords(cmd *exec.Cmd) (output string, end func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return "", nil, err
 	}
 	defer r.Close()
 	defer w.Close()
-	input, err := cmd.StdinPipe() // never says anything
+	input, err := cmd.StdinPipe() // stays silent
 	if err != nil {
 		return "", nil, err
 	}
@@ -186,7 +184,7 @@ func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
 		return "", nil, stripPath(err)
 	}
 	end = func() {
-		_ = cmd.Process.Kill() // it is ours, whoever it has become
+		_ = cmd.Process.Kill() // we may kill it, whatever user it has become
 		_ = input.Close()
 		_ = cmd.Wait()
 	}
@@ -201,7 +199,7 @@ func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
 	return strings.TrimSpace(string(words[:n])), end, nil
 }
 
-// execMemory runs a program that is in no file.
+// execMemory runs a program from a file in memory.
 func execMemory() error {
 	program, err := os.ReadFile(find("true"))
 	if err != nil {
@@ -219,8 +217,8 @@ func execMemory() error {
 	return stripPath(command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
 }
 
-// typeOnTerminal types on a terminal that reads what it types itself, which is
-// as hard as typing on the user's.
+// typeOnTerminal types on a terminal that reads its own input, which is as hard as typing on
+// the user's.
 func typeOnTerminal() error {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -241,7 +239,7 @@ func typeOnTerminal() error {
 	return runInner(cmd, "type")
 }
 
-// typeOnNothing tells at least whether the call is refused.
+// typeOnNothing tests at least whether the system call is refused.
 func typeOnNothing() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

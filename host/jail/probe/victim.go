@@ -21,31 +21,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Run starts this program again outside of the jail, with arguments and in a
-// directory, as jail.RunHelper does. It returns when the process has ended,
-// which is soon after ctx has. An error says that it did not start.
+// Run starts this program again outside of the jail, with arguments and in a directory, as
+// jail.RunHelper does. It returns when the process has ended, which is soon after ctx has
+// ended. An error means that it did not start.
 type Run func(ctx context.Context, dir string, args ...string) error
 
-// A Victim is what probes attack. It is for one run of them, and for one
-// goroutine.
+// Victim is the target of the probes. It serves one run of probes, and one goroutine.
 type Victim struct {
 	spec      Spec
 	workspace string
-	ended     chan error // of the process
+	ended     chan error // result of the process
 
-	listeners map[string]int // sockets that nobody may reach, by the probe that does
-	before    state
-	undo      []func()
+	listeners map[string]int // sockets that no probe may reach, by the names of the probes that try
+	before    state          // state when it was set up
+	undo      []func()       // steps that Close takes, the last first
 }
 
-// state is what a probe could change.
+// state holds all that a probe could change.
 type state struct {
 	files    map[string]file
 	priority int
-	limits   string // as the kernel shows them to anybody
+	limits   string // as /proc shows them to everybody
 	cpus     unix.CPUSet
 }
 
+// file is a file of the victim.
 type file struct {
 	content, xattr string
 	mode           uint32
@@ -53,11 +53,10 @@ type file struct {
 	changed        int64 // mtime, seconds
 }
 
-// NewVictim sets up what lies outside of a jail: files in a directory that is
-// made below dir, where the jail must not reach, a process that run starts, and
-// ports and sockets. The names of both directories are absolute; that of dir is
-// short enough for a socket (80 bytes). The probes have the workspace as their
-// directory. [Victim.Close] takes all but what they left there away.
+// NewVictim sets up the outside of a jail: files in a new directory below dir, which the jail
+// must not reach, a process that run starts, and ports and sockets. dir and workspace are
+// absolute; dir has at most 80 bytes, for a socket. workspace is the working directory of the
+// probes. [Victim.Close] removes all except for files that the probes left there.
 func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	v := &Victim{workspace: workspace, listeners: map[string]int{}, ended: make(chan error, 1)}
 	defer func() {
@@ -86,7 +85,7 @@ func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	}
 	v.undo = append(v.undo, func() { _ = os.RemoveAll(v.spec.Outside) })
 	for _, probe := range files {
-		if !slices.Contains([]string{"create", "move out"}, probe.name) { // which make theirs
+		if !slices.Contains([]string{"create", "move out"}, probe.name) { // these attacks make their files
 			if err := os.WriteFile(v.spec.file(probe.name), []byte(v.spec.Secret), 0o600); err != nil {
 				return nil, err
 			}
@@ -107,7 +106,7 @@ func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	return v, err
 }
 
-// memory makes what others could map.
+// memory makes the memory that others could map.
 func (v *Victim) memory() (err error) {
 	if err := os.WriteFile(v.spec.sharedFile(), []byte(v.spec.Secret), 0o600); err != nil {
 		return err
@@ -158,15 +157,14 @@ func (v *Victim) listen() error {
 	return nil
 }
 
-// start starts the process, which says through a named pipe where it can be
-// attacked.
+// start starts the victim's process, which reports its targets through a named pipe.
 func (v *Victim) start(run Run) error {
 	pipe := v.spec.file("ready")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		return err
 	}
 	defer os.Remove(pipe)
-	r, err := os.OpenFile(pipe, os.O_RDWR|unix.O_NONBLOCK, 0) // as a writer too it sees no end
+	r, err := os.OpenFile(pipe, os.O_RDWR|unix.O_NONBLOCK, 0) // open for writing as well, so that reading does not end
 	if err != nil {
 		return err
 	}
@@ -174,7 +172,7 @@ func (v *Victim) start(run Run) error {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		v.ended <- run(ctx, v.spec.Outside, Command, "victim", v.spec.Outside)
-		_ = r.Close() // nobody will say anything
+		_ = r.Close() // no report will come
 	}()
 	_ = r.SetReadDeadline(time.Now().Add(patience))
 	var told struct {
@@ -197,14 +195,14 @@ func (v *Victim) start(run Run) error {
 
 const secretName = "STOCKADE_PROBE_SECRET"
 
-// beVictim is the process: it has the secret in its environment and its memory,
-// a file open, and sleeps until it is killed.
+// beVictim is the main function of the victim's process. It has the secret in its environment
+// and its memory and a file open, and sleeps until it is killed.
 func beVictim(outside string) error {
 	secret, err := os.ReadFile(outside + "/read")
 	if err != nil {
 		return err
 	}
-	if os.Getenv(secretName) == "" { // the kernel shows the environment of a process as it was started
+	if os.Getenv(secretName) == "" { // the kernel shows the environment with which a process was started
 		return unix.Exec(self, os.Args, append(os.Environ(), secretName+"="+string(secret)))
 	}
 	memory, err := unix.Mmap(-1, 0, len(secret), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -230,14 +228,14 @@ func beVictim(outside string) error {
 	}
 }
 
-// Args are the arguments of a jailed process of this program that probes.
+// Args returns the arguments for a jailed process of this program that probes.
 func (v *Victim) Args() []string {
 	text, _ := json.Marshal(v.spec) // numbers and text
 	return []string{Command, "attack", string(text)}
 }
 
-// Check says what has happened to the victim, by the probe that did it. A probe
-// is missing if nothing has, or nothing that could be seen from here.
+// Check returns the damage to the victim, by the names of the probes that did it. Probes
+// without visible damage are missing.
 func (v *Victim) Check() (map[string]string, error) {
 	done := map[string]string{}
 	now, err := v.state()
@@ -290,7 +288,7 @@ func (v *Victim) Check() (map[string]string, error) {
 	return done, nil
 }
 
-// reached reports whether somebody connected, or sent something.
+// reached reports whether a probe connected to a socket, or sent data to it.
 func reached(fd int) bool {
 	if conn, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); err == nil {
 		_ = unix.Close(conn)
@@ -302,8 +300,8 @@ func reached(fd int) bool {
 	return err != unix.EAGAIN
 }
 
-// state is that of now. Its files are there even with an error, which is of
-// the process.
+// state returns the current state. If the process has ended it returns an error, and the
+// state of the files.
 func (v *Victim) state() (s state, err error) {
 	s.files = v.files()
 	pid := v.spec.Victim
@@ -327,7 +325,7 @@ func (v *Victim) state() (s state, err error) {
 	return s, err
 }
 
-// files are the files outside.
+// files returns the files of the victim, by name.
 func (v *Victim) files() map[string]file {
 	out := map[string]file{}
 	entries, _ := os.ReadDir(v.spec.Outside)
@@ -356,7 +354,7 @@ func (v *Victim) Close() {
 	}
 }
 
-// CopySelf copies this program to where probes are to run it.
+// CopySelf copies this program to a path, for probes.
 func CopySelf(name string) error {
 	from, err := os.Open(self)
 	if err != nil {

@@ -6,14 +6,14 @@ import "golang.org/x/sys/unix"
 
 const arch = unix.AUDIT_ARCH_X86_64
 
-// killForeignABI kills what calls by the numbers of x32, which has the same
+// killForeignABI kills processes that use the call numbers of x32, which has the same
 // architecture.
-var killForeignABI = program{when(anyOf, 1<<30), kill}
+var killForeignABI = program{onlyIf(anyOf, 1<<30), kill}
 
-// deniedOnArch are calls that only this architecture has.
+// deniedOnArch lists denied calls that only this architecture has.
 var deniedOnArch = [...]uint32{unix.SYS_IOPL, unix.SYS_IOPERM}
 
-// addOldCalls is about the calls that newer architectures do not have.
+// addOldCalls adds the calls that newer architectures do not have.
 func (p actions) addOldCalls(opts Options) {
 	if opts.Renames {
 		p.notifyRenames(unix.SYS_RENAME)

@@ -94,7 +94,7 @@ func (j job) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// errnos makes the calls in one process.
+// errnos makes the calls in one process and returns their errors.
 func (j job) errnos(t *testing.T) (out []unix.Errno) {
 	t.Helper()
 	cmd := j.command(t)
@@ -118,7 +118,7 @@ const (
 	junk   = 0xbeef << 32 // what the kernel does not look at, above an int
 )
 
-// A try is a call, and the error that the filter answers with; 0 where it works.
+// try is a call and the error that the filter returns for it; 0: the call works.
 type try struct {
 	name   string
 	number uintptr
@@ -126,8 +126,8 @@ type try struct {
 	want   unix.Errno
 }
 
-// calls have arguments with which they do nothing where they are let through,
-// also to root, but fail in another way, or change this process only.
+// calls have arguments with which they do no harm if they are allowed, even to root: they
+// fail in another way, or change this process only.
 var calls = []try{
 	{"chmod", unix.SYS_FCHMODAT, args{none, aPath, 0o1777}, unix.ENOENT},
 	{"chmod, set-uid", unix.SYS_FCHMODAT, args{none, aPath, 0o4755}, unix.EPERM},
@@ -246,7 +246,7 @@ var calls = []try{
 	{"socketpair, other", unix.SYS_SOCKETPAIR, args{unix.AF_TIPC, unix.SOCK_STREAM, 0, bad}, unix.EACCES},
 }
 
-// optional are what an option changes.
+// optional lists calls that depend on an option.
 var optional = []struct {
 	Options
 	try
@@ -334,7 +334,7 @@ func name(err unix.Errno) string {
 	return unix.ErrnoName(err)
 }
 
-// TestEveryCallIsTried holds the lists of the filter to the tables.
+// TestEveryCallIsTried checks the lists of the filter against the tables.
 func TestEveryCallIsTried(t *testing.T) {
 	tried := map[uint32]bool{}
 	for _, c := range slices.Concat(calls, callsHere) {
@@ -350,8 +350,7 @@ func TestEveryCallIsTried(t *testing.T) {
 	}
 }
 
-// TestForeignCallsKill: what calls by other numbers than those of the filter is
-// ended.
+// TestForeignCallsKill: a process that uses call numbers of another ABI is ended.
 func TestForeignCallsKill(t *testing.T) {
 	for what, code := range foreignCode {
 		path := filepath.Join(t.TempDir(), "program")
@@ -373,7 +372,7 @@ func TestForeignCallsKill(t *testing.T) {
 	}
 }
 
-// executable is a program of nothing but the code.
+// executable returns a program that consists of the code only.
 func executable(code []byte) []byte {
 	const at, head = 0x400000, 64 + 56
 	le := binary.LittleEndian
@@ -399,7 +398,7 @@ func executable(code []byte) []byte {
 // TestNewerCalls: there is no kernel yet to try one with.
 func TestNewerCalls(t *testing.T) {
 	filter := Filter(Options{})
-	i := slices.Index(filter, when(above, lastCall))
+	i := slices.Index(filter, onlyIf(above, lastCall))
 	if i < 0 || filter[i+1] != fail(unix.ENOSYS) {
 		t.Error("a call that the filter does not know is let through")
 	}
@@ -445,7 +444,7 @@ func TestProgramsWork(t *testing.T) {
 	}
 }
 
-// TestNoNetworkIsSaid: programs end with an error that says what is wrong, soon.
+// TestNoNetworkIsSaid: programs soon end with an error that names the problem.
 func TestNoNetworkIsSaid(t *testing.T) {
 	for _, c := range []struct{ name, script, says string }{
 		{"curl", "curl -sS http://192.0.2.1/", "Couldn't connect"},
@@ -466,7 +465,7 @@ func TestNoNetworkIsSaid(t *testing.T) {
 	}
 }
 
-// TestNetwork: what is on this machine is reached where the network is granted.
+// TestNetwork: servers on this machine can be reached if the network is granted.
 func TestNetwork(t *testing.T) {
 	t.Setenv("no_proxy", "*")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "works") }))

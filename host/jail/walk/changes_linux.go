@@ -11,42 +11,41 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Changes are what is different below the roots that are writable.
+// Changes describes the differences below the writable roots.
 type Changes struct {
 	Created, Modified, Removed List
-	// Closed and Secrets are paths that are new, or that were not special
-	// before because of what is beside them. What was moved together with the
-	// directory that holds it is not among Closed.
+	// Closed and Secrets are special paths that are new, or that became special because of
+	// new neighbours. Closed files that were moved with their directory are not included.
 	Closed, Secrets Specials
-	// Unsure are closed paths that were changed where nobody had looked before.
-	// Restore leaves them alone.
+	// Unsure are changed closed paths in directories that the first walk did not read.
+	// Restore leaves them as they are.
 	Unsure Specials
 
-	// Complete says that both walks have looked at everything. Otherwise there
-	// can be more of all kinds; Unread is that of the second walk.
+	// Complete is set if both walks have read everything. Otherwise all lists may lack paths.
+	// Unread is the Unread of the second walk.
 	Complete bool
 	Unread   []string
 
 	now       *Snapshot
-	newClosed []int32 // the entries of Closed
+	newClosed []int32 // indexes of the entries in Closed
 }
 
-// List is files by name, directory by directory. A directory that is new or gone
-// as a whole is one entry.
+// List lists files by name, directory by directory. A directory that is completely new or
+// gone is one entry.
 type List struct {
 	Entries []Entry // the first 1,000
-	Count   int     // of all entries
-	Files   int     // of all files, also those in directories
+	Count   int     // number of all entries
+	Files   int     // number of all files, including those in directories
 }
 
 // Entry is an entry of a [List].
 type Entry struct {
 	Path  string // absolute
 	Dir   bool
-	Files int // that are in the directory, at any depth
+	Files int // number of files in the directory, at any depth
 }
 
-// Specials are the first 1,000 of some, and how many there are.
+// Specials holds the first 1,000 special paths of a kind, and their number.
 type Specials struct {
 	Found []Found
 	Count int
@@ -63,9 +62,9 @@ func (l *List) add(e Entry) {
 	}
 }
 
-// Changes walks again and compares by name. A file that is there before and after
-// was modified if its time of change is another or, where the first walk did not
-// ask for that, at t0 or later, or if it is another file. That a directory was changed is not said, only what is in it.
+// Changes walks again and compares by name. A file counts as modified if it is another file,
+// or if its change time differs. If the first walk did not read the change time, the file is
+// modified if that is t0 or later. Directories do not count as modified, only their content.
 func (s *Snapshot) Changes(ctx context.Context, t0 time.Time, budget Budget) (Changes, error) {
 	now := &Snapshot{masked: s.masked}
 	roots := make([]Root, len(s.roots))
@@ -91,15 +90,15 @@ func errReplaced(name string) error {
 	return fmt.Errorf("walk %s: it was replaced by another directory", name)
 }
 
-// comparison is one on its way. It takes the flags of what was special before
-// from what is now.
+// comparison is a comparison in progress. It clears the flags of entries that were special
+// before.
 type comparison struct {
 	before, now *Snapshot
 	inodes      bool
 	out         Changes
 }
 
-// compareDirs compares a directory with what it was.
+// compareDirs compares directory b of the first walk with directory n of the second.
 func (c *comparison) compareDirs(b, n int32) {
 	was, is := c.before.sorted(b), c.now.sorted(n)
 	for len(was) > 0 || len(is) > 0 {
@@ -127,8 +126,8 @@ func (c *comparison) compareDirs(b, n int32) {
 	}
 }
 
-// compareEntry compares what has the same name. It is false if that is something else
-// now, which counts as removed and created.
+// compareEntry compares two entries with the same name. It returns false if one was replaced
+// by something else, which counts as removed and created.
 func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	e, f := &c.before.entries[was], &c.now.entries[is]
 	another := c.inodes && e.ino != f.ino && !c.before.dirs[b].foreign && !c.now.dirs[n].foreign
@@ -157,6 +156,7 @@ func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	return true
 }
 
+// addRemoved adds an entry that is gone from directory n.
 func (c *comparison) addRemoved(n, was int32) {
 	if c.now.dirs[n].partial {
 		return
@@ -165,6 +165,7 @@ func (c *comparison) addRemoved(n, was int32) {
 	c.out.Removed.add(Entry{c.before.path(was), e.kind == unix.DT_DIR, c.before.files(e)})
 }
 
+// addCreated adds an entry that directory b of the first walk does not have.
 func (c *comparison) addCreated(b, is int32) {
 	f := &c.now.entries[is]
 	if c.before.dirs[b].partial {
@@ -180,7 +181,7 @@ func (c *comparison) addCreated(b, is int32) {
 	c.out.Created.add(Entry{c.now.path(is), f.kind == unix.DT_DIR, c.now.files(f)})
 }
 
-// markUnknown is a directory into which nobody had looked before.
+// markUnknown marks all entries of a directory that the first walk did not read.
 func (c *comparison) markUnknown(n int32) {
 	for i := c.now.dirs[n].first; i < c.now.dirs[n].end; i++ {
 		c.markUnsure(i)
@@ -190,6 +191,7 @@ func (c *comparison) markUnknown(n int32) {
 	}
 }
 
+// markUnsure adds a changed closed entry to Unsure.
 func (c *comparison) markUnsure(is int32) {
 	f := &c.now.entries[is]
 	if f.flags&isClosed != 0 && f.flags&isChanged != 0 {
@@ -198,7 +200,7 @@ func (c *comparison) markUnsure(is int32) {
 	f.flags &^= isSpecial
 }
 
-// findNewSpecials finds what is special now and was not.
+// findNewSpecials finds entries that are special now and were not before.
 func (c *comparison) findNewSpecials() {
 	type file struct{ dev, ino uint64 }
 	closed := map[file]*entry{}
@@ -212,8 +214,8 @@ func (c *comparison) findNewSpecials() {
 		if f.flags&isSpecial == 0 {
 			return
 		}
-		// What was closed and was not touched was moved with a directory above.
-		// To be renamed itself would have changed its status.
+		// A closed file that is unchanged was moved with a directory above it: a rename of
+		// the file itself would have changed its status.
 		if was := closed[file{r.dev, f.ino}]; was != nil && r.inodes && !d.foreign && was.kind == f.kind &&
 			(f.kind == unix.DT_DIR || f.flags&isChanged == 0) {
 			f.flags &^= isClosed

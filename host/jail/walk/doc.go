@@ -1,20 +1,19 @@
-// Package walk looks at what lies below the mounts of a command, before it and
-// after it. So far it does on Linux only.
+// Package walk examines the files below the mounts of a command, before and after it. So far
+// it works on Linux only.
 //
 // [Scan] walks names before the command starts, and finds those on the list of
-// host/policy/paths: what looks like a secret and is masked, and what is mounted
-// read-only. That is called closed here: what is closed for every tool, and what
-// other tools change after a question, which a command that runs cannot put. [Snapshot.Changes] walks again and says what was created,
-// changed and removed. [Snapshot.Restore] takes back what is closed and new, and at a
-// tier that cannot mount also what was changed, which [Snapshot.SaveContent] has read before.
+// host/policy/paths: files that look like secrets, which are masked, and closed files, which
+// are mounted read-only. Closed are files that no tool may change, and files that other tools
+// change after a question, which a running command cannot ask. [Snapshot.Changes] walks again
+// and returns the created, changed and removed files. [Snapshot.Restore] removes new closed
+// files and, at a tier that cannot mount, restores changed ones, whose content
+// [Snapshot.SaveContent] has saved before.
 //
-// No file is opened by Look and Changes, no link is followed, and what is masked
-// is not looked into. Other file systems that are mounted below are walked, unless
-// they are of the kernel, such as that of /proc. Names, time, the length of a path
-// and all lists are bounded; what was not looked at for that reason, or because it
-// must not be read, is said.
+// Scan and Changes open no files, follow no links, and skip masked directories. They walk
+// other file systems that are mounted below, except for those of the kernel, such as /proc.
+// Names, time, the length of a path and all lists are limited. Directories that were not
+// read, because of a limit or an error, are reported.
 //
-// Directories are opened below the handle of the mount, without links, each for as
-// long as it is listed. What the user's other programs do meanwhile can be missed
-// or seen half.
+// Directories are opened below the handle of the mount, without links, and only while they
+// are listed. Simultaneous changes by the user's other programs can be missed or seen half.
 package walk

@@ -19,18 +19,18 @@ const (
 	maxSavedBytes = 1 << 20
 )
 
-// savedFile is a closed file or link as it was.
+// savedFile is a closed file or link as it was before the command.
 type savedFile struct {
-	entry    int32
+	entry    int32 // index in Snapshot.entries
 	mode     uint32
-	names    uint64 // that the file has
+	names    uint64 // number of names of the file
 	uid, gid int
-	content  []byte // of a link, where it leads
+	content  []byte // target, for a link
 }
 
-// SaveContent reads the content of what is closed, for [Snapshot.Restore] at a tier where it
-// can be changed. It is an error if that is more than maxBytes, 1 MiB where that is
-// zero. Call it before the command starts.
+// SaveContent saves the content of closed files, for [Snapshot.Restore] at a tier where
+// commands can change them. It fails if they have more than maxBytes together; 0 stands for 1
+// MiB. Call it before the command starts.
 func (s *Snapshot) SaveContent(maxBytes int) error {
 	if maxBytes <= 0 {
 		maxBytes = maxSavedBytes
@@ -38,6 +38,7 @@ func (s *Snapshot) SaveContent(maxBytes int) error {
 	return s.saveContent(unix.DT_REG, maxBytes)
 }
 
+// saveContent saves the closed files or links of a kind, DT_REG or DT_LNK.
 func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 	room := maxBytes
 	s.each(func(_ root, _ dir, i int32) {
@@ -66,7 +67,7 @@ func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 	return err
 }
 
-// inDir calls do with a directory that was walked.
+// inDir calls do with an opened directory of the walk.
 func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	rel, r := s.rel(d)
 	below, fi, err := rootedfs.Open(r.path)
@@ -90,7 +91,7 @@ func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	return do(fd)
 }
 
-// read reads a file or a link of at most room bytes; EFBIG is more.
+// read reads a file or a link. If it has more than room bytes, the error is EFBIG.
 func read(dir int, name string, kind uint8, room int) (savedFile, error) {
 	if kind == unix.DT_LNK {
 		buf := make([]byte, unix.PathMax)
@@ -130,21 +131,21 @@ var (
 	errNames = errors.New("the file has several names")
 )
 
-// Restored is what [Snapshot.Restore] did.
+// Restored lists the effects of [Snapshot.Restore].
 type Restored struct {
-	Removed         Notes // was closed and new, and is gone
+	Removed         Notes // new closed files that were removed
 	NewRepositories Notes // new repositories that stay: directories
-	PutBack         Notes // was changed or removed, and is as before
-	Failed          Notes // could not be removed or put back, with the error
+	PutBack         Notes // changed or removed files that are as before again
+	Failed          Notes // files that could not be removed or restored, with the errors
 }
 
-// Notes are the first 1,000 of some, and how many there are.
+// Notes holds the first 1,000 notes of a kind, and their number.
 type Notes struct {
 	Notes []Note
 	Count int
 }
 
-// Note is a path, absolute, and why that was done to it, or empty.
+// Note is an absolute path, and the reason for its treatment; "": none.
 type Note struct{ Path, Why string }
 
 func (n *Notes) add(name string, why error) {
@@ -158,17 +159,17 @@ func (n *Notes) add(name string, why error) {
 	}
 }
 
-// Restore removes what is closed and new, and puts back what was kept and is not
-// as it was. Directories are opened without following links, and nothing above the
-// roots is touched. It is called when no process of the command lives.
+// Restore removes new closed files, and restores saved files that were changed or removed. It
+// opens directories without following links, and changes nothing above the roots. Call it
+// when all processes of the command have ended.
 //
-// A new repository stays, without what git would run: of what is closed in it the
-// samples of hooks stay, and a configuration that has only harmless keys. The same
-// goes for one of these in an old repository. What was removed together with its
-// directory is not put back, nor is .git itself.
+// A new repository stays, without files that git would run. Of its closed files only sample
+// hooks stay, and a configuration with only harmless keys; these may also stay in old
+// repositories. A file that was removed together with its directory is not restored, nor is
+// .git itself.
 func (s *Snapshot) Restore(c Changes) Restored {
 	var out Restored
-	stays := map[int32]bool{} // directories in which something does
+	stays := map[int32]bool{} // directories with something that stays
 	for at := len(c.newClosed) - 1; at >= 0; at-- {
 		i := c.newClosed[at]
 		e := &c.now.entries[i]
@@ -209,13 +210,13 @@ func (s *Snapshot) Restore(c Changes) Restored {
 	return out
 }
 
-// errStays says that something stays.
+// errStays means that a file or directory stays.
 var errStays = errors.New("it holds what stays")
 
-// whyDangerous says why a closed file that is new cannot stay, or nil.
+// whyDangerous returns the reason why a new closed file cannot stay, or nil.
 func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 	found, _ := s.rules(e.dir).Find(name)
-	git := found.ReadOnly == nil || found.ReadOnly.OfGit() // nil below a repository of another name
+	git := found.ReadOnly == nil || found.ReadOnly.OfGit() // nil below a repository with an unusual name
 	hooks := s.dirs[e.dir].parent >= 0 && s.name(&s.entries[s.dirs[e.dir].entry]) == "hooks"
 	switch {
 	case !git:
@@ -227,7 +228,7 @@ func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 			return err
 		}
 		if k.names > 1 {
-			return errNames // who changes it under another changes it here
+			return errNames // a change by another name would change this file
 		}
 		return gitconfig.Harmless(string(k.content))
 	}
@@ -237,7 +238,7 @@ func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 	return errors.New(found.ReadOnly.Why)
 }
 
-// putBack makes of a closed file what it was.
+// putBack restores a saved file if it has changed.
 func (s *Snapshot) putBack(k savedFile, out *Restored) {
 	e := &s.entries[k.entry]
 	name := s.name(e)
@@ -270,8 +271,7 @@ func (s *Snapshot) putBack(k savedFile, out *Restored) {
 	}
 }
 
-// remake makes a directory again in which everything is closed, and reports
-// whether it could.
+// remake makes a directory again whose content is all closed, and reports success.
 func (s *Snapshot) remake(d int32) bool {
 	if s.dirs[d].parent < 0 || s.entries[s.dirs[d].entry].flags&isClosed == 0 {
 		return false
@@ -285,7 +285,7 @@ func (s *Snapshot) remake(d int32) bool {
 	return err == nil
 }
 
-// write makes a file or a link with what was kept.
+// write makes a file or a link with the saved content.
 func (k savedFile) write(dir int, name string, kind uint8) error {
 	if kind == unix.DT_LNK {
 		return unix.Symlinkat(string(k.content), dir, name)

@@ -17,88 +17,87 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Root is a mount of the command: an absolute path of the host without links.
-// Of one that is not writable nothing is remembered.
+// Root is a mount of the command: an absolute path of the host without links. The content of
+// roots that are not writable is not remembered.
 type Root struct {
 	Path     string
 	Writable bool
 }
 
-// Budget is what a walk may take. What is zero is a default.
+// Budget limits a walk. Zero stands for the default.
 type Budget struct {
-	Names int           // how many are looked at: 200,000
-	Time  time.Duration // 1 s
+	Names int           // number of names; default: 200,000
+	Time  time.Duration // default: 1 s
 }
 
 const (
 	defaultNames = 200_000
 	defaultTime  = time.Second
-	// maxPath is the longest name that the kernel takes. A directory with a
-	// longer one is not looked into: neither can it be mounted on.
+	// maxPath is the longest path that the kernel accepts. Directories with longer paths are
+	// not read; they cannot be mounted on either.
 	maxPath = unix.PathMax - 1
-	// maxFound bounds what a command needs mounts for.
+	// maxFound limits the special paths, each of which needs a mount for the command.
 	maxFound = 10_000
-	// maxListed bounds lists that are only shown.
+	// maxListed limits lists that are only shown.
 	maxListed = 1000
 )
 
-// Found is something on the list of special paths.
+// Found is a path on the list of special paths.
 type Found struct {
 	Path    string // absolute
-	Dir     bool   // a directory, and all in it is meant
+	Dir     bool   // it is a directory, and stands for all its content
 	Special paths.Special
 }
 
-// Snapshot is what a walk has seen. Its fields are not to be changed.
+// Snapshot is the result of a walk. Its fields must not be changed.
 type Snapshot struct {
-	// Secrets are what the command must not open. What git has to read, its
-	// configuration, is not among them.
+	// Secrets are files that the command must not open. Git configuration is not included,
+	// because git has to read it.
 	Secrets []Found
-	// Closed are what must be read-only: in roots that are writable. What is in
-	// a directory among them is not listed.
+	// Closed are files that must be read-only, in writable roots. The content of a closed
+	// directory is not listed.
 	Closed []Found
-	// Pinned are directories that must not be renamed, each before what is in
-	// it: another could take its place, with what is closed in it.
+	// Pinned are directories that must not be renamed, outer ones first. Otherwise another
+	// directory could replace them, with the closed files below.
 	Pinned []string
-	// Links are symbolic links in place of one of these. Nothing can be mounted
-	// on them. Restore puts back those that are closed.
+	// Links are symbolic links in place of such files. Nothing can be mounted on a link.
+	// Restore restores the closed ones.
 	Links []Found
 
-	// Repositories are directories that git would take for a repository, or for the git
+	// Repositories are directories that git would accept as a repository or as the git
 	// directory of a worktree, and files and links that lead to one.
 	Repositories []string
 
-	// Complete says that everything was looked at. Otherwise Unread are some
-	// of the directories that were not, or not wholly; it is empty where time or
-	// names have run out.
+	// Complete is set if everything was read. Otherwise Unread lists some of the directories
+	// that were not read completely. It is empty if time or names ran out.
 	Complete bool
 	Unread   []string
-	Names    int // that were looked at
+	Names    int // number of names that were read
 
 	roots   []root
 	masked  []string
-	entries []entry // those of a directory stand together
-	names   []byte  // of entries
+	entries []entry // the entries of a directory are adjacent
+	names   []byte  // names of all entries, one after the other
 	dirs    []dir
 	saved   []savedFile
 }
 
-// root is a root that is writable.
+// root is a writable root.
 type root struct {
 	path     string
 	dev, ino uint64
-	top      int32 // its directory
-	inodes   bool  // the file system lists the number that a file has
+	top      int32 // index of its directory in dirs
+	inodes   bool  // the file system lists the inode numbers that files have
 }
 
 // entry is a name in a directory.
 type entry struct {
 	ino   uint64
-	ctime int64  // nanoseconds; 0: it was not asked for
-	name  uint32 // where it begins
-	dir   int32  // the directory that has it
-	child int32  // the directory that it is, if that was looked into; otherwise zero
-	size  uint16 // of the name
+	ctime int64  // change time in nanoseconds; 0: it was not read
+	name  uint32 // offset in Snapshot.names
+	dir   int32  // index of its directory
+	child int32  // index of the directory that it is itself; 0: it is none, or was not read
+	size  uint16 // bytes of the name
 	kind  uint8  // DT_…
 	flags uint8
 }
@@ -107,26 +106,27 @@ const (
 	isClosed = 1 << iota
 	isSecret
 	isGit     // a directory .git
-	isChanged // since the time that the walk was given
+	isChanged // changed since the time that was given to the walk
 
 	isSpecial = isClosed | isSecret | isGit
 )
 
+// dir is a directory that was read.
 type dir struct {
-	parent     int32 // or -1
-	entry      int32 // in the parent; of a root, its index
-	first, end int32 // of its entries
-	partial    bool  // not all of them are here
-	repository bool  // git would take it for one
+	parent     int32 // index of the parent; -1: it is a root
+	entry      int32 // index of its entry in the parent, or of the root in roots
+	first, end int32 // range of its entries
+	partial    bool  // some of its entries are missing
+	repository bool  // git would accept it as a repository
 	foreign    bool  // on another file system than its root
 }
 
 var errTooManyFound = fmt.Errorf("more than %d files that look like secrets or decide what git runs; mask a directory, or mount less", maxFound)
 
-// Scan walks what is below roots. Nobody looks at what is in masked, absolute
-// paths: it is neither found nor remembered. A root in another is walked as its
-// own. An error is one of ctx, of a root that cannot be opened, or says that more
-// was found than can be mounted on.
+// Scan walks the files below roots. It skips the absolute paths in masked: they are neither
+// found nor remembered. A root inside of another root is walked separately. The error is that
+// of ctx, of a root that cannot be opened, or means that there are more special paths than
+// can be mounted on.
 func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*Snapshot, error) {
 	s := &Snapshot{masked: masked}
 	if err := s.walk(ctx, roots, time.Time{}, budget); err != nil {
@@ -138,8 +138,8 @@ func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*S
 	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
 }
 
-// Clock is what stamps files: nothing that is changed after it has an earlier
-// time of change. What was changed just before can have a later one.
+// Clock returns the time of the clock that stamps files. A later change has no earlier change
+// time; a change just before can have a later one.
 func Clock() time.Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
@@ -148,32 +148,32 @@ func Clock() time.Time {
 	return time.Unix(ts.Unix())
 }
 
-// walker is a walk on its way.
+// walker is a walk in progress.
 type walker struct {
 	*Snapshot
 	ctx       context.Context
-	skip      map[string]bool // absolute paths
-	skipNames map[string]bool // their last names
-	since     time.Time       // look at the status of files, unless zero
+	skip      map[string]bool // absolute paths to skip
+	skipNames map[string]bool // last names of these paths
+	since     time.Time       // read the status of files; zero: of the first maxStamped only
 	deadline  time.Time
 	maxNames  int
-	exhausted bool // the budget
+	exhausted bool // the budget is used up
 	buf       []byte
 
-	root  Root
-	fd    int
-	path  []byte // of the directory that is looked at, below the root
-	stack []frame
+	root  Root    // root that is being walked
+	fd    int     // of the root
+	path  []byte  // path of the current directory, relative to the root
+	stack []frame // from the root to the current directory
 }
 
-// frame is a directory whose directories are looked at.
+// frame is a directory whose subdirectories are being walked.
 type frame struct {
 	dir    int32
-	next   int32 // the entry to go on with
-	path   int   // the length of its path
+	next   int32 // index of the next entry
+	path   int   // length of its path
 	rules  paths.Dir
 	pinned bool
-	inside uint8 // isClosed and isSecret: that was said of a directory above
+	inside uint8 // isClosed and isSecret, if a directory above has the flag
 }
 
 func (s *Snapshot) walk(ctx context.Context, roots []Root, since time.Time, budget Budget) error {
@@ -251,7 +251,7 @@ func (w *walker) walkRoot(r Root) error {
 	return nil
 }
 
-// descend looks into an entry of a directory that is one itself.
+// descend walks into an entry, if it is a directory.
 func (w *walker) descend(f *frame, at int32) error {
 	e := &w.entries[at]
 	if e.kind != unix.DT_DIR {
@@ -266,7 +266,7 @@ func (w *walker) descend(f *frame, at int32) error {
 	return w.enter(f.dir, at, frame{rules: f.rules.Enter(name), inside: f.inside | e.flags&(isClosed|isSecret)})
 }
 
-// enter lists the directory that path names.
+// enter lists the directory at w.path.
 func (w *walker) enter(parent, at int32, f frame) error {
 	if err := w.ctx.Err(); err != nil {
 		return context.Cause(w.ctx)
@@ -319,6 +319,7 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	return nil
 }
 
+// addUnread adds the current directory to Unread.
 func (w *walker) addUnread() {
 	w.Complete = false
 	if len(w.Unread) < maxListed {
@@ -326,20 +327,21 @@ func (w *walker) addUnread() {
 	}
 }
 
-// absolute is a name in the directory that path names, with its slash.
+// absolute returns the absolute path of a name in the directory w.path, which ends with a
+// slash.
 func (w *walker) absolute(name string) string {
 	return strings.TrimSuffix(w.root.Path, "/") + "/" + string(w.path) + name
 }
 
-// noteSpecial notes what the list says of an entry, unless that was said of a
-// directory above.
+// noteSpecial records the special path of an entry, unless a directory above has the same
+// flag, and returns the flags of the entry.
 func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above uint8) (flags uint8, err error) {
 	isDir := e.kind == unix.DT_DIR
 	flags = e.flags
 	switch {
 	case found.ReadOnly == nil:
 	case isDir && found.ReadOnly.Pattern == gitDir:
-		flags |= isGit // not all that is in it is closed
+		flags |= isGit // only a part of its content is closed
 	default:
 		flags |= isClosed
 	}
@@ -371,7 +373,7 @@ func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above
 
 const gitDir = ".git"
 
-// pin lists the directories that are on the way to something closed.
+// pin adds the directories on the way to a closed file to Pinned.
 func (w *walker) pin() {
 	for i := range w.stack {
 		if f := &w.stack[i]; !f.pinned && f.inside&isClosed == 0 && f.rules.LeadsToReadOnly() {
@@ -383,8 +385,8 @@ func (w *walker) pin() {
 	}
 }
 
-// list appends the entries of a directory. It says whether git would take it for
-// a repository.
+// list appends the entries of a directory, and reports whether git would accept the directory
+// as a repository.
 func (w *walker) list(fd int) (repository bool, _ error) {
 	var head, objects, refs, common bool
 	for {
@@ -428,7 +430,8 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 	}
 }
 
-// isName reports whether a name is another one for the file system.
+// isName reports whether the file system takes a name for want, for example without regard to
+// case.
 func isName(fd int, name, want string) bool {
 	if len(name) != len(want) || !strings.EqualFold(name, want) {
 		return false
@@ -437,19 +440,20 @@ func isName(fd int, name, want string) bool {
 	return name == want || unix.Fstatat(fd, want, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
-// maxStamped is of how many entries the first walk asks for the time of change, to
-// be compared later. To walk more takes longer than a step of the clock that stamps
-// files: then the time at which the walk began tells what was changed after it.
+// maxStamped is the number of entries whose change time the first walk reads, for a later
+// comparison. Reading more takes longer than a tick of the clock that stamps files; then the
+// start time of the walk is precise enough.
 const maxStamped = 2000
 
-// status asks for what the directory does not tell.
+// status reads the status of an entry, as far as the walk needs more than the directory
+// lists.
 func (w *walker) status(dir int, name string, e *entry) {
 	if e.kind == unix.DT_DIR || e.kind != unix.DT_UNKNOWN && w.since.IsZero() && len(w.entries) >= maxStamped {
 		return
 	}
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); err != nil {
-		e.flags |= isChanged // as far as anybody can tell
+		e.flags |= isChanged // unknown
 		return
 	}
 	e.kind, e.ctime = uint8(st.Mode&unix.S_IFMT>>12), st.Ctim.Nano()
@@ -458,8 +462,8 @@ func (w *walker) status(dir int, name string, e *entry) {
 	}
 }
 
-// openDir opens a directory below another without following any link. It says
-// whether that is on another file system, or mounted from elsewhere.
+// openDir opens a directory below another without following links. foreign reports whether it
+// is on another file system, or mounted from elsewhere.
 func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	if rel == "" {
 		rel = "."
@@ -472,7 +476,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	switch err {
 	case nil:
 		return fd, false, nil
-	case unix.EXDEV, unix.ENOSYS, unix.EPERM: // the last two without openat2
+	case unix.EXDEV, unix.ENOSYS, unix.EPERM: // the last two: openat2 does not work
 		fd, err = stepDown(top, rel)
 	}
 	if err != nil {
@@ -486,7 +490,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	return fd, here.Dev != there.Dev, nil
 }
 
-// stepDown is openDir for any file system, and any kernel.
+// stepDown is openDir for any file system and any kernel.
 func stepDown(top int, rel string) (int, error) {
 	fd, err := unix.Dup(top)
 	for name := range strings.SplitSeq(rel, "/") {
@@ -495,7 +499,7 @@ func stepDown(top int, rel string) (int, error) {
 		}
 		if name == ".." {
 			_ = unix.Close(fd)
-			return -1, os.ErrInvalid // no name of a directory's entry
+			return -1, os.ErrInvalid // no entry has this name
 		}
 		var next int
 		next, err = retryEINTR(func() (int, error) {
@@ -507,7 +511,7 @@ func stepDown(top int, rel string) (int, error) {
 	return fd, err
 }
 
-// retryEINTR calls op until no signal interrupts it.
+// retryEINTR calls op until no signal interrupts the call.
 func retryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()

@@ -29,7 +29,7 @@ func (s *Snapshot) each(do func(r root, d dir, i int32)) {
 	}
 }
 
-// sorted is the entries of a directory by name.
+// sorted returns the indexes of a directory's entries, sorted by name.
 func (s *Snapshot) sorted(d int32) []int32 {
 	out := make([]int32, 0, s.dirs[d].end-s.dirs[d].first)
 	for i := s.dirs[d].first; i < s.dirs[d].end; i++ {
@@ -39,7 +39,7 @@ func (s *Snapshot) sorted(d int32) []int32 {
 	return out
 }
 
-// rel is the path of a directory below its root, which is the second.
+// rel returns the path of a directory relative to its root, and the root.
 func (s *Snapshot) rel(d int32) (string, *root) {
 	var names []string
 	for s.dirs[d].parent >= 0 {
@@ -50,7 +50,7 @@ func (s *Snapshot) rel(d int32) (string, *root) {
 	return strings.Join(names, "/"), &s.roots[s.dirs[d].entry]
 }
 
-// dirPath is the absolute path of a directory.
+// dirPath returns the absolute path of a directory.
 func (s *Snapshot) dirPath(d int32) string {
 	rel, r := s.rel(d)
 	if rel == "" {
@@ -59,13 +59,13 @@ func (s *Snapshot) dirPath(d int32) string {
 	return strings.TrimSuffix(r.path, "/") + "/" + rel
 }
 
-// path is the absolute path of an entry.
+// path returns the absolute path of an entry.
 func (s *Snapshot) path(i int32) string {
 	e := &s.entries[i]
 	return strings.TrimSuffix(s.dirPath(e.dir), "/") + "/" + s.name(e)
 }
 
-// files is how many there are below an entry.
+// files returns the number of files below an entry, at any depth.
 func (s *Snapshot) files(e *entry) int {
 	if e.child == 0 {
 		return 0
@@ -81,7 +81,7 @@ func (s *Snapshot) files(e *entry) int {
 	return n
 }
 
-// rules is what the list says of a directory.
+// rules returns the rules of the list of special paths for a directory.
 func (s *Snapshot) rules(d int32) paths.Dir {
 	rules := paths.DirOf(s.dirPath(d))
 	if s.dirs[d].repository {
@@ -90,7 +90,7 @@ func (s *Snapshot) rules(d int32) paths.Dir {
 	return rules
 }
 
-// add counts an entry that needs this care, and names it while there are few.
+// add counts an entry with this care, and adds it while the list is short.
 func (s *Snapshot) add(to *Specials, care paths.Care, i int32) {
 	to.Count++
 	if len(to.Found) >= maxListed {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workspace makes files of lines: a name, and after "=" its content or after
-// "->" where it leads. One that ends with a slash is a directory.
+// workspace makes files from lines: a name, and after "=" its content or after "->" its
+// target. A name that ends with a slash is a directory.
 func workspace(t *testing.T, lines ...string) string {
 	t.Helper()
 	ws := t.TempDir()
@@ -23,8 +23,8 @@ func workspace(t *testing.T, lines ...string) string {
 	return ws
 }
 
-// change makes files in the same way; a "-" before a name removes it, and "a => b"
-// renames a. The "_" in content is a new line.
+// change makes files in the same way. A "-" before a name removes it, and "a => b" renames a.
+// "_" in content is a new line.
 func change(t *testing.T, ws string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -55,14 +55,14 @@ func change(t *testing.T, ws string, lines ...string) {
 	}
 }
 
-// old makes all files older than the clock in which a command starts.
+// old makes all files older than the clock at the start of a command.
 func old() {
 	for start := time.Now(); !Clock().After(start); {
 		runtime.Gosched()
 	}
 }
 
-// ample is for tests that are not about time.
+// ample is the budget of tests that are not about time.
 var ample = Budget{Time: time.Minute}
 
 func look(t *testing.T, ws string, masked ...string) *Snapshot {
@@ -308,7 +308,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// names makes many files: several names of one, which is quicker.
+// names makes many files: names of the same file, which is quicker.
 func names(t *testing.T, dir string, n int, suffix string) {
 	t.Helper()
 	first := filepath.Join(dir, "0"+suffix)
@@ -470,7 +470,7 @@ func TestHostileTrees(t *testing.T) {
 	})
 }
 
-// What is mounted below is walked, and the file systems of the kernel are not.
+// Mounted file systems below are walked, except for those of the kernel.
 func TestMountsBelow(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root mounts")
@@ -499,7 +499,7 @@ func TestMountsBelow(t *testing.T) {
 	<-done
 }
 
-// No link leads a walk anywhere.
+// No link leads a walk to another place.
 func TestLinksAreNotFollowed(t *testing.T) {
 	outside := workspace(t, ".env", ".git/config")
 	ws := workspace(t, "a->"+outside, "b/c->"+outside)

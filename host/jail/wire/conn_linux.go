@@ -34,8 +34,8 @@ func Send(socket int, message any, fds ...int) error {
 	return nil
 }
 
-// Receive reads a message from a blocking socket, with the descriptors that came
-// with it. Its error is io.EOF where the other side is gone.
+// Receive reads a message from a blocking socket, and returns the descriptors that came with
+// it. The error is io.EOF if the other side is gone.
 func Receive(socket int, message any) (fds []int, err error) {
 	var head [4]byte
 	if fds, err = read(socket, head[:], nil); err != nil {
@@ -52,8 +52,8 @@ func Receive(socket int, message any) (fds []int, err error) {
 	return fds, json.Unmarshal(body, message)
 }
 
-// WarmUp encodes and decodes what follows a [World], since the first time takes
-// longest.
+// WarmUp encodes and decodes the messages that follow a [World] once, because the first time
+// takes longest.
 func WarmUp() {
 	for _, message := range []any{&Command{Argv: []string{""}}, &Started{}, &Ended{}} {
 		if body, err := json.Marshal(message); err == nil {

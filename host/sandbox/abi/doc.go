@@ -1,8 +1,7 @@
-// Package abi speaks the canonical ABI of the world in wit/ over a guest's
-// linear memory: it lowers what the host hands to the guest and lifts what
-// comes back.
+// Package abi implements the canonical ABI of the world in wit/ over a guest's linear memory:
+// it lowers values of the host into the guest, and lifts the guest's values.
 //
-// It is the only package that reads or writes linear memory. Every pointer,
-// length and discriminant that a guest supplies is checked here; one that does
-// not hold is a *[Fault], which is the guest's failure and never the host's.
+// No other package reads or writes linear memory. Every pointer, length and discriminant from
+// a guest is checked here. An invalid one is a *[Fault], which is the guest's failure and
+// never the host's.
 package abi

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 )
 
-// TestOfImagesNoMoreIsCopiedThanAResultMayHave has lists of images that lie in the same
-// place: what a guest may name is larger than what it has.
+// TestOfImagesNoMoreIsCopiedThanAResultMayHave has lists of images at the same address, so
+// that a guest can name more than it has.
 func TestOfImagesNoMoreIsCopiedThanAResultMayHave(t *testing.T) {
 	const list, data = 24, 1 << 16
 	tests := map[string]struct {

@@ -25,7 +25,7 @@ func words(ws ...uint32) []byte {
 	return out
 }
 
-// checkLifted holds whatever was lifted against the promises of the package.
+// checkLifted checks a lifted value against the promises of the package.
 func checkLifted(t *testing.T, err error, limit int, texts ...string) {
 	t.Helper()
 	if err != nil {
@@ -46,8 +46,8 @@ func checkLifted(t *testing.T, err error, limit int, texts ...string) {
 	}
 }
 
-// FuzzLiftCall: the first argument is the start of memory, the rest of which
-// is as large as the host's limit makes interesting.
+// FuzzLiftCall: the first argument is the beginning of the memory. The rest of the memory is
+// as large as the host's limit makes interesting.
 func FuzzLiftCall(f *testing.F) {
 	const base = 64
 	for _, image := range [][]byte{
@@ -113,8 +113,8 @@ func FuzzStrings(f *testing.F) {
 	})
 }
 
-// TestBadUTF8DoesNotLiftTheLimit: replacing it makes a text longer than what
-// is left of the budget, which must end there and not start over.
+// TestBadUTF8DoesNotLiftTheLimit: replacing bad UTF-8 makes a text longer than the rest of
+// the budget, which must end there and not start again.
 func TestBadUTF8DoesNotLiftTheLimit(t *testing.T) {
 	const size, at = 20 << 20, 4096
 	mem := bytes.Repeat([]byte("a\xff"), size/2)
@@ -159,7 +159,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// returned is a realloc with a given answer.
+// returned is a realloc with a fixed answer.
 func returned(values ...uint64) *wazerotest.Function {
 	return &wazerotest.Function{
 		ExportNames:      []string{"cabi_realloc"},

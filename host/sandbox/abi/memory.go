@@ -13,15 +13,15 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Fault is a breach of the ABI by a guest.
+// Fault is the error of a guest that broke the ABI.
 type Fault struct{ What string }
 
 func (f *Fault) Error() string { return "the module broke the ABI: " + f.What }
 
 func faultf(format string, args ...any) *Fault { return &Fault{fmt.Sprintf(format, args...)} }
 
-// Memory is a guest's linear memory. A slot that outlives a call into the
-// guest must not be kept: the guest may grow and move its memory.
+// Memory is a guest's linear memory. Slices of it must not be kept across a call into the
+// guest, because the guest may grow and move its memory.
 type Memory struct {
 	mem    api.Memory
 	copied *uint64
@@ -36,10 +36,10 @@ func MemoryOf(mod api.Module) (Memory, error) {
 	return Memory{mem, new(uint64)}, nil
 }
 
-// BytesCopied is how many bytes have been copied between the guest and the host.
+// BytesCopied returns the number of bytes copied between the guest and the host so far.
 func (m Memory) BytesCopied() uint64 { return *m.copied }
 
-// view returns n bytes at ptr, which stay the guest's, or a Fault.
+// view returns n bytes at ptr without a copy, or a Fault. what names them in the Fault.
 func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
 	b, ok := m.mem.Read(ptr, n)
 	if !ok {
@@ -48,7 +48,7 @@ func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
 	return b, nil
 }
 
-// aligned returns n bytes at ptr, which must be a multiple of align.
+// aligned is view for a ptr that must be a multiple of align.
 func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 	if ptr%align != 0 {
 		return nil, faultf("%s: the pointer %#x is not a multiple of %d", what, ptr, align)
@@ -56,12 +56,12 @@ func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 	return m.view(what, ptr, n)
 }
 
-// View returns n bytes at ptr without copying them. They are the guest's: they are
-// used up before it runs again, and nothing of it is read twice.
+// View returns n bytes at ptr without a copy. The caller must read each byte only once, and
+// before the guest runs again, which may change them.
 func (m Memory) View(what string, ptr, n uint32) ([]byte, error) { return m.view(what, ptr, n) }
 
-// viewLimited is view for no more than limit bytes. The limit may be negative: what
-// is left of a budget that the replacement of bad UTF-8 has overdrawn.
+// viewLimited is view for at most limit bytes, which it adds to BytesCopied. The limit may be
+// negative: replacing bad UTF-8 can overdraw a budget.
 func (m Memory) viewLimited(what string, ptr, n uint32, limit int) ([]byte, error) {
 	if limit = max(limit, 0); uint64(n) > uint64(limit) {
 		return nil, faultf("%s: %d bytes, more than the limit of %d", what, n, limit)
@@ -70,30 +70,28 @@ func (m Memory) viewLimited(what string, ptr, n uint32, limit int) ([]byte, erro
 	return m.view(what, ptr, n)
 }
 
-// Bytes copies n bytes at ptr out of the guest. More than limit is a Fault.
+// Bytes copies n bytes at ptr out of the guest. It returns a Fault if n is larger than limit.
 func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
 	b, err := m.viewLimited(what, ptr, n, limit)
 	return bytes.Clone(b), err
 }
 
-// String copies a string out of the guest. Bytes that are not UTF-8 are
-// replaced: nothing behind this door has to think of them again. That can
-// double the length.
+// String copies a string out of the guest. It replaces bytes that are not UTF-8, so that
+// later code need not check them. That can make the string longer than n bytes.
 func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
 	b, err := m.viewLimited(what, ptr, n, limit)
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
 }
 
-// Head is String for texts that may be cut: of a longer one it copies limit
-// bytes and an ellipsis. It is without secrets, also at the cut.
+// Head copies a string that may be cut. It returns at most limit bytes of the string, without
+// secrets, and " ..." if it has cut them. No part of a secret is left at the cut.
 func (m Memory) Head(what string, ptr, n uint32, limit int, known *redact.Redactor) (string, error) {
 	b, err := m.view(what, ptr, n)
 	*m.copied += uint64(min(len(b), limit))
 	return Head(b, limit, known), err
 }
 
-// Head is what [Memory.Head] makes of bytes that were copied out of the guest
-// already.
+// Head does the same as [Memory.Head] with bytes that were already copied out of the guest.
 func Head(b []byte, limit int, known *redact.Redactor) string {
 	head, whole := known.Head(b, limit)
 	text := strings.ToValidUTF8(string(head), "\uFFFD")
@@ -103,19 +101,19 @@ func Head(b []byte, limit int, known *redact.Redactor) string {
 	return text
 }
 
-// pair reads a pointer and a length.
+// pair decodes a pointer and a length.
 func pair(b []byte) (ptr, n uint32) {
 	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 }
 
-// stringAt copies the string whose pointer and length lie in b.
+// stringAt copies a string. b holds its pointer and its length.
 func (m Memory) stringAt(what string, b []byte, limit int) (string, error) {
 	ptr, n := pair(b)
 	return m.String(what, ptr, n, limit)
 }
 
-// Strings copies a list of strings out of the guest. limit bounds their sum in
-// bytes, and eight times their number.
+// Strings copies a list of strings out of the guest. limit applies to their bytes together,
+// and to eight times their number.
 func (m Memory) Strings(what string, ptr, n uint32, limit int) ([]string, error) {
 	if uint64(n)*8 > uint64(limit) {
 		return nil, faultf("%s: %d elements, more than the limit", what, n)
@@ -134,7 +132,7 @@ func (m Memory) Strings(what string, ptr, n uint32, limit int) ([]string, error)
 	return out, nil
 }
 
-// Put copies data to ptr, which must be a multiple of align.
+// Put copies data into the guest, to ptr, which must be a multiple of align.
 func (m Memory) Put(what string, ptr uint32, data []byte, align uint32) error {
 	b, err := m.aligned(what, ptr, uint32(len(data)), align)
 	if err != nil {
@@ -145,12 +143,11 @@ func (m Memory) Put(what string, ptr uint32, data []byte, align uint32) error {
 	return nil
 }
 
-// Allocator allocates in a guest by the guest's own function: the host must
-// never grow a guest's memory, because a guest takes pages that it did not ask
-// for as its own.
+// Allocator allocates memory with the guest's own function. The host must never grow a
+// guest's memory itself: the guest treats pages that it did not ask for as its own.
 type Allocator struct{ realloc api.Function }
 
-// AllocatorOf finds the first of the named exports.
+// AllocatorOf returns the first exported function among names, or a Fault if there is none.
 func AllocatorOf(mod api.Module, names []string) (Allocator, error) {
 	for _, name := range names {
 		if f := mod.ExportedFunction(name); f != nil {
@@ -160,7 +157,8 @@ func AllocatorOf(mod api.Module, names []string) (Allocator, error) {
 	return Allocator{}, faultf("none of %s is exported", strings.Join(names, ", "))
 }
 
-// Lower copies data into memory that the guest allocates, and returns where.
+// Lower copies data into memory that the guest allocates, and returns its address. The
+// address of no data is 0.
 func (a Allocator) Lower(ctx context.Context, mod api.Module, data []byte, align uint32) (ptr uint32, err error) {
 	if len(data) > 1<<31-1 {
 		return 0, errors.New("more than 2 GiB")

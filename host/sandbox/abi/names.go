@@ -14,12 +14,13 @@ const (
 
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize"
-	// ExportWarm may do what every call does, on data of its own, so that the
-	// memory with which calls begin is ready for it. It is optional.
+	// ExportWarm is an optional export that the host calls before it takes a snapshot. It may
+	// exercise the code of a call on data of its own, so that the memory of the snapshot is
+	// prepared for calls.
 	ExportWarm = "stockade:warm"
 )
 
-// The exports through which the host allocates in the guest, by preference.
+// Names of the guest's allocators, the preferred name first.
 var (
 	ExportRealloc = []string{"cabi_export_realloc", "cabi_realloc"} // for arguments of exports
 	ImportRealloc = []string{"cabi_import_realloc", "cabi_realloc"} // for results of imports
@@ -35,15 +36,15 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// Exports are the lowered types of the functions that a module has to export.
+// Exports maps the names of the functions that a module has to export to their lowered types.
 var Exports = map[string]Signature{
 	ExportDescribe: {nil, []api.ValueType{i32}},
 	ExportCall:     {[]api.ValueType{i32, i32, i32, i32, i32, i64, i32, i32, i32, i32, i32, i32, i32}, []api.ValueType{i32}},
 }
 
-// Realloc is the type of those in [ExportRealloc] and [ImportRealloc]: old
-// pointer, old size, alignment, new size; the new pointer.
+// Realloc is the type of the functions in [ExportRealloc] and [ImportRealloc]. Parameters:
+// old pointer, old size, alignment, new size. Result: new pointer.
 var Realloc = Signature{[]api.ValueType{i32, i32, i32, i32}, []api.ValueType{i32}}
 
-// ImportModule is the name under which a module imports an interface.
+// ImportModule returns the module name under which guests import an interface.
 func ImportModule(iface string) string { return Package + "/" + iface + "@" + Version }

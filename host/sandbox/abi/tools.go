@@ -7,23 +7,22 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 )
 
-// Limits on what a guest returns. The result as the model gets it is cut to
-// its own limit later; these keep a guest from making the host copy its whole
-// memory several times over.
+// Limits on the values that a guest returns. The result for the model is cut to a lower limit
+// later; these limits keep a guest from making the host copy its whole memory several times.
 const (
-	MaxResultBytes  = 32 << 20
-	maxContents     = 1024
-	maxMessageBytes = 64 << 10
+	MaxResultBytes  = 32 << 20 // of one result
+	maxContents     = 1024     // elements of one result
+	maxMessageBytes = 64 << 10 // of an error
 
 	maxImages      = 8 // of one result
 	maxImagesBytes = 2 * picture.MaxBytes
 )
 
-// Images counts the images of a result, so that no more are copied than one may
-// have. The zero value is a result without any.
+// Images counts the images of a result, so that no more of them are copied than a result may
+// have. The zero value is a result without images.
 type Images struct{ number, bytes int }
 
-// Add reports whether there is room for one more, of so many bytes.
+// Add counts an image of n bytes, and reports whether the result may have it.
 func (i *Images) Add(n int) bool {
 	if i.number == maxImages || n > picture.MaxBytes || i.bytes+n > maxImagesBytes {
 		return false
@@ -32,7 +31,7 @@ func (i *Images) Add(n int) bool {
 	return true
 }
 
-// ContentKind is the case of a content.
+// ContentKind is the case of `variant content`.
 type ContentKind uint8
 
 // The cases of `variant content`.
@@ -43,22 +42,22 @@ const (
 	ContentResource
 )
 
-// Content is one piece of an output.
+// Content is one element of an output.
 type Content struct {
 	Kind  ContentKind
-	Text  string // of text and json; the URI of a resource
+	Text  string // text or JSON; URI of a resource
 	Title string // of a resource
-	Mime  string // of an image or a resource
-	Data  []byte // of an image, as the guest gave it; nil if there was no room, see [Images]
+	Mime  string // MIME type of an image or a resource
+	Data  []byte // image from the guest, unchecked; nil: it is empty or over a limit, see [Images]
 }
 
-// Output is what a tool returns.
+// Output is the successful result of a tool.
 type Output struct {
 	Content    []Content
-	Structured string // JSON text as the guest wrote it; empty when there is none
+	Structured string // JSON text from the guest, unchecked; "": there is none
 }
 
-// ErrorCase is the case of an error.
+// ErrorCase is the case of `variant error`.
 type ErrorCase uint8
 
 // The cases of `variant error`.
@@ -77,17 +76,18 @@ const (
 // ToolError is a failure that the tool itself reports.
 type ToolError struct {
 	Case    ErrorCase
-	Message string // empty for Cancelled
-	// Native: a tool of a native module says so, and its message may begin with a code
-	// of its own.
+	Message string // "" for Cancelled
+	// Native is set for tools of native modules. Their message may begin with a code of their
+	// own.
 	Native bool
-	// Of a command that failed. Stdout and Stderr are without secrets.
+	// The fields below describe a failed command; ExitCode is nil otherwise. Stdout and
+	// Stderr are without secrets.
 	ExitCode       *int
 	Stdout, Stderr string
 }
 
-// Layout of what is lifted here, in bytes; a test compares it with wit/. Each
-// offset counts from the start of the value that is named first.
+// Layout of the lifted values, in bytes; a test compares it with wit/. Offsets count from the
+// beginning of the value that the prefix of the name stands for.
 const (
 	ResultSize       = 24 // result<output, error>
 	ResultPayload    = 4
@@ -106,7 +106,7 @@ const (
 	optionPayload = 4 // of an option<string>
 )
 
-// LiftDescribe lifts the result of tools#describe.
+// LiftDescribe lifts the result of tools#describe, which has at most limit bytes.
 func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 	b, err := m.aligned("describe", ptr, 8, 4)
 	if err != nil {
@@ -115,9 +115,8 @@ func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 	return m.stringAt("describe", b, limit)
 }
 
-// LiftCall lifts the result of tools#call. Exactly one of the first two
-// results is set unless the error is. The message of the second is without
-// secrets.
+// LiftCall lifts the result of tools#call. If err is nil, exactly one of output and tool
+// error is set. The message of the tool error is without secrets.
 func LiftCall(m Memory, ptr uint32, known *redact.Redactor) (*Output, *ToolError, error) {
 	b, err := m.aligned("result", ptr, ResultSize, 4)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package admit says whether a module may be compiled: static checks on its bytes,
-// before anything of it runs or is compiled.
+// Package admit decides whether a module may be compiled, with static checks of its bytes.
+// Nothing of the module runs or is compiled before.
 //
-// A module is admitted if its bytes are those that its digest names, if it is of a
-// kind that the host runs and imports nothing but what the host offers to it, and if
-// it is within limits on what compiling and instantiating it costs. What is
-// compiled then is not the module but what [Check] returns: the same code with the
-// limits that the engine lacks (package fuel).
+// A module is admitted if its bytes match its digest, if the host runs its kind, if it
+// imports only functions that the host offers to this kind, and if the costs of compiling and
+// instantiating it are within limits. The sandbox does not compile the module itself but the
+// code that [Check] returns: the same code with limits that the engine lacks (package fuel).
 package admit
 
 import (
@@ -27,31 +26,30 @@ import (
 const (
 	// MaxBytes is the size of the largest module that is read.
 	MaxBytes = 64 << 20
-	// LargeBytes is the size from which on a module is compiled only if a person
-	// has asked for it. Some limits are higher for it.
+	// LargeBytes is the size of the largest module that is compiled without asking a person.
+	// Larger modules have higher limits.
 	LargeBytes = 16 << 20
 )
 
-// RefusedError says why a module may not run.
+// RefusedError is the reason why a module may not run.
 type RefusedError struct {
-	Module string
-	Why    string
+	Module string // name of the module
+	Why    string // one sentence, for people and models
 }
 
-// Refuse says in one sentence why a module may not run.
+// Refuse returns a RefusedError. The format gives the reason in one sentence.
 func Refuse(mod *tool.Module, format string, args ...any) *RefusedError {
 	return &RefusedError{mod.Name, fmt.Sprintf(format, args...)}
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
 
-// LargeError refuses a module that is compiled only if a person asks for it.
+// LargeError refuses a module that is compiled only with a person's consent.
 type LargeError struct{ *RefusedError }
 
 func (e *LargeError) Unwrap() error { return e.RefusedError }
 
-// UndescribedError refuses a module that runs, and of which nobody knows what its tools
-// are.
+// UndescribedError refuses a module that could run, but does not describe its tools.
 type UndescribedError struct{ *RefusedError }
 
 func (e *UndescribedError) Unwrap() error { return e.RefusedError }
@@ -59,9 +57,9 @@ func (e *UndescribedError) Unwrap() error { return e.RefusedError }
 // KindError refuses a module of a kind that does not run here.
 type KindError struct {
 	*RefusedError
-	Path     string // of the module; may be an address
+	Path     string // path or address of the module
 	Shape    wasm.Shape
-	MainRuns bool // of a component: its largest core module is of a kind that runs
+	MainRuns bool // the largest core module of this component is of a kind that runs
 }
 
 func (e *KindError) Unwrap() error { return e.RefusedError }
@@ -70,24 +68,24 @@ func refuseKind(mod *tool.Module, shape wasm.Shape, mainRuns bool) error {
 	return &KindError{Refuse(mod, "it is %s, which does not run here", shape), mod.Path, shape, mainRuns}
 }
 
-// Module is one that has passed the checks.
+// Module is a module that has passed the checks.
 type Module struct {
-	Code    []byte // what is compiled: the instrumented module
-	Decoded *wasm.Module
+	Code    []byte       // the instrumented module, which is compiled
+	Decoded *wasm.Module // the module before its instrumentation
 	Kind    wasm.ShapeKind
-	// Unstable says that it imports wasi_unstable, and not preview 1.
+	// Unstable is set if it imports wasi_unstable instead of preview 1.
 	Unstable bool
-	// Missing are functions of WASI preview 1 that it imports and that there are not,
+	// Missing lists the imported functions of WASI preview 1 that the host does not have,
 	// each once.
 	Missing []preview1.MissingFunction
 }
 
-// Dialects are those of the kinds of module that run.
+// Dialects holds the dialect of each kind of module that runs.
 type Dialects map[wasm.ShapeKind]dialect.Dialect
 
-// Check reads a module and checks it. A module that may not run is a
-// [RefusedError]; any other error says why it cannot be read. It takes some ten
-// times the module's size in memory.
+// Check reads and checks a module. The error is a [RefusedError] if the module may not run;
+// any other error means that it could not be read. Check takes about ten times the module's
+// size in memory.
 func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	refuse := func(format string, args ...any) (*Module, error) { return nil, Refuse(mod, format, args...) }
 	if mod.Bytes > MaxBytes {
@@ -100,7 +98,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != mod.Digest {
 		return refuse("its bytes have changed: digest %.12x, want %.12s", sum, mod.Digest)
 	}
-	facts, err := wasm.Decode(code)
+	decoded, err := wasm.Decode(code)
 	if errors.Is(err, wasm.ErrComponent) {
 		var c *wasm.Component
 		if c, err = wasm.DecodeComponent(code); err == nil {
@@ -110,45 +108,45 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	}
 	scale := scaleOf(mod)
 	if err == nil {
-		err = facts.CheckExtensions(maxBodyBytes * scale)
+		err = decoded.CheckExtensions(maxBodyBytes * scale)
 	}
 	if err != nil {
 		return refuse("%v", err)
 	}
-	shape := wasm.Classify(facts)
+	shape := wasm.Classify(decoded)
 	d := dialects[shape.Kind]
 	if d == nil {
 		return nil, refuseKind(mod, shape, false)
 	}
-	if err := checkExports(facts, d); err != nil {
+	if err := checkExports(decoded, d); err != nil {
 		return refuse("%v", err)
 	}
-	out := &Module{Decoded: facts, Kind: shape.Kind}
-	for _, imp := range facts.Imports {
-		if err := checkImport(facts, imp, d); err != nil {
+	out := &Module{Decoded: decoded, Kind: shape.Kind}
+	for _, imp := range decoded.Imports {
+		if err := checkImport(decoded, imp, d); err != nil {
 			return refuse("%v", err)
 		}
 	}
-	name, missed, err := WASIImports(facts)
+	name, missing, err := WASIImports(decoded)
 	if err != nil {
 		return refuse("%v", err)
 	}
-	out.Unstable, out.Missing = name == preview1.UnstableName, missed
-	if n := len(facts.Memories); n != 1 {
+	out.Unstable, out.Missing = name == preview1.UnstableName, missing
+	if n := len(decoded.Memories); n != 1 {
 		return refuse("it has %d memories; it needs one of its own", n)
 	}
-	if out.Code, err = instrument(facts, scale); err == nil {
+	if out.Code, err = instrument(decoded, scale); err == nil {
 		return out, nil
 	}
 	if scale == 1 {
-		if _, large := instrument(facts, largeScale); large == nil {
+		if _, large := instrument(decoded, largeScale); large == nil {
 			return nil, &LargeError{Refuse(mod, "%v; such a module is compiled only if a person asks for it", err)}
 		}
 	}
 	return refuse("%v", err)
 }
 
-// checkExports holds the exports of a module against its dialect.
+// checkExports checks the exports of a module against its dialect.
 func checkExports(m *wasm.Module, d dialect.Dialect) error {
 	if err := d.CheckExports(m); err != nil {
 		return err
@@ -159,7 +157,7 @@ func checkExports(m *wasm.Module, d dialect.Dialect) error {
 	return nil
 }
 
-var errImport = errors.New("a module may import functions only, and those that the host has for its kind")
+var errImport = errors.New("a module may import only functions that the host has for its kind")
 
 func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	name := imp.Module + "." + imp.Name
@@ -182,15 +180,16 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	return nil
 }
 
-// isWASI reports whether preview 1 has a function that is imported. Other runtimes have
-// some of the same name and another type.
+// isWASI reports whether preview 1 has the imported function, with the same type. Other
+// runtimes have functions of the same names with other types.
 func isWASI(m *wasm.Module, imp wasm.Import) bool {
 	sig, ok := wasiFunctions()[imp.Name]
 	return ok && dialect.SameSignature(m.Types[imp.Type], sig)
 }
 
-// WASIImports is the name under which a module imports WASI, and what it imports of it that
-// there is not, each once; with an error, what was found before that.
+// WASIImports returns the module name under which a module imports WASI ("": it does not),
+// and the imported functions that the host does not have, each once. After an error it
+// returns what it has found so far.
 func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _ error) {
 	types := map[string]wasm.FuncType{}
 	for _, imp := range m.Imports {
@@ -198,7 +197,7 @@ func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _
 			continue
 		}
 		if name != "" && name != imp.Module {
-			return name, out, fmt.Errorf("it imports from %s and from %s, of which a module can have one", name, imp.Module)
+			return name, out, fmt.Errorf("it imports from both %s and %s, but a module can use only one of them", name, imp.Module)
 		}
 		name = imp.Module
 		t, seen := types[imp.Name]
@@ -212,7 +211,7 @@ func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _
 	return name, out, nil
 }
 
-// missingImport is an import as one that WASI does not have.
+// missingImport describes an imported function that WASI lacks.
 func missingImport(m *wasm.Module, imp wasm.Import) preview1.MissingFunction {
 	types := func(from []wasm.ValType) (out []api.ValueType) {
 		for _, t := range from {
@@ -224,5 +223,5 @@ func missingImport(m *wasm.Module, imp wasm.Import) preview1.MissingFunction {
 	return preview1.MissingFunction{Name: imp.Name, Params: types(t.Params), Results: types(t.Results)}
 }
 
-// wasiFunctions are the functions of WASI, by name.
+// wasiFunctions returns the types of the functions of WASI, by name.
 var wasiFunctions = sync.OnceValue(preview1.Functions)

@@ -8,72 +8,71 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// Limits on what is compiled, beyond those of package wasm. They keep what
-// compiling and instantiating take within seconds and a few hundred MiB: the
-// engine needs time that grows with the square of many of these numbers. The
-// largest functions of Go, C, Rust and Haskell programs of up to 16 MiB have
-// about half of what is allowed. What gets through all the same is killed in
-// the process that compiles. Some are higher in a module that a person has let in: clang
-// has 54,000 functions and 650 globals.
+// Limits of what is compiled, in addition to those of package wasm. They keep compiling and
+// instantiating within seconds and a few hundred MiB: the time that the engine needs grows
+// with the square of many of these numbers. The largest functions of Go, C, Rust and Haskell
+// programs of up to 16 MiB have about half of each limit. A module that is too expensive
+// nevertheless is stopped in the child that compiles it. Some limits are higher for a module
+// that a person has allowed: clang has 54,000 functions and 650 globals.
 const (
 	maxFuncs           = 50_000
 	maxTypes           = 5_000
-	maxTypesFuncs      = 20_000_000 // types times functions
-	maxFuncTypeEntries = 160        // parameters and results
+	maxTypesFuncs      = 20_000_000 // number of types times number of functions
+	maxFuncTypeEntries = 160        // parameters and results together
 	maxImports         = 512
 	maxExports         = 2_000
 	maxGlobals         = 1_000
 	maxGlobalsFuncs    = 5_000_000
 	maxTables          = 16
-	maxData            = 300_000 // segments before merging, of which Go has a hundred thousand
-	maxSegments        = 10_000  // of data and of elements, after merging
+	maxData            = 300_000 // segments before merging; Go programs have a hundred thousand
+	maxSegments        = 10_000  // data and element segments after merging
 	maxElementItems    = 256_000
 	maxLocalsSum       = 1_000_000
 )
 
-// Limits of one function, or of a sum over functions if the name says so. In
-// a module that a person has let in they are several times higher.
+// Limits of one function, or of all functions together if the name ends in Sum or Square.
+// They are several times higher for a module that a person has allowed.
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
 	maxBranches       = 16_384      // blocks, loops, ifs and conditional branches
-	maxBranchesSquare = 200_000_000 // sum of the squares of these
-	maxBranchesVars   = 2_000_000   // branches times parameters and locals
+	maxBranchesSquare = 200_000_000 // sum of the squared numbers of branches
+	maxBranchesVars   = 2_000_000   // number of branches times number of parameters and locals
 	maxNesting        = 4_000
 	maxLoopNesting    = 64
-	maxLoopVars       = 8_192 // nesting of loops times parameters and locals
-	maxLabels         = 8_192 // of one br_table
+	maxLoopVars       = 8_192 // nesting of loops times number of parameters and locals
+	maxLabels         = 8_192 // labels of one br_table
 	maxLabelsVars     = 1_000_000
 	maxLabelsSum      = 1_000_000
-	maxGlobalCalls    = 500_000 // mutable globals times calls
+	maxGlobalCalls    = 500_000 // number of mutable globals times number of calls
 	maxGlobalCallsSum = 4_000_000
 )
 
 const (
-	// MaxDepth bounds how deep calls are nested, in units of about 16 bytes of the
-	// engine's stack: 16 MiB.
+	// MaxDepth limits the nesting of calls, in units of about 16 bytes of the engine's stack:
+	// 16 MiB.
 	MaxDepth = 1 << 20
-	// MaxTableElements is how many all tables have together, 8 bytes each.
+	// MaxTableElements limits the elements of all tables together. Each takes 8 bytes.
 	MaxTableElements = 1_000_000
 )
 
 type limit struct {
-	n, most int
-	what    string
+	n, max int
+	what   string
 }
 
-// checkLimits says which is the first that is over its limit.
+// checkLimits returns an error for the first number that is over its limit, or nil.
 func checkLimits(limits []limit) error {
 	for _, l := range limits {
-		if l.n > l.most {
-			return fmt.Errorf("%d %s, more than the limit of %d", l.n, l.what, l.most)
+		if l.n > l.max {
+			return fmt.Errorf("%d %s, more than the limit of %d", l.n, l.what, l.max)
 		}
 	}
 	return nil
 }
 
-// checkSize refuses what would cost the host too much before the first
-// instruction runs, where no deadline and no memory limit holds.
+// checkSize checks the costs that arise before the first instruction runs, when no deadline
+// and no memory limit applies yet.
 func checkSize(m *wasm.Module, scale int) error {
 	err := checkLimits([]limit{
 		{len(m.Funcs), maxFuncs * min(scale, 2), "functions"},
@@ -86,7 +85,7 @@ func checkSize(m *wasm.Module, scale int) error {
 		{len(m.Tables), maxTables, "tables"},
 		{m.NumDataSegments, maxData, "data segments"},
 		{m.NumElements, maxElementItems, "elements in segments"},
-		{m.LargestBody, maxBodyBytes * scale, "bytes in one function"}, // said here before all of it is read
+		{m.LargestBody, maxBodyBytes * scale, "bytes in one function"}, // an early error: not all of the function is read yet
 	})
 	if err != nil {
 		return fmt.Errorf("it has %w", err)
@@ -106,8 +105,8 @@ func checkSize(m *wasm.Module, scale int) error {
 	return nil
 }
 
-// instrument refuses what would take too long to compile, and returns the module
-// as it is compiled. A module of any ABI can pass it.
+// instrument checks whether compiling a module is affordable, and returns the module with its
+// instrumentation. The module may be of any ABI.
 func instrument(m *wasm.Module, scale int) ([]byte, error) {
 	if err := checkSize(m, scale); err != nil {
 		return nil, err
@@ -118,20 +117,19 @@ func instrument(m *wasm.Module, scale int) ([]byte, error) {
 	})
 }
 
-// inspector refuses functions that would take the compiler too long.
+// inspector checks whether compiling the functions of a module is affordable.
 type inspector struct {
-	globals int // mutable ones
-	scale   int // of the limits
+	globals int // number of mutable globals
+	scale   int // factor of some limits, see largeScale
 
-	locals, squares, labels, globalCalls int // of all functions so far
+	locals, squares, labels, globalCalls int // sums over all functions so far
 }
 
 func newInspector(m *wasm.Module, scale int) *inspector {
 	return &inspector{globals: len(m.MutableGlobals), scale: scale}
 }
 
-// largeScale is how many times higher some limits are for a module that only a person
-// lets in.
+// largeScale multiplies some limits for a module that only a person can allow.
 const largeScale = 16
 
 func scaleOf(mod *tool.Module) int {
@@ -141,10 +139,10 @@ func scaleOf(mod *tool.Module) int {
 	return 1
 }
 
-// addFunction adds a function up. Its error says what is too much.
+// addFunction checks a function and adds it to the sums. The error names the exceeded limit.
 func (i *inspector) addFunction(b *wasm.Body) error {
 	var branches, nesting, deepest, loops, deepestLoops, labels, mostLabels, calls int
-	loopAt := make([]int, 0, 16) // nesting of the loops that are open
+	loopAt := make([]int, 0, 16) // nesting at the open loops
 	for k := range b.Instrs {
 		in := &b.Instrs[k]
 		switch in.Op {

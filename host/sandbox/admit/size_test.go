@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// What a person has asked for may be larger in more than bytes.
+// A module that a person has allowed may exceed other limits as well as that of its size.
 func TestLargeModulesMayHaveMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes, funcs, globals int

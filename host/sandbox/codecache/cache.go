@@ -1,9 +1,9 @@
-// Package codecache keeps native code on disk, and says whether to believe it: the
+// Package codecache stores native code on disk, and checks whether it can be trusted: the
 // engine runs what it finds there.
 //
-// The cache is a directory with one directory for each compiled module, its
-// [Entry], named by all that its code depends on. All of it has to be the user's
-// own. What an entry holds is believed if it is what was put there.
+// The cache is a directory with one directory for each compiled module, its [Entry]. The name
+// of an entry is a hash of all that its code depends on. All files have to belong to the user
+// alone. An entry is used only if its files are still those that were put there.
 package codecache
 
 import (
@@ -23,52 +23,52 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 )
 
-// The files of an entry.
+// Names of the files of an entry.
 const (
-	ModuleFile = "module.wasm" // what was compiled
-	NativeFile = "native"      // its code; where the engine has files of its own, these
-	ImageFile  = "image"       // the memory with which calls begin; none, if they begin anew
-	StateFile  = "state"       // what else they begin with
-	sumsFile   = "sums"        // the SHA-256 of every file but itself and the next
-	usedFile   = "used"        // empty; its time is that of the last use, within a day
+	ModuleFile = "module.wasm" // the compiled module, or its skeleton
+	NativeFile = "native"      // native code; absent if the engine uses files of its own
+	ImageFile  = "image"       // the memory at the beginning of calls; absent if calls begin without a snapshot
+	StateFile  = "state"       // the rest of the snapshot, and facts about the module
+	sumsFile   = "sums"        // SHA-256 of every file except for sumsFile and usedFile
+	usedFile   = "used"        // empty; its modification time is that of the last use, give or take a day
 )
 
-// Beside the entries lie directories that are being made or removed.
+// Prefixes of directories beside the entries that are being made or removed.
 const (
 	stagingPrefix = "stockade-new-"
 	removedPrefix = "stockade-old-"
 )
 
 const (
-	unusedAfter = 30 * 24 * time.Hour // an entry is removed
-	strayAfter  = time.Hour           // what a crash left behind is removed
-	sweepLooks  = 1000                // at so many directories at most, each time
-	sweepMost   = 16                  // of which so many are removed
+	unusedAfter     = 30 * 24 * time.Hour // age after which an unused entry is removed
+	strayAfter      = time.Hour           // age after which leftovers of a crash are removed
+	maxSwept        = 1000                // limit of the directories that one Sweep looks at
+	maxSweepRemoved = 16                  // limit of the directories that one Sweep removes
 )
 
 var (
-	// ErrUntrusted is wrapped by the refusal of a cache in which others may have
-	// put code.
+	// ErrUntrusted is wrapped by the error of a cache into which others may have put code.
 	ErrUntrusted = errors.New("compiled-code cache cannot be trusted")
 
-	// ErrMissing: there is no such entry.
+	// ErrMissing is returned by Get if the cache does not have the entry.
 	ErrMissing = errors.New("not in the cache")
 )
 
-// Layout names the form of an entry. It belongs into the key: what has another is
-// never found.
+// Layout identifies the format of an entry. Callers put it into the key, so that entries of
+// other formats are never found.
 const Layout = "layout 5"
 
-// Entry is the place of one module in the cache, where something may lie or not.
-// A nil one is no cache: it can be asked for a new directory, and be closed.
+// Entry is the place of one module in the cache; it may be empty. A nil Entry stands for no
+// cache: only NewDir and Close may be called.
 type Entry struct {
 	dir  string
 	root *os.Root // of dir
 	key  string
 }
 
-// Open opens the cache in a directory, or makes it, after checking that nobody but
-// the user could have put code there. The entry is nil where no directory is named.
+// Open opens the cache in a directory, which it makes if necessary, for the entry with a key.
+// The error wraps ErrUntrusted if others than the user could have put code there. If dir is
+// "", the entry is nil.
 func Open(dir, key string) (*Entry, error) {
 	if dir == "" {
 		return nil, nil
@@ -86,26 +86,27 @@ func Open(dir, key string) (*Entry, error) {
 	return &Entry{dir, root, key}, nil
 }
 
-// Reopen opens the entry once more, for another goroutine.
+// Reopen opens the entry again, for another goroutine.
 func (e *Entry) Reopen() (*Entry, error) { return Open(e.dir, e.key) }
 
-// Close may be called on nil.
+// Close closes the entry. A nil Entry is fine.
 func (e *Entry) Close() {
 	if e != nil {
 		_ = e.root.Close()
 	}
 }
 
-// Dir is the directory of the entry.
+// Dir returns the directory of the entry, which may not exist.
 func (e *Entry) Dir() string { return filepath.Join(e.dir, e.key) }
 
-// Exists reports whether something lies there.
+// Exists reports whether the entry is filled. It does not check the files.
 func (e *Entry) Exists() bool {
 	_, err := e.root.Lstat(e.key)
 	return err == nil
 }
 
-// NewDir makes a directory that may become an entry.
+// NewDir makes a directory that may become the entry, see Put. Without a cache it lies in the
+// system's directory for temporary files.
 func (e *Entry) NewDir() (string, error) {
 	parent := os.TempDir()
 	if e != nil {
@@ -118,8 +119,8 @@ func (e *Entry) NewDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// Get reads the entry, after checking that everything there is what was put there.
-// ErrMissing, ErrUntrusted; any other error says how it is damaged.
+// Get checks and reads the entry. The error is ErrMissing, wraps ErrUntrusted, or describes
+// the damage.
 func (e *Entry) Get() (_ *Contents, err error) {
 	if _, err := e.root.Lstat(e.key); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrMissing
@@ -146,12 +147,12 @@ func (e *Entry) Get() (_ *Contents, err error) {
 	return found, nil
 }
 
-// sums is the content of an entry's file of that name. It names the entry too,
-// so that no other can stand in its place.
+// sums returns the content of the entry's sumsFile. It contains the key, so that no other
+// entry can take its place.
 func (e *Entry) sums(f *Contents) string { return "entry " + e.key + "\n" + f.sums }
 
-// touch notes that an entry is used. A cache that cannot be written to serves
-// as well.
+// touch records the use of an entry. Errors are ignored: a cache that cannot be written to
+// works as well.
 func (e *Entry) touch() {
 	used, now := filepath.Join(e.key, usedFile), time.Now()
 	if st, err := e.root.Lstat(used); err == nil && now.Sub(st.ModTime()) > 24*time.Hour {
@@ -159,14 +160,14 @@ func (e *Entry) touch() {
 	}
 }
 
-// Put makes a directory of [Entry.NewDir] the entry. Where another process was
-// faster its entry stays: it is as good.
+// Put makes a directory of [Entry.NewDir] the entry. If another process has put an entry
+// there already, that entry stays; it is as good.
 func (e *Entry) Put(dir string) error {
 	f, err := Inspect(dir, false)
 	if err != nil {
 		return err
 	}
-	f.Close() // where open files cannot be moved
+	f.Close() // open files cannot be moved on every system
 	for name, content := range map[string]string{sumsFile: e.sums(f), usedFile: ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			return err
@@ -177,7 +178,7 @@ func (e *Entry) Put(dir string) error {
 		return err
 	}
 	if err := e.root.Rename(name, e.key); err != nil {
-		if _, there := e.root.Lstat(e.key); there != nil {
+		if _, statErr := e.root.Lstat(e.key); statErr != nil {
 			return err
 		}
 	}
@@ -187,27 +188,28 @@ func (e *Entry) Put(dir string) error {
 // Remove empties the entry.
 func (e *Entry) Remove() error { return e.remove(e.key) }
 
-// remove removes a directory of the cache, which nobody sees half removed.
+// remove removes a directory of the cache. It renames it first, so that nobody sees a half
+// removed entry.
 func (e *Entry) remove(name string) error {
-	away := removedPrefix + rand.Text()
-	if err := e.root.Rename(name, away); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	renamed := removedPrefix + rand.Text()
+	if err := e.root.Rename(name, renamed); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return e.root.RemoveAll(away)
+	return e.root.RemoveAll(renamed)
 }
 
-// Sweep removes what nobody has used for long of the whole cache. What it does not
-// get to, or cannot remove, is left for the next time.
+// Sweep removes entries of the whole cache that were not used for long, a limited number each
+// time. It ignores errors.
 func (e *Entry) Sweep(now time.Time) {
 	dir, err := e.root.Open(".")
 	if err != nil {
 		return
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(sweepLooks)
+	names, _ := dir.Readdirnames(maxSwept)
 	removed := 0
 	for _, name := range names {
-		if removed < sweepMost && e.stale(name, now) {
+		if removed < maxSweepRemoved && e.stale(name, now) {
 			_ = e.remove(name)
 			removed++
 		}
@@ -220,41 +222,42 @@ func (e *Entry) stale(name string, now time.Time) bool {
 	case strings.HasPrefix(name, stagingPrefix), strings.HasPrefix(name, removedPrefix):
 		limit = strayAfter
 	case len(name) != len(e.key):
-		return false // not ours
+		return false // not an entry
 	}
 	st, err := e.root.Lstat(filepath.Join(name, usedFile))
-	if err != nil { // one that is not finished, or from before there was such a file
+	if err != nil { // unfinished, or from before this file existed
 		st, err = e.root.Lstat(name)
 	}
 	return err == nil && now.Sub(st.ModTime()) > limit
 }
 
-// Contents is what lies in the directory of one module.
+// Contents holds the files of a module's directory.
 type Contents struct {
-	Names []string
-	// Of the files of that name, nil where there is none.
+	Names []string // of all files except for sumsFile and usedFile, relative to the directory
+	// Contents of the files of these names; nil if there is no such file.
 	Code, State []byte
 	Native      *native.File
-	Image       *linear.Image // if it was asked for
+	Image       *linear.Image // loaded only if it was asked for
 
 	sums string
 }
 
-// Close frees all that is not in memory of Go's.
+// Close frees everything that the garbage collector does not.
 func (c *Contents) Close() {
 	c.CloseNative()
 	c.Image.Close()
 }
 
-// CloseNative frees the native code, of which an engine has made its own.
+// CloseNative frees the file of the native code. An engine that has loaded the code does not
+// need it.
 func (c *Contents) CloseNative() {
 	if c.Native != nil {
 		_ = c.Native.Close()
 	}
 }
 
-// Inspect reads a directory, all of which must be the user's own, with the
-// image if that is asked for.
+// Inspect reads a directory, in which all files must belong to the user alone. image asks for
+// the image, too.
 func Inspect(dir string, image bool) (*Contents, error) {
 	root, err := openPrivate(dir)
 	if err != nil {
@@ -289,7 +292,7 @@ func (c *Contents) add(root *os.Root, name, path string, image bool) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	st, err := f.Stat() // of the file that is read
+	st, err := f.Stat() // the open file, in case the name was replaced
 	if err == nil {
 		err = checkPrivate(path, st, 0)
 	}
@@ -298,7 +301,7 @@ func (c *Contents) add(root *os.Root, name, path string, image bool) error {
 	}
 	c.Names = append(c.Names, name)
 	var hashed []byte
-	var id string // of files that are not hashed whole
+	var id string // stamp of a file that is not hashed completely
 	switch name {
 	case ModuleFile, StateFile:
 		hashed, err = io.ReadAll(f)
@@ -307,33 +310,33 @@ func (c *Contents) add(root *os.Root, name, path string, image bool) error {
 		} else {
 			c.State = hashed
 		}
-	// Of the native code what the engine does not check itself, and whether it
-	// is the file that was put there, as it was then; of the image only that,
-	// because a guest cannot do with its own memory what code could.
+	// Of the native code only those parts are hashed that the engine does not check itself.
+	// The file stamp shows whether it is the file that was put there, unchanged. The image
+	// has a stamp only: code could do what a guest cannot do with its own memory.
 	case NativeFile:
 		if c.Native, err = native.Open(f); err != nil {
 			return err
 		}
-		f = nil // the other's now
+		f = nil // c.Native closes it
 		hashed, id = c.Native.HeadAndTail(), fileStamp(st)
 	case ImageFile:
 		id = fileStamp(st)
 		if image {
 			c.Image, err = linear.Load(f, st.Size())
 		}
-	default: // the engine's own, where it takes none of ours
+	default: // a file of the engine's own, where it does not use ours
 		hashed, err = io.ReadAll(f)
 	}
 	c.sums += fmt.Sprintf("%x  %s%s\n", sha256.Sum256(hashed), name, id)
 	return err
 }
 
-// fileStamp tells a file from what it becomes if it is written to.
+// fileStamp returns a text that changes when the file is written to or replaced.
 func fileStamp(st fs.FileInfo) string {
 	return fmt.Sprintf("  %d %d %s", st.Size(), st.ModTime().UnixNano(), identity(st))
 }
 
-// openPrivate opens a directory of the user's own.
+// openPrivate opens a directory that belongs to the user alone.
 func openPrivate(dir string) (*os.Root, error) {
 	named, err := os.Lstat(dir)
 	if err == nil {

@@ -4,5 +4,5 @@ package codecache
 
 import "syscall"
 
-// changeTime is when an inode was last changed, in nanoseconds.
+// changeTime returns the time of the last change of an inode, in nanoseconds since 1970.
 func changeTime(st *syscall.Stat_t) int64 { return st.Ctim.Nano() }

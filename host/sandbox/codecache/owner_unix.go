@@ -19,11 +19,11 @@ func ownedByUser(st fs.FileInfo) bool {
 // isHardlinked reports whether a file has more than one name.
 func isHardlinked(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
-	return !ok || sys.Nlink > 1 // none: it was removed meanwhile
+	return !ok || sys.Nlink > 1 // 0: it was removed in the meantime
 }
 
-// identity tells a file from a copy of it, and from itself before it was last
-// written to: the time of the last change of an inode is nobody's to set.
+// identity returns a text that differs between a file and its copies, and changes when the
+// file is written to: nobody can set the change time of an inode.
 func identity(st fs.FileInfo) string {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// InferCapabilities is the most that a module could use, by what it imports, where it does not say
-// what it needs: whoever can open a file can write to it.
+// InferCapabilities returns the capabilities that a module without a description could use,
+// judging by its imports. A module that can open files could also write to them.
 func InferCapabilities(m *wasm.Module) (c tool.Capabilities) {
 	for _, i := range m.Imports {
 		switch {

@@ -1,10 +1,10 @@
 package hostmod
 
-// maxConfigName is how long a name may be before it is looked at.
+// maxConfigName limits a name in bytes.
 const maxConfigName = 10 << 10
 
-// configGet is config.get. What it gives is what the manifest declares, with what the
-// host's own user has set, so that nothing is granted with it.
+// configGet is config.get. It returns settings that the module's own manifest declares, with
+// the values of the host's user, so that they need no grant.
 //
 // Parameters: name (pointer, length), result pointer.
 func configGet(g *guest) error {
@@ -24,5 +24,5 @@ func configGet(g *guest) error {
 	return configResult.put(g, g.u32(2), r)
 }
 
-// option<string>
+// configResult is the layout of an option<string>.
 var configResult = layout{size: 12, align: 4, payload: 4}

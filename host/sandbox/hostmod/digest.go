@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// digestPiece is how much is hashed before others can have their turn, and
-	// before the host looks whether the guest has to stop.
+	// digestPiece is the number of bytes that are hashed before other guests get their turn,
+	// and before the host checks whether the guest has to stop.
 	digestPiece = 1 << 20
-	// costDigest is what a byte costs, in units of fuel: as many nanoseconds as it
-	// takes where the processor has no instructions for it.
+	// costDigest is the cost of a byte in units of fuel: the nanoseconds that it takes on a
+	// processor without special instructions.
 	costDigest = 2
 )
 
@@ -26,8 +26,8 @@ func digestSHA256(g *guest) error { return g.digest(sha256.New()) }
 // Parameters: data (pointer, length), result pointer.
 func digestSHA1(g *guest) error { return g.digest(sha1.New()) }
 
-// digest hashes where the data lies; its length is bounded by the guest's memory. See
-// RATIONALE, "Why does the host hash for a guest?".
+// digest hashes data in the guest's memory, without copying it. See RATIONALE, "Why does the
+// host hash for a guest?".
 func (g *guest) digest(sum hash.Hash) error {
 	data, err := g.mem.View("data", g.u32(0), g.u32(1))
 	if err != nil {
@@ -46,5 +46,5 @@ func (g *guest) digest(sum hash.Hash) error {
 	return digestResult.put(g, g.u32(2), r)
 }
 
-// list<u8>
+// digestResult is the layout of a list<u8>.
 var digestResult = layout{size: 8, align: 4}

@@ -12,10 +12,10 @@ import (
 
 const maxArgvBytes = 1 << 20
 
-// result<outcome, error>
+// execResult is the layout of a result<outcome, error>.
 var execResult = layout{size: 44, align: 4, payload: 4, errorText: 8}
 
-// Where the fields of outcome lie in execResult.
+// Offsets of the fields of outcome in execResult.
 const (
 	execCode      = 4
 	execSignal    = 12

@@ -27,8 +27,8 @@ var httpCases = map[services.Kind]uint8{
 	services.TLS: httpTLS, services.Timeout: httpTimeout, services.TooLarge: httpTooLarge, services.Protocol: httpProtocol,
 }
 
-// Limits on what is copied out of the guest, in bytes. What makes sense within
-// them is for the service to say.
+// Limits on the data that is copied out of the guest, in bytes. The service may have lower
+// limits.
 const (
 	maxHTTPMethod  = 64
 	maxHTTPURL     = 64 << 10
@@ -36,10 +36,11 @@ const (
 	maxHTTPBody    = 64 << 20
 )
 
-// result<response, error>; the u64 in error makes the alignment 8.
+// httpResult is the layout of a result<response, error>. The u64 in error makes the alignment 8.
 var httpResult = layout{size: 40, align: 8, payload: 8, errorText: 16}
 
-// Where the fields of response lie in httpResult, and the size of a header.
+// Offsets of the fields of response in httpResult, the size of a header, and the offset of
+// its value.
 const (
 	httpStatus      = 8
 	httpURL         = 12
@@ -58,7 +59,7 @@ const (
 func httpFetch(g *guest) error {
 	out := g.u32(13)
 	if why := g.world.whyNoNetwork(); why != "" {
-		return httpResult.fail(g, out, httpDenied, why) // without looking at the request
+		return httpResult.fail(g, out, httpDenied, why) // the request is not read
 	}
 	req, err := g.liftHTTPRequest()
 	if err != nil {
@@ -91,13 +92,13 @@ func httpFetch(g *guest) error {
 	return httpResult.put(g, out, r)
 }
 
-// whyNoNetwork says why the call has no network, or is empty.
+// whyNoNetwork returns the reason why the call has no network; "": it has.
 func (w *World) whyNoNetwork() string {
 	return w.whyDenied(w != nil && w.Services.HTTP != nil && w.Grant.Network() != nil, "the network")
 }
 
-// Fetch makes a request of the call, in which the placeholders of its secrets are
-// filled in. Its errors are those of [services.HTTP].
+// Fetch makes a request on behalf of the call, with its secrets in place of their
+// placeholders. The errors are those of [services.HTTP].
 func (w *World) Fetch(ctx context.Context, account *meter.Account, req services.Request) (resp *services.Response, err error) {
 	if why := w.whyNoNetwork(); why != "" {
 		return nil, &services.Error{Kind: services.Denied, Err: errors.New(why)}
@@ -119,7 +120,7 @@ func (g *guest) failHTTP(out uint32, err error) error {
 		errorCase = httpProtocol
 	}
 	switch errorCase {
-	case httpTimeout, httpTooLarge: // which have no text
+	case httpTimeout, httpTooLarge: // these cases have no text
 		r := httpResult.failed(errorCase)
 		if errorCase == httpTooLarge {
 			r.u64(httpResult.errorText, uint64(failed.Limit))
@@ -140,7 +141,7 @@ func (g *guest) liftHTTPRequest() (req services.Request, err error) {
 	if req.URL, err = g.mem.String("url", g.u32(2), g.u32(3), maxHTTPURL); err != nil {
 		return req, err
 	}
-	// A header is two strings, so the list is one of twice as many.
+	// A header is two strings, so the list of headers is a list of 2*n strings.
 	n := g.u32(5)
 	if n > maxHTTPHeaders/httpHeaderBytes {
 		return req, &abi.Fault{What: "headers: more than the limit"}
@@ -161,7 +162,7 @@ func (g *guest) liftHTTPRequest() (req services.Request, err error) {
 		if err != nil {
 			return req, err
 		}
-		req.Body = append([]byte{}, body...) // not nil, also when it is empty
+		req.Body = append([]byte{}, body...) // not nil, also if it is empty
 	}
 	if given, err = g.option("timeout-ms", 9); err != nil {
 		return req, err

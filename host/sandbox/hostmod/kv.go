@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// The result of every function: the error is larger than what they return, and
-// its u64 makes the alignment 8.
+// kvResult is the layout of all results: error is larger than the other values, and its u64
+// makes the alignment 8.
 var kvResult = layout{size: 24, align: 8, payload: 8, errorText: 16}
 
 // The cases of error.
@@ -18,17 +18,16 @@ const (
 	kvFailed
 )
 
-// kvCall is one call of a function whose first parameters are a key, or the beginning
-// of one.
+// kvCall is a call of a function whose first parameters are a key or a prefix of keys.
 type kvCall struct {
 	*guest
-	store policy.Store
-	key   string
-	out   uint32 // the result pointer
+	store policy.Store // nil: not granted
+	key   string       // the key or the prefix
+	out   uint32       // the result pointer
 }
 
-// withStore does what all functions begin with, and then the rest, unless the store or the key
-// is refused.
+// withStore does the common part of all functions, and then calls rest. It writes an error
+// instead if the store is not granted or the key is too long. what names the key in errors.
 func withStore(g *guest, out uint32, what string, rest func(kvCall) error) error {
 	c := kvCall{guest: g, out: out}
 	if g.world != nil {
@@ -69,12 +68,13 @@ func kvGet(g *guest) error {
 	})
 }
 
-// kvSet is kv.set. What the store holds can leave it in the log, so no secret gets in.
+// kvSet is kv.set. Secrets are removed from the value, because values of the store can get
+// into the log.
 //
 // Parameters: key (pointer, length), value (pointer, length), ttl-ms (option), result
 // pointer.
 func kvSet(g *guest) error {
-	hasLife, err := g.option("ttl-ms", 4)
+	hasTTL, err := g.option("ttl-ms", 4)
 	if err != nil {
 		return err
 	}
@@ -89,21 +89,21 @@ func kvSet(g *guest) error {
 		if known := g.world.Redact; known.Finds(value) {
 			value = []byte(known.Text(string(value)))
 		}
-		var life *uint64
-		if hasLife {
-			life = &g.stack[5]
+		var ttl *uint64
+		if hasTTL {
+			ttl = &g.stack[5]
 		}
 		switch {
 		case c.key == "":
 			return c.fail(kvFailed, "the key is empty")
-		case len(c.key) > policy.MaxStoreKeyBytes: // what is no UTF-8 was replaced
+		case len(c.key) > policy.MaxStoreKeyBytes: // replacing bad UTF-8 makes it longer
 			return c.fail(kvFailed, "the key is too long")
 		case g.world.Redact.Finds([]byte(c.key)):
 			return c.fail(kvFailed, "the key holds a secret")
 		case len(value) > policy.MaxStoreValueBytes:
 			return c.failQuota(policy.MaxStoreValueBytes)
 		}
-		err = c.store.Set(c.key, value, life)
+		err = c.store.Set(c.key, value, ttl)
 		if full, ok := errors.AsType[*policy.StoreFullError](err); ok {
 			return c.failQuota(full.Limit)
 		} else if err != nil {
@@ -113,7 +113,7 @@ func kvSet(g *guest) error {
 	})
 }
 
-// failQuota writes the case quota.
+// failQuota writes the error case quota.
 func (c kvCall) failQuota(limit int) error {
 	r := kvResult.failed(kvQuota)
 	r.u64(kvResult.errorText, uint64(limit))

@@ -8,13 +8,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxLogMessage is how much of a message is kept, in bytes.
+// MaxLogMessage is the number of bytes of a message that are kept.
 const MaxLogMessage = 4 << 10
 
 var levels = []string{"trace", "debug", "info", "warn", "error"}
 
-// logLog is log.log. Beyond the call's limit messages are dropped, and that is
-// said once.
+// logLog is log.log. Messages beyond the call's limit are dropped, with one warning.
 func logLog(g *guest) error {
 	level := g.u32(0)
 	if int(level) >= len(levels) {
@@ -28,8 +27,8 @@ func logLog(g *guest) error {
 	return nil
 }
 
-// Log takes what a guest logs, of at most [MaxLogMessage] bytes and without secrets.
-// The levels are 0, trace, to 4, error. Of no world, that is dropped.
+// Log reports a log message of the guest. The text has at most [MaxLogMessage] bytes and no
+// secrets. The level is 0 (trace) to 4 (error). A nil World drops the message.
 func (w *World) Log(account *meter.Account, level int, text string) {
 	if w == nil || w.Report == nil || w.logBytes < 0 {
 		return

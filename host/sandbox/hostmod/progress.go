@@ -5,10 +5,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxNote is how much of a note is kept, in bytes.
+// MaxNote is the number of bytes of a note that are kept.
 const MaxNote = 200
 
-const maxReports = 10_000 // of one call; the rest is dropped
+const maxReports = 10_000 // of one call; later reports are dropped
 
 // progressReport is progress.report.
 func progressReport(g *guest) error {
@@ -21,16 +21,17 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	var known *uint64
+	var totalOrNil *uint64
 	if hasTotal {
-		known = &total
+		totalOrNil = &total
 	}
-	g.world.Progress(g.account, done, known, note)
+	g.world.Progress(g.account, done, totalOrNil, note)
 	return nil
 }
 
-// Progress takes how far a guest has got, of how much if it knows that, with a note of
-// at most [MaxNote] bytes without secrets. Of no world, that is dropped.
+// Progress reports the progress of the guest: done of total, which is nil if the guest does
+// not know it. The note has at most [MaxNote] bytes and no secrets. A nil World drops the
+// report.
 func (w *World) Progress(account *meter.Account, done uint64, total *uint64, note string) {
 	if w != nil && w.Report != nil && w.reports < maxReports {
 		w.reports++

@@ -6,8 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 )
 
-// record writes the fields of one value in memory, at the offsets that the
-// canonical ABI gives them.
+// record builds the bytes of one value, with its fields at the offsets of the canonical ABI.
 type record struct{ b []byte }
 
 func (r record) u8(at int, v uint8)   { r.b[at] = v }
@@ -21,7 +20,7 @@ func (r record) bool(at int, v bool) {
 	}
 }
 
-// optS32 writes an option<s32>: discriminant, value at 4.
+// optS32 writes an option<s32>: the discriminant, and the value 4 bytes behind it.
 func (r record) optS32(at int, v *int) {
 	if v != nil {
 		r.u8(at, 1)
@@ -29,11 +28,11 @@ func (r record) optS32(at int, v *int) {
 	}
 }
 
-// bytes writes a list<u8> or a string: pointer and length, with the data in
-// memory that the guest allocates.
+// bytes writes a list<u8> or a string: pointer and length. The guest allocates the memory for
+// data.
 func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at, data, 1, 1) }
 
-// list writes a list of items that are size bytes each: pointer and number.
+// list writes a list of items of size bytes each: pointer and number of items.
 func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
 	alloc, err := g.allocator()
 	if err != nil {
@@ -61,21 +60,21 @@ func (g *guest) allocator() (*abi.Allocator, error) {
 	return &alloc, err
 }
 
-// layout is where the parts of a result<T, error> lie, in bytes.
+// layout describes a result<T, error> in memory. Sizes and offsets are in bytes.
 type layout struct {
 	size, align uint32
-	payload     int // of the result: T, or the discriminant of error
-	errorText   int // the payload of error
+	payload     int // offset of T, or of the discriminant of error
+	errorText   int // offset of the payload of error
 }
 
 func (l layout) record() record { return record{make([]byte, l.size)} }
 
-// put copies a result to where the guest wants it.
+// put copies a result to the guest's result pointer.
 func (l layout) put(g *guest, ptr uint32, r record) error {
 	return g.mem.Put("result", ptr, r.b, l.align)
 }
 
-// failed is a result that is a case of error.
+// failed returns a result with a case of error.
 func (l layout) failed(errorCase uint8) record {
 	r := l.record()
 	r.u8(0, 1)
@@ -83,7 +82,7 @@ func (l layout) failed(errorCase uint8) record {
 	return r
 }
 
-// fail writes a result that is a case of error with a text.
+// fail writes a result with a case of error that has a text.
 func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
 	r := l.failed(errorCase)
 	if err := r.bytes(g, l.errorText, []byte(text)); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 )
 
-// maxSearchNameBytes bounds the names that one call of search is about, in bytes.
+// maxSearchNameBytes limits the names in one call of search, in bytes.
 const maxSearchNameBytes = 1 << 20
 
-// maxSearchCount bounds how many they are: an empty one has a byte, and takes
-// some tens.
+// maxSearchCount limits the number of these names. An empty name is one byte for the guest,
+// and some tens for the host.
 const maxSearchCount = 1 << 16
 
 var (
@@ -23,7 +23,7 @@ var (
 	searchCollectResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
 )
 
-// Where the fields of found lie in searchCollectResult.
+// Offsets of the fields of found in searchCollectResult.
 const (
 	searchFoundLines  = 4
 	searchFoundText   = 12
@@ -31,7 +31,7 @@ const (
 	searchFoundMore   = 24
 )
 
-// Where the fields of line lie.
+// Offsets of the fields of line, and its size.
 const (
 	searchLineNumber  = 0
 	searchLineFile    = 8
@@ -41,14 +41,14 @@ const (
 	searchLineBytes   = 24
 )
 
-// Where the fields of option<listing> lie.
+// Offsets of the fields of option<listing>, and its size.
 const (
 	searchListingNames = 4
 	searchListingKinds = 12
 	searchListingBytes = 20
 )
 
-// Where the fields of option<info> lie.
+// Offsets of the fields of option<info>, and its size.
 const (
 	searchInfoSize     = 8
 	searchInfoModified = 16
@@ -228,7 +228,8 @@ func searchCollect(g *guest) error {
 	return searchCollectResult.put(g, out, r)
 }
 
-// exhaustIfSpent is the end of a guest for which more was searched than it could pay.
+// exhaustIfSpent ends a guest that cannot pay for a search. It returns other errors as they
+// are.
 func (g *guest) exhaustIfSpent(err error) error {
 	if errors.Is(err, search.ErrSpent) {
 		return g.account.Exhaust()
@@ -236,12 +237,13 @@ func (g *guest) exhaustIfSpent(err error) error {
 	return err
 }
 
-// whyNoFiles says why there is nothing to search, or is empty.
+// whyNoFiles returns the reason why there are no files to search; "": there are.
 func (g *guest) whyNoFiles() string {
 	return g.world.whyDenied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
-// names lifts a text in which each name is followed by a NUL, or says why not.
+// names lifts a text in which each name ends with a NUL. why is the reason why it refuses
+// them; "": it does not.
 func (g *guest) names(what string, i int) (names []string, why string, _ error) {
 	if g.u32(i+1) > maxSearchNameBytes {
 		return nil, what + ": too many names for one call", nil
@@ -256,12 +258,11 @@ func (g *guest) names(what string, i int) (names []string, why string, _ error) 
 	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
 }
 
-// payer is the account of a guest, for a search.
+// payer lets a search charge the account of the guest.
 type payer struct{ *meter.Account }
 
-// Pay charges the guest for what is done for it right now, and says whether it
-// has to stop. Others have their turn in between, as they have between the
-// slices of a guest that does it by itself.
+// Pay charges the guest for finished work. It returns an error if the guest has to stop.
+// Other guests get their turn in between, as between the slices of a guest.
 func (p payer) Pay(units uint64) error {
 	p.Charge(units)
 	if err := p.Settle(); err != nil {

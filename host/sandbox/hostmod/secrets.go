@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxSecretName is how long a name may be before it is looked at.
+// maxSecretName limits a name in bytes.
 const maxSecretName = 1 << 10
 
 // secretsPlaceholder is secrets.placeholder.
@@ -26,7 +26,7 @@ func secretsPlaceholder(g *guest) error {
 	text, err := g.world.Placeholder(g.ctx, g.account, name)
 	switch {
 	case services.KindOf(err) == services.NotFound:
-		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // which has no text
+		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // this case has no text
 	case err != nil:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	}
@@ -37,9 +37,8 @@ func secretsPlaceholder(g *guest) error {
 	return secretsResult.put(g, out, r)
 }
 
-// Placeholder returns what stands for a secret in this call. The kinds of its errors,
-// which are for the guest, are Denied and NotFound; what the person has to know is
-// reported.
+// Placeholder returns the text that stands for a secret in this call. Errors are for the
+// guest; their kind is Denied or NotFound. Details for the person are reported.
 func (w *World) Placeholder(ctx context.Context, account *meter.Account, name string) (text string, err error) {
 	what := fmt.Sprintf("the secret %.80q", name)
 	granted := w != nil && w.Services.Secrets != nil &&
@@ -67,7 +66,7 @@ func (w *World) Placeholder(ctx context.Context, account *meter.Account, name st
 	return "", err
 }
 
-// result<string, error>
+// secretsResult is the layout of a result<string, error>.
 var secretsResult = layout{size: 16, align: 4, payload: 4, errorText: 8}
 
 // The cases of error.

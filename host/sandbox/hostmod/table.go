@@ -28,7 +28,7 @@ type Function struct {
 	run func(*guest) error
 }
 
-// Functions is every function of the world, interface by interface.
+// Functions lists all host functions, interface by interface.
 var Functions = []Function{
 	{"config", "get", params(i32, i32, i32), configGet},
 	{"digest", "sha256", params(i32, i32, i32), digestSHA256},
@@ -51,15 +51,14 @@ var Functions = []Function{
 
 func params(types ...api.ValueType) abi.Signature { return abi.Signature{Params: types} }
 
-// ErrHostCalls ends a guest that calls the host too often.
+// ErrHostCalls ends a guest that has called the host too often.
 var ErrHostCalls = errors.New("host call limit reached")
 
-// ErrPanic is wrapped by the failure of a guest in which a host function
-// panicked.
+// ErrPanic is wrapped by the error of a guest after a panic in a host function.
 var ErrPanic = errors.New("host function panicked")
 
-// Instantiate gives the runtime the host modules. The guests of one runtime
-// share them; what a function may do comes with each call's context.
+// Instantiate registers the host modules in a runtime, for all its guests. The functions act
+// in the World of each call's context.
 func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range Functions {
@@ -99,7 +98,8 @@ func (g *guest) option(what string, i int) (bool, error) {
 	}
 }
 
-// redactor is nil where nobody is told anything anyway.
+// redactor returns the redactor of the call; nil while the module initialises, when nothing
+// is reported.
 func (g *guest) redactor() *redact.Redactor {
 	if g.world == nil {
 		return nil
@@ -107,22 +107,21 @@ func (g *guest) redactor() *redact.Redactor {
 	return g.world.Redact
 }
 
-// u32 decodes a parameter. The upper half of a 32-bit value on the stack may
-// hold anything.
+// u32 decodes a parameter. The upper half of a 32-bit value on the stack is undefined.
 func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		if err := f.call(&guest{ctx: ctx, world: worldFrom(ctx), account: meter.From(ctx), mod: mod, stack: stack}); err != nil {
-			// The engine turns a panic of a host function into a trap of the
-			// guest that wraps the error; there is no other way to end it.
+			// The engine turns a panic of a host function into a trap of the guest that wraps
+			// the error; there is no other way to end the guest.
 			panic(fmt.Errorf("%s.%s: %w", f.Interface, f.Name, err))
 		}
 	}
 }
 
-// call runs the function. A panic is our own fault and must not look like a
-// trap of the guest.
+// call runs the function and charges the guest. A panic is a fault of the host, and must not
+// look like a trap of the guest.
 func (f Function) call(g *guest) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -137,16 +136,16 @@ func (f Function) call(g *guest) (err error) {
 	return err
 }
 
-// costCall is what a call of a host function costs the guest, in units of
-// fuel, beside what it moves: about as long as the cheapest takes.
+// costCall is the cost of a host call in units of fuel, in addition to the bytes that it
+// moves. It matches the time of the cheapest function.
 const costCall = 500
 
 type noHostCallsKey struct{}
 
-// withoutHostCalls returns a context for a guest's allocator, in which no host
-// function works: a host function allocates for its result, so an allocator
-// that calls one would recurse on the host's stack, whose end is the end of
-// the process. The canonical ABI forbids it too.
+// withoutHostCalls returns a context in which no host function works, for calls of the
+// guest's allocator. Host functions allocate their results, so an allocator that calls a host
+// function would recurse on the host's stack. Its overflow would end the process. The
+// canonical ABI forbids it as well.
 func withoutHostCalls(ctx context.Context) context.Context {
 	return context.WithValue(ctx, noHostCallsKey{}, true)
 }
@@ -155,7 +154,7 @@ func (g *guest) enter() (err error) {
 	if g.ctx.Value(noHostCallsKey{}) != nil {
 		return &abi.Fault{What: "the allocator calls a host function"}
 	}
-	// Not every guest looks at its counter between two calls of the host.
+	// Not every guest checks its counter between two host calls.
 	if err := g.account.Check(); err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// The files in wit/ are the source of truth; this reads as much of WIT as they
-// use, flattens it as the canonical ABI says, and compares the host with it.
+// The files in wit/ are the source of truth. This test parses the part of WIT that they use,
+// flattens it as the canonical ABI does, and compares the host with it.
 
 // typ is a WIT type. A record, a variant and an enum have a name.
 type typ struct {
@@ -120,8 +120,8 @@ func (p *parser) try(t string) bool {
 	return true
 }
 
-// list reads items up to the closing token; a comma between them, and maybe
-// after the last.
+// list reads items up to the closing token, with commas between them, and maybe after the
+// last.
 func (p *parser) list(end string, item func()) {
 	for !p.try(end) {
 		item()
@@ -238,7 +238,7 @@ func (p *parser) typ() *typ {
 	return t
 }
 
-// cases are the payloads of what lowers as a variant, or nil.
+// cases returns the payloads of a type that lowers as a variant, or nil.
 func (t *typ) cases() []*typ {
 	switch t.kind {
 	case "variant", "enum":
@@ -302,8 +302,8 @@ func (t *typ) size() int {
 	return alignTo(t.payload()+most, t.align())
 }
 
-// payload is where the payload of a variant lies. None here has so many cases
-// that the discriminant needs more than a byte.
+// payload returns the offset of a variant's payload. No variant here has so many cases that
+// the discriminant needs more than a byte.
 func (t *typ) payload() int {
 	most := 1
 	for _, c := range t.cases() {
@@ -312,7 +312,7 @@ func (t *typ) payload() int {
 	return most
 }
 
-// field is where a field of a record lies.
+// field returns the offset of a record's field.
 func (t *typ) field(name string) int {
 	n := 0
 	for i, f := range t.types {
@@ -423,7 +423,7 @@ func show(sig abi.Signature) string {
 	return s
 }
 
-// differences lists where the host, or README.md, is not what the files say.
+// differences lists the places where the host or README.md differs from the files.
 func differences(files map[string]string, readme string) (out []string) {
 	w, err := parseWIT(files)
 	if err != nil {
@@ -627,7 +627,7 @@ func TestTheHostIsWhatWITSays(t *testing.T) {
 	}
 }
 
-// TestAChangeOfWITIsNoticed is the proof that the test above can fail.
+// TestAChangeOfWITIsNoticed proves that the test above can fail.
 func TestAChangeOfWITIsNoticed(t *testing.T) {
 	for _, c := range []struct{ file, from, to string }{
 		{"types.wit", "@0.1.0", "@0.1.1"},

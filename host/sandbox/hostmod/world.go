@@ -14,49 +14,52 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// World is what the guest of one call reaches through the host functions, and what
-// they keep of it; what it reaches through WASI is a preview1.World. One guest
-// uses it from one goroutine.
+// World is the access of one call to the host functions, and their state during the call.
+// Access through WASI is a preview1.World. One guest uses a World, from one goroutine.
 type World struct {
-	Grant    policy.Grant
-	Cwd      string
-	Services services.Set
-	// Config returns what the module is configured with under a name; nil is nothing.
+	Grant    policy.Grant // decides what the call may reach
+	Cwd      string       // working directory of the call, on the host
+	Services services.Set // the work of the functions; a missing service refuses
+	// Config returns the module's setting with a name; false: it is not declared. Nil: there
+	// are none.
 	Config func(name string) (string, bool)
-	// Files is the file system of the call; nil is none.
+	// Files is the file system of the call. Nil: it has no files.
 	Files *wasi.FS
-	// Stage takes what its command changes; nil: that changes the host's files.
+	// Stage receives the changes of the call's command. Nil: the command changes the host's
+	// files.
 	Stage *stage.Set
-	// Terminal is [services.Command]'s: what the guest reads is for a model.
+	// Terminal is the RenderTerminal of [services.Command]: the output of commands is for a
+	// model.
 	Terminal bool
-	// Report takes what the guest says, and what is to be said about it. Nil drops
-	// that.
+	// Report receives messages of the guest, and messages about it. Nil: they are dropped.
 	Report func(tool.Progress)
-	// Redact takes secrets out of what the guest says before that is cut.
+	// Redact removes secrets from the guest's messages before they are cut. Nil: there are
+	// none.
 	Redact *redact.Redactor
 
-	alloc     *abi.Allocator // of the guest; nil until a result needs it
-	search    *search.Search // that was begun and not collected
-	hostCalls uint64
-	logBytes  int
-	reports   int
+	alloc     *abi.Allocator // allocator of the guest; nil until a result needs it
+	search    *search.Search // begun and not collected yet; nil: none
+	hostCalls uint64         // calls into the host so far
+	logBytes  int            // bytes logged so far; negative: the limit is reached
+	reports   int            // progress reports so far
 
-	placeholders services.Placeholders // once they are asked for
-	// TimedOut is how the command ended if it ran out of time: the call then counts
-	// as timed out whatever the guest makes of it.
+	placeholders services.Placeholders // nil until the first is asked for
+	// TimedOut is the result of the command if it ran out of time; nil otherwise. The call
+	// then counts as timed out, whatever the guest returns.
 	TimedOut *services.CommandResult
-	// HistoryErr is why the command of the call did not run, even if the guest ignores the error:
-	// the call can begin again.
+	// HistoryErr is set if the command did not run because a git history has to be examined
+	// first. It is kept even if the guest ignores the error, because the call can start
+	// again.
 	HistoryErr *policy.HistoryError
-	// Notes are remarks about the command.
+	// Notes are remarks about the command, for the result.
 	Notes []string
-	// RawOutput is as of [services.CommandResult].
+	// RawOutput is the RawOutput of [services.CommandResult].
 	RawOutput []byte
 }
 
-// End ends what the guest has left behind, and waits for that. It is called
-// when the guest does not run any more and before Files is closed. What is owed
-// goes to charge. An error is a mistake of ours.
+// End ends a search that the guest has not collected, and waits for its end. Call it after
+// the guest has stopped and before Files is closed. charge receives the unpaid units of fuel.
+// An error means a bug of the host.
 func (w *World) End(charge func(units uint64)) error {
 	if w.search == nil {
 		return nil
@@ -67,8 +70,8 @@ func (w *World) End(charge func(units uint64)) error {
 	return err
 }
 
-// CountHostCall counts a call from the guest into the host. The error is why it ends; it
-// wraps [ErrHostCalls].
+// CountHostCall counts a call from the guest into the host. Above the limit it returns an
+// error that wraps [ErrHostCalls] and has to end the guest.
 func (w *World) CountHostCall() error {
 	w.hostCalls++
 	if limit := w.Grant.Limits().HostCalls; w.hostCalls > limit {
@@ -77,8 +80,8 @@ func (w *World) CountHostCall() error {
 	return nil
 }
 
-// whyDenied explains why a function refuses, or is empty. No world is that of a module
-// that initialises.
+// whyDenied returns the reason why a function refuses; "": it does not. what names the
+// service. A nil World means that the module initialises.
 func (w *World) whyDenied(granted bool, what string) string {
 	switch {
 	case w == nil:

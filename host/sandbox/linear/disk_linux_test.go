@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDisk is how many bytes of the disk a file takes; 0 where it is in memory,
-// or may be, and takes all its room.
+// onDisk returns the bytes of the disk that a file takes; 0 if it is or may be in memory,
+// where it takes its whole size.
 func onDisk(t *testing.T, f *os.File) int64 {
 	t.Helper()
 	var fs unix.Statfs_t

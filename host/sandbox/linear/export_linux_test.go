@@ -2,5 +2,5 @@ package linear
 
 import "slices"
 
-// Methods are the ways to reset that work here, the fastest first.
+// Methods yields the ways to reset that work here, the fastest first.
 func Methods() []Method { return slices.Collect(workingMethods) }

@@ -2,5 +2,5 @@
 
 package linear
 
-// Methods are the ways to reset that work here.
+// Methods yields the ways to reset that work here.
 func Methods() []Method { return []Method{MethodCopy} }

@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// PageSize is that of the system's memory, not of WebAssembly's.
+// PageSize is the size of a page of the system in bytes. Pages of WebAssembly are larger.
 var PageSize = os.Getpagesize()
 
-// Image is the content of a linear memory. It never changes, if the file that
-// it was loaded from does not.
+// Image is the content of a linear memory. It never changes, provided that nobody changes the
+// file from which it was loaded.
 type Image struct {
-	bytes []byte // a read-only mapping where there are such
-	file  int    // on Linux; or -1
+	bytes []byte // read-only; a mapping on Linux
+	file  int    // file descriptor on Linux; -1 elsewhere
 }
 
-// NewImage copies the content of an image. Its size is rounded up to whole
-// pages of the system, with zeros; WebAssembly's pages already are.
+// NewImage returns an image with a copy of content. Its size is rounded up to whole pages of
+// the system, with zeros; the memory of a guest needs no rounding.
 func NewImage(content []byte) (*Image, error) {
 	if len(content) == 0 {
 		return nil, errors.New("an image of nothing")
@@ -27,9 +27,9 @@ func NewImage(content []byte) (*Image, error) {
 	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
 }
 
-// Load makes an image of a file of so many bytes, which nobody may write to as
-// long as there is the image or a memory that began as it. It maps the file; on
-// file systems that it does not know it copies what is no hole.
+// Load returns the image in a file of size bytes. Nobody may write to the file while the
+// image or a memory from it is in use. Load maps the file; on unknown file systems it copies
+// the parts that are no holes.
 func Load(f *os.File, size int64) (*Image, error) {
 	if size <= 0 || size%int64(PageSize) != 0 || size > math.MaxInt32 {
 		return nil, fmt.Errorf("load an image: a file of %d bytes is none", size)
@@ -44,21 +44,21 @@ func Load(f *os.File, size int64) (*Image, error) {
 	return load(f, int(size))
 }
 
-// Write writes the image to an empty file. Pages of zeros become holes,
-// except where the file is in memory.
+// Write writes the image to an empty file. Pages of zeros become holes, unless the file
+// system is in memory.
 func (i *Image) Write(f *os.File) error { return i.write(f) }
 
-// Bytes is the content. It must not be written to.
+// Bytes returns the content, which must not be changed.
 func (i *Image) Bytes() []byte { return i.bytes }
 
 // Memory is the linear memory of one guest.
 type Memory struct {
-	region []byte
-	image  *Image // or nil
+	region []byte // the whole reservation; nil after Close
+	image  *Image // nil: the memory began empty
 	method Method
 }
 
-// Reserve returns a memory of zeros that can be limit bytes large.
+// Reserve returns an empty memory that can grow to limit bytes. It consists of zeros.
 func Reserve(limit uint64) (*Memory, error) {
 	region, err := reserve(limit)
 	if err != nil {
@@ -67,11 +67,11 @@ func Reserve(limit uint64) (*Memory, error) {
 	return &Memory{region: region}, nil
 }
 
-// Map returns a memory that begins as the image and can be limit bytes large.
-// It is reset with the best [Method] that works here.
+// Map returns a memory that begins as the image and can grow to limit bytes. Its Reset uses
+// the best [Method] that works here.
 func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(bestMethod(), limit) }
 
-// MapFor is Map for a certain method, which must work here.
+// MapFor is Map with a given method, which must work here.
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 	if limit < uint64(len(i.bytes)) {
 		return nil, fmt.Errorf("an image of %d bytes does not fit into %d", len(i.bytes), limit)
@@ -88,13 +88,13 @@ func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 	return m, nil
 }
 
-// Bytes is the whole reservation; what lies beyond the size of the guest's
-// memory must not be read.
+// Bytes returns the whole reservation. The part beyond the guest's current size must not be
+// read.
 func (m *Memory) Bytes() []byte { return m.region }
 
-// Reset puts back what was changed of the image, and returns how many pages
-// that were. What lies beyond the image is for [Memory.ClearBeyondImage]. After an error the memory
-// must not be used again.
+// Reset restores the changed pages of the image, and returns their number. Bytes beyond the
+// image are cleared by [Memory.ClearBeyondImage]. After an error the memory must not be used
+// again.
 func (m *Memory) Reset() (pages int, err error) {
 	if m.method == MethodCopy {
 		copy(m.region, m.image.bytes)
@@ -103,16 +103,16 @@ func (m *Memory) Reset() (pages int, err error) {
 	return m.reset()
 }
 
-// Trim gives back the physical memory of pages that equal the image, where the
-// system can have them again from the image itself. It must follow a Reset.
+// Trim frees the physical memory of the pages, which the system then reads from the image
+// again. It must follow a Reset. It does nothing on systems that copy images.
 func (m *Memory) Trim() error { return m.trim() }
 
-// ClearBeyondImage makes zeros of what lies between the image and a size that the memory had, and
-// gives that back to the system where it takes it. After an error the memory must not be
-// used again.
+// ClearBeyondImage writes zeros from the end of the image to size, the largest size of the
+// memory since it began. The system gets that memory back, if it can. After an error the
+// memory must not be used again.
 func (m *Memory) ClearBeyondImage(size uint64) error { return m.clearBeyondImage(int(size)) }
 
-// Verify compares the memory with its image.
+// Verify returns an error if the memory differs from its image.
 func (m *Memory) Verify() error {
 	have, want := m.region[:len(m.image.bytes)], m.image.bytes
 	for at := 0; at < len(want); at += PageSize {
@@ -123,7 +123,7 @@ func (m *Memory) Verify() error {
 	return nil
 }
 
-// Close gives the address space back. It may be called twice.
+// Close frees the address space. It may be called twice.
 func (m *Memory) Close() {
 	if m.region != nil {
 		release(m.region)
@@ -131,12 +131,12 @@ func (m *Memory) Close() {
 	}
 }
 
-// Method is how [Memory.Reset] finds what has changed.
+// Method is a way in which [Memory.Reset] finds and restores changed pages.
 type Method string
 
 const (
-	MethodScan    Method = "PAGEMAP_SCAN"  // asks for the changed pages and copies them
-	MethodPagemap Method = "pagemap"       // reads an entry for each page and copies the changed ones
-	MethodDrop    Method = "MADV_DONTNEED" // drops the changed pages
-	MethodCopy    Method = "copy"          // copies everything
+	MethodScan    Method = "PAGEMAP_SCAN"  // asks the kernel for the changed pages and copies only these pages
+	MethodPagemap Method = "pagemap"       // reads an entry for each page and copies the changed pages
+	MethodDrop    Method = "MADV_DONTNEED" // drops all pages
+	MethodCopy    Method = "copy"          // copies the whole image
 )

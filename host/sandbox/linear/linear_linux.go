@@ -27,7 +27,7 @@ func newImage(content []byte, size int) (*Image, error) {
 		for at := 0; at < len(content); at += PageSize {
 			page := content[at:min(at+PageSize, len(content))]
 			if bytes.Equal(page, zeros[:len(page)]) {
-				continue // which stays a hole
+				continue // it stays a hole
 			}
 			if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
 				return fmt.Errorf("write an image: %w", err)
@@ -37,7 +37,8 @@ func newImage(content []byte, size int) (*Image, error) {
 	})
 }
 
-// load keeps the file open where it may be mapped.
+// load maps the file and keeps it open; on file systems where it must not be mapped, it
+// copies it.
 func load(f *os.File, size int) (*Image, error) {
 	if !mapped.IsLocal(f) {
 		return loadCopy(f, size)
@@ -54,8 +55,8 @@ func load(f *os.File, size int) (*Image, error) {
 	return i, err
 }
 
-// loadCopy has the kernel copy what is no hole. Read into our own memory first,
-// each page would cost a fault.
+// loadCopy lets the kernel copy all parts of the file that are no holes. Reading into memory
+// of this process first would cost a page fault for each page.
 func loadCopy(f *os.File, size int) (*Image, error) {
 	from := int(f.Fd())
 	return makeImage(size, func(to int) error {
@@ -84,10 +85,10 @@ func loadCopy(f *os.File, size int) (*Image, error) {
 	})
 }
 
-// makeImage makes an image of what fill writes to its file.
+// makeImage returns an image of the bytes that fill writes to a new file in memory.
 func makeImage(size int, fill func(fd int) error) (_ *Image, err error) {
 	fd, err := unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
-	if err == unix.EINVAL { // the last flag is of Linux 6.3
+	if err == unix.EINVAL { // MFD_NOEXEC_SEAL needs Linux 6.3
 		fd, err = unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
@@ -111,7 +112,7 @@ func makeImage(size int, fill func(fd int) error) (_ *Image, err error) {
 	return mapImage(fd, size)
 }
 
-// mapImage makes an image of a file, which becomes its own.
+// mapImage returns an image of a file. On success the image owns the file descriptor.
 func mapImage(fd, size int) (*Image, error) {
 	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
@@ -120,7 +121,7 @@ func mapImage(fd, size int) (*Image, error) {
 	return &Image{bytes: b, file: fd}, nil
 }
 
-// extents finds what of a file is no hole.
+// extents calls each for every part of a file that is no hole.
 func extents(fd int, each func(from, to int64) error) error {
 	for at := int64(0); ; {
 		from, err := unix.Seek(fd, at, unix.SEEK_DATA)
@@ -139,8 +140,8 @@ func extents(fd int, each func(from, to int64) error) error {
 	}
 }
 
-// write asks the file of the image where its content is: looking at a hole
-// would fill it.
+// write copies only the parts of the image that are no holes, because reading a hole would
+// allocate memory for it.
 func (i *Image) write(f *os.File) error {
 	if err := f.Truncate(int64(len(i.bytes))); err != nil {
 		return err
@@ -158,9 +159,9 @@ func (i *Image) write(f *os.File) error {
 	return nil
 }
 
-// preallocate takes the room of a whole file if that is in memory, as it may be
-// where the system does not tell. There, looking at a hole fills it too, and
-// ends the process if there is no room then.
+// preallocate allocates the blocks of a file on a file system in memory, or on an overlay,
+// which may be one. On these, reading a hole of a mapped file allocates memory, and ends the
+// process if there is none left.
 func preallocate(f *os.File, size int64) error {
 	defer runtime.KeepAlive(f)
 	fd := int(f.Fd())
@@ -174,7 +175,7 @@ func preallocate(f *os.File, size int64) error {
 	for {
 		switch err := unix.Fallocate(fd, 0, 0, size); err {
 		case unix.EINTR:
-		case unix.EOPNOTSUPP, unix.ENOSYS: // it is not in memory
+		case unix.EOPNOTSUPP, unix.ENOSYS: // not in memory
 			return nil
 		default:
 			return err
@@ -182,8 +183,8 @@ func preallocate(f *os.File, size int64) error {
 	}
 }
 
-// Close frees the image. Memories that begin as it stay what they are, and
-// can no longer be reset.
+// Close frees the image. Memories that began as the image keep their content, but can no
+// longer be reset.
 func (i *Image) Close() {
 	if i != nil && i.bytes != nil {
 		_ = unix.Munmap(i.bytes)
@@ -198,8 +199,7 @@ func (i *Image) mapTo(region []byte) error {
 	return err
 }
 
-// pagemap is /proc/self/pagemap, or nil where that cannot be read, as in some
-// containers.
+// pagemap returns /proc/self/pagemap, or nil if it cannot be read, as in some containers.
 var pagemap = sync.OnceValue(func() *os.File {
 	f, err := os.Open("/proc/self/pagemap")
 	if err != nil {
@@ -208,7 +208,7 @@ var pagemap = sync.OnceValue(func() *os.File {
 	return f
 })
 
-// bestMethod is the fastest that works. Trying all takes a millisecond.
+// bestMethod returns the fastest method that works. Trying all of them takes a millisecond.
 var bestMethod = sync.OnceValue(func() Method {
 	for m := range workingMethods {
 		return m
@@ -216,8 +216,8 @@ var bestMethod = sync.OnceValue(func() Method {
 	panic("linear: copying always works")
 })
 
-// workingMethods are the ways to reset that work here, the fastest first. Each is tried
-// on a memory of its own.
+// workingMethods yields the methods that work here, the fastest first. It tries each with a
+// memory of its own.
 func workingMethods(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
 		if try(m) == nil && !yield(m) {
@@ -227,7 +227,8 @@ func workingMethods(yield func(Method) bool) {
 	yield(MethodCopy)
 }
 
-// try resets a memory in which some pages were changed, in several places.
+// try resets a memory with changed pages in several places, and returns an error if the
+// method does not work.
 func try(method Method) error {
 	content := make([]byte, 9*PageSize)
 	for at := range content {
@@ -253,8 +254,8 @@ func try(method Method) error {
 	return m.Verify()
 }
 
-// maxRestored is how many pages are copied. The rest is dropped: what a call
-// has changed once it may not need again, and it is memory.
+// maxRestored limits the pages that a reset copies. Further pages are dropped, which frees
+// memory: the next call may not need them again.
 const maxRestored = 512
 
 func (m *Memory) reset() (int, error) {
@@ -268,7 +269,8 @@ func (m *Memory) reset() (int, error) {
 	}
 }
 
-// restorePages copies the pages [from, to) of the image back, or drops them.
+// restorePages copies bytes [from, to) of the image back, or drops their pages if more than
+// maxRestored pages are done.
 func (m *Memory) restorePages(done, from, to int) error {
 	if done > maxRestored {
 		return m.dropPages(from, to)
@@ -308,8 +310,8 @@ type scanArg struct {
 
 type scanRegion struct{ start, end, _ uint64 }
 
-// resetByScan asks for the pages that are in memory or in the swap, and are not the
-// file's any more.
+// resetByScan restores the pages that are in memory or in swap, and no longer those of the
+// file.
 func (m *Memory) resetByScan() (pages int, err error) {
 	f := pagemap()
 	if f == nil {
@@ -349,8 +351,8 @@ func (m *Memory) resetByScan() (pages int, err error) {
 	}
 }
 
-// resetByPagemap looks at the entry of each page: bit 61 says that it is the file's, 62
-// that it is in the swap, 63 that it is in memory.
+// resetByPagemap reads the entry of each page. Bit 61: the page is that of the file; bit 62:
+// it is in swap; bit 63: it is in memory.
 func (m *Memory) resetByPagemap() (pages int, err error) {
 	f := pagemap()
 	if f == nil {

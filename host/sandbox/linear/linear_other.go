@@ -44,4 +44,4 @@ func (m *Memory) clearBeyondImage(size int) error {
 	return nil
 }
 
-func (m *Memory) trim() error { return nil } // the image is copied: there is nothing to have it from
+func (m *Memory) trim() error { return nil } // the image is a copy: there is no file to read it from again

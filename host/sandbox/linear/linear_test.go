@@ -87,7 +87,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// What lies beyond the image is fresh, and nothing of the image can be changed.
+// Bytes beyond the image are fresh, and no byte of the image can be changed.
 func TestMapping(t *testing.T) {
 	image := newImage(t, 3)
 	m, err := image.Map(uint64(5 * linear.PageSize))
@@ -116,8 +116,8 @@ func TestMapping(t *testing.T) {
 	odd.Close()
 }
 
-// Resetting what a call of a small Go tool changes of its 4 MB, compared with
-// what else could be done.
+// Benchmarks of resetting the pages that a call of a small Go tool changes of its 4 MB, and
+// of the alternatives.
 func BenchmarkReset(b *testing.B) {
 	image := newImage(b, 1000)
 	for _, method := range linear.Methods() {
@@ -151,7 +151,7 @@ func BenchmarkReset(b *testing.B) {
 	})
 }
 
-// An image is written as it is, and where it is zero takes no room.
+// A written image has the same content, and its zeros take no disk space.
 func TestWrite(t *testing.T) {
 	const pages = 300
 	content := make([]byte, pages*linear.PageSize)

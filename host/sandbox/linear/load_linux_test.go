@@ -69,8 +69,8 @@ func TestLoadIsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A page of a file in memory that is a hole takes room when it is looked at.
-// Where there is none left that ends the process.
+// Reading a hole of a mapped file in memory allocates memory. If there is none left, that
+// ends the process.
 func TestToLookAtAnImageTakesNoRoom(t *testing.T) {
 	image, err := NewImage(append(make([]byte, 39*PageSize), 1))
 	if err != nil {

@@ -40,7 +40,8 @@ func TestTrimGivesPagesBack(t *testing.T) {
 	}
 }
 
-// resident is how much of a memory's image is in physical memory, in kB.
+// resident returns the size of the part of a memory's image that is in physical memory, in
+// kB.
 func resident(t *testing.T, m *Memory) (kB int) {
 	t.Helper()
 	f, err := os.Open("/proc/self/smaps")

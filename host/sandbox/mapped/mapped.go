@@ -1,10 +1,10 @@
-// Package mapped says which files may be mapped into memory for as long as this
-// process runs, instead of being copied there.
+// Package mapped decides which files may be mapped into memory for the lifetime of this
+// process, instead of being copied.
 package mapped
 
 import "os"
 
-// IsLocal says whether a file is on a file system of this machine that is known.
-// Of what is mapped from another machine a part can be cut off or no longer be
-// answered for, and to look at that ends the process.
+// IsLocal reports whether a file is on a known file system of this machine. A file of another
+// machine must not be mapped: it can be cut off, or the machine can stop answering, and then
+// an access ends the process.
 func IsLocal(f *os.File) bool { return isLocal(f) }

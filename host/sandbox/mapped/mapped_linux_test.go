@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Other machines, and the kernel itself, may take away what is mapped.
+// Other machines, and the kernel itself, may remove mapped content.
 func TestLocal(t *testing.T) {
 	for name, want := range map[string]bool{t.TempDir(): true, "/proc/version": false, "/sys/kernel": false} {
 		f, err := os.Open(name)

@@ -4,4 +4,4 @@ package mapped
 
 import "os"
 
-func isLocal(*os.File) bool { return false } // nobody has looked
+func isLocal(*os.File) bool { return false } // not implemented

@@ -1,13 +1,11 @@
-// Package meter is the fuel account of a call: it grants a guest fuel in
-// slices, charges it for what the host does on its behalf, and ends it when
-// the budget is used up, when time is up, or when nobody wants the result any
-// more.
+// Package meter implements the fuel account of a call. It grants fuel to a guest in slices,
+// charges the guest for work of the host, and ends it when its budget is used up, when its
+// time is up, or when its result is no longer wanted.
 //
-// The code that counts is put into the guest by package fuel. Whenever the
-// counter falls below zero the guest calls the host function refill, which
-// looks at the account in the context of the call. This is the only point at
-// which a guest can be stopped, at which others get their [Turns], and the only
-// one at which Go's garbage collector gets hold of its thread.
+// Package fuel puts the counter into the guest's code. When the counter falls below zero, the
+// guest calls the host function refill, which finds the account in the context of the call.
+// Only there can a guest be stopped, only there do other guests get their [Turns], and only
+// there does Go's garbage collector get hold of the guest's thread.
 package meter
 
 import (
@@ -24,58 +22,58 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// DefaultSlice is the fuel that a guest gets at a time. It takes some tens of
-// microseconds to run, and 4 ms with the slowest mix of instructions, which is
-// how long the garbage collector waits for it.
+// DefaultSlice is the fuel that a guest gets at a time. A slice runs for some tens of
+// microseconds, and for 4 ms with the slowest mix of instructions; that long the garbage
+// collector has to wait.
 const DefaultSlice = 125_000
 
 var (
-	// ErrExhausted ends a guest whose budget is used up.
+	// ErrExhausted ends a guest that has used up a budget.
 	ErrExhausted = errors.New("out of fuel")
-	// ErrDepth ends a guest whose calls are nested too deeply.
+	// ErrDepth ends a guest with calls that are nested too deeply.
 	ErrDepth = errors.New("calls are nested too deeply")
 )
 
-// Account is the fuel of one instance. It is used from one goroutine, except
-// for Used.
+// Account is the fuel account of one instance. One goroutine uses it; other goroutines may
+// call Used.
 type Account struct {
 	ctx        context.Context
 	deadline   time.Time // zero: none
 	slice      uint64
-	budgets    []*policy.Budget // the call's own one first
-	granted    uint64           // all in all
-	exhausted  *policy.Budget   // the one that is used up
-	counter    func() int64
-	setCounter func(int64)
-	turns      *Turns // nil: it runs when it wants
+	budgets    []*policy.Budget // the budget of the call first
+	granted    uint64           // units granted so far
+	exhausted  *policy.Budget   // budget that is used up; nil: none is
+	counter    func() int64     // reads the guest's counter
+	setCounter func(int64)      // writes the guest's counter
+	turns      *Turns           // nil: the guest need not wait for turns
 
-	// Of turns:
-	base       uint64 // what it counts as having used beside what it has
-	usedAtTurn uint64 // what it counted as having used when it got its turn
+	// The fields below are for Turns.
+	base       uint64 // units that count as used in addition to those that were
+	usedAtTurn uint64 // units that counted as used when it got its turn
 }
 
-// CallFuelKey is the name of the limit of a call in the configuration.
+// CallFuelKey is the setting of a call's limit.
 const CallFuelKey = "tool_fuel"
 
-// New returns an account of budget units that stops its guest when ctx ends.
-// Its fuel comes out of the shared budgets too, if there are any. A slice of 0
-// means [DefaultSlice].
+// New returns an account with a budget in units of fuel. The account stops its guest when ctx
+// ends. The shared budgets pay for the fuel as well. A slice of 0 means [DefaultSlice].
 func New(ctx context.Context, budget, slice uint64, shared ...*policy.Budget) *Account {
 	if slice == 0 {
 		slice = DefaultSlice
 	}
-	// The counter is signed and what a bulk operation costs is subtracted in
-	// one go, so that the largest budget leaves room below zero.
+	// The budget must leave room below zero: the counter is signed, and the cost of a bulk
+	// operation is subtracted in one step.
 	own := policy.NewBudget(CallFuelKey, min(budget, math.MaxInt64/4), 0)
 	a := &Account{ctx: ctx, slice: min(slice, math.MaxInt64/4), budgets: append([]*policy.Budget{own}, shared...)}
 	a.deadline, _ = ctx.Deadline()
 	return a
 }
 
-// UseTurns makes the guest run only when it is its turn.
+// UseTurns makes the guest wait for its turn in t.
 func (a *Account) UseTurns(t *Turns) { a.turns = t }
 
-// Attach connects the account to an instance that has not run yet.
+// Attach connects the account to an instance that has not run yet. It fails if the module is
+// not instrumented.
 func (a *Account) Attach(mod api.Module) error {
 	counter, ok := mod.ExportedGlobal(fuel.ExportFuel).(api.MutableGlobal)
 	if !ok {
@@ -86,28 +84,26 @@ func (a *Account) Attach(mod api.Module) error {
 	return nil
 }
 
-// Used is the fuel that has been consumed, exact whenever the guest does not
-// run: before and after a call, after a trap, and inside a host function.
+// Used returns the fuel that was used so far. It is exact while the guest does not run:
+// before and after a call, after a trap, and inside a host function.
 func (a *Account) Used() uint64 {
 	if a.counter == nil {
 		return 0
 	}
-	// What is left can be below zero: what was consumed since the last check
-	// is owed.
+	// The counter can be below zero: fuel that was used since the last check is owed.
 	return uint64(int64(a.granted) - a.counter())
 }
 
-// Charge makes the guest pay for what a host function does. It may only be
-// called inside one; the guest is stopped, if it has to be, as soon as the
-// function has returned.
+// Charge charges the guest for the work of a host function. Only host functions may call it.
+// If the guest has to stop, it stops when the function returns.
 func (a *Account) Charge(units uint64) {
 	if a.counter != nil {
 		a.setCounter(a.counter() - int64(min(units, math.MaxInt64/4)))
 	}
 }
 
-// Settle pays for what was consumed since the last check, and says whether it
-// was in time. It is called when the guest has returned.
+// Settle charges the fuel that was used since the last check, and returns an error if the
+// guest had to stop. Call it when the guest has returned.
 func (a *Account) Settle() error {
 	if err := a.Check(); err != nil {
 		return err
@@ -121,7 +117,7 @@ func (a *Account) Settle() error {
 	return err
 }
 
-// Left is what can still be consumed.
+// Left returns the fuel that the guest can still use.
 func (a *Account) Left() uint64 {
 	_, least := a.tightestBudget()
 	if a.counter != nil {
@@ -130,7 +126,7 @@ func (a *Account) Left() uint64 {
 	return least
 }
 
-// tightestBudget is the budget that has the least, and what that is.
+// tightestBudget returns the budget with the least fuel left, and the fuel.
 func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	budget, least := a.budgets[0], a.budgets[0].Left()
 	for _, b := range a.budgets[1:] {
@@ -141,8 +137,8 @@ func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	return budget, least
 }
 
-// Exhaust ends a guest for which more was done than it could pay, whatever has
-// been given back to its budgets meanwhile.
+// Exhaust ends a guest that cannot pay for work of the host, even if its budgets have got
+// fuel back meanwhile. It returns ErrExhausted.
 func (a *Account) Exhaust() error {
 	if a.exhausted == nil {
 		a.exhausted, _ = a.tightestBudget()
@@ -150,9 +146,9 @@ func (a *Account) Exhaust() error {
 	return ErrExhausted
 }
 
-// Yield lets others have the turn in the middle of a host function that uses
-// the processor for long, and says whether the guest has to stop. So much is
-// owed for it and not charged yet.
+// Yield lets other guests run during a host function that uses the processor for long. owed
+// is the fuel for its work so far that was not charged yet. The error means that the guest
+// has to stop.
 func (a *Account) Yield(owed uint64) error { return a.yield(a.Used() + owed) }
 
 func (a *Account) yield(used uint64) error {
@@ -162,34 +158,33 @@ func (a *Account) yield(used uint64) error {
 	if err := a.turns.acquire(a.ctx, a, used); err != nil {
 		return err
 	}
-	return a.Check() // it may have taken long
+	return a.Check() // waiting may have taken long
 }
 
-// ExhaustedBudget is the budget that ended the guest, or nil.
+// ExhaustedBudget returns the budget that ended the guest, or nil.
 func (a *Account) ExhaustedBudget() *policy.Budget { return a.exhausted }
 
-// ReleaseTurn gives the turn of the guest to others, if it has one. It is called when
-// the guest does not run for a while; when it runs on it waits for a turn.
+// ReleaseTurn ends the turn of the guest, if it has one. Call it when the guest does not run
+// for a while. It waits for a turn before it continues.
 func (a *Account) ReleaseTurn() {
 	if a.turns != nil {
 		a.turns.release(a)
 	}
 }
 
-// WithoutTurn carries out something inside a host function that does not use the
-// processor, while others have the turn.
+// WithoutTurn calls wait, which must not use the processor, inside a host function, while
+// other guests have the turn.
 func (a *Account) WithoutTurn(wait func()) {
 	a.ReleaseTurn()
 	wait()
 	if a.turns != nil {
-		// Why it has come to nothing the guest learns at its next check.
+		// The guest learns about an error at its next check.
 		_ = a.turns.acquire(a.ctx, a, a.Used())
 	}
 }
 
-// Close returns what the guest did not use to the budgets, and takes what it
-// owes still: who is stopped because its time is up has used it all the same.
-// The guest must not run again.
+// Close returns unused fuel to the budgets, and charges fuel that the guest owes: a guest
+// that was stopped in time has used it nevertheless. The guest must not run again.
 func (a *Account) Close() {
 	a.ReleaseTurn()
 	if a.counter == nil {
@@ -203,26 +198,26 @@ func (a *Account) Close() {
 			b.Take(uint64(-left))
 		}
 	}
-	a.granted -= uint64(left) // more if it owes
+	a.granted -= uint64(left) // granted grows if fuel was owed
 	a.setCounter(0)
 }
 
-// Check returns why the guest has to stop, or nil.
+// Check returns the reason why the guest has to stop, or nil.
 func (a *Account) Check() error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	// A timer fires when the scheduler gets to it, which guests on every
-	// processor can delay.
+	// A timer fires when the scheduler gets to it, and guests on every processor can delay
+	// that.
 	if !a.deadline.IsZero() && !time.Now().Before(a.deadline) {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
-// grant returns what is left after a slice, or more if more is owed, has been
-// added. Of a budget that has less than what is owed all is taken; the others
-// pay all of it, so that many calls cannot owe one of them more and more.
+// grant adds a slice to the counter, or more if more is owed, and returns the counter. If a
+// budget has less than the debt it is emptied and becomes exhausted; the others pay the whole
+// debt, so that many calls together cannot owe one of them more and more.
 func (a *Account) grant(left int64) (int64, error) {
 	owed := uint64(-left)
 	more := max(a.slice, owed)
@@ -258,8 +253,8 @@ func From(ctx context.Context) *Account {
 	return a
 }
 
-// Instantiate gives the runtime the host module with refill. The instances of
-// one runtime share it; the account comes with each call's context.
+// Instantiate registers the host module with refill in a runtime, for all its instances.
+// refill uses the account in the context of each call.
 func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 	_, err := rt.NewHostModuleBuilder(fuel.ImportModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(refill), []api.ValueType{api.ValueTypeI64}, []api.ValueType{api.ValueTypeI64}).
@@ -268,8 +263,8 @@ func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 	return err
 }
 
-// refill is called by a guest whose counter is below zero, or whose calls are
-// nested too deeply. It returns the new value of the counter.
+// refill is called by a guest whose counter is below zero, or with calls that are nested too
+// deeply. It returns the new value of the counter.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	a := From(ctx)
 	if a == nil {
@@ -277,14 +272,14 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	}
 	left := int64(stack[0])
 	if left >= 0 {
-		panic(ErrDepth) // before the function was charged
+		panic(ErrDepth) // the function was not charged yet
 	}
 	err := a.yield(uint64(int64(a.granted) - left))
 	if err == nil {
 		left, err = a.grant(left)
 	}
 	if err != nil {
-		a.setCounter(left) // the guest holds it in a register
+		a.setCounter(left) // the guest's own value is in a register
 		panic(err)
 	}
 	stack[0] = uint64(left)

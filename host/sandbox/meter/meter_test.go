@@ -18,8 +18,8 @@ func owing(budget uint64, units int64, shared ...*policy.Budget) *Account {
 	return a
 }
 
-// One large operation can cost more than a call has. The session pays for what
-// was done, however many calls do it.
+// One large operation can cost more than a call has. The session pays for the work, however
+// many calls do it.
 func TestSharedBudgetsPayForWhatWasDone(t *testing.T) {
 	const cost = 8_000_000
 	session := policy.NewBudget("session", 10_000_000, 0)
@@ -71,7 +71,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// A guest that has returned too late has not returned.
+// A guest that returns too late counts as stopped.
 func TestSettleLooksAtTheTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := New(ctx, math.MaxInt64, 0)
@@ -86,7 +86,7 @@ func TestSettleLooksAtTheTime(t *testing.T) {
 	}
 }
 
-// A guest that is stopped because its time is up has used what it has used.
+// A guest that is stopped at its deadline pays for the fuel that it has used.
 func TestWhoIsStoppedPaysWhatItOwes(t *testing.T) {
 	session := policy.NewBudget("session", 10_000_000, 0)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,42 +8,40 @@ import (
 	"time"
 )
 
-// Turns lets no more guests run at the same time than there are processors, so
-// that whoever else wants one waits for a slice and not for all guests. Of the
-// guests that wait the one that has used the least in its call goes first: a
-// short call is not held up by any number of long ones, and these share what
-// is left, slice by slice.
+// Turns lets no more guests run at a time than there are processors. Other work waits only
+// for a slice then, not for all guests. Of the waiting guests, the guest that has used the
+// least fuel in its call goes first. So short calls are not held up by long ones, and these
+// share the rest, slice by slice.
 //
-// Who comes, or comes back, counts as having used little less than those that
-// are there, so that it does not run until it has caught up. And from time to
-// time who waits the longest goes first, so that no number of short calls holds
-// up a long one. It is safe for concurrent use.
+// A guest that arrives or returns counts as having used only a little less than the others,
+// so that it does not run alone until it has caught up. From time to time the guest that has
+// waited longest goes first, so that short calls cannot hold up a long one for ever. Turns is
+// safe for concurrent use.
 type Turns struct {
-	mu      sync.Mutex
-	free    int
-	holders map[*Account]time.Time // who has a turn, and since when it has not been seen
-	waiting waiters
-	arrived uint64
-	served  uint64 // how many have got their turn in line
-	watch   bool   // reclaim is going to be called
+	mu      sync.Mutex             // guards the fields below
+	free    int                    // turns that nobody has
+	holders map[*Account]time.Time // guests with a turn, and the time of their last acquire
+	waiting waiters                // guests that wait for a turn
+	arrived uint64                 // number of guests that had to wait so far
+	served  uint64                 // number of turns given to waiting guests so far
+	watch   bool                   // a call of reclaim is scheduled
 }
 
 const (
-	// bonus is how much less a guest that comes counts as having used than
-	// the one that has used the least: some tens of milliseconds, in which most
-	// calls have ended.
+	// bonus is the advantage of an arriving guest over the guest that has used the least, in
+	// units of fuel: some tens of milliseconds, in which most calls end.
 	bonus = 256 * DefaultSlice
-	// eldest is how often who waits the longest goes first.
+	// eldest is the interval of turns after which the guest that has waited longest goes
+	// first.
 	eldest = 8
 )
 
-// lease is how long a guest keeps a turn without being seen. It is seen after
-// every slice, which is milliseconds at most: who is not seen for longer waits
-// for the host, for a file on a disk that does not answer.
+// lease is the time after which a guest loses its turn unless it calls acquire again. Guests
+// do so after every slice, which is milliseconds at most. After a longer time a guest waits
+// for the host, for example for a disk that does not answer.
 const lease = 50 * time.Millisecond
 
-// NewTurns returns turns for n guests at a time; 0 is as many as there are
-// processors.
+// NewTurns returns turns for n guests at a time. 0 stands for the number of processors.
 func NewTurns(n int) *Turns {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
@@ -54,14 +52,14 @@ func NewTurns(n int) *Turns {
 // waiter is a guest that waits for a turn.
 type waiter struct {
 	account *Account
-	used    uint64
-	arrived uint64
-	turn    chan struct{} // closed when it has come
-	at      int           // in waiters; -1 is no longer there
+	used    uint64        // units of fuel that count as used
+	arrived uint64        // order of arrival
+	turn    chan struct{} // closed when the guest has its turn
+	at      int           // index in waiters; -1: no longer there
 }
 
-// acquire is called between two slices of a guest that has used so much: it
-// returns when the next one is its turn, or ctx has ended.
+// acquire is called between two slices of a guest that has used a number of units of fuel. It
+// returns when the guest has its turn, or an error when ctx ends.
 func (t *Turns) acquire(ctx context.Context, a *Account, used uint64) error {
 	t.mu.Lock()
 	_, has := t.holders[a]
@@ -105,7 +103,8 @@ func (t *Turns) acquire(ctx context.Context, a *Account, used uint64) error {
 	return ctx.Err()
 }
 
-// leastUsed is the least that one who runs or waits has used, if there is any.
+// leastUsed returns the least fuel that a running or waiting guest has used. some is false if
+// there are no guests.
 func (t *Turns) leastUsed() (least uint64, some bool) {
 	if len(t.waiting) > 0 {
 		least, some = t.waiting[0].used, true
@@ -133,7 +132,7 @@ func (t *Turns) releaseLocked(a *Account) {
 	}
 }
 
-// serve hands out what is free.
+// serve gives free turns to waiting guests. The caller holds t.mu.
 func (t *Turns) serve() {
 	for t.free > 0 && len(t.waiting) > 0 {
 		at := 0
@@ -155,7 +154,7 @@ func (t *Turns) serve() {
 	}
 }
 
-// reclaim takes the turns of guests that have not been seen for long.
+// reclaim ends the turns of guests whose lease is over.
 func (t *Turns) reclaim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +168,7 @@ func (t *Turns) reclaim() {
 	t.serve()
 }
 
-// waiters is a heap: who has used the least, and of these who came first.
+// waiters is a heap, ordered by the fuel that was used, then by arrival.
 type waiters []*waiter
 
 func (w waiters) Len() int { return len(w) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// line is some guests that want to run all the time, and what came of it.
+// line holds guests that want to run all the time, and counts their slices.
 type line struct {
 	turns *Turns
 	step  chan struct{} // lets a guest that has a turn finish its slice
@@ -21,7 +21,7 @@ type line struct {
 	ran []string
 }
 
-// join adds a guest that has used so much and wants to run so many slices.
+// join adds a guest that has used some fuel and wants to run a number of slices.
 func (l *line) join(ctx context.Context, name string, used uint64, slices int) *Account {
 	a := New(ctx, 1<<40, 1)
 	a.UseTurns(l.turns)
@@ -42,7 +42,7 @@ func (l *line) join(ctx context.Context, name string, used uint64, slices int) *
 	return a
 }
 
-// pass ends so many slices.
+// pass ends a number of slices.
 func (l *line) pass(n int) {
 	for range n {
 		l.step <- struct{}{}
@@ -159,7 +159,7 @@ func TestWhoIsAwayHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// A guest that hangs in the host, where nobody thought that it could.
+// A guest that hangs in the host, in an unexpected place.
 func TestATurnThatNobodyUsesIsTaken(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		hangs := New(t.Context(), 1<<40, 1)
@@ -203,7 +203,7 @@ func TestALineOfTheStoppedIsEmpty(t *testing.T) {
 	}
 }
 
-// A long call gets on, however many short ones come.
+// A long call makes progress, however many short calls come.
 func TestShortCallsDoNotHoldUpALongOneForEver(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		l.join(t.Context(), "short", 0, 1)
@@ -224,7 +224,7 @@ func TestShortCallsDoNotHoldUpALongOneForEver(t *testing.T) {
 	})
 }
 
-// Who comes does not run until it has used as much as those that are there.
+// A new guest does not run alone until it has used as much as the others.
 func TestWhoComesCountsAsOneOfThem(t *testing.T) {
 	inLine(t, 1, func(t *testing.T, l *line) {
 		a, b := New(t.Context(), 1, 1), New(t.Context(), 1, 1)

@@ -14,10 +14,10 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// EngineVersion is the version in go.mod. In another one, look whether
-// [Supported] is still right: cache.fileCache holds a filecache.Cache, and
-// deserializeCompiledModule reads the code in one go into the memory that it is
-// run from. See RATIONALE, "Why does the engine get its native code from us?"
+// EngineVersion is the version in go.mod. Before changing it, check that [Supported] still
+// holds: cache.fileCache holds a filecache.Cache, and deserializeCompiledModule reads the
+// code in one step, into the memory from which it runs. See RATIONALE, "Why does the engine
+// get its native code from us?"
 const EngineVersion = "v1.12.0"
 
 const (
@@ -25,8 +25,8 @@ const (
 	ourPath    = "github.com/stockade-dev/stockade"
 )
 
-// LinkedVersion is the version of the engine in this program, with what it was
-// replaced by; EngineVersion if the program does not know.
+// LinkedVersion returns the version of the engine in this program, with its replacement in
+// go.mod. It returns EngineVersion if the program does not know.
 func LinkedVersion() string { return cmp.Or(linkedVersion(), EngineVersion) }
 
 func linkedVersion() string {
@@ -37,7 +37,7 @@ func linkedVersion() string {
 	if dep := dependency(info); dep != nil {
 		return fmt.Sprint(dep.Version, dep.Replace)
 	}
-	if info.Main.Path == ourPath { // a test of ours: these do not list what they are made of
+	if info.Main.Path == ourPath { // our tests do not list their dependencies
 		return fmt.Sprint(EngineVersion, (*debug.Module)(nil))
 	}
 	return ""
@@ -52,8 +52,8 @@ func dependency(info *debug.BuildInfo) *debug.Module {
 	return nil
 }
 
-// fileVersion is the version that the engine writes into its files, and that it
-// looks for there (its internal/version). It is not the whole truth in a test.
+// fileVersion returns the version that the engine writes into its files and expects there
+// (its internal/version). In tests it may differ from the version that is linked.
 func fileVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if dep := dependency(info); dep != nil {
@@ -66,18 +66,18 @@ func fileVersion() string {
 	return "dev"
 }
 
-// Supported says whether the engine takes a [NewCache]. Where it is another one,
-// or the program does not know which, it has its own files.
+// Supported reports whether the engine can use a [NewCache]. It cannot if its version is
+// another or unknown; then it uses files of its own.
 var Supported = sync.OnceValue(func() bool {
 	return linkedVersion() == fmt.Sprint(EngineVersion, (*debug.Module)(nil)) && fileCacheField(wazero.NewCompilationCache()).IsValid()
 })
 
-// NewCache makes a cache for the engine that holds this code under one name and
-// takes no other. The file has to stay open until the module is compiled; nil
-// is an empty cache. It panics where it is not Supported.
+// NewCache returns a cache for the engine that holds the code of f under one name, and stores
+// nothing. f has to stay open until the module is compiled; nil: the cache is empty. It
+// panics unless Supported.
 //
-// Asked returns the name under which the engine has looked last, "" if it has
-// not: a hash of all of a module and of what the processor can do.
+// The function asked returns the last name for which the engine has asked; "": none. The name
+// is a hash of the whole module and of the features of the processor.
 func NewCache(name string, f *File) (_ wazero.CompilationCache, asked func() string) {
 	files := &fileCache{name: name, f: f}
 	c := wazero.NewCompilationCache()
@@ -85,8 +85,8 @@ func NewCache(name string, f *File) (_ wazero.CompilationCache, asked func() str
 	return c, func() string { return files.asked }
 }
 
-// fileCacheField is where a cache of the engine has its files; not valid if it is not
-// what it should be.
+// fileCacheField returns the field of the engine's cache that holds its files. The value is
+// invalid if the engine is not as expected.
 func fileCacheField(c wazero.CompilationCache) reflect.Value {
 	v := reflect.ValueOf(c)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -99,7 +99,7 @@ func fileCacheField(c wazero.CompilationCache) reflect.Value {
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }
 
-// fileCache is the engine's internal/filecache.Cache.
+// fileCache implements the engine's internal/filecache.Cache.
 type fileCache struct {
 	name, asked string
 	f           *File

@@ -9,12 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/mapped"
 )
 
-// mapInto puts the file's content from an offset on in the place of p, which is
-// a mapping of its own, and says whether that was possible. If not, p is as it
-// was.
+// mapInto replaces the mapping p by a mapping of the file's content from an offset on, and
+// reports success. If it fails, p is unchanged.
 //
-// The mapping may be executed, as it has to be in the end: where the file
-// system or a security module does not want that it shows here.
+// The new mapping is executable at once: if the file system or a security module forbids
+// that, it fails here.
 func mapInto(p []byte, f *os.File, offset int64) bool {
 	page := uintptr(os.Getpagesize())
 	to := unsafe.Pointer(unsafe.SliceData(p))

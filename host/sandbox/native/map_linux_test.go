@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// checkMapped looks whether the process has a file mapped, to be executed and
-// not written to.
+// checkMapped checks that the process has mapped a file, executable and not writable.
 func checkMapped(t *testing.T, file string) {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")

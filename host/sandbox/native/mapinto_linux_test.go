@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a file cannot be mapped the memory stays what it was, to be read into.
+// If a file cannot be mapped the memory is unchanged, so that the file can be read into it.
 func TestWhatCannotBeMapped(t *testing.T) {
 	const size = 1 << 20
 	name := filepath.Join(t.TempDir(), "file")

@@ -1,23 +1,21 @@
-// Package native keeps the native code of a module in a file of which the
-// engine maps the code instead of copying it.
+// Package native stores the native code of a module in a file, from which the engine maps the
+// code instead of copying it.
 //
-// The engine (wazero 1.12) reads its own files with read(2) into memory that
-// it has just got: the system clears each page of that, and gives it in a page
-// fault of its own, before the code is copied there. For the 14 MiB of a small
-// Go program that is two thirds of the time that loading takes, and memory that
-// every process has for itself. The engine has no interface for another way,
-// but a field that holds one, which [NewCache] sets by reflection if [Supported]
-// says that this is the engine that this package was written for.
+// The engine (wazero 1.12) reads its own files with read(2) into new memory. The system
+// clears each page of this memory in a page fault, before the code is copied. For the 14 MiB
+// of a small Go program that is two thirds of the loading time, and every process needs the
+// memory for itself. The engine has no interface to change this. But it has a field with an
+// interface for its files, which [NewCache] sets by reflection, if [Supported] reports that
+// this is the engine for which this package was written.
 //
-// A file is what the engine's own would be, with its code moved to where a page
-// begins:
+// A file has the format of the engine's own files, but the code begins at a page:
 //
 //	head  "WAZEVO", the length of the version in a byte, the version, the number
-//	      of functions in 4 bytes, for each of these where it begins in 8 bytes,
-//	      the length of the code in 8 bytes; all little endian
+//	      of functions in 4 bytes, the offset of each function in 8 bytes, the
+//	      length of the code in 8 bytes; all little endian
 //	      zeros up to the next 64 KiB
 //	code
-//	tail  the CRC-32C of the code in 4 bytes, and what the engine puts there
+//	tail  the CRC-32C of the code in 4 bytes, and further data of the engine
 package native
 
 import (
@@ -29,27 +27,26 @@ import (
 	"os"
 )
 
-// alignment is at least the size of a page of any system.
+// alignment is a multiple of the page size of every system.
 const alignment = 64 << 10
 
 const magic = "WAZEVO"
 
-// maxFuncs bounds what is read before anything is checked. Modules that have
-// more functions are not admitted.
+// maxFuncs limits the memory for a head that was not checked yet. Modules with more functions
+// are not admitted.
 const maxFuncs = 1 << 20
 
 var errFormat = errors.New("it is not the engine's native code")
 
-// File is native code that is open. It is not written to. A File is safe for
-// concurrent use.
+// File is an open file of native code. It is only read, and safe for concurrent use.
 type File struct {
 	f            *os.File
 	head, tail   []byte
-	offset, size int64 // of the code
+	offset, size int64 // of the code, in bytes
 }
 
-// Open reads all but the code of a file, which the File closes, also where it
-// cannot be opened.
+// Open reads all parts of a file except the code. The File closes f; if Open fails, it closes
+// f itself.
 func Open(f *os.File) (_ *File, err error) {
 	defer func() {
 		if err != nil {
@@ -75,21 +72,20 @@ func Open(f *os.File) (_ *File, err error) {
 	return &File{f, head, tail, offset, size}, nil
 }
 
-// Close leaves code alone that was loaded.
+// Close closes the file. Code that was loaded stays loaded.
 func (f *File) Close() error { return f.f.Close() }
 
-// HeadAndTail is all of the file but the code, of which the engine checks a sum.
+// HeadAndTail returns all of the file except the code, of which the engine checks a sum.
 func (f *File) HeadAndTail() []byte { return append(bytes.Clone(f.head), f.tail...) }
 
-// Parts are what a file is made of, for [RebuildHead] and the next program: all that
-// the engine wrote but its version, before the code and behind it, and the
-// code, which can be read until the File is closed.
+// Parts returns the parts of a file, for [RebuildHead] in a later program: the head without
+// the engine's version, the tail, and the code, which can be read until the File is closed.
 func (f *File) Parts() (head, tail []byte, code *io.SectionReader) {
 	return f.head[versionEnd(f.head):], f.tail, io.NewSectionReader(f.f, f.offset, f.size)
 }
 
-// RebuildHead is how a file begins of which a File had this part before its code, if
-// it was of the same engine; then where the code lies, and how much there is.
+// RebuildHead returns the head of a file for the engine in this program, from the head that
+// Parts has returned, and the offset and the size of the code.
 func RebuildHead(part []byte) (head []byte, offset, size int64, _ error) {
 	version := fileVersion()
 	head = append([]byte(magic), byte(len(version)))
@@ -103,14 +99,14 @@ func RebuildHead(part []byte) (head []byte, offset, size int64, _ error) {
 
 func versionEnd(head []byte) int { return len(magic) + 1 + int(head[len(magic)]) }
 
-// Align makes a file of one that the engine has written.
+// Align rewrites a file of the engine as a file of this package.
 func Align(to, from *os.File) error {
 	head, size, err := readHead(from)
 	if err != nil {
 		return err
 	}
-	// The length of the code is believed: what does not fit it is an error of
-	// Open or of the engine, and as long as the file all the same.
+	// The length of the code is not checked here. A wrong length is an error of Open or of
+	// the engine, and never more than the file is written.
 	if _, err := to.Write(append(head, make([]byte, aligned(len(head))-int64(len(head)))...)); err != nil {
 		return err
 	}
@@ -126,7 +122,7 @@ func Align(to, from *os.File) error {
 
 func aligned(n int) int64 { return (int64(n) + alignment - 1) / alignment * alignment }
 
-// readHead returns what comes before the code, and the length of the code.
+// readHead returns the bytes before the code, and the length of the code.
 func readHead(f io.ReaderAt) (head []byte, code int64, err error) {
 	head = make([]byte, len(magic)+1)
 	fill := func(more int) {
@@ -160,13 +156,13 @@ func readHead(f io.ReaderAt) (head []byte, code int64, err error) {
 	return head, int64(size), nil
 }
 
-// stream is the file as the engine would have written it.
+// stream returns the content of the file in the engine's own format.
 func (f *File) stream() io.Reader {
 	code := &codeReader{f.f, f.offset, f.size, io.NewSectionReader(f.f, f.offset, f.size)}
 	return io.MultiReader(bytes.NewReader(f.head), code, bytes.NewReader(f.tail))
 }
 
-// codeReader reads the code, or maps it where the engine wants to have all of it.
+// codeReader reads the code. If the engine asks for all of it at once, it maps the code.
 type codeReader struct {
 	f            *os.File
 	offset, size int64

@@ -36,8 +36,7 @@ func TestTheEngineIsTheOneInGoMod(t *testing.T) {
 	}
 }
 
-// adder returns a module whose function adds its parameters, and that has so
-// many more.
+// adder returns a module with a function that adds its parameters, and a number of others.
 func adder(more int) []byte {
 	b := w.New()
 	b.Memory(1, 1)
@@ -146,7 +145,7 @@ func TestOnlyTheModuleGetsTheCode(t *testing.T) {
 	}
 }
 
-// What the sums of a cache are over is all that the engine does not check.
+// The hash of a cache covers all that the engine does not check.
 func TestRestIsAllButTheCode(t *testing.T) {
 	theirs, ours := fileVersion(t, adder(0))
 	whole, err := os.ReadFile(theirs)
@@ -210,8 +209,7 @@ func TestWhatIsNoNativeCode(t *testing.T) {
 	}
 }
 
-// FuzzOpen: whatever a file holds, it is opened or it is not; the engine gets
-// no more of it than there is.
+// FuzzOpen: any file is opened or refused, and the engine gets no more than the file has.
 func FuzzOpen(f *testing.F) {
 	_, ours := fileVersion(f, adder(1))
 	whole, err := os.ReadFile(ours)

@@ -8,23 +8,21 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// backgroundUnits is how much may be owed for a search before the guest comes for
-// the result, which is when it pays. Then the search waits for it. A guest can
-// have so much done that it cannot pay, once a call.
+// backgroundUnits limits the debt of a search before the guest collects the result, which is
+// when it pays. At this limit the search waits for the guest. Once in a call, a guest can
+// cause that much work that it cannot pay.
 const backgroundUnits = 1 << 28
 
-// Search is a search that goes on while its guest does something else. Its
-// methods are called on the goroutine of the guest. Either of them is to be
-// called, once.
+// Search is a search that continues while its guest does something else. The goroutine of the
+// guest calls its methods. It has to call either Collect or Abandon, once.
 type Search struct {
-	run   *run   // nil: it was made at once
-	found *Found // then
+	run   *run   // nil: the search was done in Begin
+	found *Found // result, if run is nil
 }
 
-// Begin begins a search. It is made at once where no other goroutine may open
-// files, see [wasi.FS.View], and where there is only one processor. An error is
-// ErrPattern, ErrSpent, the end of ctx or what pay says; a file that cannot be
-// read is none.
+// Begin begins a search. The search is done at once if no other goroutine may open files, see
+// [wasi.FS.View], or if there is only one processor. The error is ErrPattern, ErrSpent, the
+// end of ctx, or an error of pay. A file that cannot be read is no error.
 func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error) {
 	r, err := prepare(ctx, fs, q, pay)
 	if err != nil {
@@ -40,8 +38,7 @@ func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error
 	return &Search{found: found}, nil
 }
 
-// Collect waits for the result, and helps with it. The errors are those of
-// Begin.
+// Collect helps with the search and returns the result. The errors are those of Begin.
 func (s *Search) Collect() (*Found, error) {
 	if s.run == nil {
 		return s.found, nil
@@ -49,8 +46,8 @@ func (s *Search) Collect() (*Found, error) {
 	return s.run.collect()
 }
 
-// Abandon ends the search and waits for that. It says what has been done and
-// was not paid. An error is a mistake of ours.
+// Abandon ends the search and waits for its end. It returns the units of fuel that are owed.
+// An error means a bug of the host.
 func (s *Search) Abandon() (owed uint64, err error) {
 	if s.run == nil {
 		return 0, nil
@@ -63,23 +60,24 @@ func (s *Search) Abandon() (owed uint64, err error) {
 	return uint64(max(r.unpaid.Load()+r.owed.Load(), 0)), err
 }
 
-// background is what a search has that is conducted by a goroutine of its own
-// until the guest comes. That one has a place, as all who search have, and opens files through
-// a view of the file system. It pays nothing: what it does is noted, and the
-// guest pays when it comes. The guest conducts the rest, because it has a turn,
-// while places are passed round among all searches.
+// background is the state of a search that a goroutine of its own conducts until the guest
+// collects the result. This goroutine has a place, as all searching goroutines have, and
+// opens files through a view of the file system. It cannot pay: it records debts, and the
+// guest pays later. The guest then conducts the rest, because it has a turn, while places
+// change hands among all searches.
 type background struct {
 	view       *wasi.View
-	payer      Payer         // the guest's account
-	guestWaits chan struct{} // closed when the guest waits
+	payer      Payer         // account of the guest
+	guestWaits chan struct{} // closed when the guest collects the result
 	handed     chan struct{} // closed when the guest may conduct
 
-	// Of who conducts it, until then:
+	// The conducting goroutine owns these fields until handed is closed.
 	err   error
 	panic any
 }
 
-// toBackground begins to search on another goroutine, or says that it cannot.
+// toBackground starts a goroutine that conducts the search. It returns false if the search
+// has to be done at once.
 func (r *run) toBackground(fs *wasi.FS) bool {
 	if r.maxWorkers == 0 {
 		return false
@@ -88,8 +86,8 @@ func (r *run) toBackground(fs *wasi.FS) bool {
 	if !ok {
 		return false
 	}
-	a := &background{view: view, payer: r.pay, guestWaits: make(chan struct{}), handed: make(chan struct{})}
-	r.fs, r.background, r.pay = view, a, deferredPayer{r}
+	b := &background{view: view, payer: r.pay, guestWaits: make(chan struct{}), handed: make(chan struct{})}
+	r.fs, r.background, r.pay = view, b, deferredPayer{r}
 	r.maxWorkers--
 	r.startWorkers()
 	r.workers.Go(func() {
@@ -99,36 +97,36 @@ func (r *run) toBackground(fs *wasi.FS) bool {
 	return true
 }
 
-// conduct searches until the guest waits.
+// conduct conducts the search until the guest waits for the result.
 func (r *run) conduct() {
-	a := r.background
-	defer close(a.handed)
-	a.err = errAwaited
+	b := r.background
+	defer close(b.handed)
+	b.err = errAwaited
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()
-	case <-a.guestWaits:
+	case <-b.guestWaits:
 		return
 	case <-r.quit:
 		return
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			a.panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			b.panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
 	}()
-	a.err = r.search(len(r.query.Files))
+	b.err = r.search(len(r.query.Files))
 }
 
-// inBackground reports whether who conducts the search has a place, and is not the
-// guest. Only who conducts it may ask.
+// inBackground reports whether the search is conducted by a goroutine with a place, not by
+// the guest. Only the conducting goroutine may call it.
 func (r *run) inBackground() bool {
 	_, ok := r.pay.(deferredPayer)
 	return ok
 }
 
-// guestWaits reports whether the guest waits for the result. Until it does it may
-// use up what there was to pay with.
+// guestWaits reports whether the guest waits for the result. Before that, the guest may spend
+// the fuel for which the search relies on it.
 func (r *run) guestWaits() bool {
 	if r.background == nil {
 		return true
@@ -141,7 +139,7 @@ func (r *run) guestWaits() bool {
 	}
 }
 
-// owedLimit is how much may be owed now.
+// owedLimit returns the units of fuel that may be owed now.
 func (r *run) owedLimit() int64 {
 	left := r.available.Load()
 	if !r.guestWaits() {
@@ -150,9 +148,9 @@ func (r *run) owedLimit() int64 {
 	return left
 }
 
-// checkFunds returns ErrSpent if more has been done than the guest can pay. If it
-// is not known yet, because it does something else, it waits for the guest. The
-// goroutine has a place then.
+// checkFunds returns ErrSpent if the debt is more than the guest can pay. While the guest
+// does something else this is unknown, and checkFunds waits for the guest. The calling
+// goroutine has a place.
 func (r *run) checkFunds() error {
 	for {
 		awaited := r.guestWaits()
@@ -160,7 +158,7 @@ func (r *run) checkFunds() error {
 		case r.unpaid.Load()+r.owed.Load() <= r.owedLimit():
 			return nil
 		case awaited:
-			// It is paid for in any case, so that this is the end.
+			// The debt will be paid in any case, so the search ends here.
 			return ErrSpent
 		case r.stopped.Load():
 			return errStopped
@@ -174,65 +172,65 @@ func (r *run) checkFunds() error {
 	}
 }
 
-// collect conducts what is left of the search.
+// collect conducts the rest of the search, on the goroutine of the guest.
 func (r *run) collect() (*Found, error) {
 	defer r.end()
-	a := r.background
-	r.available.Store(leftOf(a.payer))
-	close(a.guestWaits)
+	b := r.background
+	r.available.Store(leftOf(b.payer))
+	close(b.guestWaits)
 	select {
-	case <-a.handed:
+	case <-b.handed:
 	default:
-		a.payer.WithoutTurn(func() { <-a.handed })
+		b.payer.WithoutTurn(func() { <-b.handed })
 	}
-	if a.panic != nil {
-		panic(a.panic)
+	if b.panic != nil {
+		panic(b.panic)
 	}
-	r.pay = guestPayer{a.payer, r}
+	r.pay = guestPayer{b.payer, r}
 	err := r.pay.Pay(0)
 	if err == nil {
 		r.noteFunds()
-		if err = a.err; err == errAwaited {
+		if err = b.err; err == errAwaited {
 			err = r.search(len(r.query.Files))
 		}
 	}
 	return r.finish(err)
 }
 
-// deferredPayer is a payer who is not there.
+// deferredPayer is the payer while the guest does something else.
 type deferredPayer struct{ *run }
 
-// Pay takes note of it.
+// Pay records the debt.
 func (l deferredPayer) Pay(units uint64) error {
 	l.unpaid.Add(int64(units))
 	if err := l.checkFunds(); err != nil {
 		return err
 	}
-	<-places // to who waits for one: files that cannot be opened take time too
+	<-places // let waiting goroutines run: failing to open files takes time, too
 	places <- struct{}{}
 	return nil
 }
 
-// Left is what the guest had when it was seen last.
+// Left returns the fuel that the guest had when it was last seen.
 func (l deferredPayer) Left() uint64 { return uint64(l.available.Load()) }
 
-// Yield is for guests.
+// Yield does nothing: there is no turn to yield.
 func (l deferredPayer) Yield(uint64) error { return nil }
 
-// WithoutTurn waits, while others have the place.
+// WithoutTurn calls wait, while another goroutine has the place.
 func (l deferredPayer) WithoutTurn(wait func()) {
 	<-places
 	wait()
 	places <- struct{}{}
 }
 
-// guestPayer is the guest, who also pays for what others have noted.
+// guestPayer is the guest as a payer. It also pays the recorded debts of others.
 type guestPayer struct {
 	Payer
 	run *run
 }
 
-// Pay takes what there is to pay.
+// Pay pays units and the recorded debts.
 func (n guestPayer) Pay(units uint64) error {
 	return n.Payer.Pay(units + uint64(n.run.unpaid.Swap(0)))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// withPlaces makes it so many until the test ends, whatever the machine has.
+// withPlaces sets the number of places until the test ends, whatever the machine has.
 func withPlaces(t *testing.T, n int) {
 	t.Helper()
 	before := places
@@ -25,7 +25,7 @@ func withPlaces(t *testing.T, n int) {
 	t.Cleanup(func() { places = before })
 }
 
-// until waits for what other goroutines do.
+// until waits for a state that other goroutines bring about.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
@@ -35,7 +35,7 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// ended reports whether the goroutine that conducts the search has ended that.
+// ended reports whether the goroutine that conducts the search has ended.
 func (s *Search) ended() bool {
 	select {
 	case <-s.run.background.handed:
@@ -45,8 +45,8 @@ func (s *Search) ended() bool {
 	}
 }
 
-// inBackground is what is found if the guest comes at once, when nobody else could do
-// anything, when others have begun, and when they have done everything.
+// inBackground returns the result if the guest collects at once, when no other goroutine
+// could work, when others have begun, and when they have finished.
 func (w *world) inBackground(t *testing.T, q Query) map[string]*Found {
 	t.Helper()
 	defer func(before chan struct{}) { places = before }(places)
@@ -76,7 +76,7 @@ func (w *world) inBackground(t *testing.T, q Query) map[string]*Found {
 	return out
 }
 
-// What a search costs does not depend on when the guest comes.
+// The cost of a search does not depend on the time at which the guest collects.
 func TestTheCostDoesNotDependOnWhenTheGuestComes(t *testing.T) {
 	withPlaces(t, 2)
 	files := map[string]string{}
@@ -157,8 +157,8 @@ func TestASearchThatIsAbandonedLeavesNothing(t *testing.T) {
 	until(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// Until the guest comes no more is done than it could pay when it was seen
-// last, and what it did meanwhile comes first.
+// Before the guest collects, the search does no more than the guest could pay when it was
+// last asked, and other costs of the guest come first.
 func TestASearchWaitsForWhoPays(t *testing.T) {
 	const budget = 50_000_000
 	for _, c := range []struct {
@@ -244,7 +244,7 @@ func TestAPanicInTheBackgroundComesToTheGuest(t *testing.T) {
 	_, _ = begin().Collect()
 }
 
-// What a stage holds is for one goroutine.
+// A stage serves one goroutine only.
 func TestAStagedSearchIsMadeAtOnce(t *testing.T) {
 	withPlaces(t, 2)
 	set, err := stage.New(nil)
@@ -270,7 +270,7 @@ func repeat(name string, n int) []string {
 	return out
 }
 
-// Who only opens files passes its place round too.
+// A goroutine that only opens files shares its place as well.
 func TestAPlaceIsPassedRoundWhileFilesAreOpened(t *testing.T) {
 	withPlaces(t, 1)
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": "x\n"})

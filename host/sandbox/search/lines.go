@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// The most that a query may ask for. More is as much.
+// Limits of a query. Higher values are lowered to them.
 const (
 	MaxPattern = 1 << 10 // bytes
 	MaxSteps   = 4096    // instructions of the compiled pattern
@@ -19,62 +19,62 @@ const (
 	MaxChars   = 2000
 )
 
-// What a search costs, in units of fuel; one is about a nanosecond.
+// Costs of a search in units of fuel, about a nanosecond each.
 const (
-	costQuery   = 20_000     // a query
-	costSource  = 500        // a byte of the pattern
-	costClass   = 200_000    // a class of Unicode in it
-	costFold    = 15_000_000 // a range in it that can be large, where case is ignored
-	costProgram = 500        // an instruction that it compiles to
-	costFile    = 1000       // a file, beside what it costs to open
-	shiftRead   = 2          // so many bytes read, as a power of two, cost one unit for reading, and one for each text looked for
-	costVain    = 20         // a place that looks like the text
-	costLine    = 100        // a line that is matched,
-	costMatch   = 20         // a byte of it,
-	costStep    = 8          // and for each instruction of the pattern
+	costQuery   = 20_000     // each query
+	costSource  = 500        // each byte of the pattern
+	costClass   = 200_000    // each class of Unicode in the pattern
+	costFold    = 15_000_000 // each range in the pattern that can be large if case is ignored
+	costProgram = 500        // each instruction of the compiled pattern
+	costFile    = 1000       // each file, in addition to opening it
+	shiftRead   = 2          // each 1<<shiftRead bytes cost one unit for reading, and one for each literal text that is looked for
+	costVain    = 20         // each place that turned out not to match a literal text
+	costLine    = 100        // each line that is matched
+	costMatch   = 20         // each byte of such a line
+	costStep    = 8          // each byte of such a line, for each instruction of the pattern
 )
 
 var (
-	// ErrPattern is returned for a pattern that is not valid or too large.
+	// ErrPattern is returned for a pattern that is invalid or too large.
 	ErrPattern = errors.New("the pattern is not valid, or too large")
-	// ErrSpent is returned when the guest could not pay for what was done,
-	// even if it could again when it was to pay.
+	// ErrSpent is returned if the guest could not pay for the work when it was done, even if
+	// it can pay later.
 	ErrSpent = errors.New("the search has cost more than there is")
 )
 
-// Query says what to search for, and where.
+// Query describes a search.
 type Query struct {
 	Files      []string // absolute names
 	Pattern    string   // an RE2 expression
 	Context    int      // lines before and after each match
 	MaxMatches int
-	MaxText    int // bytes of text after which no other match is taken
-	MaxChars   int // of each line
+	MaxText    int // bytes of text after which no further match is added
+	MaxChars   int // characters of each line that are returned
 }
 
-// Found is what a search found.
+// Found is the result of a search.
 type Found struct {
 	Lines  []Line
-	Text   []byte // of all lines, without anything between them
-	Failed int    // files that could not be opened or read to the end, or of UTF-16
-	More   bool   // there are more matches
+	Text   []byte // all lines, without separators
+	Failed int    // number of files that could not be opened or read to the end, or are UTF-16
+	More   bool   // there are further matches
 }
 
-// Line is a line of a file: one that matches, or one beside it.
+// Line is a line of a file: a match, or its context.
 type Line struct {
-	Number  uint64
-	File    int // of Query.Files
-	Size    int // of its part of Text
-	Matches bool
-	Cut     bool
-	before  bool
+	Number  uint64 // from 1
+	File    int    // index in Query.Files
+	Size    int    // bytes of the line in Found.Text
+	Matches bool   // it is a match, not context
+	Cut     bool   // only a part of the line is in Text
+	before  bool   // it is context before a match
 }
 
-// add takes a line that is beside a match or a match that there is room for.
+// add adds a line. It returns false if the line is a match for which there is no room.
 func (f *Found) add(q *Query, l Line, text []byte, matches *int) bool {
 	if l.Matches {
 		if *matches == q.MaxMatches || len(f.Text) > q.MaxText {
-			// What stands before it goes with it.
+			// The context before the match is removed as well.
 			for n := len(f.Lines); n > 0 && f.Lines[n-1].before; n-- {
 				f.Text = f.Text[:len(f.Text)-f.Lines[n-1].Size]
 				f.Lines = f.Lines[:n-1]
@@ -89,7 +89,7 @@ func (f *Found) add(q *Query, l Line, text []byte, matches *int) bool {
 	return true
 }
 
-// prepare makes a query ready to be carried out.
+// prepare checks and compiles a query, and charges for it.
 func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error) {
 	q.Context = clamp(q.Context, MaxContext)
 	q.MaxMatches = clamp(q.MaxMatches, MaxMatches)
@@ -111,10 +111,10 @@ func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error)
 	return newRun(fs, &q, p, pay, callErrFunc(ctx)), nil
 }
 
-func clamp(n, most int) int { return min(max(n, 0), most) }
+func clamp(n, limit int) int { return min(max(n, 0), limit) }
 
-// callErrFunc returns a function that says why the call is over, if it is. It looks
-// at the clock itself: a timer fires when the scheduler gets to it.
+// callErrFunc returns a function that returns the reason why the call is over, or nil. The
+// function reads the clock itself, because timers depend on the scheduler.
 func callErrFunc(ctx context.Context) func() error {
 	deadline, ok := ctx.Deadline()
 	return func() error {
@@ -128,7 +128,7 @@ func callErrFunc(ctx context.Context) func() error {
 	}
 }
 
-// parseCost is what it takes to read an expression, beside costSource.
+// parseCost returns the cost of parsing an expression, in addition to costSource.
 func parseCost(expr string) uint64 {
 	classes, folds := lines.Heavy(expr)
 	return costClass*uint64(classes) + costFold*uint64(folds)

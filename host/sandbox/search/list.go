@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	// maxNames is how many bytes the names in one directory may have.
+	// maxNames limits the bytes of the names in one directory.
 	maxNames = 1 << 20
-	// maxListed is how many they may have in all, before the last directory.
+	// maxListed limits the bytes of all listings together; the last directory may exceed it.
 	maxListed = 1 << 20
 
-	// listingBytes is what a listing takes beside its names.
+	// listingBytes is the size of a listing without its names.
 	listingBytes = 40
 
-	costListing = 2000 // a directory, beside what it costs to read
-	costSort    = 200  // an entry
-	costInfo    = 200  // a name, beside what it costs to look it up
+	costListing = 2000 // each directory, in addition to reading it
+	costSort    = 200  // each entry
+	costInfo    = 200  // each name, in addition to looking it up
 
-	// perPayment is how many names are looked up between two looks at whether the
-	// guest can pay.
+	// perPayment is the number of names that are looked up between two payments.
 	perPayment = 16
 )
 
-// Kind is what an entry of a directory is.
+// Kind is the type of a directory entry.
 type Kind uint8
 
-// The kinds. What a symbolic link leads to is not looked at.
+// The kinds. Symbolic links are not followed.
 const (
 	File Kind = iota
 	Directory
@@ -44,23 +43,23 @@ type Entry struct {
 	Kind Kind
 }
 
-// Listing is the entries of a directory, sorted by name.
+// Listing holds the entries of a directory, sorted by name.
 type Listing struct {
 	Entries []Entry
-	Bytes   int // of the names
-	// Missing says that the directory cannot be read, or is too large.
+	Bytes   int // bytes of all names
+	// Missing is set if the directory cannot be read or is too large.
 	Missing bool
 }
 
-// List lists directories by their absolute names, one at least and as many as
-// are not too much for one result. It is called on the goroutine of the guest.
-// An error is the end of ctx or what pay says.
+// List lists directories by their absolute names. It returns at least one listing, and no
+// more than fit into one result. The goroutine of the guest calls it. The error is the end of
+// ctx or an error of pay.
 func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing, error) {
-	over := callErrFunc(ctx)
+	callErr := callErrFunc(ctx)
 	var out []Listing
 	size := 0
 	for dir, errno := range fs.Dirs(dirs) {
-		l, err := list(dir, errno, over)
+		l, err := list(dir, errno, callErr)
 		if err != nil {
 			return nil, err
 		}
@@ -75,25 +74,26 @@ func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing
 			break
 		}
 	}
-	return out, over()
+	return out, callErr()
 }
 
-// Info is what is told of a name. Times are nanoseconds since 1970.
+// Info describes the file with a name. Times are nanoseconds since 1970.
 type Info struct {
 	Kind              Kind
-	Size              uint64
+	Size              uint64 // bytes
 	Modified, Changed int64
-	// Missing says that the name leads nowhere, or nowhere that the guest may go.
+	// Missing is set if there is no such file, or none that the guest may reach.
 	Missing bool
 }
 
-// Stat says what has each of the names, which are absolute; see [List].
+// Stat describes the files with absolute names, for the goroutine of the guest. The errors
+// are those of [List].
 func Stat(ctx context.Context, fs *wasi.FS, names []string, pay Payer) ([]Info, error) {
-	over := callErrFunc(ctx)
+	callErr := callErrFunc(ctx)
 	out := make([]Info, 0, len(names))
 	for st, errno := range fs.Lstats(names) {
 		if len(out)%perPayment == 0 {
-			if err := over(); err != nil {
+			if err := callErr(); err != nil {
 				return nil, err
 			}
 			if err := pay.Pay(costInfo * perPayment); err != nil {
@@ -106,18 +106,18 @@ func Stat(ctx context.Context, fs *wasi.FS, names []string, pay Payer) ([]Info, 
 		}
 		out = append(out, Info{Kind: kindOf(st.Type), Size: st.Size, Modified: st.Mtim, Changed: st.Ctim})
 	}
-	return out, over()
+	return out, callErr()
 }
 
-func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ error) {
+func list(dir *wasi.Dir, errno wasi.Errno, callErr func() error) (l Listing, _ error) {
 	if errno != 0 {
-		return Listing{Missing: true}, over()
+		return Listing{Missing: true}, callErr()
 	}
 	dir.AllNames = true
 	cookie := uint64(0)
 	for n := 0; ; n++ {
 		if n%256 == 0 {
-			if err := over(); err != nil {
+			if err := callErr(); err != nil {
 				return l, err
 			}
 		}

@@ -1,14 +1,14 @@
 package search
 
-// Payer is what a search has to do with the account of the guest. Its methods
-// are called on the goroutine of the guest.
+// Payer is the account of the guest, as a search uses it. The goroutine of the guest calls
+// its methods.
 type Payer interface {
-	// Pay takes what the guest has to pay, and says whether it can.
+	// Pay charges units of fuel. The error means that the guest has to stop.
 	Pay(units uint64) error
-	// Left is what it can pay.
+	// Left returns the units of fuel that the guest can pay.
 	Left() uint64
-	// Yield lets others have their turn. So much is going to be paid.
+	// Yield lets other guests have their turn. owed is the fuel that will be charged later.
 	Yield(owed uint64) error
-	// WithoutTurn waits, while others have the turn.
+	// WithoutTurn calls wait, while other guests have the turn.
 	WithoutTurn(wait func())
 }

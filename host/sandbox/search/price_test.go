@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// Files of a task that lie behind the last match wanted are not searched, and
-// those that were begun before it was known are paid for.
+// Files of a task behind the last wanted match are not searched. Files that were begun before
+// it was found are paid for.
 func TestWhatComesBehindTheLastMatch(t *testing.T) {
 	const size = 64 << 10
 	files := map[string]string{"ws/hit": strings.Repeat("hit\n", 10)}
@@ -71,7 +71,7 @@ func TestASearchThatIsEndedIsPaid(t *testing.T) {
 	}
 }
 
-// One file costs more than there is: that is known before it is done.
+// If one file costs more than the guest has, this is known before the work is done.
 func TestASearchEndsWhenItIsWorthMoreThanThereIs(t *testing.T) {
 	const size = 8 << 20
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": strings.Repeat(strings.Repeat("x", 999)+"\n", size/1000)})
@@ -90,7 +90,7 @@ func TestASearchEndsWhenItIsWorthMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// The goroutine of the guest lets others have their turn while it searches.
+// The goroutine of the guest lets other guests have their turn while it searches.
 func TestASearchYields(t *testing.T) {
 	const size = 4 << 20
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": strings.Repeat("some text\n", size/10)})
@@ -106,7 +106,7 @@ func TestASearchYields(t *testing.T) {
 	}
 }
 
-// However many searches there are, they have so many goroutines and no more.
+// All searches together have a fixed number of goroutines.
 func TestSearchesShareTheirPlaces(t *testing.T) {
 	for range cap(places) {
 		places <- struct{}{}
@@ -137,7 +137,7 @@ func TestSearchesShareTheirPlaces(t *testing.T) {
 	r.end()
 }
 
-// Who waits for a task carries out that one and no other.
+// A goroutine that waits for a task searches this task and no other.
 func TestTheGuestHelpsWithWhatItWaitsForOnly(t *testing.T) {
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": "hit\n"})
 	p, err := lines.Compile("hit", 0)
@@ -186,7 +186,7 @@ func TestWhatTakesLongToParseIsPaid(t *testing.T) {
 	}
 }
 
-// The tasks that are begun ahead hold so much and not each file.
+// The limit of tasks that are begun ahead applies to all of their files together.
 func TestATaskHoldsOneResult(t *testing.T) {
 	files := map[string]string{}
 	var names []string

@@ -14,58 +14,56 @@ import (
 )
 
 const (
-	// perTask is how many files are searched in one go: handing them to
-	// another goroutine costs as much as searching one.
+	// perTask limits the files in a task. Handing a task to another goroutine costs as
+	// much as searching one file.
 	perTask = 8
-	// taskBytes is how many bytes of files make a task full: large files are
-	// not searched one after the other.
+	// taskBytes limits the bytes of files in a task, so that large files are searched in
+	// parallel.
 	taskBytes = 1 << 20
-	// maxTasksAhead is how many tasks are begun before the result of the first is
-	// taken. Each file of theirs is open, and each task can hold MaxText and a
-	// match.
+	// maxTasksAhead limits the tasks that are begun before the result of the first is added.
+	// All their files are open, and each task can hold MaxText bytes and a match.
 	maxTasksAhead = 6
-	// maxUnitsAhead is what the tasks that are begun before their turn may cost,
-	// roughly. They are carried out and paid for even if the search ends
-	// before their turn comes: what it costs must not depend on how far they
-	// have come.
+	// maxUnitsAhead limits the estimated cost of tasks that are begun ahead. They are
+	// finished and paid for even if the search ends before their result is needed: the cost
+	// of a search must not depend on how far they got.
 	maxUnitsAhead = 1 << 30
 )
 
-// places is how many goroutines search, beside those of guests, which have
-// turns: many searches at the same time share them.
+// places is a semaphore for all goroutines that search, except for those of guests, which
+// have turns. All searches share it.
 var places = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 
-// run is one search. One goroutine conducts it: it does everything but search,
-// and searches too when there is nothing else for it to do. That is the one of
-// the guest or, until the guest comes for the result, one of its own; see background.
+// run is one search. One goroutine conducts it: it does everything except searching, and
+// searches as well when it has nothing else to do. This is the goroutine of the guest or,
+// until the guest collects the result, a goroutine of its own; see background.
 type run struct {
 	fs         opener
 	query      *Query
 	pattern    *lines.Pattern
-	callErr    func() error
-	background *background // nil: the guest conducts it from the beginning
-	quit       chan struct{}
+	callErr    func() error  // reason why the call is over, or nil
+	background *background   // nil: the guest conducts the search from the beginning
+	quit       chan struct{} // closed by end
 
-	mu      sync.Mutex
-	changed *sync.Cond // waiting or ended is another
-	waiting []*task    // that nobody carries out yet, in order
-	ended   bool
+	mu      sync.Mutex // guards waiting and ended
+	changed *sync.Cond // signals changes of waiting and ended
+	waiting []*task    // tasks that no goroutine has taken yet, in order
+	ended   bool       // no further task is searched
 
-	maxWorkers int // how many others there are at most
+	maxWorkers int // limit of the worker goroutines
 	stopped    atomic.Bool
 	workers    sync.WaitGroup
-	owed       atomic.Int64 // for what was done of tasks that have not ended
-	unpaid     atomic.Int64 // for everything else that is not paid yet
-	available  atomic.Int64 // what there was to pay it with
+	owed       atomic.Int64 // units of fuel for tasks that have not ended
+	unpaid     atomic.Int64 // units of fuel for everything else that is not paid yet
+	available  atomic.Int64 // units of fuel that the guest could pay when it was last asked
 
-	// Of who conducts it:
+	// The conducting goroutine owns these fields.
 	pay           Payer
-	next          int // the first file that is not open yet
-	inFlight      []*task
-	inFlightUnits uint64 // what these may cost, roughly
-	deferred      *task  // open, and too expensive to be begun before its turn
+	next          int     // index of the first file that is not open yet
+	inFlight      []*task // begun and not finished, in order
+	inFlightUnits uint64  // estimated cost of inFlight
+	deferred      *task   // task that is open, but too expensive to begin ahead; nil: none
 	found         *Found
-	matches       int
+	matches       int // in found
 }
 
 var (
@@ -74,38 +72,39 @@ var (
 	errAwaited = errors.New("the guest waits for the result")
 )
 
-// opener is a file system, or a view of one.
+// opener is a file system or its view.
 type opener interface {
 	Contents(names []string) iter.Seq2[wasi.Content, wasi.Errno]
 }
 
-func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {
-	r := &run{fs: fs, query: q, pattern: p, pay: pay, callErr: over, maxWorkers: cap(places), found: &Found{}, quit: make(chan struct{})}
+func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, callErr func() error) *run {
+	r := &run{fs: fs, query: q, pattern: p, pay: pay, callErr: callErr, maxWorkers: cap(places), found: &Found{}, quit: make(chan struct{})}
 	r.changed = sync.NewCond(&r.mu)
 	r.noteFunds()
 	return r
 }
 
-// searchAll searches while the guest waits.
+// searchAll does the whole search on the goroutine of the guest.
 func (r *run) searchAll() (*Found, error) {
 	defer r.end()
 	r.startWorkers()
 	return r.finish(r.search(len(r.query.Files)))
 }
 
-// startWorkers starts the goroutines that only search.
+// startWorkers starts the workers, which only search.
 func (r *run) startWorkers() {
 	for range min(r.maxWorkers, (len(r.query.Files)+perTask-1)/perTask-1) {
 		r.workers.Go(r.work)
 	}
 }
 
-// finish returns what was found, or why it is nothing. The guest waits.
+// finish ends the tasks in flight and returns the result or the error, on the goroutine of
+// the guest.
 func (r *run) finish(err error) (*Found, error) {
 	if err != nil {
 		r.stopped.Store(true)
 	}
-	// What was begun before its turn is paid for, whatever has come of it.
+	// All tasks that were begun ahead are paid for, whether or not they are needed.
 	for len(r.inFlight) > 0 {
 		if _, e := r.finishFirst(); err == nil && e != nil {
 			err = e
@@ -126,8 +125,8 @@ func (r *run) finish(err error) (*Found, error) {
 	return r.found, nil
 }
 
-// search takes the tasks in order until no more is wanted. It goes on where it
-// was left.
+// search conducts the search, from the first file that is not open yet to the end, or until
+// no further match is wanted. It may be called again after errAwaited.
 func (r *run) search(total int) error {
 	for r.next < total || r.deferred != nil || len(r.inFlight) > 0 {
 		if r.inBackground() && r.guestWaits() {
@@ -159,7 +158,7 @@ func (r *run) search(total int) error {
 	return nil
 }
 
-// end waits for the others, and closes what is open.
+// end stops and awaits the workers, and closes all open files.
 func (r *run) end() {
 	r.stopped.Store(true)
 	r.mu.Lock()
@@ -181,7 +180,7 @@ func (r *run) end() {
 	}
 }
 
-// begin lets others carry out a task.
+// begin hands a task to the workers.
 func (r *run) begin(t *task) {
 	r.inFlight = append(r.inFlight, t)
 	r.inFlightUnits += t.units
@@ -191,7 +190,7 @@ func (r *run) begin(t *task) {
 	r.mu.Unlock()
 }
 
-// finishFirst ends the first task that was begun, and pays for it.
+// finishFirst waits for the first task in flight, and pays for it.
 func (r *run) finishFirst() (*task, error) {
 	t := r.inFlight[0]
 	r.wait(t)
@@ -209,7 +208,7 @@ func (r *run) finishFirst() (*task, error) {
 			err = f.err
 		}
 	}
-	r.owed.Add(-int64(units)) // first, so that nothing ever counts twice
+	r.owed.Add(-int64(units)) // before paying, so that no cost counts twice
 	paid := r.pay.Pay(units)
 	r.noteFunds()
 	if paid != nil {
@@ -218,7 +217,7 @@ func (r *run) finishFirst() (*task, error) {
 	return t, err
 }
 
-// noteFunds takes note of what the guest can pay, if it is the guest that asks.
+// noteFunds records the fuel that the guest can pay, if the guest conducts the search.
 func (r *run) noteFunds() {
 	if !r.inBackground() {
 		r.available.Store(leftOf(r.pay))
@@ -227,8 +226,8 @@ func (r *run) noteFunds() {
 
 func leftOf(p Payer) int64 { return int64(min(p.Left(), math.MaxInt64)) }
 
-// wait carries out a task, or waits for who does: it is not held up by those
-// that come later.
+// wait searches a task, or waits for the worker that does. So it never waits behind later
+// tasks.
 func (r *run) wait(t *task) {
 	r.mu.Lock()
 	i := slices.Index(r.waiting, t)
@@ -247,7 +246,7 @@ func (r *run) wait(t *task) {
 	}
 }
 
-// work is what every other goroutine does, as long as it has a place.
+// work is the loop of a worker. A worker searches only while it has a place.
 func (r *run) work() {
 	for r.awaitWork() {
 		select {
@@ -269,7 +268,7 @@ func (r *run) work() {
 	}
 }
 
-// awaitWork waits until there is something to do, or nothing any more.
+// awaitWork waits for a task. It returns false when the search has ended.
 func (r *run) awaitWork() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -279,7 +278,7 @@ func (r *run) awaitWork() bool {
 	return !r.ended
 }
 
-// addResult adds the result of a task to what was found.
+// addResult adds the matches of a task to the result.
 func (r *run) addResult(t *task) error {
 	rest, at := t.found.Lines, 0
 	for _, f := range t.files {

@@ -57,14 +57,14 @@ func newWorld(t *testing.T, masked []string, opts *wasi.Options, files map[strin
 	return w
 }
 
-// Pay and the others are of a [Payer] who can pay for anything.
+// Pay, Left, Yield and WithoutTurn implement a [Payer] that can pay for anything.
 func (w *world) Pay(units uint64) error { w.units += units; return nil }
 
 func (w *world) Left() uint64            { return math.MaxUint64 }
 func (w *world) Yield(uint64) error      { return nil }
 func (w *world) WithoutTurn(wait func()) { wait() }
 
-// purse is a payer who has so much.
+// purse is a payer with a fixed amount of fuel.
 type purse struct {
 	left   int64
 	paid   int64
@@ -94,8 +94,8 @@ func (w *world) names(names ...string) []string {
 	return out
 }
 
-// lines searches and shows what is found as file:line:text. If it is cheap it
-// does so in every way, of which the first counts.
+// lines searches and shows the result as file:line:text. If the search is cheap it runs in
+// every way, and the results have to be the same.
 func (w *world) lines(t *testing.T, q Query) (out []string, f *Found) {
 	t.Helper()
 	f, err := find(t.Context(), w.FS, q, w)
@@ -154,7 +154,7 @@ func TestNothingOutsideIsSearched(t *testing.T) {
 	}
 }
 
-// A row of names that are looked up together is the same as each by itself.
+// Names that are looked up together have the same results as each alone.
 func TestEachNameIsWhatLstatSays(t *testing.T) {
 	set, err := stage.New(nil)
 	if err != nil {
@@ -216,8 +216,8 @@ func TestStagedChangesAreSearched(t *testing.T) {
 	}
 }
 
-// What is found and what it costs does not depend on who was faster, nor on how
-// many files may be open.
+// Results and costs depend neither on the speed of goroutines nor on the number of files that
+// may be open.
 func TestEveryRunIsTheSame(t *testing.T) {
 	files := map[string]string{}
 	var names []string
@@ -302,7 +302,7 @@ func TestHostilePatternsAreRefused(t *testing.T) {
 	}
 }
 
-// Each of these takes hours without a deadline.
+// Each of these searches takes hours without a deadline.
 func TestTheDeadlineEndsEverySearch(t *testing.T) {
 	w := newWorld(t, nil, nil, map[string]string{"ws/sparse": strings.Repeat("x", 9000), "ws/line": strings.Repeat("x", 1<<20) + "\n", "ws/lines": strings.Repeat(strings.Repeat("x", 1000)+"\n", 4000)})
 	if err := os.Truncate(filepath.Join(w.ws, "sparse"), 1<<42); err != nil {
@@ -384,7 +384,7 @@ func TestListSaysNoMoreThanAResultHolds(t *testing.T) {
 	}
 }
 
-// A mistake of ours in another goroutine must not end the process.
+// A bug in another goroutine must not end the process.
 func TestAPanicOfAWorkerComesToTheGuest(t *testing.T) {
 	files := map[string]string{}
 	for i := range 100 {
@@ -404,8 +404,7 @@ func TestAPanicOfAWorkerComesToTheGuest(t *testing.T) {
 	_, _ = r.searchAll()
 }
 
-// A file that looks like a secret is not searched, whatever leads to it, and
-// the rest is.
+// A file that looks like a secret is not searched, whatever leads to it; all other files are.
 func TestSecretFilesAreNotSearched(t *testing.T) {
 	w := newWorld(t, nil, nil, map[string]string{
 		"ws/.env": "hit\n", "ws/a": "hit\n", "ws/d/server.key": "hit\n", "ws/l": "->.env", "ws/self": "->.", "ws/.env.example": "hit\n",
@@ -419,7 +418,7 @@ func TestSecretFilesAreNotSearched(t *testing.T) {
 	}
 }
 
-// find searches at once.
+// find searches at once and returns the lines.
 func find(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
 	r, err := prepare(ctx, fs, q, pay)
 	if err != nil {

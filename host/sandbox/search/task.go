@@ -10,32 +10,33 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// task is some files that follow one another.
+// task is a group of consecutive files.
 type task struct {
 	files []*file
-	units uint64 // what it may cost, roughly
-	done  chan struct{}
+	units uint64        // estimated cost in units of fuel
+	done  chan struct{} // closed when the task has been searched
 
-	// Who carries out the task has this until that is done.
-	found   Found // in all of its files
+	// The goroutine that searches the task owns these fields until done is closed.
+	found   Found // in the files of the task
 	matches int
 	panic   any
 }
 
-// file is one of them. Who carries out the task has the lower part until that
-// is done.
+// file is a file of a task. The goroutine that searches the task owns work and err until done
+// is closed.
 type file struct {
 	index   int
-	content wasi.Content // nil if it could not be opened
+	content wasi.Content // nil: it could not be opened
 	size    int64
-	paid    uint64 // before it is searched
+	paid    uint64 // units of fuel that were paid in advance
 
 	work lines.Work
 	err  error
 }
 
-// open opens the files of a task, and pays for what is sure to be read. If no
-// other file can be open at the same time and others are, it returns nothing.
+// open opens the files of the next task, and pays for the part that is certainly read. It
+// returns nil if no file can be opened because too many are open; others reports whether
+// other tasks have open files.
 func (r *run) open(first int, others bool) (*task, error) {
 	t := &task{done: make(chan struct{})}
 	var units uint64
@@ -73,16 +74,17 @@ func (r *run) open(first int, others bool) (*task, error) {
 	return t, nil
 }
 
-// paidAhead is how much of a file is paid for when it is opened.
+// paidAhead is the number of bytes of a file that are paid for when it is opened.
 const paidAhead = 1 << 20
 
-// reading is what it costs to read so much and to look for the texts once.
+// reading returns the cost of reading a number of bytes and looking for the literal texts
+// once.
 func (r *run) reading(bytes uint64) uint64 {
 	return bytes >> shiftRead * uint64(1+r.pattern.Needs())
 }
 
-// estimate is what it may cost to search so much: all of it is matched if
-// nothing is known to look for, and a small part of it otherwise.
+// estimate returns a rough cost of searching a number of bytes. If the pattern has literal
+// texts to look for, only a small part of the lines is matched.
 func (r *run) estimate(bytes uint64) uint64 {
 	bytes = min(bytes, math.MaxInt64/(costMatch+costStep*max(r.pattern.Steps(), 1))/2/perTask)
 	matched := bytes
@@ -92,8 +94,8 @@ func (r *run) estimate(bytes uint64) uint64 {
 	return bytes + matched*(costMatch+costStep*r.pattern.Steps())
 }
 
-// cost is what is to be paid for a file when it has been searched, or until
-// now.
+// cost returns the cost of a file for the work so far, without the part that was paid in
+// advance.
 func (r *run) cost(f *file, w lines.Work) uint64 {
 	units := w.Read>>shiftRead + w.Looked>>shiftRead + w.Vain*costVain +
 		w.Lines*costLine + w.Matched*(costMatch+costStep*r.pattern.Steps())
@@ -108,16 +110,16 @@ func (t *task) close() {
 	}
 }
 
-// scanners have a buffer that is as large as many files together.
+// scanners pools scanners, because their buffer is as large as many files.
 var scanners = sync.Pool{New: func() any { return &lines.Scanner{} }}
 
-// carryOut searches the files of a task. placed says that it has a place;
+// carryOut searches the files of a task. hasPlace reports whether the goroutine has a place;
 // otherwise it is the goroutine of the guest.
-func (r *run) carryOut(t *task, placed bool) {
+func (r *run) carryOut(t *task, hasPlace bool) {
 	s := scanners.Get().(*lines.Scanner)
 	defer close(t.done)
 	defer func() {
-		// It would end the process in a goroutine of its own.
+		// In a worker the panic would end the process.
 		if p := recover(); p != nil {
 			t.panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
 			return
@@ -127,10 +129,10 @@ func (r *run) carryOut(t *task, placed bool) {
 	}()
 	s.Pattern, s.Context, s.Chars = r.pattern, r.query.Context, r.query.MaxChars
 	var f *file
-	var known uint64 // to be owed for f
+	var counted uint64 // to be owed for f
 	owe := func(w lines.Work) int64 {
 		units := r.cost(f, w)
-		known, units = units, units-known
+		counted, units = units, units-counted
 		return r.owed.Add(int64(units))
 	}
 	s.Check = func() error {
@@ -142,7 +144,7 @@ func (r *run) carryOut(t *task, placed bool) {
 			if err := r.checkFunds(); err != nil {
 				return err
 			}
-		case !placed:
+		case !hasPlace:
 			if err := r.pay.Yield(uint64(max(owed, 0))); err != nil {
 				return err
 			}
@@ -163,7 +165,7 @@ func (r *run) carryOut(t *task, placed bool) {
 		if f.content == nil {
 			continue
 		}
-		known = 0
+		counted = 0
 		f.work, f.err = s.Scan(f.content, f.size)
 		owe(f.work)
 		if f.err == errMore || f.err == errStopped || f.err == ErrSpent {

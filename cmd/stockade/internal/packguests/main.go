@@ -119,7 +119,7 @@ func packOne(ctx context.Context, box *sandbox.Sandbox, file, dist string) (gues
 	if err != nil {
 		return guests.Module{}, err
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return guests.Module{}, err
 	}

@@ -1,11 +1,10 @@
-// Package command is the dialect of programs for WASI preview 1: modules that run once,
-// from _start to their end, and know arguments, an environment, a standard input and
-// two outputs.
+// Package command is the dialect of programs for WASI preview 1. Such a module runs once,
+// from _start to its end, with arguments, an environment, a standard input and two outputs.
 //
-// A command that was described, in its custom section, is run as its tool.Run says;
-// what it prints is the result. Any other has to speak the protocol of ikigai's external
-// tools: called with --schema it prints what it is, and otherwise it reads the arguments
-// as JSON and prints the result as JSON.
+// A command with a description, in its custom section, runs as its tool.Run says; its output
+// is the result. Other commands have to speak the protocol of ikigai's external tools: with
+// --schema they print a description, otherwise they read the arguments as JSON and print the
+// result as JSON.
 package command
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// exportStart is the export that is the program.
+// exportStart is the entry point of the program.
 const exportStart = "_start"
 
 // Dialect is the [dialect.Dialect] of commands.
@@ -40,8 +39,8 @@ type Dialect struct{}
 // ABI implements [dialect.Dialect].
 func (Dialect) ABI() string { return tool.ABICommand }
 
-// AllowsMissingWASI implements [dialect.Dialect]: programs were built for other runtimes too,
-// and do without their sockets.
+// AllowsMissingWASI implements [dialect.Dialect]: programs are built for other runtimes as
+// well, and work without sockets.
 func (Dialect) AllowsMissingWASI() bool { return true }
 
 // CheckExports implements [dialect.Dialect].
@@ -66,7 +65,7 @@ func (Dialect) Starts(api.Module) []dialect.Start { return nil }
 // CheckManifest implements [dialect.Dialect].
 func (Dialect) CheckManifest(manifest tool.Manifest, _ *wasm.Module) error {
 	if manifest.Config != nil {
-		return errors.New("its manifest has a config, for which no command can ask; use the environment of a run")
+		return errors.New("its manifest has a config, which commands cannot read; use the environment (env) of a run")
 	}
 	for _, s := range manifest.Tools {
 		c := s.Capabilities
@@ -74,9 +73,9 @@ func (Dialect) CheckManifest(manifest tool.Manifest, _ *wasm.Module) error {
 		case s.Run != nil && (s.Run.Function != "" || s.Run.Input != ""):
 			return fmt.Errorf("its manifest runs %s with a function or an input, which are for plugins; a command has args, stdin and env", s.Name)
 		case c.Exec != "", c.Network != tool.NetworkNone, len(c.Secrets) > 0:
-			return fmt.Errorf("its manifest asks for more than files for %s, and a command can reach nothing else", s.Name)
+			return fmt.Errorf("its manifest asks for more than files for %s, but a command can use nothing else", s.Name)
 		case s.Run == nil && len(manifest.Tools) > 1:
-			return fmt.Errorf("its manifest has several tools, and does not say how %s is run", s.Name)
+			return fmt.Errorf("its manifest has several tools, but does not say how %s is run", s.Name)
 		}
 	}
 	return nil
@@ -94,13 +93,13 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 		}
 		if run := g.Manifest.Tools[i].Run; run != nil {
 			described = true
-			with, err := run.Expand(call.Args, p.Cwd)
+			expanded, err := run.Expand(call.Args, p.Cwd)
 			if err != nil {
 				return nil, &abi.ToolError{Case: abi.InvalidInput, Message: err.Error()}, nil
 			}
-			p.Args = append(p.Args, with.Args...)
-			p.Stdin = with.Stdin
-			for name, value := range with.Env {
+			p.Args = append(p.Args, expanded.Args...)
+			p.Stdin = expanded.Stdin
+			for name, value := range expanded.Env {
 				p.Env = append(p.Env, name+"="+value)
 			}
 			slices.Sort(p.Env)
@@ -122,19 +121,19 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	}
 	g.Printed, _ = out.stdout.text(g, g.Limits.OutputBytes)
 	if out.stdout.truncated {
-		return nil, &abi.ToolError{Case: abi.Failed, Stdout: g.Printed, Message: fmt.Sprintf("%s printed more than %d KiB, of which nobody can read the result",
+		return nil, &abi.ToolError{Case: abi.Failed, Stdout: g.Printed, Message: fmt.Sprintf("%s printed more than %d KiB, which is too much for a result",
 			call.Tool, out.stdout.limit>>10)}, nil
 	}
-	return &abi.Output{Structured: cmp.Or(out.stdout.kept.String(), " ")}, nil, nil // which is not JSON either
+	return &abi.Output{Structured: cmp.Or(out.stdout.buf.String(), " ")}, nil, nil // " " is not valid JSON either
 }
 
-// outcome is what a command has left when it has ended by itself.
+// outcome holds the results of a command that has ended by itself.
 type outcome struct {
 	code           uint32
 	stdout, stderr *headBuffer
 }
 
-// run runs a command to its end.
+// run runs a command to its end. If it fails, g.Printed has the output so far.
 func run(ctx context.Context, g *dialect.Guest, p preview1.Process) (*outcome, error) {
 	out := &outcome{stdout: &headBuffer{limit: captureLimit(g, g.Limits.OutputBytes)}, stderr: &headBuffer{limit: captureLimit(g, g.Limits.LogBytes)}}
 	p.Stdout, p.Stderr = out.stdout, io.MultiWriter(out.stderr, g.Log)
@@ -151,8 +150,8 @@ func run(ctx context.Context, g *dialect.Guest, p preview1.Process) (*outcome, e
 	return out, err
 }
 
-// printed is the result of a command that was described: what it has printed, as text
-// whatever it is, so that a model finds it in the same place always.
+// printed returns the result of a described command. It is always text, so that the model
+// finds it in the same field.
 func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 	r := struct {
 		Output    string `json:"output"`
@@ -161,7 +160,7 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 		Truncated bool   `json:"truncated,omitempty"`
 	}{}
 	var whole bool
-	r.Output, whole = o.stdout.text(g, 2*g.Limits.OutputBytes) // of which the head and the tail are left later
+	r.Output, whole = o.stdout.text(g, 2*g.Limits.OutputBytes) // the result is cut to head and tail later
 	r.Stderr, _ = o.stderr.text(g, g.Limits.LogBytes)
 	if !whole {
 		r.Truncated = true
@@ -170,26 +169,27 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 	return tool.Marshal(r)
 }
 
-// captureLimit is how much is kept of an output of which twice so much is looked at: enough to
-// see that there is more, and what a secret would be that is cut.
+// captureLimit returns the number of bytes to capture of an output that is cut to 2*limit.
+// They suffice to see that there is more, and to recognise a secret at the cut.
 func captureLimit(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
 
-// headBuffer keeps the beginning of what is written to it.
+// headBuffer stores the first limit bytes of its input.
 type headBuffer struct {
 	limit     int
-	kept      bytes.Buffer
+	buf       bytes.Buffer
 	truncated bool
 }
 
 func (h *headBuffer) Write(p []byte) (int, error) {
-	n := min(len(p), h.limit-h.kept.Len())
-	h.kept.Write(p[:n])
+	n := min(len(p), h.limit-h.buf.Len())
+	h.buf.Write(p[:n])
 	h.truncated = h.truncated || n < len(p)
 	return len(p), nil
 }
 
-// text is the beginning without secrets, and whether that is all.
+// text returns the first limit bytes without secrets. whole reports whether that is all of
+// the output.
 func (h *headBuffer) text(g *dialect.Guest, limit int) (_ string, whole bool) {
-	text, whole := g.Redact.Head(h.kept.Bytes(), limit)
+	text, whole := g.Redact.Head(h.buf.Bytes(), limit)
 	return strings.ToValidUTF8(string(text), "\uFFFD"), whole && !h.truncated
 }

@@ -23,13 +23,13 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *w
 		return nil, nil, undescribed(err, "run with --schema it did not end well")
 	case out.code != 0:
 		why = fmt.Sprintf("run with --schema it exited with code %d", out.code)
-	case out.stdout.truncated || out.stdout.kept.Len() > tool.MaxManifestBytes:
+	case out.stdout.truncated || out.stdout.buf.Len() > tool.MaxManifestBytes:
 		why = fmt.Sprintf("run with --schema it printed more than %d KiB", tool.MaxManifestBytes>>10)
 	}
 	if why != "" {
 		return nil, nil, undescribed(nil, why)
 	}
-	spec, err := parseSchema(out.stdout.kept.Bytes())
+	spec, err := parseSchema(out.stdout.buf.Bytes())
 	if err != nil {
 		return nil, nil, undescribed(nil, "what it prints when it is run with --schema "+err.Error())
 	}
@@ -42,7 +42,7 @@ func undescribed(err error, why string) error {
 		"; describe it in a few lines and add it with stockade tool add FILE --describe FILE.toml, as stockade help plugins shows"}
 }
 
-// parseSchema reads what a tool of ikigai's prints for --schema.
+// parseSchema parses the output of a tool for --schema.
 func parseSchema(text []byte) (spec tool.Spec, _ error) {
 	if trimmed := strings.TrimSpace(string(text)); !strings.HasPrefix(trimmed, "{") {
 		return spec, fmt.Errorf(`is no JSON object with "name", "description" and "parameters", but %+.100q`, trimmed)
@@ -55,7 +55,7 @@ func parseSchema(text []byte) (spec tool.Spec, _ error) {
 		Parameters        map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(text, &schema); err != nil {
-		return spec, fmt.Errorf("is not what it could be: %w", err)
+		return spec, fmt.Errorf("is not valid: %w", err)
 	}
 	switch {
 	case !tool.ValidName(schema.Name):
@@ -66,7 +66,7 @@ func parseSchema(text []byte) (spec tool.Spec, _ error) {
 	var err error
 	spec.Name, spec.Description = schema.Name, schema.Description
 	if spec.Parameters, err = tool.FlatSchema(schema.Parameters); err != nil {
-		return spec, fmt.Errorf("is not what it could be: %w", err)
+		return spec, fmt.Errorf("is not valid: %w", err)
 	}
 	return spec, nil
 }

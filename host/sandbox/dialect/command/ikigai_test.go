@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// FuzzParseSchema finds what a command prints for --schema that becomes a tool which no
-// manifest may have.
+// FuzzParseSchema looks for an output of --schema that becomes a tool which no manifest may
+// have.
 func FuzzParseSchema(f *testing.F) {
 	f.Add(`{"name":"bash","description":"Run.","parameters":{"command":{"type":"string","required":true}},"returns":{}}`)
 	f.Add(`{"name":"a","description":"b","parameters":{"x":{"type":"object","required":["y"]}},"Name":"c"}`)

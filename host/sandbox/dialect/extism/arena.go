@@ -13,41 +13,42 @@ import (
 )
 
 const (
-	// firstOffset is where the memory begins for a plugin, to which 0 means nothing.
+	// firstOffset is the plugin's offset of the first byte, because 0 stands for no block.
 	firstOffset = 64
-	// arenaBytes is the memory of most calls, used again by the next one.
+	// arenaBytes is the memory that suffices for most calls. It is reused by later calls.
 	arenaBytes = 64 << 10
-	// maxArenaBytes keeps offsets and lengths within 32 bits, whatever the limit of the call is.
+	// maxArenaBytes keeps offsets and lengths within 32 bits, if the limit of the call is
+	// higher.
 	maxArenaBytes = 1 << 31
-	// blockBytes is what the host notes of a block, which counts as memory too.
+	// blockBytes is the size of the record of a block, which counts as memory too.
 	blockBytes = uint64(unsafe.Sizeof(block{}))
 )
 
-// arena is the memory of one call that a plugin shares with its host: blocks that it
-// allocates, and reads and writes through host functions. The host keeps its records of the
-// blocks elsewhere, where no plugin can write.
+// arena is the memory of one call that a plugin shares with its host. The plugin allocates
+// blocks in it, and reads and writes them through host functions. The records of the blocks
+// lie elsewhere, where no plugin can write.
 //
-// A plugin may read and write all that was allocated, beyond its blocks and after it has freed
-// them: nothing of other calls is there. Freed blocks are used again only if there is no room
-// behind the last block, since plugins have come to rely on this.
+// A plugin may access all bytes that were allocated, also outside of its blocks and after
+// freeing them: there is nothing of other calls. Freed blocks are reused only if there is no
+// room behind the last block, because plugins rely on that.
 //
-// An arena begins with memory that calls before it have used. If it needs more, it moves once,
-// into address space that is reserved up to its limit. There it grows in place, and the system
-// gets the memory back when the call has ended. The garbage collector, which would let many
-// times as much pile up, has no part in this.
+// An arena begins with memory that earlier calls have used. If it needs more, it moves once,
+// into address space that is reserved up to its limit. There it grows in place, and the
+// system gets the memory back at the end of the call. The garbage collector, which would let
+// several times as much pile up, has no part in it.
 type arena struct {
 	mem    []byte     // the allocated bytes, a multiple of eight; zeros behind them
-	blocks []block    // by their place in mem
-	free   [33]uint32 // the first block of each list of free ones, as its index plus 1
+	blocks []block    // sorted by their place in mem
+	free   [33]uint32 // first block of each list of free blocks, as its index plus 1
 
 	first                  arenaStart
-	memRegion, blockRegion *linear.Memory          // where mem and blocks have moved to; nil: they have not moved
-	limit                  uint64                  // of the memory of the call, in bytes
-	reserveHostBytes       func(more uint64) error // takes bytes of the quota for the guest, until it ends
-	quotaTaken             uint64                  // bytes that were taken
+	memRegion, blockRegion *linear.Memory          // regions to which mem and blocks have moved; nil: they have not
+	limit                  uint64                  // bytes that the arena may have
+	reserveHostBytes       func(more uint64) error // see dialect.Guest
+	quotaTaken             uint64                  // bytes that were counted with reserveHostBytes
 }
 
-// arenaStart is the memory that an arena begins with: empty, and zeros.
+// arenaStart is the memory with which an arena begins: empty, and zeros.
 type arenaStart struct {
 	mem    []byte
 	blocks []block
@@ -55,9 +56,9 @@ type arenaStart struct {
 
 // block is an allocated or a freed block.
 type block struct {
-	at, size uint32 // offset in mem and length, both multiples of eight
-	used     uint32 // the length that was asked for; 0: it is free
-	next     uint32 // the next free block in its list, as its index plus 1
+	at, size uint32 // offset in mem and length; both are multiples of eight
+	used     uint32 // the requested length; 0: the block is free
+	next     uint32 // next free block in its list, as its index plus 1
 }
 
 var arenas = sync.Pool{New: func() any {
@@ -66,7 +67,7 @@ var arenas = sync.Pool{New: func() any {
 
 const arenaBlocks = 128
 
-// newArena returns an empty arena with a limit in bytes. It has to be released.
+// newArena returns an empty arena with a limit in bytes. The caller has to release it.
 func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
 	a.mem, a.blocks, a.limit, a.reserveHostBytes = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
@@ -77,7 +78,7 @@ func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	return a, nil
 }
 
-// release ends an arena. None of its memory may be used any more.
+// release ends an arena. Its memory must not be used afterwards.
 func (a *arena) release() {
 	if a.memRegion == nil {
 		clear(a.mem)
@@ -105,7 +106,7 @@ func (a *arena) takeQuota(more uint64) error {
 	return nil
 }
 
-// alloc allocates a block of n bytes, which are zero if they were not used before.
+// alloc allocates a block of n bytes. They are zeros unless the block is reused.
 func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	if n == 0 {
 		return 0, nil
@@ -135,12 +136,12 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	return uint64(at) + firstOffset, nil
 }
 
-// grow makes room for size bytes more.
+// grow makes room for size more bytes.
 func (a *arena) grow(size uint64) error {
 	had, need := uint64(cap(a.mem)), uint64(len(a.mem))+size
 	want := max(need, min(2*had, a.limit))
 	if a.growRegion(&a.memRegion, had, want) != nil {
-		want = need // perhaps that is there
+		want = need // less may be available
 		if err := a.growRegion(&a.memRegion, had, want); err != nil {
 			return err
 		}
@@ -168,8 +169,9 @@ func (a *arena) growBlocks() error {
 	return nil
 }
 
-// growRegion takes the quota for a growth from had to want bytes. If the data has not moved yet, it
-// also reserves address space, and takes all of want, since the first memory stays taken, too.
+// growRegion takes the quota for a growth from had to want bytes. If the data has not moved
+// yet, it also reserves address space, and takes all of want, because the first memory stays
+// counted.
 func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
 	if *at == nil {
 		had = 0
@@ -185,10 +187,11 @@ func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
 	return err
 }
 
-// Free blocks stand in lists by their size: in list c those of 2^c bytes and more, but
-// fewer than twice that.
+// Free blocks are in lists by size: list c has blocks of 2^c bytes and more, but less than
+// 2^(c+1).
 
-// reusable takes a free block of at least so many bytes out of its list, or returns -1.
+// reusable removes a free block of at least size bytes from its list, and returns its index,
+// or -1.
 func (a *arena) reusable(size uint64) int {
 	exact := bits.Len64(size) - 1
 	for _, class := range []int{exact, bits.Len64(size - 1)} {
@@ -202,7 +205,7 @@ func (a *arena) reusable(size uint64) int {
 	return -1
 }
 
-// freeBlock frees the block at an offset. At another offset there is nothing to free.
+// freeBlock frees the block at an offset. It does nothing if no block begins there.
 func (a *arena) freeBlock(offset uint64) {
 	i := a.find(offset)
 	if i < 0 {
@@ -214,7 +217,7 @@ func (a *arena) freeBlock(offset uint64) {
 	a.free[class] = uint32(i) + 1
 }
 
-// length is that of the block at an offset; 0: no block begins there.
+// length returns the length of the block at an offset; 0: no block begins there.
 func (a *arena) length(offset uint64) uint64 {
 	if i := a.find(offset); i >= 0 {
 		return uint64(a.blocks[i].used)
@@ -231,7 +234,7 @@ func (a *arena) find(offset uint64) int {
 	return i
 }
 
-// view returns n bytes at an offset, which stay the plugin's.
+// view returns n bytes at an offset without a copy; false: they are outside of the memory.
 func (a *arena) view(offset, n uint64) ([]byte, bool) {
 	at, size := offset-firstOffset, uint64(len(a.mem))
 	if n > size || at > size-n {

@@ -9,11 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 )
 
-// model is a memory without places: what each block holds.
+// model is a memory without addresses: the content of each block.
 type model map[uint64][]byte
 
-// play carries out operations that bytes stand for, on an arena and on a model. An
-// operation is a letter, a block (by its number) and a size.
+// play runs operations that are encoded in bytes on an arena and on a model. An operation is
+// a letter, the number of a block, and a size.
 func play(t *testing.T, a *arena, ops []byte) {
 	t.Helper()
 	blocks := model{}

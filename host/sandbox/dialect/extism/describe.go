@@ -12,7 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Describe implements [dialect.Dialect]. A generic plugin is not run for it.
+// Describe implements [dialect.Dialect]. Generic plugins are not run: their exports are their
+// tools.
 func (d Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *wasm.Module) ([]byte, []string, error) {
 	l := &listing{Manifest: tool.Manifest{ABI: d.ABI(), Name: name, Inferred: true}, capabilities: dialect.InferCapabilities(m)}
 	if d.Kind == wasm.Extism {
@@ -35,26 +36,27 @@ func (d Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m 
 
 var inputParameters = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":"What the plugin reads."}},"additionalProperties":false}`)
 
-// listing is a manifest that is being made of what a stranger says.
+// listing builds a manifest from the list of a plugin, which may be hostile.
 type listing struct {
 	tool.Manifest
 	capabilities tool.Capabilities
-	bytes        int
+	bytes        int // size of the tools in JSON
 	notes        []string
-	droppedNotes int // notes that there is no room for
+	droppedNotes int // number of notes that did not fit
 }
 
 // Limits on a listing.
 const (
 	maxTools = 128
 	maxNotes = 16
-	// maxSpecs keeps the manifest below tool.MaxManifestBytes, with its head.
+	// maxSpecs limits the tools in JSON, so that the whole manifest stays below
+	// tool.MaxManifestBytes.
 	maxSpecs = tool.MaxManifestBytes - 4<<10
 )
 
-// add adds a tool, or a note why not.
+// add adds a tool, or a note that says why the tool is left out.
 func (l *listing) add(def tool.Definition, run *tool.Run) {
-	switch { // what is cheap to know first: there may be many
+	switch { // cheap checks first: there may be many tools
 	case !tool.ValidName(def.Name):
 		l.note("a tool is left out: its name %.80q is not 1 to 64 letters, digits, '_' or '-'", def.Name)
 		return
@@ -66,9 +68,9 @@ func (l *listing) add(def tool.Definition, run *tool.Run) {
 		return
 	}
 	spec := tool.Spec{Definition: def, Capabilities: l.capabilities, Run: run}
-	one := l.Manifest
-	one.Tools = []tool.Spec{spec}
-	text, err := json.Marshal(one)
+	single := l.Manifest
+	single.Tools = []tool.Spec{spec}
+	text, err := json.Marshal(single)
 	if err == nil {
 		_, err = tool.ParseManifest(text)
 	}
@@ -90,7 +92,7 @@ func (l *listing) note(format string, args ...any) {
 	l.notes = append(l.notes, fmt.Sprintf("%.400s", fmt.Sprintf(format, args...)))
 }
 
-// allNotes are the notes.
+// allNotes returns the notes, and the number of notes that did not fit.
 func (l *listing) allNotes() []string {
 	if l.droppedNotes > 0 {
 		return append(l.notes, fmt.Sprintf("and %d more like these", l.droppedNotes))

@@ -1,11 +1,11 @@
-// Package extism is the dialect of Extism plugins: of generic ones, whose exports read
-// an input and leave an output, and of those that list tools of their own, which are
-// servlets of mcp.run and plugins of hyper-mcp.
+// Package extism is the dialect of Extism plugins. Generic plugins export functions that read
+// an input and leave an output; servlets of mcp.run and plugins of hyper-mcp list tools of
+// their own.
 //
-// The functions that plugins import are ours. They act on the [plugin] that travels in
-// the context of a call: its memory, its variables, the answer to its last request.
-// While a module initialises there is no call, and they give nothing and keep nothing.
-// See RATIONALE, "Why is Extism hosted by us, and not by its own library?"
+// The functions that plugins import are ours. They act on the [plugin] in the context of a
+// call: its memory, its variables, the response to its last request. While a module
+// initialises there is no call, so they return nothing and keep nothing. See RATIONALE, "Why
+// is Extism hosted by us, and not by its own library?"
 package extism
 
 import (
@@ -56,18 +56,19 @@ func (Dialect) ImportSignature(module, name string) (abi.Signature, bool) {
 // Provide implements [dialect.Dialect].
 func (Dialect) Provide(ctx context.Context, rt wazero.Runtime) error { return instantiate(ctx, rt) }
 
-// What initialises a plugin: a reactor that a linker has made, the constructors of C
-// by themselves, or Haskell's runtime, behind the reactor's.
+// Exports that initialise a plugin, besides _initialize, which linkers make for reactors.
+// constructors are the constructors of C if there is no _initialize. haskell is Haskell's
+// runtime, which is called after it.
 const (
 	constructors = "__wasm_call_ctors"
 	haskell      = "hs_init"
 )
 
-// initializers are the types of these exports.
+// initializers maps the exports that initialise a plugin to their types.
 var initializers = map[string]abi.Signature{
 	abi.ExportInitialize: {},
 	constructors:         {},
-	haskell:              parseSig("ww"), // argc and argv, of which there are none
+	haskell:              parseSig("ww"), // argc and argv: 0 and 0
 }
 
 // Starts implements [dialect.Dialect].
@@ -78,18 +79,19 @@ func (Dialect) Starts(mod api.Module) []dialect.Start {
 	return []dialect.Start{{Export: abi.ExportInitialize}, {Export: haskell, Params: []uint64{0, 0}}}
 }
 
-// exportStart is what a command exports. Of a plugin it is called only if it is the tool.
+// exportStart is the entry point of a command. The host calls it only if it is the tool of
+// the plugin.
 const exportStart = "_start"
 
-// callable reports whether a plugin can be called by an export: it takes nothing, and
-// returns nothing or a code.
+// callable reports whether an export can be called as a tool: it takes no parameters, and
+// returns nothing or an exit code.
 func callable(m *wasm.Module, e wasm.Export) bool {
 	sig, ok := m.ExportedFunc(e.Name)
 	_, starts := initializers[e.Name]
 	return ok && !starts && int64(e.Index) >= int64(m.ImportedFuncs()) && (dialect.SameSignature(sig, parseSig("")) || dialect.SameSignature(sig, parseSig(":w")))
 }
 
-// checkCallable says what is wrong with a function that a tool is to be.
+// checkCallable returns an error if the module has no callable function of this name.
 func checkCallable(m *wasm.Module, name string) error {
 	e, ok := m.Export(name)
 	switch {
@@ -98,7 +100,7 @@ func checkCallable(m *wasm.Module, name string) error {
 	case !callable(m, e):
 		return fmt.Errorf("its function %.80q cannot be called: such a function takes nothing and returns nothing or an i32", name)
 	case name == exportStart && initializes(m):
-		return errors.New("it is initialised already by what it exports, which _start would do again")
+		return errors.New("its exports initialise it already, and _start would do so again")
 	}
 	return nil
 }
@@ -134,13 +136,14 @@ func (d Dialect) CheckExports(m *wasm.Module) error {
 	}
 	for _, name := range d.toolExports() {
 		if e, ok := m.Export(name); !ok || !callable(m, e) {
-			return fmt.Errorf("it exports %s, which takes nothing and returns an i32 in such a plugin, as something else", name)
+			return fmt.Errorf("it exports %s with another signature: in such a plugin it takes nothing and returns an i32", name)
 		}
 	}
 	return nil
 }
 
-// toolExports are what lists the tools of a plugin, and what calls one.
+// toolExports returns the export that lists the tools of a plugin, and the export that calls
+// one.
 func (d Dialect) toolExports() []string {
 	if d.Kind == wasm.HyperMCPv1 {
 		return []string{"describe", "call"}
@@ -148,10 +151,10 @@ func (d Dialect) toolExports() []string {
 	return []string{"list_tools", "call_tool"}
 }
 
-// maxMissing is how many functions a message names.
+// maxMissing limits the functions that a message names.
 const maxMissing = 5
 
-// unknownImports lists the imports that neither Extism nor WASI has.
+// unknownImports returns the names of imports that neither Extism nor WASI has.
 func unknownImports(m *wasm.Module) (names []string) {
 	for _, i := range m.Imports {
 		if _, ok := lookup(i.Module, i.Name); ok || preview1.Offers(i.Module) || i.Kind != wasm.KindFunc {
@@ -166,8 +169,8 @@ func unknownImports(m *wasm.Module) (names []string) {
 }
 
 // CheckManifest implements [dialect.Dialect]. A plugin may import more than its manifest asks
-// for: a person who has described it may give it less than it could use, and what is
-// not granted is refused when it is used.
+// for: the person who described it may give it less than it could use, and the rest is
+// refused when it is used.
 func (d Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 	for _, s := range manifest.Tools {
 		if s.Capabilities.Exec != "" {
@@ -182,7 +185,7 @@ func (d Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 				function = s.Run.Function
 			}
 		} else if d.Kind != wasm.Extism {
-			continue // it lists and calls its tools itself
+			continue // the plugin lists and calls its tools itself
 		}
 		if err := checkCallable(m, function); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
@@ -193,7 +196,7 @@ func (d Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 
 // Call implements [dialect.Dialect].
 func (d Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi.Output, *abi.ToolError, error) {
-	defer g.Account.ReleaseTurn() // wherever it ends
+	defer g.Account.ReleaseTurn() // on every way out
 	p, err := newPlugin(ctx, g)
 	if err != nil {
 		return nil, nil, err
@@ -217,26 +220,26 @@ func (d Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*a
 	return outputOf(out), nil, nil
 }
 
-// runOf is how a tool is run by the manifest; nil: it says nothing of that.
-func runOf(about *tool.Manifest, name string) *tool.Run {
-	if about == nil {
+// runOf returns the manifest's instructions for running a tool; nil: it has none.
+func runOf(manifest *tool.Manifest, name string) *tool.Run {
+	if manifest == nil {
 		return nil
 	}
-	i := slices.IndexFunc(about.Tools, func(s tool.Spec) bool { return s.Name == name })
+	i := slices.IndexFunc(manifest.Tools, func(s tool.Spec) bool { return s.Name == name })
 	switch {
 	case i < 0:
 		return nil
-	case about.Tools[i].Run == nil && about.ABI == tool.ABIExtism:
-		return &tool.Run{} // an export of that name, which reads the arguments
+	case manifest.Tools[i].Run == nil && manifest.ABI == tool.ABIExtism:
+		return &tool.Run{} // the export with the name of the tool reads the arguments
 	}
-	return about.Tools[i].Run
+	return manifest.Tools[i].Run
 }
 
-// inputRun is how a function is run that nobody has described: it reads a text.
+// inputRun returns the instructions for a function without a description, which reads a text.
 func inputRun(function string) *tool.Run { return &tool.Run{Function: function, Input: "{input}"} }
 
-// outputOf makes a result of what a plugin has put out: an object of JSON is one, any
-// other text is a text, and what is no text is only named.
+// outputOf returns the result for an output: a JSON object is structured, other text is a
+// text, and binary data is only mentioned.
 func outputOf(out []byte) *abi.Output {
 	if !utf8.Valid(out) {
 		return textOutput(fmt.Sprintf("%d bytes that are not text", len(out)))
@@ -251,12 +254,13 @@ func textOutput(text string) *abi.Output {
 	return &abi.Output{Content: []abi.Content{{Kind: abi.ContentText, Text: text}}}
 }
 
-// toolFunctions are the exports that are the tools of a plugin which says nothing about
-// itself: those that return a code; or else those that return nothing, as Haskell's do;
-// or else _start, if the module is nothing but a command.
+// toolFunctions returns the exports that are the tools of a plugin without a description.
+// These are the functions that return an exit code; if there are none, those that return
+// nothing, as in Haskell; if there are none either, _start, provided that the module is just
+// a command.
 func toolFunctions(m *wasm.Module) (names []string) {
 	var silent []string
-	command, more := false, false
+	command, others := false, false
 	for _, e := range m.Exports {
 		sig, ok := m.ExportedFunc(e.Name)
 		_, starts := initializers[e.Name]
@@ -265,7 +269,7 @@ func toolFunctions(m *wasm.Module) (names []string) {
 		case e.Name == exportStart:
 			command = callable(m, e) && !initializes(m)
 		case !callable(m, e):
-			more = true
+			others = true
 		case dialect.SameSignature(sig, parseSig(":w")):
 			names = append(names, e.Name)
 		default:
@@ -277,11 +281,11 @@ func toolFunctions(m *wasm.Module) (names []string) {
 		return names
 	case len(silent) > 0:
 		return silent
-	case command && !more:
+	case command && !others:
 		return []string{exportStart}
 	}
 	return nil
 }
 
-// compilerExports are exports that compilers add for hosts which reach into a module's memory.
+// compilerExports are exports that compilers add for hosts that access a module's memory.
 var compilerExports = []string{"malloc", "free", "calloc", "realloc", "__wasm_call_dtors", "hs_exit"}

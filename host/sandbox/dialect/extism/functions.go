@@ -13,10 +13,10 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
-// The modules that plugins import.
+// Names of the modules that plugins import.
 const (
 	envModule  = "extism:host/env"
-	userModule = "extism:host/user" // of the functions that an embedder adds
+	userModule = "extism:host/user" // functions that an embedder of Extism adds
 )
 
 const (
@@ -24,9 +24,9 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// initOffset is the offset of all memory that is given out while a plugin initialises.
-// There is no call then, and nothing of it may stay: what is written there is gone, and
-// what is read there is 0. It lies beyond the memory of every call.
+// initOffset is the offset of every block that a plugin allocates while it initialises. There
+// is no call then, and no memory may outlive it: writes there have no effect, and reads
+// return 0. The offset lies beyond the memory of every call.
 const initOffset = 3 << 30
 
 // function is one host function.
@@ -34,12 +34,12 @@ type function struct {
 	module, name string
 	abi.Signature
 	run func(p *plugin, stack []uint64) error
-	// initResult is its result when there is no call.
+	// initResult is the result while the plugin initialises.
 	initResult uint64
 }
 
-// parseSig names a type in short: a letter for each parameter, ':', one for the result; of
-// i32 it is w, of i64 l.
+// parseSig returns the signature for a short text: a letter for each parameter, ':', a letter
+// for the result. w stands for i32, l for i64.
 func parseSig(types string) (s abi.Signature) {
 	to := &s.Params
 	for _, c := range types {
@@ -55,7 +55,7 @@ func parseSig(types string) (s abi.Signature) {
 	return s
 }
 
-// functions are those that a plugin can import. All offsets are i64.
+// functions lists all functions that a plugin can import. All offsets are i64.
 var functions = slices.Concat(ofExtism, ofHyperMCP)
 
 var ofExtism = []function{
@@ -93,8 +93,8 @@ var ofExtism = []function{
 	{envModule, "log_error", parseSig("l"), logs(4), 0},
 }
 
-// asHostCall makes a function of one that does more than looking at the memory: it counts
-// as a call of the host, and a panic in it is told from a trap of the plugin.
+// asHostCall wraps a function that does more than access the memory. The function counts as a
+// host call, and a panic in it is reported as a fault of the host.
 func asHostCall(run func(p *plugin, stack []uint64) error) func(*plugin, []uint64) error {
 	return func(p *plugin, stack []uint64) (err error) {
 		defer func() {
@@ -115,7 +115,7 @@ func asHostCall(run func(p *plugin, stack []uint64) error) func(*plugin, []uint6
 	}
 }
 
-// lookup is the function that a module imports by a name.
+// lookup returns the function of a module with a name; false: there is none.
 func lookup(module, name string) (function, bool) {
 	for _, f := range functions {
 		if f.module == module && f.name == name {
@@ -125,8 +125,8 @@ func lookup(module, name string) (function, bool) {
 	return function{}, false
 }
 
-// instantiate gives the runtime the functions. The plugins of one runtime share them;
-// what a function acts on comes with each call's context.
+// instantiate registers the functions in a runtime, for all its plugins. The functions act on
+// the plugin in the context of each call.
 func instantiate(ctx context.Context, rt wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range functions {
@@ -147,7 +147,7 @@ func (f function) goFunc() api.GoModuleFunc {
 	answers := len(f.Results) > 0
 	return func(ctx context.Context, _ api.Module, stack []uint64) {
 		p := pluginFrom(ctx)
-		if p == nil { // there is no call: it initialises
+		if p == nil { // the plugin initialises
 			if answers {
 				stack[0] = f.initResult
 			}
@@ -157,8 +157,8 @@ func (f function) goFunc() api.GoModuleFunc {
 			if broken, ok := err.(*abi.Fault); ok {
 				err = &abi.Fault{What: f.name + ": " + broken.What}
 			}
-			// The engine turns a panic of a host function into a trap of the guest that
-			// wraps the error; there is no other way to end it.
+			// The engine turns a panic of a host function into a trap of the guest that wraps
+			// the error; there is no other way to end the guest.
 			panic(err)
 		}
 	}

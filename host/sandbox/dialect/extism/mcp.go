@@ -16,16 +16,16 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Limits on what a plugin answers, beside [abi.MaxResultBytes].
+// Limits on the answers of plugins, besides [abi.MaxResultBytes].
 const (
 	maxListBytes   = 4 << 20
-	maxListed      = 1024 // tools that are looked at
-	maxContents    = 1024
-	maxDescription = 8 << 10 // which is the limit of a manifest too
+	maxListed      = 1024    // tools in the list of a plugin
+	maxContents    = 1024    // elements of one result
+	maxDescription = 8 << 10 // bytes; a manifest has the same limit
 )
 
-// requestContext is what hyper-mcp tells a plugin of a request. With the token the
-// plugin says of what it reports progress.
+// requestContext accompanies each request of hyper-mcp. A plugin puts the token into its
+// reports of progress.
 type requestContext struct {
 	ID   string `json:"id"`
 	Meta struct {
@@ -38,7 +38,7 @@ func contextOf(id string) (c requestContext) {
 	return c
 }
 
-// listedTool is a tool as a plugin lists it.
+// listedTool is a tool in the list of a plugin.
 type listedTool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title"`
@@ -46,7 +46,7 @@ type listedTool struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// list asks a plugin for its tools.
+// list asks a plugin for its tools, and adds them to l.
 func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 	p, err := newPlugin(ctx, g)
 	if err != nil {
@@ -69,7 +69,7 @@ func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 	return l.read(ctx, out)
 }
 
-// read takes the tools that a plugin has listed.
+// read adds the tools of a plugin's answer.
 func (l *listing) read(ctx context.Context, answer []byte) error {
 	if len(answer) > maxListBytes {
 		return fault("the list of its tools has %d bytes, more than the limit of %d", len(answer), maxListBytes)
@@ -106,7 +106,7 @@ func (l *listing) read(ctx context.Context, answer []byte) error {
 	return nil
 }
 
-// describe is what the model is told about a tool.
+// describe returns the description of a tool for the model.
 func describe(t listedTool) string {
 	text := cmp.Or(strings.TrimSpace(t.Description), strings.TrimSpace(t.Title), "The author of the tool does not say what it does.")
 	if len(text) > maxDescription {
@@ -116,8 +116,8 @@ func describe(t listedTool) string {
 	return text
 }
 
-// parameters is a schema as tools have it here. One that says nothing about the type
-// means an object: arguments are nothing else.
+// parameters returns the schema of a tool's arguments. If the type is missing it adds
+// "object", because arguments are always objects.
 func parameters(schema json.RawMessage) json.RawMessage {
 	if trimmed := bytes.TrimSpace(schema); len(trimmed) == 0 || string(trimmed) == "null" {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
@@ -133,7 +133,7 @@ func parameters(schema json.RawMessage) json.RawMessage {
 	return append([]byte(`{"type":"object"`), rest...)
 }
 
-// eachOf calls f with each element of a list, which may be missing.
+// eachOf calls f with each element of a JSON list. A missing list is empty.
 func eachOf(list json.RawMessage, f func(json.RawMessage) error) error {
 	if len(list) == 0 || string(list) == "null" {
 		return nil
@@ -154,7 +154,7 @@ func eachOf(list json.RawMessage, f func(json.RawMessage) error) error {
 	return nil
 }
 
-// callTool has a plugin call a tool of its own.
+// callTool calls a tool through the plugin's own function for calls.
 func (p *plugin) callTool(kind wasm.ShapeKind, call tool.Call) (*abi.Output, *abi.ToolError, error) {
 	type params struct {
 		Name      string          `json:"name"`
@@ -188,7 +188,7 @@ func (p *plugin) callTool(kind wasm.ShapeKind, call tool.Call) (*abi.Output, *ab
 	return result, nil, nil
 }
 
-// content is one piece of a result. Which fields it has depends on its type.
+// content is one element of a result. The type decides which other fields are set.
 type content struct {
 	Type     string    `json:"type"`
 	Text     string    `json:"text"`
@@ -197,19 +197,19 @@ type content struct {
 	Name     string    `json:"name"`
 	Title    string    `json:"title"`
 	Resource *resource `json:"resource"`
-	// Data is of an image: a string, in base64.
+	// Data is a string in base64, for an image.
 	Data json.RawMessage `json:"data"`
 }
 
-// resource is one that lies in the result itself.
+// resource is the content of a resource, embedded in a result.
 type resource struct {
 	URI      string `json:"uri"`
 	MimeType string `json:"mimeType"`
 	Text     string `json:"text"`
 }
 
-// readResult reads what a plugin answers to the call of a tool, and whether that is a
-// failure.
+// readResult parses the answer of a plugin to a call. failed reports whether it is a failure
+// of the tool.
 func readResult(answer []byte) (out *abi.Output, failed bool, err error) {
 	if !utf8.Valid(answer) {
 		return nil, false, fault("the result is not text")
@@ -263,7 +263,7 @@ func (c *content) lift(images *abi.Images) abi.Content {
 	return abi.Content{Kind: abi.ContentText, Text: c.Text}
 }
 
-// image is the data of an image; nil if it is none, or there is no room.
+// image returns the bytes of an image; nil if they are invalid or over a limit of images.
 func (c *content) image(images *abi.Images) []byte {
 	var text string
 	if json.Unmarshal(c.Data, &text) != nil || text == "" || !images.Add(base64.StdEncoding.DecodedLen(len(text))) {
@@ -276,7 +276,7 @@ func (c *content) image(images *abi.Images) []byte {
 	return data
 }
 
-// textOf is the text of a failure.
+// textOf returns the texts of a result, for the message of a failure.
 func textOf(out *abi.Output) string {
 	var texts []string
 	for _, c := range out.Content {

@@ -18,7 +18,7 @@ func newListing(kind wasm.ShapeKind) *listing {
 	return &listing{Manifest: tool.Manifest{ABI: abis[kind], Name: "probe", Inferred: true}}
 }
 
-// deep is JSON that nests so many levels.
+// deep returns JSON that nests a number of levels.
 func deep(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 
 func TestListedTools(t *testing.T) {
@@ -74,7 +74,7 @@ func TestListedTools(t *testing.T) {
 	}
 }
 
-// listed fails the test if a listing is not a manifest, unless it has no tool.
+// listed fails the test if a listing is no valid manifest, unless it has no tool.
 func listed(t *testing.T, l *listing) {
 	t.Helper()
 	text, err := json.Marshal(l.Manifest)
@@ -147,7 +147,7 @@ func TestResultsOfCalls(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever a plugin answers is a manifest, a result or a fault.
+// FuzzAnswers: any answer of a plugin is a manifest, a result or a fault.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{
 		`{"tools":[{"name":"a","description":"d","inputSchema":{"type":"object"}}]}`,

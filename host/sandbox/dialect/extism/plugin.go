@@ -15,32 +15,32 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 )
 
-// plugin is a guest during one call, with what its host keeps for it. It is used from
-// one goroutine.
+// plugin is a guest during one call, with the state that the host keeps for it. It is used
+// from one goroutine.
 type plugin struct {
 	*dialect.Guest
 	*arena
-	ctx context.Context // of the call, for what takes long
+	ctx context.Context // of the call, for functions that take long
 
 	input       span
 	output      span
-	errorOffset uint64 // the offset of what it says about its failure; 0: it has not failed
+	errorOffset uint64 // offset of the block with its error message; 0: it has not failed
 
-	vars     map[string][]byte
-	varBytes int
+	vars     map[string][]byte // variables of var_set
+	varBytes int               // size of vars, see maxVarBytes
 
-	status  int               // of the last answer
-	headers map[string]string // of the last answer, by their names in lower case
+	status  int               // HTTP status of the last response; 0: there is none
+	headers map[string]string // headers of the last response, by their names in lower case
 
-	owed uint64 // fuel that was not charged yet
+	owed uint64 // units of fuel that were not charged yet
 }
 
-// span is a piece of the memory.
+// span is a part of the memory.
 type span struct{ offset, length uint64 }
 
 type pluginKey struct{}
 
-// pluginFrom returns the plugin of a call, or nil.
+// pluginFrom returns the plugin of a call, or nil while a plugin initialises.
 func pluginFrom(ctx context.Context) *plugin {
 	p, _ := ctx.Value(pluginKey{}).(*plugin)
 	return p
@@ -54,7 +54,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
-// newPlugin makes a guest the plugin of a call, which has to be ended.
+// newPlugin makes a guest the plugin of a call. The caller has to end it.
 func newPlugin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
 	memory, err := newArena(g.Limits.MemoryBytes, g.ReserveHostBytes)
 	if err != nil {
@@ -67,8 +67,8 @@ func newPlugin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
 
 func (p *plugin) end() { p.release() }
 
-// run calls an export with an input, and returns its output, which stays the
-// plugin's. Exactly one of its results is not nil.
+// run calls an export with an input, and returns its output, without copying it. Exactly one
+// of its results is not nil.
 func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error) {
 	offset, err := p.put(input)
 	if err != nil {
@@ -84,12 +84,12 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	}
 	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		if code = int(exit.ExitCode()); code == 0 || p.failureText() != "" {
-			err = p.Account.Settle() // what Invoke does where there is no error
+			err = p.Account.Settle() // as Invoke does if there is no error
 		}
 	}
 	failed, ok := errors.AsType[*failure](err)
 	switch {
-	case ok && p.ctx.Err() == nil: // else the call has ended, and with it what the plugin waited for
+	case ok && p.ctx.Err() == nil: // otherwise the call itself has ended
 		return nil, &abi.ToolError{Case: failed.kind, Message: p.Redact.Text(failed.text)}, nil
 	case err != nil:
 		return nil, nil, err
@@ -112,16 +112,16 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	return nil, e, nil
 }
 
-// maxFailure is how much is kept of what a plugin says about its failure, in bytes.
+// maxFailure limits the error message of a plugin, in bytes.
 const maxFailure = 64 << 10
 
-// failureText is what the plugin says about its failure; empty: it has not failed.
+// failureText returns the plugin's error message, without secrets; "": it has not failed.
 func (p *plugin) failureText() string {
 	text, _ := p.view(p.errorOffset, p.length(p.errorOffset))
 	return abi.Head(text, maxFailure, p.Redact)
 }
 
-// result is the output. It is never nil without an error.
+// result returns the output without a copy. It is not nil unless there is an error.
 func (p *plugin) result() ([]byte, error) {
 	if p.output.length == 0 {
 		return []byte{}, nil
@@ -130,13 +130,13 @@ func (p *plugin) result() ([]byte, error) {
 		return nil, fault("the output has %d bytes, more than the limit of %d", p.output.length, abi.MaxResultBytes)
 	}
 	out, ok := p.view(p.output.offset, p.output.length)
-	if !ok { // it has reset its memory since
+	if !ok { // the plugin has reset its memory since
 		return nil, fault("the output lies outside of its memory")
 	}
 	return out, nil
 }
 
-// put copies data into a new block and returns its offset; 0 where there is none.
+// put copies data into a new block and returns its offset. The offset of no data is 0.
 func (p *plugin) put(data []byte) (uint64, error) {
 	offset, err := p.alloc(uint64(len(data)))
 	if err == nil && offset != 0 {
@@ -146,8 +146,8 @@ func (p *plugin) put(data []byte) (uint64, error) {
 	return offset, err
 }
 
-// block returns the bytes of a block, which stay the plugin's. At the offset 0 there is
-// an empty one: what a plugin gets that asks for no bytes.
+// block returns the bytes of a block, without copying them. Offset 0 stands for an empty
+// block: allocating 0 bytes returns it. what names the block in errors.
 func (p *plugin) block(what string, offset uint64, limit int) ([]byte, error) {
 	if offset == 0 {
 		return nil, nil
@@ -167,31 +167,32 @@ func (p *plugin) block(what string, offset uint64, limit int) ([]byte, error) {
 
 func fault(format string, args ...any) error { return &abi.Fault{What: fmt.Sprintf(format, args...)} }
 
-// outside is the fault of an access that is not in the memory.
+// outside returns the fault of an access outside of the memory.
 func (p *plugin) outside(offset, n uint64) error {
 	return fault("%d bytes at the offset %#x lie outside of the %d bytes of its memory%s", n, offset, len(p.mem), initOffsetHint(offset))
 }
 
-// initOffsetHint says where an offset comes from that was given out before the call.
+// initOffsetHint explains an offset that was returned while the plugin initialised; "" for
+// other offsets.
 func initOffsetHint(offset uint64) string {
 	if offset >= initOffset && offset-initOffset < 1<<30 {
-		return "; it was given out while the plugin initialised, and what was there is gone"
+		return "; it was allocated while the plugin initialised, and its content is gone"
 	}
 	return ""
 }
 
-// What functions cost, in units of fuel.
+// Costs of the functions, in units of fuel.
 const (
-	costTouch     = 60  // a look at the memory
-	costAlloc     = 200 // a block more or less
-	costCall      = 500 // everything else, as in package hostmod
+	costTouch     = 60  // an access to the memory
+	costAlloc     = 200 // allocating or freeing a block
+	costCall      = 500 // any other function, as in package hostmod
 	costBulkShift = 3   // as in package fuel
 
-	// maxOwed is from when on what is owed is charged.
+	// maxOwed is the debt at which owed is charged.
 	maxOwed = 10_000
 )
 
-// pay charges what a function costs, from time to time.
+// pay adds the cost of a function to the debt, and charges it from time to time.
 func (p *plugin) pay(cost uint64) error {
 	if p.owed += cost; p.owed < maxOwed {
 		return nil
@@ -199,15 +200,15 @@ func (p *plugin) pay(cost uint64) error {
 	return p.chargeOwed()
 }
 
-// chargeOwed charges what is owed, and says why the plugin has to end, if it has to: not
-// every guest looks at its counter between two calls of the host.
+// chargeOwed charges the debt. It returns an error if the plugin has to stop, because not
+// every guest checks its counter between two host calls.
 func (p *plugin) chargeOwed() error {
 	p.Account.Charge(p.owed)
 	p.owed = 0
 	return p.Account.Check()
 }
 
-// The functions of the memory. A stack holds parameters, and takes the result.
+// The functions of the memory. stack holds the parameters, and receives the result.
 
 func (p *plugin) allocate(stack []uint64) (err error) {
 	had := cap(p.mem)
@@ -270,8 +271,8 @@ func (p *plugin) store64(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// inputLoad8 reads 0 behind the input, as plugins look there before they ask how long
-// it is.
+// inputLoad8 returns 0 behind the input, because plugins read there before they ask for its
+// length.
 func (p *plugin) inputLoad8(stack []uint64) error {
 	at := stack[0]
 	stack[0] = 0
@@ -281,7 +282,7 @@ func (p *plugin) inputLoad8(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// inputLoad64 reads zeros behind the input too.
+// inputLoad64 returns zeros behind the input, too.
 func (p *plugin) inputLoad64(stack []uint64) error {
 	at := stack[0]
 	stack[0] = 0
@@ -323,7 +324,7 @@ func (p *plugin) outputOffset(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// setError takes the offset of a block, or 0: there is no failure after all.
+// setError sets the offset of a block with an error message. 0 takes a failure back.
 func (p *plugin) setError(stack []uint64) error {
 	if stack[0] != 0 && p.find(stack[0]) < 0 {
 		return fault("no block of memory begins at the offset %#x%s", stack[0], initOffsetHint(stack[0]))
@@ -337,7 +338,7 @@ func (p *plugin) getError(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// startOver takes back all blocks, that of the input too.
+// startOver frees all blocks, including the input.
 func (p *plugin) startOver([]uint64) error {
 	p.owed += uint64(len(p.mem)) >> costBulkShift
 	p.reset()
@@ -350,8 +351,8 @@ func (p *plugin) memoryBytes(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// logLevel is the least level that is worth logging: info, as below that nobody looks
-// without having asked for it.
+// logLevel returns the lowest level that is worth logging: info, because lower levels are
+// shown only on request.
 func (p *plugin) logLevel(stack []uint64) error {
 	stack[0] = logLevelOff
 	if p.Host != nil && p.Host.Report != nil {
@@ -360,4 +361,4 @@ func (p *plugin) logLevel(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-const logLevelOff = math.MaxInt32 // the level of a log that nobody reads
+const logLevelOff = math.MaxInt32 // level of a log without readers

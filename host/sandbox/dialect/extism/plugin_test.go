@@ -14,9 +14,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// FuzzFunctions calls host functions with whatever a plugin may give them: offsets of
-// blocks, what lies beside these, and any number. Each ends in a result or an error that
-// says whose fault it is.
+// FuzzFunctions calls host functions with the arguments that a plugin may pass: offsets of
+// blocks, offsets beside them, and any number. Each call ends with a result, or with an error
+// that names the fault.
 func FuzzFunctions(f *testing.F) {
 	call := func(name byte, kind byte, n uint64) []byte {
 		return binary.LittleEndian.AppendUint64([]byte{name, kind}, n)

@@ -12,16 +12,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on what is read of a plugin at a time, in bytes.
+// Limits on the data that functions read from a plugin at a time, in bytes.
 const (
-	maxName    = 64 << 10  // of a variable, or of what it is configured with
-	maxRequest = 512 << 10 // the URL and the headers of a request
-	maxBody    = 64 << 20
-	maxMessage = 64 << 20 // of a log; the beginning is kept
+	maxName    = 64 << 10  // name of a variable or a setting
+	maxRequest = 512 << 10 // URL and headers of a request
+	maxBody    = 64 << 20  // of a request, or of a variable
+	maxMessage = 64 << 20  // of a log message; its head is kept
 )
 
-// config is config_get: what the plugin is configured with under a name, or the
-// placeholder of a secret of that name.
+// config is config_get. It returns a setting of the plugin, or the placeholder of the secret
+// with this name.
 func (p *plugin) config(stack []uint64) error {
 	key, err := p.block("the name", stack[0], maxName)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 		switch services.KindOf(err) {
 		case 0:
 			return value, err == nil, err
-		case services.NotFound: // the person is told
+		case services.NotFound: // Placeholder has warned the person
 			return "", false, nil
 		}
 		return "", false, serviceFailure(err)
@@ -53,8 +53,8 @@ func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 	return value, ok, nil
 }
 
-// serviceFailure is what a service could not do, as the caller of the tool reads it: the
-// plugin has no way to learn of it.
+// serviceFailure turns the error of a service into a failure for the caller of the tool. The
+// plugin cannot be told: the function has no way to fail.
 func serviceFailure(err error) error {
 	kind, ok := map[services.Kind]abi.ErrorCase{
 		services.Denied: abi.Denied, services.Invalid: abi.InvalidInput, services.NotFound: abi.NotFound,
@@ -66,8 +66,8 @@ func serviceFailure(err error) error {
 	return &failure{kind, err.Error()}
 }
 
-// maxVarBytes bounds the variables of a call, with their names and something for each:
-// what Extism's hosts permit unless they are told otherwise.
+// maxVarBytes limits the variables of a call in bytes, with their names and varBytes for
+// each: the default of Extism's own hosts.
 const (
 	maxVarBytes = 1 << 20
 	varBytes    = 40
@@ -85,13 +85,13 @@ func (p *plugin) variable(stack []uint64) error {
 			return err
 		}
 	}
-	p.freeBlock(stack[0]) // which was given up with the call
+	p.freeBlock(stack[0]) // the plugin has given the block to the function
 	stack[0] = offset
 	return nil
 }
 
-// setVariable is var_set. Without a value it forgets the variable. A variable lives as
-// long as the call.
+// setVariable is var_set. Without a value it deletes the variable. Variables end with the
+// call.
 func (p *plugin) setVariable(stack []uint64) error {
 	name, err := p.block("the name", stack[0], maxName)
 	if err != nil {
@@ -124,8 +124,7 @@ func (p *plugin) setVariable(stack []uint64) error {
 	return nil
 }
 
-// httpRequest is the JSON of a request. The second name of the headers is what old
-// plugins send.
+// httpRequest is the JSON of a request. Old plugins use header instead of headers.
 type httpRequest struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method"`
@@ -133,8 +132,8 @@ type httpRequest struct {
 	Header  map[string]string `json:"header"`
 }
 
-// request is http_request: it returns the body of the answer. There is no way to tell
-// the plugin that there was none, so that its call ends then, as with other hosts.
+// request is http_request: it returns the body of the response. If there is none the call
+// ends, as with other hosts, because the function has no way to report a failure.
 func (p *plugin) request(stack []uint64) error {
 	p.status, p.headers = 0, nil
 	text, err := p.block("the request", stack[0], maxRequest)
@@ -160,7 +159,7 @@ func (p *plugin) request(stack []uint64) error {
 		if err != nil {
 			return err
 		}
-		req.Body = append([]byte{}, body...) // not nil, also when it is empty
+		req.Body = append([]byte{}, body...) // not nil, also if it is empty
 	}
 	resp, err := p.Host.Fetch(p.ctx, p.Account, req)
 	if err != nil {
@@ -182,13 +181,13 @@ func (p *plugin) request(stack []uint64) error {
 	return err
 }
 
-// statusCode is http_status_code, of the last answer.
+// statusCode is http_status_code: the status of the last response, 0 if there is none.
 func (p *plugin) statusCode(stack []uint64) error {
 	stack[0] = uint64(p.status)
 	return nil
 }
 
-// responseHeaders is http_headers, of the last answer: an object of JSON.
+// responseHeaders is http_headers: the headers of the last response as a JSON object.
 func (p *plugin) responseHeaders(stack []uint64) error {
 	text := []byte("{}")
 	if p.headers != nil {
@@ -202,7 +201,7 @@ func (p *plugin) responseHeaders(stack []uint64) error {
 	return err
 }
 
-// logs makes the function that logs at a level.
+// logs returns the function that logs at a level.
 func logs(level int) func(*plugin, []uint64) error {
 	return asHostCall(func(p *plugin, stack []uint64) error {
 		text, err := p.block("the message", stack[0], maxMessage)

@@ -9,16 +9,16 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
-// ofHyperMCP are the functions that hyper-mcp adds for its plugins. What a plugin tells
-// is logged or shown; what it asks for it does not get here.
+// ofHyperMCP lists the functions that hyper-mcp adds for its plugins. Notifications are
+// logged or shown; requests are not supported and end the call.
 var ofHyperMCP = []function{
 	{userModule, "notify_progress", parseSig("l"), asHostCall((*plugin).notifyProgress), 0},
 	{userModule, "notify_logging_message", parseSig("l"), asHostCall((*plugin).notifyLog), 0},
 	notice("notify_tool_list_changed", "", "its tools have changed; what was approved stays as it was"),
-	notice("notify_prompt_list_changed", "", "its prompts have changed, which nobody reads here"),
-	notice("notify_resource_list_changed", "", "its resources have changed, which nobody reads here"),
-	notice("notify_resource_updated", "l", "one of its resources has changed, which nobody reads here"),
-	notice("notify_url_elicitation_completed", "l", "somebody has answered at an address, which nobody was asked to do here"),
+	notice("notify_prompt_list_changed", "", "its prompts have changed, which are not used here"),
+	notice("notify_resource_list_changed", "", "its resources have changed, which are not used here"),
+	notice("notify_resource_updated", "l", "one of its resources has changed, which is not used here"),
+	notice("notify_url_elicitation_completed", "l", "a request to open an address was completed, though none was made here"),
 	unsupported("create_elicitation", "l:l", "asks the person something"),
 	unsupported("create_message", "l:l", "wants a model to write something"),
 	unsupported("list_roots", ":l", "asks for the roots of an MCP client"),
@@ -26,25 +26,26 @@ var ofHyperMCP = []function{
 	unsupported("get_keyring_secret", "l:l", "asks for a secret of a keyring"),
 }
 
-// notice is a function of which only a line in the log remains.
-func notice(name, types, says string) function {
+// notice returns a function that only writes a line to the log.
+func notice(name, types, message string) function {
 	return function{userModule, name, parseSig(types), asHostCall(func(p *plugin, _ []uint64) error {
-		p.Host.Log(p.Account, 2, "the plugin says that "+says)
+		p.Host.Log(p.Account, 2, "the plugin says that "+message)
 		return nil
 	}), 0}
 }
 
-// unsupported is a function that ends the call: it has no way to say that it fails.
+// unsupported returns a function that ends the call, because the function itself has no way
+// to fail.
 func unsupported(name, types, wants string) function {
 	return function{userModule, name, parseSig(types), asHostCall(func(*plugin, []uint64) error {
 		return &failure{abi.Unavailable, fmt.Sprintf("the plugin %s (%s), which is not supported here", wants, name)}
 	}), 0}
 }
 
-// maxNotice is the size of what a plugin notifies about, in bytes.
+// maxNotice limits a notification, in bytes.
 const maxNotice = 1 << 20
 
-// readNotification reads the JSON of a notification.
+// readNotification parses the JSON of a notification, and frees its block.
 func (p *plugin) readNotification(offset uint64, into any) error {
 	text, err := p.block("the notification", offset, maxNotice)
 	if err != nil {
@@ -75,10 +76,10 @@ func (p *plugin) notifyProgress(stack []uint64) error {
 	return nil
 }
 
-// count is a number of things, which JSON writes as any number.
+// count converts a JSON number to a count; a negative number to 0.
 func count(f float64) uint64 { return uint64(max(0, min(f, math.MaxInt64/2))) }
 
-// logLevels are those of MCP, as ours.
+// logLevels maps the levels of MCP to ours.
 var logLevels = map[string]int{
 	"debug": 1, "info": 2, "notice": 2, "warning": 3, "error": 4, "critical": 4, "alert": 4, "emergency": 4,
 }

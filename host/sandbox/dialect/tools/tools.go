@@ -1,5 +1,5 @@
-// Package tools is the dialect of the modules that were built for this program:
-// those that export the interface stockade:tool/tools.
+// Package tools is the dialect of native modules, which export the interface
+// stockade:tool/tools.
 package tools
 
 import (
@@ -53,7 +53,8 @@ func (Dialect) CheckExports(m *wasm.Module) error {
 	return nil
 }
 
-// calledSignature returns the signature of an export that the host calls.
+// calledSignature returns the signature of an export that the host calls; false: the host
+// does not call it.
 func calledSignature(name string) (abi.Signature, bool) {
 	if sig, ok := abi.Exports[name]; ok {
 		return sig, true
@@ -104,7 +105,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, _ string, _ *wasm
 // Call implements [dialect.Dialect]: it lowers the arguments of tools#call, runs it
 // and lifts its result.
 func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi.Output, *abi.ToolError, error) {
-	defer g.Account.ReleaseTurn() // wherever it ends: lowering runs the guest too
+	defer g.Account.ReleaseTurn() // on every way out: lowering runs the guest, too
 	alloc, err := abi.AllocatorOf(g, abi.ExportRealloc)
 	if err != nil {
 		return nil, nil, err
@@ -143,13 +144,12 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	return abi.LiftCall(mem, api.DecodeU32(out[0]), g.Redact)
 }
 
-// grantedModules are the host modules that give a module more than computing, and who asks
-// for what they give. The others give nothing: log, progress, and config, which has
-// what the manifest itself declares.
+// grantedModules lists the host modules with which a module can do more than compute, and the
+// capability for each. The other host modules give nothing: log, progress, and config, which
+// returns values from the module's own manifest.
 //
-// Files are not among them. A module opens them with functions of WASI, such as
-// path_open, which the standard library of Go imports into every module: imports
-// cannot tell who uses files. A call that was granted none finds none there.
+// File access is not listed, because imports do not reveal it: the standard library of Go
+// imports path_open of WASI into every module. A call without granted files finds none there.
 var grantedModules = []struct {
 	host string
 	asks func(tool.Capabilities) bool
@@ -161,9 +161,9 @@ var grantedModules = []struct {
 	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
 }
 
-// CheckManifest implements [dialect.Dialect]: a module may import the means to do something
-// only if one of its tools asks for it, so that what a person is shown is all that the
-// module can do.
+// CheckManifest implements [dialect.Dialect]. A module may import a host module of
+// grantedModules only if one of its tools asks for the capability. So the capabilities that a
+// person is shown are all that the module can use.
 func (Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 	for name := range manifest.Config {
 		if !tool.ValidName(name) {
@@ -171,7 +171,7 @@ func (Dialect) CheckManifest(manifest tool.Manifest, m *wasm.Module) error {
 		}
 	}
 	if manifest.Inferred || slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return s.Run != nil }) {
-		return errors.New("its manifest says how it is run (run or inferred); only those of commands and plugins do")
+		return errors.New("its manifest has run or inferred, which are only for commands and plugins")
 	}
 	for _, means := range grantedModules {
 		imports := slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })

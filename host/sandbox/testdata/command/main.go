@@ -1,5 +1,5 @@
-// Command command is an external tool as ikigai has them: --schema tells what it is, and
-// otherwise it reads its arguments from standard input and writes its result as JSON.
+// Command command is an external tool for ikigai. With --schema it prints its description;
+// otherwise it reads its arguments from standard input and prints its result as JSON.
 package main
 
 import (

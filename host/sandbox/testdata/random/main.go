@@ -1,5 +1,5 @@
-// Command random is a guest that says what its runtime takes for random, and
-// what time it takes it to be.
+// Command random is a guest that returns random numbers from all sources of its runtime, and
+// its idea of the time.
 package main
 
 import (
@@ -31,12 +31,12 @@ type none struct{}
 
 type answer struct {
 	Init   string `json:"init"`   // drawn before the snapshot
-	Math   string `json:"math"`   // of math/rand
-	Map    string `json:"map"`    // the order in which a map is walked
-	Crypto string `json:"crypto"` // of crypto/rand
-	Left   int    `json:"left"`   // what the last call has left
-	Began  int64  `json:"began"`  // when the module was initialised, in Unix seconds
-	Later  bool   `json:"later"`  // time has passed since, by both clocks
+	Math   string `json:"math"`   // from math/rand
+	Map    string `json:"map"`    // order in which a map is iterated
+	Crypto string `json:"crypto"` // from crypto/rand
+	Left   int    `json:"left"`   // number of calls in this instance
+	Began  int64  `json:"began"`  // time of the initialisation, in Unix seconds
+	Later  bool   `json:"later"`  // time has passed since then, by both clocks
 }
 
 func random(context.Context, none) (answer, error) {
