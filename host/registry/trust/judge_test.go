@@ -277,7 +277,7 @@ func TestEverythingElseIsRefused(t *testing.T) {
 		reason Reason
 		says   string
 	}{
-		"stripped":                         {nil, func(w *world) { w.only() }, Stripped, "remove what is there"},
+		"stripped":                         {nil, func(w *world) { w.only() }, Stripped, "remove the one that is there"},
 		"signed by a stranger instead":     {nil, func(w *world) { w.signers = []sign.PrivateKey{w.stranger} }, Stripped, ""},
 		"swapped bytes":                    {nil, func(w *world) { w.subject.Digest = "sha256:" + hash("0") }, OtherBytes, "sha256:aaaa"},
 		"moved from another repository":    {nil, as(func(s *sign.Statement) { s.Repository = "registry.example.org/tools/time" }), OtherRepository, `"registry.example.org/tools/time"`},
