@@ -133,7 +133,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"a proxy that is none":           {"[network]\nproxy = \"socks5://p.example\"\n", "not an http or https URL"},
 		"a proxy with a password":        {"[network]\nproxy = \"http://u:p@p.example\"\n", "secrets are never in a file"},
 		"no proxy":                       {"[network]\nproxy = \"\"\n", "it is empty"},
-		"a proxy that is not there":      {"[network]\nproxy_resolves = true\n", "not there"},
+		"a proxy that is not there":      {"[network]\nproxy_resolves = true\n", "not set"},
 		"no authorities":                 {"[network]\nca_files = []\n", "0 files"},
 		"authorities of somebody's home": {"[network]\nca_files = [\"~/ca.pem\"]\n", "not an absolute path"},
 		"authorities behind dots":        {"[network]\nca_files = [\"/etc/../tmp/ca.pem\"]\n", "not an absolute path"},
