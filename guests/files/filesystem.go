@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxWholeRead is the largest file that filesystem reads.
+// maxWholeRead limits the size of a file that filesystem reads, in bytes.
 const maxWholeRead = 1 << 20
 
 type filesystemArgs struct {
@@ -51,7 +51,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 		list, err := ls(ctx, lsArgs{Path: in.Path, ShowHidden: true, MaxEntries: maxLsEntries})
 		return filesystemResult{Output: list.Output, Count: list.Count}, err
 	}
-	info, err := os.Lstat(l.abs) // a link exists, wherever it leads
+	info, err := os.Lstat(l.abs) // a link exists even if its target does not
 	if in.Operation == "exists" {
 		exists := err == nil
 		if !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -82,7 +82,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	return out, nil
 }
 
-// readWhole returns a text file as it is.
+// readWhole returns the whole text of a file.
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// What file_read says of images to those who call it.
+// Documentation of file_read about images.
 var (
 	imageErrors = []string{
 		"IMAGE_TOO_LARGE: the image has more bytes or pixels than models take; make a smaller copy and read that",
@@ -20,11 +20,11 @@ var (
 		humanSize(picture.MaxBytes), picture.MaxSide)}
 )
 
-// Images are the image of a file that is one.
+// Images returns the image, if the file is one.
 func (r readResult) Images() []tool.Image { return r.images }
 
-// readImage returns a file that is an image, by its content, as one; not ok if it is
-// something else. Text is text, however it begins.
+// readImage returns a file as an image, if its content is one; else ok is false. Text is
+// never an image, even if it begins like one.
 func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, err error) {
 	head, err := readHead(f, picture.HeadBytes)
 	if err != nil || picture.Mime(head) == "" {
@@ -51,7 +51,7 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	}, true, nil
 }
 
-// readHead reads the first n bytes of a file, or all that it has.
+// readHead reads the first n bytes of a file, or all of a shorter one.
 func readHead(f io.ReaderAt, n int) ([]byte, error) {
 	head := make([]byte, n)
 	n, err := f.ReadAt(head, 0)

@@ -2,13 +2,13 @@
 // files: ls, glob, grep, file_read, filesystem, file_write, file_edit, replace_lines,
 // insert_lines and apply_patch.
 //
-// Words: a path is what an argument or a result holds, with forward slashes,
-// relative to the call's working directory or absolute. An entry is what a
-// directory lists. A walk visits the entries below a directory, without
-// following links and without what .gitignore files exclude.
+// Words: a path in an argument or a result has forward slashes, and is absolute or
+// relative to the call's working directory. An entry is a file or a directory in the list
+// of a directory. A walk visits the entries below a directory, but follows no links and
+// leaves out entries that .gitignore files exclude.
 //
-// The module may run in 64 MiB of memory: it streams what can be large and
-// refuses to edit what does not fit.
+// The module may run in 64 MiB of memory: it streams large files and refuses to edit
+// files that do not fit.
 package main
 
 import "github.com/stockade-dev/stockade/sdk/go/tool"
@@ -91,7 +91,7 @@ func init() {
 			"changes a line of one file and makes another"))
 }
 
-// What several tools end with.
+// Documented errors of several tools.
 const (
 	notFound        = "NOT_FOUND: the path does not exist; the text says what may have been meant"
 	notAFile        = "NOT_A_FILE: it is a directory, a pipe or a device"

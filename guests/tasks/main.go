@@ -1,5 +1,5 @@
-// Command tasks is the guest module with the tools of a session: the list of its tasks,
-// the time, where it is, and on what machine.
+// Command tasks is the guest module with the tools of a session: its list of tasks, the
+// time, the working directory, and facts of the machine.
 package main
 
 import "github.com/stockade-dev/stockade/sdk/go/tool"
