@@ -142,8 +142,8 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfADescribedModule: what a person allowed stays as long as nothing is
-// different, neither what the module is nor what is said of it.
+// TestWhatIsKeptOfADescribedModule: allowances stay as long as neither the module nor its
+// description changes.
 func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 	changed := func(old, new string) string { return strings.Replace(describedText, old, new, 1) }
 	for _, tt := range []struct {

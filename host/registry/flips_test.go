@@ -42,7 +42,7 @@ func flips(data []byte, f func(at int, flipped []byte)) (n int) {
 	return n
 }
 
-// outcome is what a review has found, as far as it decides anything.
+// outcome is the part of a review's result that decides something.
 type outcome struct {
 	record store.Record
 	keeps  bool
@@ -54,10 +54,10 @@ func outcomeOf(r *registry.Review) outcome {
 	return out
 }
 
-// tally counts what became of flips.
+// tally counts the flips that were refused, and those without an effect.
 type tally struct{ refused, without int }
 
-// judge wants a review to have been refused, or to have found the same.
+// judge expects that a review has failed, or has the same outcome as without the flip.
 func (c *tally) judge(t *testing.T, what string, at int, r *registry.Review, err error, want outcome) {
 	t.Helper()
 	switch {
@@ -245,7 +245,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 		t.Fatalf("the counter-proof: offered are %q", got)
 	}
 
-	// sync is what happens after a yes.
+	// sync does what `tool sync` does after a yes.
 	elsewhere := errors.New("another server")
 	sync := func(m lock.Module, sum string) error {
 		ref := m.Source

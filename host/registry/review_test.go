@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// said stands for the sandbox: the bytes of a module are its manifest.
+// said is a sandbox for modules whose bytes are their manifest.
 type said struct{}
 
 func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error) {
@@ -32,7 +32,7 @@ func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error)
 
 func (said) Compile(context.Context, *tool.Module) error { return nil }
 
-// code is the bytes of a module; no two versions are the same.
+// code returns the bytes of a module. They differ for each version.
 func code(name, version string) []byte {
 	return fmt.Appendf(nil, `{"abi": "stockade:tool@0.1.0", "name": %q, "version": %q, "tools": [{"name": "count", "description": "Counts.",
 		"parameters": {"type": "object", "properties": {}}, "capabilities": {"files": "read", "network": "http"}}]}`, name, version)
@@ -129,7 +129,7 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 	}
 }
 
-// counts is a sandbox that counts what it is asked for.
+// counts is a sandbox that counts its calls.
 type counts struct {
 	said
 	n *atomic.Int32

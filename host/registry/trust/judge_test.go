@@ -20,8 +20,8 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// world is a module that is signed as it should be, and who is trusted. A case
-// changes one thing of it.
+// world is a correctly signed module with the rules of trust. Each case changes one thing
+// in it.
 type world struct {
 	t *testing.T
 
@@ -164,7 +164,7 @@ func (w *world) file(namespace string) {
 	w.publisher().Namespaces = []string{namespace}
 }
 
-// want is what a test looks at of a verdict.
+// want holds the expected parts of a verdict.
 type want struct {
 	signer, file, namespace string
 	keys, unknown           int
