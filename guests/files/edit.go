@@ -169,7 +169,7 @@ func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile,
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.display(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds bytes that do not fit it, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.display(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))

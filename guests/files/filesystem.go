@@ -27,13 +27,13 @@ type filesystemArgs struct {
 
 type filesystemResult struct {
 	Output   string `json:"output"`
-	SHA256   string `json:"sha256,omitempty"`   // of what was read
-	Count    int    `json:"count,omitempty"`    // entries that were listed
-	Exists   *bool  `json:"exists,omitempty"`   // of exists
-	Type     string `json:"type,omitempty"`     // of metadata: file, directory, link or other
-	Size     *int64 `json:"size,omitempty"`     // of metadata of a file, in bytes
-	Modified string `json:"modified,omitempty"` // of metadata, as in RFC 3339
-	Target   string `json:"target,omitempty"`   // of metadata of a link
+	SHA256   string `json:"sha256,omitempty"`   // of the file that was read
+	Count    int    `json:"count,omitempty"`    // number of listed entries
+	Exists   *bool  `json:"exists,omitempty"`   // result of exists; nil for other operations
+	Type     string `json:"type,omitempty"`     // result of metadata: file, directory, link or other
+	Size     *int64 `json:"size,omitempty"`     // result of metadata for a file, in bytes
+	Modified string `json:"modified,omitempty"` // result of metadata, as in RFC 3339
+	Target   string `json:"target,omitempty"`   // result of metadata for a link
 }
 
 func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error) {

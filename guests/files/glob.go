@@ -24,7 +24,7 @@ type globArgs struct {
 
 type globResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // of the paths in Output
+	Count     int    `json:"count"` // number of paths in Output
 	Truncated bool   `json:"truncated,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 }

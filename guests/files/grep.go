@@ -38,8 +38,8 @@ type grepArgs struct {
 
 type grepResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // matching lines in Output
-	Files     int    `json:"files"` // files with a match
+	Count     int    `json:"count"` // number of matching lines in Output
+	Files     int    `json:"files"` // number of files with a match
 	Truncated bool   `json:"truncated,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 }

@@ -42,7 +42,7 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	case errors.Is(err, picture.ErrLarge):
 		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.display(), err))
 	case err != nil:
-		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.display(), err))
+		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, and models do not accept such an image", l.display(), err))
 	}
 	return readResult{
 		Output: fmt.Sprintf("%s, %s", info, humanSize(int64(len(data)))),

@@ -27,7 +27,7 @@ type lsArgs struct {
 
 type lsResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // entries shown
+	Count     int    `json:"count"` // number of shown entries
 	Truncated bool   `json:"truncated,omitempty"`
 	// The totals are of the whole directory; hidden entries count only with show_hidden.
 	Files      int   `json:"files"`

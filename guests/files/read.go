@@ -27,7 +27,7 @@ const (
 
 type readArgs struct {
 	Path     string           `json:"path" desc:"The file."`
-	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
+	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1 (0 means 1, too); -20 returns the last 20 lines." default:"1"`
 	Limit    int              `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
 	Encoding charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
 	Raw      bool             `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
@@ -36,10 +36,10 @@ type readArgs struct {
 type readResult struct {
 	Output     string `json:"output"`
 	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
-	Lines      int    `json:"lines,omitempty"`       // in the whole file; absent beyond 64 MiB, unless its end was reached
+	Lines      int    `json:"lines,omitempty"`       // number of lines in the whole file; absent beyond 64 MiB, unless its end was reached
 	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent when the file is read to its end
 	Encoding   string `json:"encoding,omitempty"`    // of the file; absent for UTF-8 without a byte order mark
-	Count      int    `json:"count,omitempty"`       // entries, of a directory
+	Count      int    `json:"count,omitempty"`       // number of entries of a directory
 
 	images []tool.Image
 }
@@ -235,7 +235,7 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:
-		notes = append(notes, "the file is damaged: it looks like "+out.Encoding+" and holds what is none, so that no tool edits it; convert it first, with iconv for example")
+		notes = append(notes, "the file is damaged: it looks like "+out.Encoding+" and holds bytes that do not fit it, so no tool edits it; convert it first, with iconv for example")
 	case enc.Form != charset.UTF8:
 		notes = append(notes, "the file is "+out.Encoding+"; edits keep that")
 	}

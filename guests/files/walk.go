@@ -27,8 +27,8 @@ type walker struct {
 	// enter reports whether to enter a directory; nil: enter all.
 	enter func(path string) bool
 
-	skipped int // directories that could not be read
-	seen    int // entries so far
+	skipped int // number of directories that could not be read
+	seen    int // number of entries so far
 }
 
 // checkSearchable returns an error if the location is inside a directory of version

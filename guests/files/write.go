@@ -29,7 +29,7 @@ type writeArgs struct {
 type writeResult struct {
 	Output string `json:"output"`
 	Bytes  int    `json:"bytes"`
-	Action string `json:"action"` // Created or Overwrote
+	Action string `json:"action"` // "Created" or "Overwrote"
 	SHA256 string `json:"sha256"` // of the new content
 }
 

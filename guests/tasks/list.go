@@ -17,7 +17,7 @@ import (
 const (
 	maxTasks   = 200
 	maxContent = 2 << 10 // bytes
-	prefix     = "task_" // of an id, which is the key in the store
+	prefix     = "task_" // begins an id, which is also the key in the store
 )
 
 // The status of a task.

@@ -78,7 +78,7 @@ func infoFrom(get func(string) (string, bool)) (infoResult, error) {
 		}
 	}
 	if lines == nil {
-		return out, tool.Unavailable("the user has nothing of the machine told (tools.system_info in agent.toml); go on without")
+		return out, tool.Unavailable("the user shares no facts of the machine (tools.system_info in agent.toml); go on without them")
 	}
 	out.Output = strings.Join(lines, "\n")
 	return out, nil

@@ -133,7 +133,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	case out.Output == "" && len(resp.Body) == 0:
 		notes = append(notes, "the answer has no body")
 	case out.Output == "":
-		notes = append(notes, "the page has no text of its own; perhaps its scripts would make some, and none are run. format raw shows its source")
+		notes = append(notes, "the page has no text of its own; perhaps its scripts make some, but scripts are not run. format raw shows its source")
 	}
 	out.Note = joinNotes(notes)
 	return out, nil
@@ -309,7 +309,7 @@ func writeBody(w *window, resp *http.Response, raw bool, noImage error) (notes [
 		var known bool
 		text, encoding, known, cut = decode(resp.Body, charset, k == htmlPage)
 		if !known {
-			notes = append(notes, fmt.Sprintf("its encoding %q is not read here: what is no ASCII is lost", encoding))
+			notes = append(notes, fmt.Sprintf("its encoding %q is not supported: all characters but ASCII are lost", encoding))
 		}
 		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
 			k = unreadable

@@ -476,7 +476,7 @@ func isInvisible(r rune) bool {
 // window keeps a part of the text that is written: limit bytes from an offset on.
 type window struct {
 	offset, limit int
-	written       int // bytes that were written
+	written       int // number of bytes that were written so far
 	last          byte
 	buf           []byte
 }

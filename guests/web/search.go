@@ -179,7 +179,7 @@ func search(ctx context.Context, in searchArgs, s hostServices) (searchResult, e
 }
 
 func (e engine) noURL(err error) error {
-	return tool.Failed("the URL at which %s is asked is none (%v); the person can look at [web] in agent.toml", e.name, err)
+	return tool.Failed("the URL of %s is not valid (%v); the person can look at [web] in agent.toml", e.name, err)
 }
 
 // secretCommand returns the command that stores the key.

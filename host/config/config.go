@@ -19,19 +19,19 @@ type Config struct {
 	Profiles map[string]Profile // more models, by the name of the profile; default none
 	Prices   map[string]Price   // by the name of the model; default none
 
-	MaxToolTurns        int           // steps of the model in one turn; default 50
-	MaxToolCallsPerTurn int           // tool calls in one step; default 15
+	MaxToolTurns        int           // limit on the model's steps in one turn; default 50
+	MaxToolCallsPerTurn int           // limit on tool calls in one step; default 15
 	RepeatedCalls       int           // equal calls with equal results before a turn ends; default 4
-	MaxOutputSize       int           // bytes of a tool's result; default 1048576
-	ToolTimeout         time.Duration // of one tool call; default 30s
-	ToolMemory          int           // bytes of linear memory of one tool call; default 268435456
-	ToolMemoryTotal     int           // bytes of linear memory of all calls at the same time; default 2147483648
-	ToolFuel            int           // units of fuel of one tool call; default 50000000000
-	ToolFuelTotal       int           // units of fuel of all calls of a tool in a session; default 2000000000000
-	SessionFuel         int           // units of fuel of all calls in a session; default 10000000000000
-	ToolStore           int           // bytes that the tools of a module keep in a session; default 262144
-	SessionStore        int           // bytes that all tools keep in a session; default 1048576
-	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
+	MaxOutputSize       int           // limit on a tool's result, in bytes; default 1048576
+	ToolTimeout         time.Duration // limit on one tool call; default 30s
+	ToolMemory          int           // limit on the linear memory of one tool call, in bytes; default 268435456
+	ToolMemoryTotal     int           // limit on the linear memory of all concurrent calls, in bytes; default 2147483648
+	ToolFuel            int           // limit on the fuel of one tool call, in units; default 50000000000
+	ToolFuelTotal       int           // limit on the fuel of all calls of a tool in a session, in units; default 2000000000000
+	SessionFuel         int           // limit on the fuel of all calls in a session, in units; default 10000000000000
+	ToolStore           int           // limit on the bytes that the tools of a module keep in a session; default 262144
+	SessionStore        int           // limit on the bytes that all tools keep in a session; default 1048576
+	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none
 	AgentsMD            bool          // send AGENTS.md to the model; default true
@@ -78,11 +78,11 @@ type Price struct {
 	CacheWrite  float64 // for input that the provider puts into its cache; 0: as Input
 }
 
-// Tools switches groups of tools; all are on by default.
+// Tools switches groups of tools on and off; all are on by default.
 type Tools struct {
-	FS   bool // files and directories
-	Exec bool // processes
-	Web  bool // the network
+	FS   bool // tools for files and directories
+	Exec bool // tools that start processes
+	Web  bool // tools that use the network
 	// Store is for tools that keep values in a session.
 	Store bool
 	// SystemInfo names the facts in the result of the tool system_info.
@@ -94,8 +94,8 @@ type Tools struct {
 
 // Bash limits the bash tool.
 type Bash struct {
-	Timeout   time.Duration // of one command; default 30s, at most 300s
-	MaxOutput int           // bytes of output of one command; default 262144
+	Timeout   time.Duration // limit on one request of a tool; default 30s
+	MaxOutput int           // limit on the output of one command, in bytes; default 262144
 	// Caches are the names of the user's caches that commands may use, with the
 	// toolchains that belong to them: go, npm, cargo, pip. Default: all.
 	Caches  []string
@@ -126,8 +126,8 @@ type Network struct {
 	ProxyResolves bool          // the proxy resolves names, and checks addresses itself; default false
 	CAFiles       []string      // certificate authorities in PEM, beside the system's; absolute paths, or "~/..."; default none
 	Timeout       time.Duration // of one request of a tool; default 30s
-	MaxRequests   int           // of one tool call, including redirects; default 100
-	MaxResponse   int           // bytes of one answer, both compressed and decompressed; default 8388608
+	MaxRequests   int           // limit on requests of one tool call, including redirects; default 100
+	MaxResponse   int           // limit on one answer in bytes, both compressed and decompressed; default 8388608
 }
 
 // Mount is a directory that tools may see.
