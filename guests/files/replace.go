@@ -135,8 +135,8 @@ func (t *textFile) putLines(start, end int, lines string) change {
 }
 
 // checkNumbers refuses lines that begin with consecutive numbers, as file_read or cat -n
-// prints them, unless the file itself has such lines. A single line is refused only if it
-// carries the number of the line that it replaces.
+// prints them, unless the file itself has such lines. A single line is refused only if
+// its number is that of the call.
 func (t *textFile) checkNumbers(lines string, number int) error {
 	first, next := 0, 0
 	for line := range strings.Lines(lines) {

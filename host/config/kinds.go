@@ -167,7 +167,7 @@ var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) err
 
 const readOnlySuffix = ":ro"
 
-// mounts are directories with the suffix ":ro" or none.
+// mounts are directories, written PATH or PATH:ro.
 var mounts = keys.List(`"PATH" or "PATH:ro"`, `["/data", "~/notes:ro"]`, 64, func(s string) error {
 	path := parseMount(s).Path
 	switch {

@@ -87,8 +87,8 @@ func reservedNames() []string {
 	return names
 }
 
-// skeleton returns a form that is equal for names that a person confuses, because they
-// differ in case, hyphens, the number of underscores, or letters that look alike. A name
+// skeleton returns a form that is equal for names that a person confuses: they differ
+// only in case, hyphens, the number of underscores, or letters of a similar shape. A name
 // is ASCII, so there are no other lookalikes. Letters are replaced first: a pair that
 // looks like one letter can be made of digits.
 func skeleton(name string) string {

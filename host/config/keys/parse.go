@@ -330,8 +330,8 @@ func listHeads(src, name string, tables int) []int {
 }
 
 // tooDeep returns the first line with a key or a value that is nested deeper than any of
-// ours, before the decoder spends time on it; 0: there is none. It parses only strings
-// and comments, and leaves other mistakes to the decoder.
+// ours, before the decoder spends time on it, or with invalid UTF-8; 0: there is none. It
+// parses only strings and comments, and leaves other mistakes to the decoder.
 func tooDeep(src string) (line int, message string) {
 	line = 1
 	dots, depth := 0, 0

@@ -48,7 +48,7 @@ func (p Place) Sibling(name string) Place {
 }
 
 // Read checks and reads the file. If there is none, the error is fs.ErrNotExist. The
-// warnings are about rules that were left out.
+// warnings are about rules that were left out, and paths that look like patterns.
 func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	data, err := p.Bytes()
 	if err != nil {

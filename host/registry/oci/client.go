@@ -61,7 +61,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	}
 }
 
-// maxTags limits the number of tags of a repository that are listed.
+// maxTags limits the number of tags of a repository; more are an error.
 const maxTags = 10_000
 
 // Tags returns the tags of the repository of a reference.
