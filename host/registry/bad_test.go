@@ -273,9 +273,9 @@ func badInputs(w *world, elsewhere string) []bad {
 	}
 }
 
-// TestBadInputsAreRefusedAndLeaveNothing tries to add each, as the first version and
-// in the place of an older one. The store is to the byte what it was, what was there
-// is offered as before, and the same thing in its right form is added after it.
+// TestBadInputsAreRefusedAndLeaveNothing tries to add each bad module, as the first version
+// and in the place of an older one. After that the store has the same bytes, its modules are
+// offered as before, and the module without the mistake can be added.
 func TestBadInputsAreRefusedAndLeaveNothing(t *testing.T) {
 	elsewhere, asked := other(t)
 	w := newWorld(t)
@@ -330,7 +330,7 @@ func TestBadInputsAreRefusedAndLeaveNothing(t *testing.T) {
 	t.Logf("%d bad inputs, %d tries", len(rows), tries)
 }
 
-// TestNamesThatLookAlikeAreOne: each pair is one name to a person.
+// TestNamesThatLookAlikeAreOne: a person would confuse the names of each pair.
 func TestNamesThatLookAlikeAreOne(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"clock", "c1ock"}, {"clock", "CIock"}, {"clock", "dock"}, {"modern", "modem"}, {"web-view", "vveb_view"}, {"gooO5", "g00os"}, {"barn2", "bamz"}, {"8all", "ball"},
@@ -346,9 +346,8 @@ func TestNamesThatLookAlikeAreOne(t *testing.T) {
 	}
 }
 
-// TestCollisionsSwitchOffTheStrangersTool: two modules of different names make the
-// same name of a tool, or one that looks like it, or one that is too long. The first
-// one stays, and all the others.
+// TestCollisionsSwitchOffTheStrangersTool: two modules have tools with the same full name,
+// or a similar one, or one that is too long. The first tool stays, and so do all others.
 func TestCollisionsSwitchOffTheStrangersTool(t *testing.T) {
 	long := strings.Repeat("w", 60)
 	for _, tt := range []struct {

@@ -86,8 +86,8 @@ func (w *world) review(c *source.Candidate, text string) (*registry.Review, erro
 	return r.Review(w.t.Context(), registry.Request{Candidate: c, Describe: w.describing(text)})
 }
 
-// TestADescribedModuleIsSignedAsItCame: what was signed, and what is revoked, is the
-// module before a person has described it, and nobody can say so of another one.
+// TestADescribedModuleIsSignedAsItCame: signatures and revocations are about the module
+// without the person's description, and nobody can pretend that it was another module.
 func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 	w := newWorld(t)
 	code := command("1")
@@ -175,8 +175,8 @@ func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 	}
 }
 
-// TestBadDescriptionsLeaveNothing tries to add each. The store is to the byte what it
-// was, and the same module is added with its right description after it.
+// TestBadDescriptionsLeaveNothing tries to add a module with each bad description. After
+// that the store has the same bytes, and the module can be added with the right one.
 func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	run := "[tools.run]\ndescription = \"Runs.\"\n"
 	packed := func(w *world) []byte {

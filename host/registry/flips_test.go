@@ -74,10 +74,9 @@ func (x *thing) review(c *source.Candidate) (*registry.Review, error) {
 	return x.reviewer("", "").Review(x.ctx, registry.Request{Candidate: c, Name: x.as})
 }
 
-// TestAFlippedBitIsRefusedOrHasNoEffect flips bits of everything that a signed module
-// consists of, in the place of an older version by the same publisher: in the files of
-// an OCI layout, as a disk or somebody with an editor would; and where whoever did it
-// has made all digests right again.
+// TestAFlippedBitIsRefusedOrHasNoEffect flips bits of every part of a signed module, in the
+// place of an older version by the same publisher: in the files of an OCI layout, as a disk
+// or an editor would; and again with all digests corrected, as an attacker would.
 func TestAFlippedBitIsRefusedOrHasNoEffect(t *testing.T) {
 	w := newWorld(t)
 	must(t, w.honest("1.0.0").add())
@@ -182,9 +181,8 @@ func TestAFlippedBitIsRefusedOrHasNoEffect(t *testing.T) {
 
 // TestAFlippedBitOfALockfileAsksAgain flips bits of a lockfile that was agreed to: one
 // module is from a registry and signed, the other lies in the project. Then either the
-// file is no lockfile, or nothing that it names is offered until the person says yes
-// again. Where they do that without looking, each module is the one that was there or
-// it is refused.
+// file is no lockfile, or none of its modules is offered until the person says yes again.
+// If the person says yes blindly, each module is the same as before, or is refused.
 func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 	w := newWorld(t)
 	x := w.honest("1.0.0")

@@ -122,7 +122,7 @@ func (w *web) blob(repo, mediaType string, data []byte) descriptor {
 	return d
 }
 
-// manifest puts one there, and lets the names lead to it.
+// manifest puts a manifest into the registry, under its digest and some names.
 func (w *web) manifest(repo string, m manifest, names ...string) descriptor {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -292,7 +292,7 @@ func (x *thing) publish() (digest, manifestDigest string) {
 	return "sha256:" + hash(code), d.Digest
 }
 
-// reference is how the person names it.
+// reference returns the reference by which the person names the module.
 func (x *thing) reference() string {
 	if x.ref != "" {
 		return strings.ReplaceAll(x.ref, "HOST", x.w.web.host)

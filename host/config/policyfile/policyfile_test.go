@@ -85,8 +85,8 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 	}
 }
 
-// Whoever names the proxy or an authority can read what is sent: nobody does so
-// for others but the administrator, not even by an empty or equal value.
+// The owner of a proxy or an authority can read the traffic: only the administrator may
+// name one for others, and nobody else even an empty or equal value.
 func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
 	for _, text := range []string{
 		"proxy = \"http://p.example:3128\"", "proxy = \"\"", "proxy_resolves = true", "proxy_resolves = false", "ca_files = [\"/ca.pem\"]", "ca_files = []",
@@ -101,7 +101,7 @@ func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
 	}
 }
 
-// P03 and P17: what cannot be meant as it stands is an error, and says so.
+// P03 and P17: a doubtful entry is an error with an explanation.
 func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":                        {"", "empty"},
