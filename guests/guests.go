@@ -11,10 +11,9 @@
 //	dist/<name>.wasm.zst
 //	native/<GOOS>_<GOARCH>/<digest of the module>/...
 //
-// The built files are not committed. The package compiles without them; a
-// binary made that way has no built-in tools. One that is made for another
-// platform has no native code, and compiles its tools when they are first
-// called.
+// The built files are not committed. The package compiles without them; such a binary has
+// no built-in tools. A binary for another platform has no native code, and compiles its
+// tools when they are first called.
 package guests
 
 import (
@@ -34,11 +33,11 @@ var dist embed.FS
 // The files in dist.
 const (
 	IndexFile    = "index.json" // lists the modules: a JSON array of [Module]
-	ModuleSuffix = ".zst"       // behind [Module.File]: the module, compressed with Zstandard
+	ModuleSuffix = ".zst"       // follows [Module.File] in the name of a module, which is compressed with Zstandard
 )
 
-// Module is one entry of the index, so that the tools can be listed without
-// touching WebAssembly.
+// Module is one entry of the index. With the index, tools can be listed without touching
+// WebAssembly.
 type Module struct {
 	File     string          `json:"file"`
 	Digest   string          `json:"digest"` // sha256 in hex
@@ -46,7 +45,7 @@ type Module struct {
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-// Read returns the module itself.
+// Read returns the bytes of the module.
 func (m Module) Read() ([]byte, error) {
 	packed, err := dist.ReadFile("dist/" + m.File + ModuleSuffix)
 	if err != nil {
@@ -70,8 +69,8 @@ func Built() bool {
 	return err == nil
 }
 
-// ReadIndex reads the list of the built modules into a slice of [Module], or of what decodes
-// the manifests, too. Its error is fs.ErrNotExist when none were built.
+// ReadIndex reads the index into list, a pointer to a slice of [Module] or of a type that
+// also decodes the manifests. The error is fs.ErrNotExist if no modules were built.
 func ReadIndex(list any) error {
 	data, err := dist.ReadFile("dist/" + IndexFile)
 	if err != nil {
@@ -80,12 +79,11 @@ func ReadIndex(list any) error {
 	return json.Unmarshal(data, list)
 }
 
-// NativeDir is the directory for native code of the platform of this program.
-// There is none where such code is not embedded.
+// NativeDir returns the directory for native code of this program's platform. The
+// directory does not exist if such code is not embedded.
 func NativeDir() string { return "native/" + runtime.GOOS + "_" + runtime.GOARCH }
 
-// Native returns the directory with the native code of a module, nil if there
-// is none.
+// Native returns the directory with the native code of a module; nil: there is none.
 func Native(digest string) fs.FS {
 	dir := path.Join(NativeDir(), digest)
 	if _, err := fs.Stat(native, dir); err != nil {

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// maxPatchedBytes bounds what all files of a patch have together, which is held
-	// until it is known that every hunk fits.
+	// maxPatchedBytes limits the new content of all files of a patch together. It is in
+	// memory until every hunk is known to fit.
 	maxPatchedBytes = 12 << 20
-	// maxPatchDiff bounds the diffs and the previews of all files.
+	// maxPatchDiff limits the bytes of the diffs of all files, and of their previews.
 	maxPatchDiff = 24 << 10
-	// maxPlaces is how many places are named where a hunk fits at several.
+	// maxPlaces limits the number of places that are named if a hunk fits at several.
 	maxPlaces = 5
 )
 
@@ -35,16 +35,17 @@ type patchArgs struct {
 
 type patchResult struct {
 	Output string            `json:"output"`
-	Files  int               `json:"files"`  // that the patch has
-	Diff   string            `json:"diff"`   // of what is updated
-	SHA256 map[string]string `json:"sha256"` // of the new content, by path, of what is there now
+	Files  int               `json:"files"`  // number of files in the patch
+	Diff   string            `json:"diff"`   // of the updated files
+	SHA256 map[string]string `json:"sha256"` // by path: of the new content of each file that exists afterwards
 }
 
-// patchStep is what becomes of one file. All are ready before the first is carried out.
+// patchStep is the change of one file. All steps are prepared before the first is carried
+// out.
 type patchStep struct {
 	patch.File
-	loc, dest location    // to: where it moves, or l
-	outcome   editOutcome // nil content: it stays as it is
+	loc, dest location    // dest is the file after a move; without a move it is loc
+	outcome   editOutcome // zero if the content stays
 	summary   string
 }
 
@@ -54,7 +55,7 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		return patchResult{}, tool.Coded("INVALID_PATCH", tool.InvalidInput("%w", err))
 	}
 	steps, total := make([]patchStep, len(files)), 0
-	named := map[string]*patchStep{} // by path
+	named := map[string]*patchStep{} // by real path
 	for i, f := range files {
 		steps[i].File = f
 		if err := steps[i].locate(named); err != nil {
@@ -84,11 +85,11 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		if s.Op != patch.Delete {
 			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.outcome.sha256
 		}
-		did, _, more := strings.Cut(s.summary, "\n")
-		if more && text.Len() < maxPatchDiff {
-			did = s.summary
+		summary, _, hasPreview := strings.Cut(s.summary, "\n")
+		if hasPreview && text.Len() < maxPatchDiff {
+			summary = s.summary
 		}
-		text.WriteString("\n" + did)
+		text.WriteString("\n" + summary)
 		if diffs.Len() < maxPatchDiff {
 			diffs.WriteString(s.outcome.diff)
 		} else if s.outcome.diff != "" {
@@ -99,7 +100,7 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 	return out, nil
 }
 
-// locate finds the files of the section, which no other one may name.
+// locate resolves the paths of the step. No other step may name one of its files.
 func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	if s.loc, err = locate(s.Path); err != nil {
 		return err
@@ -126,15 +127,16 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	return nil
 }
 
-// prepare finds out what the file will be, and refuses what cannot be done.
-func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
+// prepare makes the new content of the file, and refuses impossible steps. hint is the
+// encoding from the call.
+func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if err := s.dest.checkCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
 			return err
 		}
 		if _, err := os.Lstat(s.dest.abs); err == nil {
 			if _, err := os.Stat(s.dest.abs); errors.Is(err, fs.ErrNotExist) {
-				return s.dest.toolError("add", err) // a link that leads nowhere, which nothing here writes through
+				return s.dest.toolError("add", err) // a link to nothing; we do not write through it
 			}
 			return tool.Coded("FILE_EXISTS", tool.InvalidInput(`%s exists already, and line %d of the patch would make it; "*** Update File: " changes it, file_write replaces it`, s.dest.display(), s.Line))
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +148,7 @@ func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 		if strings.Contains(s.Text, "\x00") {
 			return nulError("the new file", s.Text)
 		}
-		file, err := encode(s.loc, []byte(s.Text), told)
+		file, err := encode(s.loc, []byte(s.Text), hint)
 		if err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 		}
 		return checkHash(s.loc, info.Size(), wantHash)
 	}
-	t, err := readForEdit(s.loc, wantHash, told)
+	t, err := readForEdit(s.loc, wantHash, hint)
 	switch {
 	case err != nil && tool.AsError(err).Code == tool.CodeNotFound:
 		return tool.NotFound(`%w; "*** Add File: " makes a new one`, err)
@@ -191,14 +193,16 @@ func (s *patchStep) prepare(wantHash string, told charset.Encoding) error {
 		return err
 	}
 	s.summary += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.outcome.content), "line", "lines"), note, preview(t.content, s.outcome.content, changes))
-	s.outcome.content = nil // the file is enough from here on
+	s.outcome.content = nil // saves memory: outcome.file is all that carryOut needs
 	return nil
 }
 
+// modeWords returns the end of a summary for a change of the mode; empty: there is none.
 func (s *patchStep) modeWords() string {
 	return map[string]string{patch.Executable: ", executable now", patch.Plain: ", not executable now"}[s.Mode]
 }
 
+// carryOut makes the change.
 func (s *patchStep) carryOut() error {
 	var err error
 	switch {
@@ -216,7 +220,7 @@ func (s *patchStep) carryOut() error {
 		err = overwrite(s.dest, s.outcome.file)
 	}
 	if err == nil && s.Mode != "" && s.Op != patch.Delete {
-		// In WebAssembly this has no effect: there the host sets the modes of a patch.
+		// In WebAssembly this has no effect: the host sets the modes of a patch.
 		err = os.Chmod(s.dest.abs, map[string]fs.FileMode{patch.Executable: 0o755, patch.Plain: 0o644}[s.Mode])
 	}
 	if err != nil {
@@ -225,11 +229,10 @@ func (s *patchStep) carryOut() error {
 	return nil
 }
 
-// placeHunks finds where the hunks belong, and the changes that they make. A hunk belongs
-// where all its lines are, behind the hunk before it: exactly, or but for white space
-// at the ends of lines, which the note says. If that is at several places, its anchors
-// have to tell which is meant, or the line that a unified diff says: it is never the most
-// similar one.
+// placeHunks returns the changes that hunks make. A hunk fits where all its lines are,
+// after the hunk before it: exactly, or with other white space at the ends of lines,
+// which note mentions. If it fits at several places, its anchors or the line number of a
+// unified diff have to choose one. A similar place is never chosen.
 func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
@@ -252,7 +255,7 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 			if found = t.find(from, old, equalButTrailingSpace, h.End); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}
-			sure = false // one place or none
+			sure = false // several such places are an error, even with an anchor
 		}
 		if len(found) > 1 && h.At > 0 {
 			if i := slices.IndexFunc(found, func(at int) bool { return t.lineAt(at) == h.At }); i >= 0 {
@@ -272,8 +275,9 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 	return changes, note, nil
 }
 
-// anchor is where to look for a hunk: behind its anchors, each the first behind the
-// one before. sure says that there are some, of which the first is at one place only.
+// anchor returns the offset from which to search for a hunk: after its anchors, each of
+// which is searched after the one before. sure reports whether there are anchors and the
+// first occurs only once.
 func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
 	for i, anchor := range h.Anchors {
 		found := t.find(from, []string{anchor}, lineIsTrimmed, false)
@@ -287,15 +291,15 @@ func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure boo
 	return from, sure, nil
 }
 
-// The ways to compare a line of the file with one of a patch.
+// Comparisons of a line of the file with a line of a patch.
 func lineIs(have []byte, want string) bool { return string(have) == want }
 func equalButTrailingSpace(have []byte, want string) bool {
 	return string(bytes.TrimRight(have, " \t\r")) == strings.TrimRight(want, " \t\r")
 }
 func lineIsTrimmed(have []byte, want string) bool { return string(bytes.TrimSpace(have)) == want }
 
-// find returns the places from an offset on where all lines are, some of them where
-// there are many. At the end of the file there is one at most.
+// find returns the offsets, not before from, where all lines are; at most maxPlaces + 1.
+// With atEnd, the lines must be the last ones of the file.
 func (t *textFile) find(from int, lines []string, is func(have []byte, want string) bool, atEnd bool) (found []int) {
 	for at := from; at < len(t.content) && len(found) <= maxPlaces; at = offsetAfterLines(t.content, at, 1) {
 		pos, all := at, true
@@ -313,8 +317,8 @@ func (t *textFile) find(from int, lines []string, is func(have []byte, want stri
 	return found
 }
 
-// changesOf are the changes of a hunk whose lines begin at an offset. The lines that
-// stay are those of the file.
+// changesOf returns the changes of a hunk whose lines begin at an offset. Lines of
+// context stay as they are in the file.
 func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	var added strings.Builder
 	start, open := at, false
@@ -352,7 +356,8 @@ func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	return changes
 }
 
-// explainNoMatch says what stands where the hunk may have been meant to fit.
+// explainNoMatch returns the end of an error: the probable reason why a hunk does not
+// fit.
 func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 	var added []string
 	for _, line := range h.Lines {
@@ -376,7 +381,7 @@ func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 
 func (t *textFile) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
 
-// linesAt are the numbers of the lines at some offsets, in words.
+// linesAt lists the line numbers of some offsets, in words.
 func (t *textFile) linesAt(offsets []int) string {
 	var out []string
 	for i, at := range offsets {

@@ -178,7 +178,7 @@ func TestCodes(t *testing.T) {
 	codetest.Run(t, cases)
 }
 
-// Whatever a path leads to, a tool fails with a code that it documents, if it fails.
+// If a tool fails, it fails with a code that it documents, for every kind of path.
 func TestCodesOfAnyPath(t *testing.T) {
 	files := map[string]string{"f": "a\n", "bin": "\x00", "utf16": "\xff\xfea\x00", "utf32": wide(binary.BigEndian, 4, "abcd"), "half": "\xff\xfea", "empty": "",
 		"dir/": "", "link": "->f", "dangling": "->nowhere", "loop": "->loop", "dir/.git/": "", "to-dir": "->dir", "deep": "->f/x"}

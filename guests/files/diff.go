@@ -8,33 +8,33 @@ import (
 
 const (
 	diffContext = 3
-	// These keep the diff of a large replacement short.
+	// These limits keep the diff of a large replacement short.
 	maxDiffChanges = 200
 	maxDiffBytes   = 8 << 10
 	maxDiffLine    = 300
 )
 
-// hunk is a run of whole lines that changes: content[start:end], whose first
-// line has the number line, counted from 0.
+// hunk is a run of whole lines that changes: content[start:end]. line is the number of
+// its first line, from 0.
 type hunk struct {
 	start, end, line int
 	old, new         []string
 }
 
-// unifiedDiff shows the changes as a unified diff without comparing texts:
-// where they are is known.
+// unifiedDiff returns the changes as a unified diff. It compares no texts, as the places
+// of the changes are known.
 func unifiedDiff(name string, content []byte, changes []change) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
 	hunks := hunksOf(content, changes[:min(len(changes), maxDiffChanges)])
 	more := len(changes) > maxDiffChanges
-	shift := 0 // how many lines the new text is ahead of the old one
+	shift := 0 // lines of the new text minus lines of the old text so far
 	for i := 0; i < len(hunks); {
 		if out.Len() > maxDiffBytes {
 			more = true
 			break
 		}
-		// Hunks whose context would touch make one.
+		// Hunks whose contexts touch are joined.
 		last := i
 		for last+1 < len(hunks) && hunks[last+1].line-hunks[last].line-len(hunks[last].old) <= 2*diffContext {
 			last++
@@ -48,8 +48,8 @@ func unifiedDiff(name string, content []byte, changes []change) string {
 	return out.String()
 }
 
-// writeHunk writes a group of hunks under one header and returns by how many
-// lines it makes the text longer.
+// writeHunk writes a group of hunks under one header. It returns the number of lines that
+// the hunks add.
 func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
 	first, last := group[0], group[len(group)-1]
 	before := splitLines(content[offsetLinesBefore(content, first.start, diffContext):first.start])
@@ -72,8 +72,8 @@ func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (g
 	return grown
 }
 
-// span writes where a hunk is, as diff does: an empty one stands after the line
-// before it.
+// span returns the range of a hunk in the form of diff. An empty range names the line
+// before.
 func span(first, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", first)
@@ -100,10 +100,10 @@ func writeLines(out *strings.Builder, mark byte, lines []string) {
 	}
 }
 
-// hunksOf widens the changes to whole lines and joins those that share one.
+// hunksOf widens changes to whole lines, and joins changes in the same line.
 func hunksOf(content []byte, changes []change) []hunk {
 	var hunks []hunk
-	line, counted := 0, 0 // how many line breaks there are before an offset
+	line, counted := 0, 0 // line is the number of line breaks before the offset counted
 	for i := 0; i < len(changes); {
 		start := offsetLinesBefore(content, changes[i].start, 0)
 		var text bytes.Buffer
@@ -112,8 +112,8 @@ func hunksOf(content []byte, changes []change) []hunk {
 			text.Write(content[from:changes[i].start])
 			text.WriteString(changes[i].text)
 			from = changes[i].end
-			// To the end of the line even when the change ends with one: the next
-			// line moves up when the new text has no line break.
+			// To the end of the next line, even if the change ends with a line break: without
+			// a break in the new text, that line moves up.
 			end = offsetAfterLines(content, from, 1)
 			i++
 		}
@@ -127,7 +127,7 @@ func hunksOf(content []byte, changes []change) []hunk {
 	return hunks
 }
 
-// trim leaves out the lines at both ends that stay the same.
+// trim removes equal lines at both ends.
 func (h *hunk) trim() {
 	for len(h.old) > 0 && len(h.new) > 0 && h.old[0] == h.new[0] {
 		h.start += len(h.old[0])
@@ -140,8 +140,8 @@ func (h *hunk) trim() {
 	}
 }
 
-// offsetLinesBefore returns the start of the line that is n lines before the one at
-// the offset.
+// offsetLinesBefore returns the start of the line that is n lines before the line at the
+// offset.
 func offsetLinesBefore(content []byte, offset, n int) int {
 	for {
 		offset = bytes.LastIndexByte(content[:offset], '\n') + 1
@@ -153,7 +153,8 @@ func offsetLinesBefore(content []byte, offset, n int) int {
 	}
 }
 
-// offsetAfterLines returns the offset after the n-th line break from the offset on.
+// offsetAfterLines returns the offset after the n-th line break from the offset on, or
+// the length of the content.
 func offsetAfterLines(content []byte, offset, n int) int {
 	for ; n > 0; n-- {
 		i := bytes.IndexByte(content[offset:], '\n')
@@ -165,7 +166,7 @@ func offsetAfterLines(content []byte, offset, n int) int {
 	return offset
 }
 
-// splitLines keeps the line endings; an empty text has no lines.
+// splitLines returns the lines with their endings; an empty text has no lines.
 func splitLines(text []byte) []string {
 	var lines []string
 	for line := range bytes.Lines(text) {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// maxEditBytes bounds the file and the result of an edit, which must both
-	// fit into the memory of the module.
+	// maxEditBytes limits the file and the result of an edit: both must fit into the
+	// memory of the module.
 	maxEditBytes = 8 << 20
-	// maxReplacements bounds the list of what replace_all changes.
+	// maxReplacements limits the number of replacements of replace_all.
 	maxReplacements = 100_000
 )
 
@@ -81,24 +81,25 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	}, nil
 }
 
-// textFile is the content of a file that is to be edited.
+// textFile is a text file that is being edited.
 type textFile struct {
 	loc     location
 	content []byte // in UTF-8, without a byte order mark
 	enc     charset.Encoding
-	sha256  string // of the file
-	eol     string // that most lines have; "" until it is asked for
+	sha256  string // of the file as it is on disk
+	eol     string // the most frequent line ending; "": not determined yet
 }
 
-// editOutcome is all that comes of an edit. It is made before the file changes: a call
-// that runs out of memory should fail without an effect.
+// editOutcome is the result of an edit. It is made before the file changes: a call that
+// runs out of memory should fail without an effect.
 type editOutcome struct {
 	content []byte // in UTF-8
-	file    []byte // as it is written
+	file    []byte // in the encoding of the file
 	diff    string
 	sha256  string
 }
 
+// edit returns the outcome of some changes. It is an error if they change nothing.
 func (t *textFile) edit(changes []change) (editOutcome, error) {
 	size := len(t.content)
 	for _, c := range changes {
@@ -126,9 +127,9 @@ func (t *textFile) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.loc.display(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a file, and compares its hash if one is wanted. told is the encoding of a file
-// that does not tell its own.
-func readForEdit(l location, wantHash string, told charset.Encoding) (*textFile, error) {
+// readForEdit reads a text file. If wantHash is set, the file must have that hash. hint
+// is the encoding from the call, used if the file does not show its own.
+func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile, error) {
 	t := &textFile{loc: l}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
@@ -159,16 +160,16 @@ func readForEdit(l location, wantHash string, told charset.Encoding) (*textFile,
 	if err := compareHash(l, t.sha256, wantHash); err != nil {
 		return nil, err
 	}
-	t.enc = charset.Of(raw).Told(told, raw)
+	t.enc = charset.Of(raw).Told(hint, raw)
 	if err := checkIsText(t.enc, "edit", l); err != nil {
 		return nil, err
 	}
-	if likely := likelyEncodings(t.enc, told, raw); likely != "" {
+	if likely := likelyEncodings(t.enc, hint, raw); likely != "" {
 		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: it is no UTF-8, and may be %s: say which with encoding, or windows-1252 if the text is Western", l.display(), likely))
 	}
 	var ok bool
 	if t.content, ok = t.enc.Decode(raw); !ok {
-		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds what is none, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.display(), t.enc.Form))
+		return nil, tool.Coded("UNKNOWN_ENCODING", tool.Parse("edit %s: is damaged: it looks like %s and holds bytes that do not fit it, which an edit would lose; convert it first, with iconv for example, or name another encoding", l.display(), t.enc.Form))
 	}
 	if len(t.content) > maxEditBytes {
 		return nil, t.tooLarge("has, as UTF-8,", int64(len(t.content)))
@@ -184,10 +185,10 @@ type change struct {
 
 // findChanges returns the occurrences of old, in order and not overlapping.
 //
-// A model writes \n whatever the file has, and file_read shows no \r. So text
-// without \r also matches where the file has \r\n, and what is put in its
-// place gets the line ending of what it replaces; without a line break in old,
-// the one that most lines of the file have. Text with \r means what it says.
+// A model writes \n for every line ending, and file_read shows no \r. So text without \r
+// also matches \r\n in the file, and the replacement gets the line ending of the replaced
+// text. If old has no line break, the replacement gets the most frequent line ending of
+// the file. Text with \r is taken literally.
 func findChanges(content []byte, old, new string) []change {
 	if strings.Contains(old, "\r") {
 		return occurrences(content, old, new)
@@ -201,7 +202,7 @@ func findChanges(content []byte, old, new string) []change {
 	}
 	changes := append(occurrences(content, old, new), occurrences(content, toCRLF(old), newCRLF)...)
 	slices.SortFunc(changes, func(a, b change) int { return a.start - b.start })
-	// The two forms can overlap where old starts or ends with a line break.
+	// The two forms can overlap if old starts or ends with a line break.
 	kept := changes[:0]
 	for _, c := range changes {
 		if len(kept) == 0 || c.start >= kept[len(kept)-1].end {
@@ -213,7 +214,7 @@ func findChanges(content []byte, old, new string) []change {
 	return kept
 }
 
-// ending is the one that most lines have.
+// ending returns the most frequent line ending.
 func ending(content []byte) string {
 	crlf := bytes.Count(content, []byte("\r\n"))
 	if lf := countLines(content) - crlf; crlf > lf {
@@ -222,7 +223,7 @@ func ending(content []byte) string {
 	return "\n"
 }
 
-// toCRLF writes every line break as \r\n.
+// toCRLF changes every line break to \r\n.
 func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
@@ -257,11 +258,11 @@ func applyChanges(content []byte, changes []change) []byte {
 	return out.Bytes()
 }
 
-// lineNumbers is the number that stands before a line as file_read prints it, or cat -n.
+// lineNumbers matches the number before a line in the output of file_read or cat -n.
 var lineNumbers = regexp.MustCompile(`^(\d+: | {1,5}\d+\t)`)
 
-// isNumbered reports whether lines carry numbers: the first, or all that follow where
-// that was copied from its middle on.
+// isNumbered reports whether lines were copied with their numbers. The first line may
+// lack its number, if the copy begins in the middle of a line.
 func isNumbered(lines []string) bool {
 	n := 0
 	for i, line := range lines {
@@ -278,14 +279,14 @@ func isNumbered(lines []string) bool {
 	return n > 0
 }
 
-// nearMiss says why lines, which the caller knows by what, may not have been found:
-// they carry the numbers that file_read prints, or differ from some of the file, often
-// in white space alone.
+// nearMiss returns the end of an error: the probable reason why the lines old were not
+// found. They carry line numbers, or differ from the file in white space or in a few
+// characters. what is the caller's name for the lines.
 func nearMiss(content []byte, what string, old []string) string {
-	const nothingNear = "; nothing in the file is like it: look at the file again, with file_read or grep"
+	const nothingSimilar = "; nothing in the file is like it: look at the file again, with file_read or grep"
 	first := slices.IndexFunc(old, func(line string) bool { return strings.TrimSpace(line) != "" })
 	if first < 0 {
-		return nothingNear
+		return nothingSimilar
 	}
 	if isNumbered(old[first:]) {
 		return "; leave out the line numbers, they are not part of the file"
@@ -299,7 +300,7 @@ func nearMiss(content []byte, what string, old []string) string {
 	if number == 0 {
 		want = old[first]
 		if number, have = mostSimilarLine(content, want); number == 0 {
-			return nothingNear
+			return nothingSimilar
 		}
 	}
 	have, _ = cut([]byte(have), maxDiffLine)
@@ -310,8 +311,9 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// lookalikeNote finds a text in the content although some characters only look like those of the text, or
-// do not show. It names the first of them.
+// lookalikeNote returns the end of an error if the content holds the text want in
+// characters that only look alike, or with invisible ones. It names the first such
+// character; empty: there is none.
 func lookalikeNote(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(visibleForm(want))
 	at := strings.Index(visibleForm(have[:min(len(have), maxLookalikeBytes)]), wanted)
@@ -333,7 +335,7 @@ func lookalikeNote(content []byte, what, want string) string {
 		have, want = have[size:], want[wantedSize:]
 	}
 	if want == "" {
-		return "" // only blanks in front differ
+		return "" // only white space in front differs
 	}
 	at = len(content) - len(have)
 	start := offsetLinesBefore(content, at, 0)
@@ -345,13 +347,15 @@ func lookalikeNote(content []byte, what, want string) string {
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLookalikeBytes limits the bytes of a file that are compared by their looks, which is slow.
+// maxLookalikeBytes limits the bytes of a file that are compared by appearance, which is
+// slow.
 const maxLookalikeBytes = 1 << 20
 
 // character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// visibleForm returns a text as it looks, without blanks and characters that do not show.
+// visibleForm returns a form of a text that is equal for texts that look alike, without
+// blanks and invisible characters.
 func visibleForm(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -360,6 +364,7 @@ func visibleForm(text string) string {
 	return out.String()
 }
 
+// visibleRune is visibleForm for one character.
 func visibleRune(r rune) string {
 	switch {
 	case r == '\n' || r > ' ' && r < utf8.RuneSelf:
@@ -376,11 +381,12 @@ func visibleRune(r rune) string {
 	return strings.ReplaceAll(norm.NFKD.String(string(r)), " ", "")
 }
 
-// maxCompared is how many lines of a text are compared with each part of a file.
+// maxCompared limits the number of lines that are compared with each part of a file.
 const maxCompared = 50
 
-// closest finds the part of the content that has most of the lines, and there the
-// first line that is another; 0 where no line is the same.
+// closest returns the first line that differs in the part of the content with the most
+// equal lines: its number, its text, and the text of the wanted line. number is 0 if no
+// line is equal.
 func closest(content []byte, lines []string) (number int, have, want string) {
 	best, first := 0, 1
 	for at := 0; at < len(content); at, first = offsetAfterLines(content, at, 1), first+1 {
@@ -405,7 +411,8 @@ func closest(content []byte, lines []string) (number int, have, want string) {
 	return number, have, want
 }
 
-// mostSimilarLine finds the line that has most in common with one, and half of it at least.
+// mostSimilarLine returns the line that shares the longest beginning and end with want,
+// and at least half of want; number is 0 if there is no such line.
 func mostSimilarLine(content []byte, want string) (number int, have string) {
 	want = strings.TrimSpace(want)
 	want = want[:min(len(want), maxDiffLine)]
@@ -421,7 +428,7 @@ func mostSimilarLine(content []byte, want string) (number int, have string) {
 	return number, have
 }
 
-// trimEnding leaves out the ending of a line.
+// trimEnding returns a line without its ending.
 func trimEnding(line []byte) []byte {
 	text, ended := bytes.CutSuffix(line, []byte("\n"))
 	if ended {
@@ -430,7 +437,7 @@ func trimEnding(line []byte) []byte {
 	return text
 }
 
-// likeness is the length of what two texts share at their starts and ends.
+// likeness returns the number of bytes that two texts share at their beginnings and ends.
 func likeness(a, b string) int {
 	n := min(len(a), len(b))
 	head := 0

@@ -104,7 +104,7 @@ func TestWhatCannotBeEncodedIsRefused(t *testing.T) {
 	}
 	for _, name := range []string{"half", "lone"} {
 		if out := works(t, fileRead, readArgs{Path: name, Offset: 1, Limit: 9}); !strings.HasPrefix(out.Output, "1: ") || !strings.Contains(out.Output, "\uFFFD") ||
-			!strings.Contains(out.Output, "[the file is damaged: it looks like utf-16le with a byte order mark and holds what is none, so that no tool edits it") {
+			!strings.Contains(out.Output, "[the file is damaged: it looks like utf-16le with a byte order mark and holds bytes that do not fit it, so no tool edits it") {
 			t.Errorf("%s is read as %q", name, out.Output)
 		}
 	}
@@ -189,8 +189,8 @@ func TestAnEncodingIsNotGuessed(t *testing.T) {
 	}{
 		{errOf(fileEdit(t.Context(), editArgs{Path: "sjis", OldString: "|", NewString: "x"})), "or shift_jis"},
 		{errOf(insertLines(t.Context(), insertArgs{Path: "sjis", LineStart: 1, NewContent: "x"})), "say which with encoding"},
-		{errOf(fileEdit(t.Context(), editArgs{Path: "damaged", OldString: "\n", NewString: "x", Encoding: encodingOf("gbk")})), "looks like gbk and holds what is none"},
-		{errOf(fileEdit(t.Context(), editArgs{Path: "cut", OldString: "a", NewString: "x", Encoding: encodingOf("gbk")})), "holds what is none"},
+		{errOf(fileEdit(t.Context(), editArgs{Path: "damaged", OldString: "\n", NewString: "x", Encoding: encodingOf("gbk")})), "looks like gbk and holds bytes that do not fit it"},
+		{errOf(fileEdit(t.Context(), editArgs{Path: "cut", OldString: "a", NewString: "x", Encoding: encodingOf("gbk")})), "holds bytes that do not fit it"},
 		{errOf(fileEdit(t.Context(), editArgs{Path: "sjis", OldString: "|", NewString: "한", Encoding: encodingOf("sjis")})), "sjis is shift_jis, which has no '한' (U+D55C) as line 2 would need"},
 	} {
 		if tt.err == nil || !strings.Contains(tt.err.Error(), tt.says) {

@@ -57,7 +57,7 @@ func works[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error),
 	return out
 }
 
-// fails calls a tool and expects an error of the code that says all of want.
+// fails calls a tool and expects an error with the code and all texts of want.
 func fails[In, Out any](t *testing.T, fn func(context.Context, In) (Out, error), in In, code tool.Code, want ...string) {
 	t.Helper()
 	_, err := fn(t.Context(), in)

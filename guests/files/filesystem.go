@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxWholeRead is the largest file that filesystem reads.
+// maxWholeRead limits the size of a file that filesystem reads, in bytes.
 const maxWholeRead = 1 << 20
 
 type filesystemArgs struct {
@@ -27,13 +27,13 @@ type filesystemArgs struct {
 
 type filesystemResult struct {
 	Output   string `json:"output"`
-	SHA256   string `json:"sha256,omitempty"`   // of what was read
-	Count    int    `json:"count,omitempty"`    // entries that were listed
-	Exists   *bool  `json:"exists,omitempty"`   // of exists
-	Type     string `json:"type,omitempty"`     // of metadata: file, directory, link or other
-	Size     *int64 `json:"size,omitempty"`     // of metadata of a file, in bytes
-	Modified string `json:"modified,omitempty"` // of metadata, as in RFC 3339
-	Target   string `json:"target,omitempty"`   // of metadata of a link
+	SHA256   string `json:"sha256,omitempty"`   // of the file that was read
+	Count    int    `json:"count,omitempty"`    // number of listed entries
+	Exists   *bool  `json:"exists,omitempty"`   // result of exists; nil for other operations
+	Type     string `json:"type,omitempty"`     // result of metadata: file, directory, link or other
+	Size     *int64 `json:"size,omitempty"`     // result of metadata for a file, in bytes
+	Modified string `json:"modified,omitempty"` // result of metadata, as in RFC 3339
+	Target   string `json:"target,omitempty"`   // result of metadata for a link
 }
 
 func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error) {
@@ -51,7 +51,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 		list, err := ls(ctx, lsArgs{Path: in.Path, ShowHidden: true, MaxEntries: maxLsEntries})
 		return filesystemResult{Output: list.Output, Count: list.Count}, err
 	}
-	info, err := os.Lstat(l.abs) // a link exists, wherever it leads
+	info, err := os.Lstat(l.abs) // a link exists even if its target does not
 	if in.Operation == "exists" {
 		exists := err == nil
 		if !exists && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -82,7 +82,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	return out, nil
 }
 
-// readWhole returns a text file as it is.
+// readWhole returns the whole text of a file.
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {

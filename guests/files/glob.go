@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxGlobResults is how many paths one call returns.
+// maxGlobResults limits the number of paths in a result.
 const maxGlobResults = 1000
 
 type globArgs struct {
@@ -24,12 +24,12 @@ type globArgs struct {
 
 type globResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // of the paths in Output
+	Count     int    `json:"count"` // number of paths in Output
 	Truncated bool   `json:"truncated,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 }
 
-// errEnough ends a walk that has found as much as it may return.
+// errEnough ends a walk or a search that has reached its limit.
 var errEnough = errors.New("enough found")
 
 func glob(ctx context.Context, in globArgs) (globResult, error) {
@@ -43,14 +43,14 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	start := in.Path
 	base, rest := doublestar.SplitPattern(pattern)
 	if strings.HasPrefix(pattern, "/") || base == ".." || strings.HasPrefix(base, "../") {
-		// The pattern says by itself where to start, and that is not below path.
+		// The pattern has its own start, which is not below path.
 		if !strings.HasPrefix(pattern, "/") {
 			base = filepath.Join(in.Path, base)
 		}
 		start, pattern, base = base, rest, "."
 	}
 	if strings.Contains(base, `\`) {
-		base = "." // quoted characters: do without the short cut
+		base = "." // quoted characters: search everything
 	}
 	pattern = strings.TrimPrefix(pattern, "./")
 	base = strings.TrimPrefix(base, "./")
@@ -96,7 +96,7 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	return out, nil
 }
 
-// within reports whether path is dir or below it; both have slashes.
+// within reports whether path is dir or below dir. Both are separated by slashes.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, dir+"/")
 }

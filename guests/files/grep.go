@@ -18,7 +18,8 @@ import (
 const (
 	maxGrepResults = 1000
 	maxGrepContext = 20
-	// maxGrepOutput keeps many long lines from filling the model's context.
+	// maxGrepOutput limits the bytes of the output, so that long lines do not fill the
+	// model's context.
 	maxGrepOutput = 256 << 10
 )
 
@@ -37,8 +38,8 @@ type grepArgs struct {
 
 type grepResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // matching lines in Output
-	Files     int    `json:"files"` // files with a match
+	Count     int    `json:"count"` // number of matching lines in Output
+	Files     int    `json:"files"` // number of files with a match
 	Truncated bool   `json:"truncated,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 }
@@ -102,8 +103,8 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	return s.result, nil
 }
 
-// matchesFilter reports whether the file is one that the filter asks for. A filter
-// without a slash is about the name alone.
+// matchesFilter reports whether a file matches the filter; an empty filter matches all. A
+// filter without a slash is compared with the name alone.
 func matchesFilter(filter, prefix, name string) bool {
 	if filter == "" {
 		return true
@@ -114,8 +115,8 @@ func matchesFilter(filter, prefix, name string) bool {
 	return doublestar.MatchUnvalidated(strings.TrimPrefix(filter, "./"), name)
 }
 
-// exprOf returns the expression to match lines with, and a note when the
-// pattern is not taken as what it was given as.
+// exprOf returns the expression to match lines with. note is set if the pattern is no
+// valid expression and is searched literally.
 func exprOf(in grepArgs) (expr, note string) {
 	expr = in.Pattern
 	if in.FixedStrings {
@@ -130,6 +131,7 @@ func exprOf(in grepArgs) (expr, note string) {
 	return expr, note
 }
 
+// header writes a line with the options of the call that widen the search; none: no line.
 func (s *searcher) header(in grepArgs, note string) {
 	var parts []string
 	if in.IncludeHidden {

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// What file_read says of images to those who call it.
+// Documentation of file_read about images.
 var (
 	imageErrors = []string{
 		"IMAGE_TOO_LARGE: the image has more bytes or pixels than models take; make a smaller copy and read that",
@@ -20,11 +20,11 @@ var (
 		humanSize(picture.MaxBytes), picture.MaxSide)}
 )
 
-// Images are the image of a file that is one.
+// Images returns the image, if the file is one.
 func (r readResult) Images() []tool.Image { return r.images }
 
-// readImage returns a file that is an image, by its content, as one; not ok if it is
-// something else. Text is text, however it begins.
+// readImage returns a file as an image, if its content is one; else ok is false. Text is
+// never an image, even if it begins like one.
 func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, err error) {
 	head, err := readHead(f, picture.HeadBytes)
 	if err != nil || picture.Mime(head) == "" {
@@ -42,7 +42,7 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	case errors.Is(err, picture.ErrLarge):
 		return readResult{}, false, tool.Coded("IMAGE_TOO_LARGE", tool.Parse("read %s: the image %w; make a smaller copy of it, and read that", l.display(), err))
 	case err != nil:
-		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, so that no model takes it", l.display(), err))
+		return readResult{}, false, tool.Coded("IMAGE_BROKEN", tool.Parse("read %s: %w, and models do not accept such an image", l.display(), err))
 	}
 	return readResult{
 		Output: fmt.Sprintf("%s, %s", info, humanSize(int64(len(data)))),
@@ -51,7 +51,7 @@ func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, 
 	}, true, nil
 }
 
-// readHead reads the first n bytes of a file, or all that it has.
+// readHead reads the first n bytes of a file, or all of a shorter one.
 func readHead(f io.ReaderAt, n int) ([]byte, error) {
 	head := make([]byte, n)
 	n, err := f.ReadAt(head, 0)

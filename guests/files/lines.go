@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// binaryProbe is how much of a file decides whether it is binary.
+	// binaryProbe is the number of bytes that decide whether a file is binary.
 	binaryProbe = lines.BinaryProbe
-	// maxShownLine is how many characters of a line are shown.
+	// maxShownLine limits the characters of a line that are shown.
 	maxShownLine = 2000
 )
 
-// readerBytes is how much of a file is read at a time.
+// readerBytes is the number of bytes of a file that are read at a time.
 const readerBytes = 256 << 10
 
 // lineReader reads lines of any length in bounded memory.
 type lineReader struct {
 	r    *bufio.Reader
-	max  int // bytes of a line that are kept
+	max  int // limit on the bytes of a line that are kept
 	line []byte
 }
 
 func newLineReader(r *bufio.Reader, max int) *lineReader { return &lineReader{r: r, max: max} }
 
-// next returns the next line without its ending, valid until the next call, how many
-// bytes it has, and the ending. When it has more than max, the line is only the
-// beginning. At the end of the file the error is io.EOF.
+// next returns the next line without its ending, its full length in bytes, and its
+// ending. line is valid until the next call, and only the first max bytes of a longer
+// line. At the end of the file the error is io.EOF.
 func (r *lineReader) next() (line []byte, length int, ending string, err error) {
 	r.line = r.line[:0]
 	for {
@@ -59,11 +59,11 @@ func (r *lineReader) next() (line []byte, length int, ending string, err error) 
 	}
 }
 
-// skip reads over at most so many lines, and returns how many there were. It looks at
-// nothing but line feeds, so that the end of a large file is not far away.
-func (r *lineReader) skip(ctx context.Context, most int) (skipped int, err error) {
-	partial := 0 // there is the beginning of a line
-	for skipped < most {
+// skip reads over at most limit lines, and returns their number. It searches only for
+// line feeds, so that it reaches the end of a large file fast.
+func (r *lineReader) skip(ctx context.Context, limit int) (skipped int, err error) {
+	partial := 0 // 1 within a line
+	for skipped < limit {
 		if err := ctx.Err(); err != nil {
 			return skipped, err
 		}
@@ -74,28 +74,28 @@ func (r *lineReader) skip(ctx context.Context, most int) (skipped int, err error
 		}
 		block, _ := r.r.Peek(r.r.Buffered())
 		n := countLines(block)
-		if n > most-skipped {
-			n = most - skipped
+		if n > limit-skipped {
+			n = limit - skipped
 			block = block[:offsetAfterLines(block, 0, n)]
 		}
 		if skipped += n; block[len(block)-1] == '\n' {
 			partial = 0
-		} else if partial = 1; skipped == most {
+		} else if partial = 1; skipped == limit {
 			block = block[:bytes.LastIndexByte(block, '\n')+1]
 		}
-		_, _ = r.r.Discard(len(block)) // which were peeked at
+		_, _ = r.r.Discard(len(block)) // never fails: they are in the buffer
 	}
 	return skipped, nil
 }
 
-// countLines counts line feeds, eight bytes at a time: bytes.Count looks at one where
-// there are no instructions for many.
+// countLines counts line feeds, eight bytes at a time. Without vector instructions,
+// bytes.Count looks at single bytes.
 func countLines(text []byte) (n int) {
 	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
-	words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(text))), len(text)/8) // in any order of bytes
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(text))), len(text)/8) // the order of their bytes does not matter
 	for _, x := range words {
 		x ^= '\n' * ones
-		n += bits.OnesCount64(^((x&low + low) | x | low)) // a bit for each byte that is zero
+		n += bits.OnesCount64(^((x&low + low) | x | low)) // one bit for each byte that is zero
 	}
 	for _, b := range text[len(words)*8:] {
 		if b == '\n' {
@@ -105,8 +105,8 @@ func countLines(text []byte) (n int) {
 	return n
 }
 
-// cut returns at most max characters of a line as valid UTF-8, and whether
-// there were more.
+// cut returns at most max characters of a line as valid UTF-8, and reports whether there
+// were more.
 func cut(line []byte, max int) (text string, more bool) {
 	part, more := lines.Cut(line, max)
 	return string(part), more

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// maxLsEntries is the most that max_entries can be.
+// maxLsEntries limits max_entries.
 const maxLsEntries = 1000
 
 type lsArgs struct {
@@ -27,9 +27,9 @@ type lsArgs struct {
 
 type lsResult struct {
 	Output    string `json:"output"`
-	Count     int    `json:"count"` // entries shown
+	Count     int    `json:"count"` // number of shown entries
 	Truncated bool   `json:"truncated,omitempty"`
-	// Of the whole directory, hidden entries only when they are asked for.
+	// The totals are of the whole directory; hidden entries count only with show_hidden.
 	Files      int   `json:"files"`
 	Dirs       int   `json:"dirs"`
 	Links      int   `json:"links"`
@@ -84,8 +84,8 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	return out, nil
 }
 
-// lookUp has the host look up the entries of a directory at once. Of what it does not
-// tell there is nil.
+// lookUp asks the host for the sizes and times of all entries at once. The result is nil
+// for entries that the host does not report.
 func lookUp(l location, entries search.Listing) []*search.Info {
 	const atOnce = 1000
 	out := make([]*search.Info, len(entries))
@@ -103,22 +103,22 @@ func lookUp(l location, entries search.Listing) []*search.Info {
 	return out
 }
 
-// describe never fails: an entry that went away since, or that may not be
-// looked at, is listed without its size and time.
-func describe(dir location, d search.Entry, told *search.Info) lsEntry {
+// describe returns an entry of the list; info may be nil. It never fails: an entry that
+// is gone, or that may not be read, is listed without its size and time.
+func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	entry := lsEntry{kind: "FILE", name: d.Name}
 	switch {
 	case d.Type.IsDir():
 		entry.kind = "DIR"
 	case d.Type&fs.ModeSymlink != 0:
 		entry.kind = "LINK"
-	case !d.Type.IsRegular(), told != nil && told.Type == fs.ModeIrregular: // of which os says regular
+	case !d.Type.IsRegular(), info != nil && info.Type == fs.ModeIrregular: // package os takes some of these for regular
 		entry.kind = "OTHER"
 	}
-	if told != nil {
-		entry.mtime = time.Unix(0, told.Modified)
+	if info != nil {
+		entry.mtime = time.Unix(0, info.Modified)
 		if entry.kind == "FILE" {
-			entry.size = told.Size
+			entry.size = info.Size
 		}
 	} else if info, err := os.Lstat(dir.childPath(d.Name)); err == nil {
 		entry.mtime = info.ModTime()
@@ -129,8 +129,8 @@ func describe(dir location, d search.Entry, told *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries expects the order of names, in which readDir returns them,
-// and keeps it among equals.
+// sortEntries sorts entries that are in the order of their names. Equal ones stay in that
+// order.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {
 		order := 0

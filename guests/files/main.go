@@ -2,13 +2,13 @@
 // files: ls, glob, grep, file_read, filesystem, file_write, file_edit, replace_lines,
 // insert_lines and apply_patch.
 //
-// Words: a path is what an argument or a result holds, with forward slashes,
-// relative to the call's working directory or absolute. An entry is what a
-// directory lists. A walk visits the entries below a directory, without
-// following links and without what .gitignore files exclude.
+// Words: a path in an argument or a result has forward slashes, and is absolute or
+// relative to the call's working directory. An entry is a file or a directory in the list
+// of a directory. A walk visits the entries below a directory, but follows no links and
+// leaves out entries that .gitignore files exclude.
 //
-// The module may run in 64 MiB of memory: it streams what can be large and
-// refuses to edit what does not fit.
+// The module may run in 64 MiB of memory: it streams large files and refuses to edit
+// files that do not fit.
 package main
 
 import "github.com/stockade-dev/stockade/sdk/go/tool"
@@ -31,7 +31,7 @@ func init() {
 		"Skips binary files, hidden files and what .gitignore excludes.",
 		grep, tool.ReadsFiles(),
 		tool.Errors("BAD_PATTERN: file_filter is malformed, or pattern is too large", notAFile, notADirectory, notFound),
-		tool.Limits("1000 lines that match, 256 KiB of output, 2000 characters of a line", "no text in UTF-16, of which the hint tells; file_read shows it"),
+		tool.Limits("1000 lines that match, 256 KiB of output, 2000 characters of a line", "files in UTF-16 are not searched, and the hint says so; file_read shows them"),
 		tool.Example(`{"pattern":"func \\w+Handler\\(","file_filter":"*.go","context":2}`, "finds functions, with two lines around each"))
 	tool.Register("file_read", "Read a text file as numbered lines, at most 2000 lines or 50 KiB at a time; the last line "+
 		"tells the offset to go on with. Also returns the file's SHA-256, lists a directory, and shows you an image.",
@@ -64,16 +64,16 @@ func init() {
 		fileEdit, tool.WritesFiles(), tool.NeedsContent("path", "expected_sha256"),
 		tool.Errors("NO_MATCH: old_string does not occur; the text shows the nearest line and where it differs",
 			"NOT_UNIQUE: old_string occurs more than once; add context or set replace_all",
-			"TOO_MANY: there is more to replace than 100,000 times; replace a longer text", noChange),
+			"TOO_MANY: old_string occurs more than 100,000 times; replace a longer text", noChange),
 		editErrors, tool.Limits("100,000 replacements"), editLimits,
 		tool.Example(`{"path":"main.go","old_string":"retries := 3","new_string":"retries := 5"}`, "changes one line"))
 	tool.Register("replace_lines", "Replace lines of a file by their numbers, as file_read shows them. "+
-		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
+		"If one reply has several calls, use the numbers from before the reply in all of them. The result shows the new ones. Read the file first.",
 		replaceLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
 		tool.Errors(outOfRange, numberedLines, noChange), editErrors, editLimits,
 		tool.Example(`{"path":"main.go","line_start":10,"line_end":12,"new_content":"\treturn nil\n"}`, "puts one line in the place of three"))
 	tool.Register("insert_lines", "Insert lines into a file before the line with a number, as file_read shows it. "+
-		"In several calls of one reply all numbers are those from before it. The result shows the new ones. Read the file first.",
+		"If one reply has several calls, use the numbers from before the reply in all of them. The result shows the new ones. Read the file first.",
 		insertLines, tool.WritesFiles(), tool.NeedsLines("path", "expected_sha256"),
 		tool.Errors(outOfRange, numberedLines), editErrors, editLimits,
 		tool.Example(`{"path":"main.go","line_start":1,"new_content":"// Command a does nothing.\n"}`, "puts a line at the top"))
@@ -91,16 +91,16 @@ func init() {
 			"changes a line of one file and makes another"))
 }
 
-// What several tools end with.
+// Documented errors of several tools.
 const (
 	notFound        = "NOT_FOUND: the path does not exist; the text says what may have been meant"
 	notAFile        = "NOT_A_FILE: it is a directory, a pipe or a device"
 	notADirectory   = "NOT_A_DIRECTORY: a part of the path is a file"
 	binaryFile      = "BINARY_FILE: the file holds NUL bytes and is no text"
-	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32 or damaged: convert it first; or it is no UTF-8: the text says what encoding may be"
+	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32 or damaged: convert it first; or it is no UTF-8: the text names encodings that it may have"
 	contentChanged  = "CONTENT_CHANGED: the file has changed since it was read; read it again"
 	noChange        = "NO_CHANGE: the file already reads like that"
-	noSpace         = "NO_SPACE: the disk is full, or the call has written as much as one may"
+	noSpace         = "NO_SPACE: the disk is full, or the call has written as much as one call may"
 	outOfRange      = "OUT_OF_RANGE: there are no such lines; the text says how many there are"
 	numberedLines   = "NUMBERED_LINES: new_content carries line numbers, as of file_read or cat -n; leave them out"
 )

@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// Natively there is nobody to call the tools. The program then carries out one
-// grep, whose arguments come from standard input: it is what make bench-grep
-// compares the module with.
+// main carries out one grep, whose arguments come from standard input. Natively there is
+// no host to call the tools; make bench-grep compares this program with the module.
 func main() {
 	var in grepArgs
 	err := json.NewDecoder(os.Stdin).Decode(&in)

@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// nearby returns the candidates that the name of a file may be a mistake for.
+// nearby returns the candidates that may be meant by a misspelled file name.
 func nearby(name string, candidates []string) []string {
 	lower := strings.ToLower(name)
 	return nearest.Few(name, candidates, func(candidate string) (int, bool) {
@@ -14,7 +14,7 @@ func nearby(name string, candidates []string) []string {
 		if far := nearest.Distance(lower, other); far <= max(1, len(name)/3) {
 			return far, true
 		}
-		// A forgotten or a wrong extension is far away in letters.
+		// A forgotten or a wrong extension makes the distance large.
 		stem, _, _ := strings.Cut(lower, ".")
 		otherStem, _, _ := strings.Cut(other, ".")
 		return len(name), stem != "" && stem == otherStem

@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// explainNoFiles says why a pattern for names may have found nothing.
+// explainNoFiles returns the probable reason why a glob pattern has found nothing.
 func explainNoFiles(pattern, path string) string {
 	switch below := "**/" + pattern[strings.LastIndexByte(pattern, '/')+1:]; {
 	case strings.Contains(pattern, "**"):
@@ -22,21 +22,21 @@ func explainNoFiles(pattern, path string) string {
 	}
 }
 
-// starRE finds a * as those write it who mean any text: behind a character that it
-// repeats, as a regular expression has it. That of .* and [a-z]* is meant.
+// starRE matches a * that probably was meant as any text, as in a pattern for file names.
+// The * of .* and [a-z]* is correct in an expression.
 var starRE = regexp.MustCompile(`(^|[^\\.)\]])\*`)
 
-// explainNoLines says why a search of lines may have found nothing: of so many files that
-// it has looked at.
+// explainNoLines returns the probable reason why a search has found no lines. files is
+// the number of searched files.
 func explainNoLines(in grepArgs, files int) string {
 	star := starRE.MatchString(in.Pattern)
 	switch {
 	case files == 0 && in.FileFilter != "":
-		what := "no file matches file_filter"
+		text := "no file matches file_filter"
 		if strings.Contains(in.FileFilter, "/") && !strings.Contains(in.FileFilter, "**") {
-			what += "; * stays within one directory and ** crosses directories, as in src/**/*.go"
+			text += "; * stays within one directory and ** crosses directories, as in src/**/*.go"
 		}
-		return what
+		return text
 	case files == 0:
 		return "there was no file to search: hidden files need include_hidden, and what .gitignore excludes ignore_gitignore"
 	case in.FixedStrings && (star || strings.Contains(in.Pattern, ".*")):
@@ -49,5 +49,5 @@ func explainNoLines(in grepArgs, files int) string {
 	return "no line matches"
 }
 
-// fileNamePatternRE is a pattern that looks as if it was for the names of files.
+// fileNamePatternRE matches a pattern that was probably meant for the names of files.
 var fileNamePatternRE = regexp.MustCompile(`^([\w.-]+/)*\*+(/\*+)*\.[\w{},]+$`)

@@ -15,11 +15,11 @@ import (
 
 // location is a file that an argument names.
 type location struct {
-	abs string // cleaned and absolute: what to open
-	rel string // its name: relative when inside the working directory
+	abs string // cleaned and absolute, for opening
+	rel string // for people and models: relative inside the working directory, else absolute
 }
 
-// locate resolves a path argument; an empty one is the working directory.
+// locate resolves a path argument; an empty path is the working directory.
 func locate(path string) (location, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -38,7 +38,7 @@ func locate(path string) (location, error) {
 
 func endsInSlash(path string) bool { return len(path) > 1 && strings.HasSuffix(path, "/") }
 
-// checkCreate refuses a path argument that ends in a slash, as that of a file cannot.
+// checkCreate returns an error if the path of a new file ends in a slash.
 func (l location) checkCreate(path string) error {
 	if endsInSlash(path) {
 		return tool.InvalidInput("path %q ends in a slash, as only the path of a directory does: write %s/NAME for a file in it, or %s; directories are made on the way", path, l.display(), l.display())
@@ -46,7 +46,7 @@ func (l location) checkCreate(path string) error {
 	return nil
 }
 
-// locationOf names the file at the absolute path abs as seen from cwd.
+// locationOf returns the location of an absolute path as seen from cwd.
 func locationOf(cwd, abs string) location {
 	rel, err := filepath.Rel(cwd, abs)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -55,9 +55,10 @@ func locationOf(cwd, abs string) location {
 	return location{abs, pathname.FromWASI(filepath.ToSlash(rel))}
 }
 
+// isInside reports whether the file is in the working directory.
 func (l location) isInside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
 
-// child names an entry of the directory l.
+// child returns the location of an entry of the directory l.
 func (l location) child(name string) location {
 	c := location{abs: l.childPath(name), rel: l.rel + "/" + name}
 	if l.rel == "." {
@@ -68,7 +69,7 @@ func (l location) child(name string) location {
 	return c
 }
 
-// childPath is where an entry of the directory l is.
+// childPath returns the absolute path of an entry of the directory l.
 func (l location) childPath(name string) string {
 	return string(l.appendChild(make([]byte, 0, len(l.abs)+1+len(name)), name))
 }
@@ -80,7 +81,8 @@ func (l location) appendChild(b []byte, name string) []byte {
 	return append(b, pathname.ToWASI(name)...)
 }
 
-// real is the path without links, as far as that can be told: one file has one.
+// real returns the path without links, as far as they can be resolved. All names of one
+// file have the same real path.
 func (l location) real() string {
 	if path, err := filepath.EvalSymlinks(l.abs); err == nil {
 		return path
@@ -92,14 +94,14 @@ func (l location) real() string {
 	return l.abs
 }
 
-// display returns the path in the form that results print and arguments take.
+// display returns the path in the form of results and arguments.
 func (l location) display() string { return filename.Show(l.rel) }
 
-// toolError turns an error of package os into one that tells what to do.
+// toolError turns an error of package os into an error with advice.
 func (l location) toolError(op string, err error) error {
 	cause := err
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		cause = pathErr.Err // the path is named here, once
+		cause = pathErr.Err // the message names the path once
 	} else if linkErr, ok := errors.AsType[*os.LinkError](err); ok {
 		cause = linkErr.Err
 	}
@@ -124,7 +126,8 @@ func (l location) toolError(op string, err error) error {
 	return tool.IO("%s %s: %w", op, l.display(), cause)
 }
 
-// notAFile says what it is that has no content to read or to write.
+// notAFile returns the error of a directory, a pipe or a device, which has no content to
+// read or write.
 func (l location) notAFile(op string, info fs.FileInfo) error {
 	what := "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
 	if info.IsDir() {
@@ -133,7 +136,7 @@ func (l location) notAFile(op string, info fs.FileInfo) error {
 	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// checkDir refuses what is no directory.
+// checkDir returns an error if the location is no directory.
 func (l location) checkDir(op string) error {
 	info, err := os.Stat(l.abs)
 	what := "a file, not a directory; file_read shows it"
@@ -148,7 +151,8 @@ func (l location) checkDir(op string) error {
 	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// hint says what may have been meant by a path that does not exist.
+// hint returns the end of an error about a path that does not exist: the path that may
+// have been meant, or empty.
 func (l location) hint() string {
 	if target, err := os.Readlink(l.abs); err == nil {
 		return "; it is a symbolic link to " + filename.Show(target) + ", where nothing is"
@@ -179,8 +183,8 @@ func (l location) hint() string {
 	return "; outside the working directory only granted directories exist"
 }
 
-// ensureToolError is [location.toolError] for an error that may already say all: one made
-// by package tool, or the end of the call.
+// ensureToolError is [location.toolError] for errors that may be complete already: those
+// made by package tool, and the end of the call.
 func (l location) ensureToolError(op string, err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		return err

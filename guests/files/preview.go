@@ -8,17 +8,17 @@ import (
 
 const (
 	previewContext = 3
-	// These keep the preview of a large change short: what a call has written it knows.
+	// These limits keep the preview of a large change short, as the caller knows the new text.
 	maxPreviewBytes = 4 << 10
-	maxPreviewLines = 10 // at each end of a run of lines that are new
+	maxPreviewLines = 10 // at each end of a run of new lines
 )
 
-// preview shows the lines that changes have made and those around them, numbered as
-// file_read would number them now, so that a model can go on by number.
+// preview returns the changed lines and the lines around, with the numbers that file_read
+// would show now, so that a model can continue by number.
 func preview(was, is []byte, changes []change) string {
 	var out strings.Builder
-	lines, bytesOn := 0, 0 // by how much the new content is ahead of the old one
-	shown := 0             // up to which line
+	lineShift, byteShift := 0, 0 // from the old content to the new one
+	shown := 0                   // number of the line after the last shown line
 	for i, h := range hunksOf(was, changes[:min(len(changes), maxDiffChanges)]) {
 		if out.Len() > maxPreviewBytes {
 			out.WriteString("[there are more changes]\n")
@@ -28,16 +28,16 @@ func preview(was, is []byte, changes []change) string {
 		for _, line := range h.new {
 			size += len(line)
 		}
-		start := h.start + bytesOn
+		start := h.start + byteShift
 		from, to := offsetLinesBefore(is, start, previewContext), offsetAfterLines(is, start+size, previewContext)
-		number := h.line + lines - countLines(is[from:start]) // of the line at from, counted from 0
+		number := h.line + lineShift - countLines(is[from:start]) // of the line at from, counted from 0
 		if shown > number {
 			from = offsetAfterLines(is, from, shown-number)
 			number = shown
 		} else if i > 0 && shown < number {
 			out.WriteString("...\n")
 		}
-		first, last := h.line+lines+maxPreviewLines, h.line+lines+len(h.new)-maxPreviewLines // not shown between
+		first, last := h.line+lineShift+maxPreviewLines, h.line+lineShift+len(h.new)-maxPreviewLines // lines between are left out
 		for at := from; at < to; number++ {
 			next := offsetAfterLines(is, at, 1)
 			switch {
@@ -54,13 +54,13 @@ func preview(was, is []byte, changes []change) string {
 			at = next
 		}
 		shown = number
-		lines += len(h.new) - len(h.old)
-		bytesOn += size - (h.end - h.start)
+		lineShift += len(h.new) - len(h.old)
+		byteShift += size - (h.end - h.start)
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// lineCount is how many lines there are, also where the last has no line feed.
+// lineCount returns the number of lines; the last one may lack its line feed.
 func lineCount(content []byte) int {
 	n := countLines(content)
 	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {

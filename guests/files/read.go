@@ -19,15 +19,15 @@ import (
 const (
 	maxReadLines  = 2000
 	maxReadOutput = 50 << 10
-	// maxHashed is up to which size a file has a hash: what may be edited.
+	// maxHashed limits the size of files that get a hash: larger ones cannot be edited.
 	maxHashed = maxEditBytes
-	// maxCounted is up to which size a file is read to its end, for its number of lines.
+	// maxCounted limits the size of files that are read to the end to count their lines.
 	maxCounted = 64 << 20
 )
 
 type readArgs struct {
 	Path     string           `json:"path" desc:"The file."`
-	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1, as which 0 is taken; -20 is the last 20 lines." default:"1"`
+	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1 (0 means 1, too); -20 returns the last 20 lines." default:"1"`
 	Limit    int              `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
 	Encoding charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
 	Raw      bool             `json:"raw,omitempty" desc:"Return the text itself, to be copied: without line numbers, long lines whole."`
@@ -36,10 +36,10 @@ type readArgs struct {
 type readResult struct {
 	Output     string `json:"output"`
 	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
-	Lines      int    `json:"lines,omitempty"`       // in the whole file; absent beyond 64 MiB, unless its end was reached
-	NextOffset int    `json:"next_offset,omitempty"` // where to go on; absent when the file is read to its end
+	Lines      int    `json:"lines,omitempty"`       // number of lines in the whole file; absent beyond 64 MiB, unless its end was reached
+	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent when the file is read to its end
 	Encoding   string `json:"encoding,omitempty"`    // of the file; absent for UTF-8 without a byte order mark
-	Count      int    `json:"count,omitempty"`       // entries, of a directory
+	Count      int    `json:"count,omitempty"`       // number of entries of a directory
 
 	images []tool.Image
 }
@@ -88,9 +88,9 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	return out, nil
 }
 
-// fromEnd is the number of the line with which the last n begin.
-func fromEnd(ctx context.Context, f *os.File, l location, n int, told charset.Encoding) (int, error) {
-	r, _, _, err := openText(f, l, told)
+// fromEnd returns the number of the first of the last n lines.
+func fromEnd(ctx context.Context, f *os.File, l location, n int, hint charset.Encoding) (int, error) {
+	r, _, _, err := openText(f, l, hint)
 	if err != nil {
 		return 0, err
 	}
@@ -102,23 +102,25 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int, told charset.En
 	return lines - n + 1, err
 }
 
-// openText tells the encoding of a file, and returns what reads it behind its mark.
-func openText(f io.Reader, l location, told charset.Encoding) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
+// openText detects the encoding of a file, and returns a reader of its text as UTF-8,
+// after the byte order mark. hint is the encoding from the call. After reading, damaged
+// reports whether the text did not fit its encoding.
+func openText(f io.Reader, l location, hint charset.Encoding) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
 	if err != nil && err != io.EOF {
 		return nil, enc, nil, err
 	}
-	enc = charset.Of(head).Told(told, head)
+	enc = charset.Of(head).Told(hint, head)
 	if err := checkIsText(enc, "read", l); err != nil {
 		return nil, enc, nil, err
 	}
-	_, _ = r.Discard(len(enc.Mark)) // which was peeked at
+	_, _ = r.Discard(len(enc.Mark)) // never fails: it is in the buffer
 	text, damaged = enc.Reader(r)
 	return text, enc, damaged, nil
 }
 
-// checkIsText is an error where a file is no text that could be shown or edited.
+// checkIsText returns an error if a file is no text that we can show and edit.
 func checkIsText(e charset.Encoding, op string, l location) error {
 	switch e.Form {
 	case charset.Binary:
@@ -216,7 +218,8 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer is the line below a page; in a raw one it would be part of the text.
+// footer returns the line below a page. A raw page has none, as it would be part of the
+// text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {
@@ -232,7 +235,7 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	case enc.Form == charset.Windows1252:
 		notes = append(notes, "the file is no UTF-8 and is taken for windows-1252 (or Latin-1); edits keep that")
 	case damaged:
-		notes = append(notes, "the file is damaged: it looks like "+out.Encoding+" and holds what is none, so that no tool edits it; convert it first, with iconv for example")
+		notes = append(notes, "the file is damaged: it looks like "+out.Encoding+" and holds bytes that do not fit it, so no tool edits it; convert it first, with iconv for example")
 	case enc.Form != charset.UTF8:
 		notes = append(notes, "the file is "+out.Encoding+"; edits keep that")
 	}
@@ -245,18 +248,18 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyEncodings names the encodings that a file may have, as "gbk or big5", if it is only taken for
-// Windows-1252.
-func likelyEncodings(enc, told charset.Encoding, part []byte) string {
-	if enc.Form != charset.Windows1252 || told.Form != "" {
+// likelyEncodings names the encodings that a file may have, as "gbk or big5", if
+// Windows-1252 is only the last resort; else it is empty.
+func likelyEncodings(enc, hint charset.Encoding, part []byte) string {
+	if enc.Form != charset.Windows1252 || hint.Form != "" {
 		return ""
 	}
 	forms := fmt.Sprint(charset.Likely(part[:min(len(part), maxReadOutput)]))
 	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
-// formatNumbered writes one line with its number. length is that of the whole line in the
-// file, of which line may be the beginning.
+// formatNumbered returns one line with its number. length is the number of bytes of the
+// line in the file; line may be only its beginning.
 func formatNumbered(number int, line []byte, whole bool, length int) string {
 	text, cutHere := cut(line, maxShownLine)
 	if !whole || cutHere {

@@ -31,8 +31,8 @@ type insertArgs struct {
 
 type linesResult struct {
 	Output   string `json:"output"`
-	Lines    int    `json:"lines"`    // that the file has now
-	Replaced [3]int `json:"replaced"` // from the line of the first number on, so many old lines by so many new ones
+	Lines    int    `json:"lines"`    // of the file now
+	Replaced [3]int `json:"replaced"` // number of the first line, number of old lines, number of new lines
 	Diff     string `json:"diff"`
 	SHA256   string `json:"sha256"` // of the new content
 }
@@ -82,9 +82,9 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	})
 }
 
-// editLines makes one change of whole lines: so many old ones, from the first on. choose
-// is told how many there are, and says what is done.
-func editLines(path, wantHash string, told charset.Encoding, first, old int, choose func(t *textFile, lines int) (change, string, error)) (linesResult, error) {
+// editLines replaces old whole lines, starting with line first. choose gets the number of
+// lines in the file, and returns the change with a summary.
+func editLines(path, wantHash string, hint charset.Encoding, first, old int, choose func(t *textFile, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")
 	}
@@ -92,7 +92,7 @@ func editLines(path, wantHash string, told charset.Encoding, first, old int, cho
 	if err != nil {
 		return linesResult{}, err
 	}
-	t, err := readForEdit(l, wantHash, told)
+	t, err := readForEdit(l, wantHash, hint)
 	if err != nil {
 		return linesResult{}, err
 	}
@@ -114,9 +114,9 @@ func editLines(path, wantHash string, told charset.Encoding, first, old int, cho
 	return out, nil
 }
 
-// putLines replaces content[start:end], which are whole lines, by others. They get the
-// line ending of the file, unless they have CR in them, which means what it says.
-// Whether the file ends with one stays as it is.
+// putLines replaces content[start:end], which are whole lines, by other lines. These get
+// the line ending of the file, unless they hold CR, which is kept. The file ends with a
+// line ending only if it did before.
 func (t *textFile) putLines(start, end int, lines string) change {
 	if t.eol == "" {
 		t.eol = ending(t.content)
@@ -134,9 +134,9 @@ func (t *textFile) putLines(start, end int, lines string) change {
 	return change{start, end, lines}
 }
 
-// checkNumbers refuses lines that each begin with their number, as file_read or cat -n
-// prints them, unless the file has such lines of its own. Of a single line it has to be the
-// number of the line that it is for.
+// checkNumbers refuses lines that begin with consecutive numbers, as file_read or cat -n
+// prints them, unless the file itself has such lines. A single line is refused only if
+// its number is that of the call.
 func (t *textFile) checkNumbers(lines string, number int) error {
 	first, next := 0, 0
 	for line := range strings.Lines(lines) {

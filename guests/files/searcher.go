@@ -15,51 +15,52 @@ import (
 )
 
 const (
-	// firstBatch and maxBatch are how many files are searched in one go: few
-	// at first, because most searches have enough soon, and never so many that
-	// the host has nothing to do for long while they are being found.
+	// firstBatch and maxBatch limit the number of files that are searched at a time. The
+	// first batches are small because most searches have enough results soon. No batch is
+	// so large that the host has nothing to do while the walk collects it.
 	firstBatch = 128
 	maxBatch   = 1024
-	// maxBatchNames is how many bytes their names may have.
+	// maxBatchNames limits the bytes of the names of a batch.
 	maxBatchNames = search.MaxNames / 2
 )
 
-// searcher collects the matches of one call. The host searches for it; it does
-// so itself where there is none, and for patterns that the host refuses.
+// searcher collects the matches of one call. The host searches the files. Without a
+// host's search, and for patterns that the host refuses, the module searches them itself.
 type searcher struct {
 	expr    string
 	context int
 	limit   int
 
 	batch      []batchFile // files that are still to be searched
-	batchNames []byte      // as the host wants them
-	batchSize  int         // how many there are to be
-	running    []batchFile // files that the host searches
+	batchNames []byte      // their names in the form that package search takes
+	batchSize  int         // number of files at which the batch is searched
+	running    []batchFile // files that the host is searching
 	scanner    *lines.Scanner
-	encoding   charset.Encoding // for files that are no UTF-8; if it is set, the host cannot search
+	encoding   charset.Encoding // for files that are no UTF-8; if set, the module searches
 
 	out        strings.Builder
 	result     grepResult
-	files      int // that were to be searched
+	files      int // number of files to search
 	unreadable int
-	note       string // why the one file was not searched
+	note       string // reason why the only file was not searched
 
-	file          string // that the latest line is of, as it is shown
-	printed       uint64 // the number of the latest line of it that was printed
-	contextEnd    uint64 // and of the last one that is printed for the sake of its latest match
+	file          string // of the latest line, as it is shown
+	printed       uint64 // number of the latest printed line in this file
+	contextEnd    uint64 // number of the last line of context after the latest match
 	contextBefore []grepLine
 }
 
-// grepLine is a line that is printed if there is room for the match that follows.
+// grepLine is a line of context before a match. It is printed only together with the
+// match.
 type grepLine struct {
 	number uint64
 	text   string
 }
 
-// batchFile is a file in a directory. Most have no match and so no need for a
-// location of their own.
+// batchFile is a file in a directory. Most files have no match, and so need no location
+// of their own.
 type batchFile struct {
-	dir  location // the file itself if it has no name
+	dir  location // the file itself if name is empty
 	name string
 }
 
@@ -70,8 +71,8 @@ func (b *batchFile) location() location {
 	return b.dir.child(b.name)
 }
 
-// add has a file searched, now or later. errEnough says that the limit is
-// reached and that there is at least one more match.
+// add adds a file to the batch, and searches the batch if it is full. It returns
+// errEnough if the limit is reached and there is at least one more match.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	s.batch = append(s.batch, batchFile{dir, name})
 	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)
@@ -83,7 +84,7 @@ func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	return s.begin(ctx)
 }
 
-// searchFile searches a single file, of which an error matters.
+// searchFile searches the only file of a call. Errors of the file fail the call.
 func (s *searcher) searchFile(ctx context.Context, l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *searcher) searchFile(ctx context.Context, l location) error {
 	return nil
 }
 
-// flush searches the files that were added, and waits for that.
+// flush searches the rest of the batch, and waits for the result.
 func (s *searcher) flush(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -126,8 +127,8 @@ func (s *searcher) flush(ctx context.Context) error {
 	return s.collect()
 }
 
-// begin has the host search the files that were added while the walk goes on,
-// when it is done with those before them.
+// begin waits for the batch before, and has the host search the present one while the
+// walk goes on.
 func (s *searcher) begin(ctx context.Context) error {
 	before := s.running
 	if err := s.collect(); err != nil {
@@ -168,13 +169,13 @@ func (s *searcher) begin(ctx context.Context) error {
 			return over
 		}
 		if err != nil {
-			s.unreadable++ // one bad file should not hide the others' matches
+			s.unreadable++ // matches in other files still count
 		}
 	}
 	return nil
 }
 
-// collect prints what the host has found.
+// collect waits for the host's results and prints the matches.
 func (s *searcher) collect() error {
 	batch := s.running
 	if len(batch) == 0 {
@@ -220,7 +221,7 @@ func (s *searcher) scan(l location) error {
 		return err
 	}
 	text, err := readHashed(f, info.Size())
-	if plain, ok := charset.Of(text).Told(s.encoding, text).Decode(text); ok { // else only ASCII is found
+	if plain, ok := charset.Of(text).Told(s.encoding, text).Decode(text); ok { // without this, only ASCII is found
 		text = plain
 	}
 	if err == nil {
@@ -229,12 +230,12 @@ func (s *searcher) scan(l location) error {
 	return err
 }
 
-// startFile says that the lines which follow are of this file.
+// startFile sets the file of the lines that follow.
 func (s *searcher) startFile(l location) {
 	s.file, s.printed, s.contextEnd, s.contextBefore = l.display(), 0, 0, s.contextBefore[:0]
 }
 
-// line takes the next line.
+// line handles the next line of a result: a match, or context.
 func (s *searcher) line(number uint64, text string, matches, cut bool) error {
 	if cut {
 		text += " [line cut]"

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// humanSize writes a number of bytes with one decimal and a unit of 1024.
+// humanSize returns a number of bytes with one decimal and a unit of 1024.
 func humanSize(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)
@@ -17,7 +17,7 @@ func humanSize(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", size, unit)
 }
 
-// count writes a number and a noun.
+// count returns a number with its noun.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

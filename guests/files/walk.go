@@ -12,26 +12,27 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// versionControl holds the directories that are never searched: they are
-// large, and nobody means them. All of them are hidden.
+// versionControl lists directories that are never searched: they are large, and nobody
+// means them. All are hidden.
 var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 
-// walker visits the files below a directory in the order of their names,
-// directory by directory. It does not follow links, so that it ends.
+// walker visits the files below a directory in the order of their names, directory by
+// directory. It follows no links, so that it always ends.
 type walker struct {
-	hidden     bool // visit what starts with a dot
-	gitignored bool // visit what .gitignore excludes
-	// visit is called for all that is not a directory. The prefix of its name
-	// is relative to the start, with slashes. Its error ends the walk.
+	hidden     bool // visit entries that start with a dot
+	gitignored bool // visit entries that .gitignore excludes
+	// visit is called for every entry that is not a directory. prefix is the path of its
+	// directory relative to the start, with slashes. An error ends the walk.
 	visit func(dir location, prefix string, entry search.Entry) error
-	// enter says whether to go into a directory; nil goes into all.
+	// enter reports whether to enter a directory; nil: enter all.
 	enter func(path string) bool
 
-	skipped int // directories that could not be read
-	seen    int
+	skipped int // number of directories that could not be read
+	seen    int // number of entries so far
 }
 
-// checkSearchable refuses what a walk would not visit however it started.
+// checkSearchable returns an error if the location is inside a directory of version
+// control.
 func checkSearchable(l location) error {
 	for part := range strings.SplitSeq(l.abs, string(os.PathSeparator)) {
 		if slices.Contains(versionControl, part) {
@@ -41,7 +42,7 @@ func checkSearchable(l location) error {
 	return nil
 }
 
-// walk visits what is below start.
+// walk visits the entries below start.
 func (w *walker) walk(ctx context.Context, start location) error {
 	if err := checkSearchable(start); err != nil {
 		return err
@@ -61,11 +62,12 @@ func (w *walker) walk(ctx context.Context, start location) error {
 	return w.entries(ctx, start, "", entries, ignore)
 }
 
-// maxAhead is how many directories are listed before they are gone into.
+// maxAhead limits the number of directories that are listed in one request, before the
+// walk enters them.
 const maxAhead = 64
 
 func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *gitignore.File) error {
-	var ahead []search.Listing // of the directories that come next
+	var ahead []search.Listing // listings of the directories that come next
 	ignored := ignore.In(dir.abs)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -110,7 +112,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 	return nil
 }
 
-// wants reports whether to visit an entry, or to go into it.
+// wants reports whether to visit or enter an entry.
 func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir) bool {
 	dir := entry.Type.IsDir()
 	switch {
@@ -120,8 +122,8 @@ func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir)
 	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
 }
 
-// list lists the first directories among entries that the walk goes into, one
-// at least. The first entry is one. What is not listed is nil.
+// list lists the next directories that the walk will enter. The first of entries is such
+// a directory. The listing of a directory that cannot be read is nil.
 func (w *walker) list(dir location, prefix string, entries search.Listing, ignored gitignore.Dir) []search.Listing {
 	var names []string
 	for _, entry := range entries {
@@ -139,8 +141,8 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 	return listings
 }
 
-// readDir lists one directory; without the host's help, if there is none, which tells
-// what is no regular file better.
+// readDir lists a directory by the host, which reports the types of irregular files
+// better, or without its help.
 func readDir(name string) (search.Listing, error) {
 	if listings, err := search.List(name); err == nil && listings[0] != nil {
 		return listings[0], nil

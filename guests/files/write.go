@@ -29,7 +29,7 @@ type writeArgs struct {
 type writeResult struct {
 	Output string `json:"output"`
 	Bytes  int    `json:"bytes"`
-	Action string `json:"action"` // Created or Overwrote
+	Action string `json:"action"` // "Created" or "Overwrote"
 	SHA256 string `json:"sha256"` // of the new content
 }
 
@@ -57,7 +57,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, linked := os.Lstat(l.abs); linked == nil {
-			return writeResult{}, l.toolError("write", err) // what others find there is nothing, too
+			return writeResult{}, l.toolError("write", err) // a link to nothing
 		}
 		if in.ExpectedSHA256 != "" {
 			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.display())
@@ -85,7 +85,8 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// encode turns text of a tool into the bytes of a file.
+// encode returns a text as the bytes of a file. It is an error if the encoding lacks a
+// character.
 func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	raw, lacks, at := enc.Encode(text)
 	if at >= 0 {
@@ -95,15 +96,16 @@ func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	return raw, nil
 }
 
-// nulError refuses text that an argument would put into a file: with a NUL byte in it,
-// no tool would take that for text any more.
+// nulError returns the error of a text with a NUL byte: with it, tools would take the
+// file for binary.
 func nulError(argument, text string) error {
 	before, _, _ := strings.Cut(text, "\x00")
 	return tool.InvalidInput("%s holds a NUL byte in its line %d, which no text has: leave it out, or make a binary file with bash", argument, 1+strings.Count(before, "\n"))
 }
 
-// lostFormNote says what the file has that its new content has not, and that nobody sees.
-func lostFormNote(l location, content []byte, told charset.Encoding) string {
+// lostFormNote returns the end of a message if the new content loses an invisible
+// property of the file: its encoding, its byte order mark, or its line endings.
+func lostFormNote(l location, content []byte, hint charset.Encoding) string {
 	f, err := os.Open(l.abs)
 	if err != nil {
 		return ""
@@ -113,10 +115,10 @@ func lostFormNote(l location, content []byte, told charset.Encoding) string {
 	if err != nil {
 		return ""
 	}
-	switch enc := charset.Of(head).Told(told, head); {
-	case enc.Form == charset.Binary, enc.Form == told.Form:
+	switch enc := charset.Of(head).Told(hint, head); {
+	case enc.Form == charset.Binary, enc.Form == hint.Form:
 	case enc.Form != charset.UTF8:
-		return fmt.Sprintf("; it was %s, and is %s now", enc, cmp.Or(told.String(), "UTF-8"))
+		return fmt.Sprintf("; it was %s, and is %s now", enc, cmp.Or(hint.String(), "UTF-8"))
 	case enc.Mark != "" && !bytes.HasPrefix(content, []byte(enc.Mark)):
 		return "; the byte order mark that it began with is gone"
 	case ending(head) == "\r\n" && bytes.Contains(content, []byte("\n")) && ending(content) == "\n":
@@ -125,9 +127,8 @@ func lostFormNote(l location, content []byte, told charset.Encoding) string {
 	return ""
 }
 
-// create writes a new file and its directories. It makes the file under its own
-// name, so that a refusal is one of that name; the host keeps nothing of a call
-// that ends in the middle.
+// create writes a new file and makes its directories. It uses the final name, so that an
+// error names that file. If the call ends in the middle, the host drops its changes.
 func create(l location, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(l.abs), 0o777); err != nil {
 		return err
@@ -143,10 +144,9 @@ func create(l location, content []byte) error {
 	return err
 }
 
-// replace puts a file in the place of what is there, complete or not at all,
-// even when the call is ended in the middle or the disk is full. The mode has
-// an effect outside WebAssembly only: WASI preview 1 tells no mode and sets
-// none, and the host gives a file the mode of the one whose place it takes.
+// replace replaces a file, completely or not at all, even if the call ends in the middle
+// or the disk is full. mode only has an effect outside of WebAssembly: WASI preview 1 has
+// no modes, and the host keeps the mode of the replaced file.
 func replace(l location, content []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(l.abs), ".stockade-"+rand.Text()+".tmp")
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -167,13 +167,12 @@ func replace(l location, content []byte, mode fs.FileMode) error {
 	return err
 }
 
-// overwrite replaces the content of a file that exists. Where the name is a
-// link, the file that it leads to is written in place, because the link is to
-// stay and where it leads is the host's to know.
+// overwrite replaces the content of an existing file. If the name is a link, its target
+// is written in place, because the link is to stay and only the host knows its target.
 func overwrite(l location, content []byte) error {
 	f, err := os.OpenFile(l.abs, os.O_WRONLY, 0)
 	if err != nil {
-		return err // a file that may not be written may not be replaced either
+		return err // a file that we may not write, we may not replace either
 	}
 	if info, err := os.Lstat(l.abs); err == nil && info.Mode().IsRegular() {
 		return errors.Join(f.Close(), replace(l, content, info.Mode().Perm()))
@@ -199,8 +198,8 @@ func checkHashText(want string) error {
 	return nil
 }
 
-// readHashed reads all of a file that has a hash, or a byte too much. The size is what
-// it probably has.
+// readHashed reads a file up to maxHashed bytes, plus one byte if there is more. size is
+// its expected size.
 func readHashed(f io.Reader, size int64) ([]byte, error) {
 	// io.ReadAll would hold several copies of a large file.
 	var content bytes.Buffer
@@ -209,8 +208,8 @@ func readHashed(f io.Reader, size int64) ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// checkHash refuses when want is set and the file has another hash. The error
-// does not tell the hash: the caller should look at what changed.
+// checkHash returns an error if want is set and the file has another hash. The error does
+// not tell the hash, so that the caller reads the file again.
 func checkHash(l location, size int64, want string) error {
 	if want == "" {
 		return nil

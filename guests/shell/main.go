@@ -23,7 +23,7 @@ func init() {
 		tool.Errors("INVALID_ARGUMENTS: command is empty",
 			"NOT_FOUND: there is no bash on this machine",
 			"TOOL_FAILED: the process could not be started or watched; the text says why"),
-		tool.Limits("300 seconds; the setting bash.timeout is what a call has that asks for nothing",
+		tool.Limits("300 seconds; without timeout_seconds a call has the setting bash.timeout",
 			"256 KiB of each output are kept, its beginning and its end (bash.max_output)",
 			"a command that ends with another exit code than 0 is a result, and no error of the tool: look at exit_code",
 			"a command that is out of time is ended with all its children, and nothing of what it has changed is kept"),
@@ -37,7 +37,7 @@ type bashArgs struct {
 	Command     string `json:"command" desc:"The command, as for bash -c."`
 	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed; the default is the user's setting, 30 unless changed." min:"1" max:"300"`
 	Network     bool   `json:"network,omitempty" desc:"The command needs the network; a person is asked, and it reaches the hosts that are allowed."`
-	Separate    bool   `json:"separate_stderr,omitempty" desc:"Return standard error apart, as stderr; what was written first cannot be told then."`
+	Separate    bool   `json:"separate_stderr,omitempty" desc:"Return standard error apart, as stderr; the order of the two outputs is lost then."`
 	Description string `json:"description,omitempty" desc:"What the command does, in a few words, for the person who is asked."`
 }
 

@@ -17,7 +17,7 @@ import (
 const (
 	maxTasks   = 200
 	maxContent = 2 << 10 // bytes
-	prefix     = "task_" // of an id, which is the key in the store
+	prefix     = "task_" // begins an id, which is also the key in the store
 )
 
 // The status of a task.
@@ -29,7 +29,7 @@ const (
 
 var marks = map[string]string{pending: "[ ]", inProgress: "[~]", completed: "[x]"}
 
-// task is one value of the store, and its number.
+// task is a value of the store, with the number in its key.
 type task struct {
 	number  int
 	Content string `json:"content"`
@@ -38,12 +38,12 @@ type task struct {
 
 func (t task) id() string { return prefix + strconv.Itoa(t.number) }
 
-// line is the task as it is listed. What follows its first line stands below its text.
+// line returns the task as it is listed. Its further lines are indented below the first.
 func (t task) line() string {
 	return fmt.Sprintf("%s %s %s", marks[t.Status], t.id(), strings.ReplaceAll(t.Content, "\n", "\n    "))
 }
 
-// store is package kv, or what a test has in its place.
+// store is package kv, or a substitute in tests.
 type store struct {
 	get    func(key string) ([]byte, bool, error)
 	set    func(key string, value []byte, ttl time.Duration) error
@@ -53,7 +53,7 @@ type store struct {
 
 var sessionStore = store{kv.Get, kv.Set, kv.Delete, kv.Keys}
 
-// load returns the tasks by their numbers.
+// load returns the tasks in the order of their numbers.
 func (s store) load() ([]task, error) {
 	keys, err := s.keys(prefix, 2*maxTasks)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s store) load() ([]task, error) {
 			continue
 		}
 		t := task{number: number}
-		if json.Unmarshal(value, &t) != nil || marks[t.Status] == "" { // a secret was taken out of it
+		if json.Unmarshal(value, &t) != nil || marks[t.Status] == "" { // redacting a secret has broken the JSON
 			t.Content, t.Status = string(value), pending
 		}
 		tasks = append(tasks, t)
@@ -79,8 +79,8 @@ func (s store) load() ([]task, error) {
 	return tasks, nil
 }
 
-// save keeps a task. Where there is no room for it, the oldest tasks that are completed
-// go, but for the last one of all, whose number must not come again.
+// save stores a task. If there is no room, it deletes completed tasks, the oldest first,
+// but never the task with the highest number, because that number must not be used again.
 func (s store) save(t task, others []task) ([]task, error) {
 	value, err := json.Marshal(t)
 	if err != nil {
@@ -117,7 +117,7 @@ type taskResult struct {
 	progress
 }
 
-// progress is how far the list is.
+// progress counts the tasks of the list.
 type progress struct {
 	Completed int `json:"completed"`
 	Total     int `json:"total"`
@@ -217,7 +217,7 @@ func (s store) update(in updateArgs) (taskResult, error) {
 	if err != nil {
 		return taskResult{}, err
 	}
-	number, bad := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(in.ID), prefix)) // the number alone will do
+	number, bad := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(in.ID), prefix)) // models may give the number alone
 	i := slices.IndexFunc(tasks, func(t task) bool { return bad == nil && t.number == number })
 	if i < 0 {
 		return taskResult{}, tool.NotFound("there is no task %.80q; %s", in.ID, knownTasks(tasks))
@@ -236,20 +236,20 @@ func (s store) update(in updateArgs) (taskResult, error) {
 	return t.result(append(tasks, t)), nil
 }
 
-// knownTasks names the tasks that there are: those that are not completed first, as it was
-// one of them in all likelihood.
+// knownTasks names the existing tasks for an error. Those that are not completed come
+// first, as one of them is probably meant.
 func knownTasks(tasks []task) string {
-	const most = 20
+	const limit = 20
 	if len(tasks) == 0 {
 		return "there are no tasks yet: add_task adds one"
 	}
 	slices.SortStableFunc(tasks, func(a, b task) int { return rank(a) - rank(b) })
 	var ids []string
-	for _, t := range tasks[:min(len(tasks), most)] {
+	for _, t := range tasks[:min(len(tasks), limit)] {
 		ids = append(ids, t.id())
 	}
 	text := "the tasks are " + strings.Join(ids, ", ")
-	if more := len(tasks) - most; more > 0 {
+	if more := len(tasks) - limit; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -1,5 +1,5 @@
-// Command tasks is the guest module with the tools of a session: the list of its tasks,
-// the time, where it is, and on what machine.
+// Command tasks is the guest module with the tools of a session: its list of tasks, the
+// time, the working directory, and facts of the machine.
 package main
 
 import "github.com/stockade-dev/stockade/sdk/go/tool"
@@ -32,7 +32,7 @@ func init() {
 	tool.Register("system_info", "Tell what machine this is: system, architecture, processors, memory, time zone. "+
 		"What the user keeps private is left out.",
 		systemInfo,
-		tool.Errors("UNAVAILABLE: the user has it told nothing (tools.system_info)"),
+		tool.Errors("UNAVAILABLE: the user shares no facts of the machine (tools.system_info)"),
 		tool.Limits("only what tools.system_info lists; never the name of the machine or of its user"),
 		tool.Example(`{}`, "tells what machine this is"))
 	for _, f := range facts {

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// facts are what the host may tell of the machine, by the names of the configuration,
-// with what they are called in a text.
+// facts are the facts of the machine that the host may report: their names in the
+// configuration, and their titles in a text.
 var facts = []struct{ name, title string }{
 	{"os", "system"},
 	{"distribution", "distribution"},
@@ -22,8 +22,8 @@ var facts = []struct{ name, title string }{
 	{"version", "program"},
 }
 
-// The name of the time zone, such as Europe/Berlin, and by how much it is ahead of UTC
-// now, such as -03:30. There is no table of time zones in here.
+// Names in the configuration of the time zone, such as Europe/Berlin, and of its present
+// offset from UTC, such as -03:30. The module has no table of time zones.
 const (
 	zoneName   = "timezone"
 	offsetName = "utc_offset"
@@ -39,7 +39,8 @@ func currentTime(context.Context, noArgs) (timeResult, error) {
 	return timeIn(time.Now(), config.Get), nil
 }
 
-// timeIn is a time in the time zone that the host tells; UTC if it tells none.
+// timeIn returns a time in the host's time zone, or in UTC if the host does not report
+// its own.
 func timeIn(now time.Time, get func(string) (string, bool)) timeResult {
 	now = now.UTC()
 	zone, _ := get(zoneName)
@@ -77,7 +78,7 @@ func infoFrom(get func(string) (string, bool)) (infoResult, error) {
 		}
 	}
 	if lines == nil {
-		return out, tool.Unavailable("the user has nothing of the machine told (tools.system_info in agent.toml); go on without")
+		return out, tool.Unavailable("the user shares no facts of the machine (tools.system_info in agent.toml); go on without them")
 	}
 	out.Output = strings.Join(lines, "\n")
 	return out, nil

@@ -1,7 +1,7 @@
-// Command tck is the guest of the conformance tests. Its tools exercise one
-// part of the contract each, so that the test of a host can tell which part is
-// broken: how arguments and results cross memory (echo, alloc), every error
-// (fail, panic), every import (host, log, keep, config, digest), and what a call carries (context).
+// Command tck is the guest of the conformance tests. Each of its tools exercises one part
+// of the contract, so that the test of a host can find the broken part: how arguments and
+// results cross memory (echo, alloc), every error (fail, panic), every import (host, log,
+// keep, config, digest), and the context of a call (context).
 package main
 
 import (
@@ -115,8 +115,8 @@ type hostArgs struct {
 	Path    string `json:"path,omitempty" desc:"A file or directory to look at." default:"."`
 }
 
-// hostResult has one field for each import; Errors has the texts of those
-// that failed.
+// hostResult has one field for each import. Errors has the texts of the errors, by
+// import.
 type hostResult struct {
 	Cancelled   bool              `json:"cancelled"`
 	Fetch       *fetchResult      `json:"fetch,omitempty"`
@@ -125,8 +125,8 @@ type hostResult struct {
 	Keys        []string          `json:"keys,omitempty"`
 	Placeholder string            `json:"placeholder,omitempty"`
 	Exec        *execResult       `json:"exec,omitempty"`
-	File        string            `json:"file,omitempty"`   // what Path is: dir or file
-	StatType    string            `json:"looked,omitempty"` // the same, as the host looks it up
+	File        string            `json:"file,omitempty"`   // the type of Path: dir or file
+	StatType    string            `json:"looked,omitempty"` // the same, found by the host
 	Errors      map[string]string `json:"errors,omitempty"`
 }
 
@@ -272,7 +272,7 @@ type allocArgs struct {
 
 type allocResult struct {
 	HeapBytes uint64 `json:"heap_bytes"` // after the last collection
-	SysBytes  uint64 `json:"sys_bytes"`  // what the Go runtime took from the memory
+	SysBytes  uint64 `json:"sys_bytes"`  // bytes that the Go runtime took from the memory
 	Cycles    uint32 `json:"cycles"`
 }
 
@@ -299,12 +299,12 @@ func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
 
 type noArgs struct{}
 
-// initialColor is what was configured while the module initialised.
+// initialColor is the configured color, read while the module initialised.
 var initialColor, _ = config.Get("color")
 
 type configResult struct {
 	Color  string `json:"color"`
-	Other  bool   `json:"other"` // whether a name that is not declared has a value
+	Other  bool   `json:"other"` // a name that is not declared has a value
 	Before string `json:"before"`
 }
 
@@ -314,7 +314,7 @@ func reportConfig(context.Context, noArgs) (configResult, error) {
 	return configResult{color, other, initialColor}, nil
 }
 
-// initialDigests are the hashes of nothing while the module initialised.
+// initialDigests are hashes of nothing, made while the module initialised.
 var initialDigests = hashes(nil)
 
 type digestArgs struct {

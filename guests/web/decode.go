@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody is how much of a body is read, in bytes, and how much it may be as UTF-8.
+// maxBody limits the bytes of a body that are read, and the bytes of its text as UTF-8.
 const maxBody = 8 << 20
 
-// decode makes UTF-8 of a body. The name of the encoding is "" for UTF-8. An encoding
-// that is not known is said, and read as if it were UTF-8: the markup, and text in
-// ASCII, are the same in most.
+// decode converts a body to UTF-8. declared is the encoding in the answer's headers; can
+// be empty. encoding is "" for UTF-8. If the encoding is not known, known is false and
+// the text is read as if it were UTF-8: the markup, and text in ASCII, are the same in
+// most encodings. cut reports whether text was left out.
 func decode(body []byte, declared string, isHTML bool) (text []byte, encoding string, known, cut bool) {
 	label := strings.ToLower(strings.Trim(declared, " \t\"'"))
 	switch {
@@ -25,7 +26,7 @@ func decode(body []byte, declared string, isHTML bool) (text []byte, encoding st
 		label, body = "utf-16le", body[2:]
 	case label == "" && isHTML:
 		if label = metaCharset(body[:min(len(body), 1024)]); strings.HasPrefix(label, "utf-16") {
-			label = "utf-8" // or it could not have been read
+			label = "utf-8" // in UTF-16, the tag could not have been read as ASCII
 		}
 	}
 	switch label {
@@ -35,7 +36,7 @@ func decode(body []byte, declared string, isHTML bool) (text []byte, encoding st
 			return text, "windows-1252", true, cut
 		}
 		return body, "", true, false
-	case "iso-8859-1", "latin1", "iso8859-1", "l1", "windows-1252", "cp1252", "x-cp1252": // which browsers take for the same
+	case "iso-8859-1", "latin1", "iso8859-1", "l1", "windows-1252", "cp1252", "x-cp1252": // browsers take all of these for windows-1252
 		text, cut = fromTable(body, &windows1252)
 		return text, "windows-1252", true, cut
 	case "iso-8859-15", "latin9", "latin-9":
@@ -51,7 +52,7 @@ func decode(body []byte, declared string, isHTML bool) (text []byte, encoding st
 	return body, clean(strings.ToValidUTF8(label[:min(len(label), 40)], "")), false, false
 }
 
-// wholeRunes is the length without a character that the end cuts.
+// wholeRunes returns the length of body without an incomplete character at its end.
 func wholeRunes(body []byte) int {
 	for n := 1; n <= min(utf8.UTFMax, len(body)); n++ {
 		if c := body[len(body)-n]; utf8.RuneStart(c) {
@@ -64,7 +65,8 @@ func wholeRunes(body []byte) int {
 	return len(body)
 }
 
-// metaCharset is what the head of a page says of its encoding.
+// metaCharset returns the encoding that the head of a page declares; empty: it declares
+// none.
 func metaCharset(head []byte) string {
 	s := scanner{src: head}
 	for {
@@ -127,18 +129,19 @@ func fromUTF16(body []byte, big bool) (text []byte, cut bool) {
 				i += 2
 			}
 		}
-		text = utf8.AppendRune(text, r) // half a pair is U+FFFD
+		text = utf8.AppendRune(text, r) // a lone surrogate becomes U+FFFD
 	}
 	return text, false
 }
 
-// The upper halves of encodings of one byte.
+// The upper halves of single-byte encodings.
 var (
 	windows1252 = upperHalf(0x80, "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 	latin9      = latin9Table()
 )
 
-// upperHalf is Latin-1 but for what begins at a byte.
+// upperHalf returns the upper half of Latin-1, with the characters of other from the byte
+// at on.
 func upperHalf(at int, other string) (table [128]rune) {
 	for i := range table {
 		table[i] = rune(0x80 + i)

@@ -2,7 +2,8 @@ package main
 
 import "strings"
 
-// element is an element that means something here. The zero value is any other.
+// element is an HTML element that this package knows. The zero value is any other
+// element.
 type element uint8
 
 // The elements, in the order of elementNames.
@@ -40,19 +41,19 @@ const (
 var elemStyle = elementOf([]byte("style"))
 
 var elementNames = strings.Fields("a base br code dd dt h1 h2 h3 h4 h5 h6 hr img kbd li menu meta ol pre samp table td textarea th title tr ul " +
-	// Those that only have properties.
+	// Elements that only have properties.
 	"address article aside audio blockquote body button canvas caption center details dialog div dl fieldset figcaption figure footer form header " +
 	"iframe link main nav noembed noframes object option p script section select span style summary svg tbody template tfoot thead video xmp")
 
-// properties say what becomes of an element.
+// properties control the rendering of an element.
 type properties struct {
-	raw      bool // there are no tags in its text
-	skipped  bool // no person reads what is in it as text
-	hideable bool // it has an end tag, so that an attribute says what is not shown
-	breaks   int  // line ends where it begins and ends
+	raw      bool // its text holds no tags
+	skipped  bool // its content is no text for people
+	hideable bool // it always has an end tag, so that an attribute can hide exactly its content
+	breaks   int  // line ends before and after the element
 }
 
-// propertiesOf is the properties of each element.
+// propertiesOf holds the properties of each element.
 var propertiesOf = func() (table [128]properties) {
 	set := func(names string, change func(*properties)) {
 		for _, name := range strings.Fields(names) {
@@ -67,8 +68,8 @@ var propertiesOf = func() (table [128]properties) {
 	return table
 }()
 
-// elementTable has the elements by a hash of their names, with room for others: a map
-// takes several times as long.
+// elementTable is a hash table of the elements by name, with free places. A map would
+// take several times as long.
 var elementTable = func() (table [512]element) {
 	for i, name := range elementNames {
 		h := hashOf([]byte(name))
@@ -80,7 +81,7 @@ var elementTable = func() (table [512]element) {
 	return table
 }()
 
-// hashOf is less than 512.
+// hashOf returns a hash below 512.
 func hashOf(name []byte) int {
 	h := len(name)
 	for _, c := range name {
@@ -89,7 +90,7 @@ func hashOf(name []byte) int {
 	return h & 511
 }
 
-// elementOf is the element of a name in lower case.
+// elementOf returns the element with a name in lower case; 0: an unknown element.
 func elementOf(name []byte) element {
 	if len(name) == 0 {
 		return 0
@@ -102,7 +103,7 @@ func elementOf(name []byte) element {
 	return 0
 }
 
-// String is the name of an element.
+// String returns the name of an element; empty for 0.
 func (e element) String() string {
 	if e == 0 {
 		return ""

@@ -11,10 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxAPIError is how much of an engine's own words is passed on, in characters.
+// maxAPIError limits the characters of an engine's error message that are passed on.
 const maxAPIError = 200
 
-// apiError is what an API says of an error, behind ": ", if it does.
+// apiError returns ": " and the error message in an answer of an API; empty: there is
+// none.
 func apiError(body []byte) string {
 	var answer struct {
 		Error struct{ Code, Detail, Message any }
@@ -68,7 +69,7 @@ func readGoogle(body []byte) ([]result, error) {
 	return out, nil
 }
 
-// readDuckDuckGo reads the page of results without scripts.
+// readDuckDuckGo reads the page of results for browsers without scripts.
 func readDuckDuckGo(body []byte) ([]result, error) {
 	var out []result
 	var r result
@@ -112,7 +113,7 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 	return out, nil
 }
 
-// isBlocked reports whether a page of DuckDuckGo wants a person to prove to be one.
+// isBlocked reports whether a page of DuckDuckGo asks for a proof that a person is there.
 func isBlocked(body []byte) bool {
 	s := scanner{src: body}
 	for {
@@ -137,7 +138,7 @@ func classesOf(t token) []string {
 	return strings.Fields(string(class[:min(len(class), maxAttribute)]))
 }
 
-// behindRedirect is where a link of DuckDuckGo leads; "" for an advertisement.
+// behindRedirect returns the target of a link of DuckDuckGo; "" for an advertisement.
 func behindRedirect(href string) string {
 	if strings.HasPrefix(href, "//") {
 		href = "https:" + href
@@ -157,12 +158,13 @@ func behindRedirect(href string) string {
 	return href
 }
 
-// innerText is the text up to the end of an element that has just begun.
+// innerText returns the text up to the end of an element whose start tag was read. For an
+// unknown element it returns the text up to the end of the document.
 func (s *scanner) innerText(name element) string {
 	var b strings.Builder
 	for b.Len() < 4*maxSnippet {
 		t := s.next()
-		if t.kind == endToken || t.kind == closeToken && t.name == name && name != 0 { // or it is not known which it ends
+		if t.kind == endToken || t.kind == closeToken && t.name == name && name != 0 { // an end tag of an unknown element may be another element's
 			break
 		}
 		if t.kind == textToken {
@@ -172,7 +174,7 @@ func (s *scanner) innerText(name element) string {
 	return b.String()
 }
 
-// textOf is the text of a piece of HTML.
+// textOf returns the text of a piece of HTML.
 func textOf(source string) string {
 	s := scanner{src: []byte(source)}
 	return s.innerText(0)

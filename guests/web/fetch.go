@@ -33,8 +33,8 @@ type fetchResult struct {
 	URL         string `json:"url"` // after all redirects
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
-	NextOffset  int    `json:"next_offset,omitempty"` // 0: there is no more
-	Truncated   bool   `json:"truncated,omitempty"`   // the body is larger than what was read of it
+	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this is the last
+	Truncated   bool   `json:"truncated,omitempty"`   // the body was not read to its end
 	Note        string `json:"note,omitempty"`
 
 	image []tool.Image
@@ -43,14 +43,14 @@ type fetchResult struct {
 // Images implements tool.Pictured.
 func (r fetchResult) Images() []tool.Image { return r.image }
 
-// fetcher is http.Fetch; tests have their own.
+// fetcher is the type of http.Fetch; tests have their own functions.
 type fetcher func(context.Context, http.Request) (*http.Response, error)
 
 func httpFetch(ctx context.Context, in fetchArgs) (fetchResult, error) {
 	return fetch(ctx, in, http.Fetch)
 }
 
-// defaultAccept is what a request asks for that does not say so itself.
+// defaultAccept is the header Accept of requests without an Accept header.
 const defaultAccept = "text/html, application/xhtml+xml, application/json, text/plain;q=0.9, */*;q=0.5"
 
 func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) {
@@ -83,7 +83,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	began := time.Now()
 	resp, err := get(ctx, req)
 	if large, ok := errors.AsType[*http.TooLargeError](err); ok && reads && large.Limit < maxBody {
-		req.MaxBytes = int(large.Limit) // the person permits less: what there is of that
+		req.MaxBytes = int(large.Limit) // the person permits less: fetch only that much
 		resp, err = get(ctx, req)
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	if isRedirected(address, resp.URL) {
 		notes = append(notes, "the server redirected to "+resp.URL)
 	}
-	// What was cut for its size is about as large as that; a secret may have been taken out.
+	// A body that was cut at the limit has about that size; redacted secrets may make it smaller.
 	slow := resp.Truncated && len(resp.Body) < req.MaxBytes-req.MaxBytes/10
 	if slow {
 		notes = append(notes, fmt.Sprintf("the server was too slow: this is what came in %d s", int(time.Since(began).Seconds())))
@@ -115,12 +115,12 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 			w.write(clean(h.Name + ": " + h.Value + "\n"))
 		}
 	} else {
-		said, cut, err := writeBody(w, resp, in.Format == "raw", noImage)
+		bodyNotes, cut, err := writeBody(w, resp, in.Format == "raw", noImage)
 		if err != nil {
 			return fetchResult{}, err
 		}
 		out.Truncated = out.Truncated || cut
-		notes = append(notes, said...)
+		notes = append(notes, bodyNotes...)
 	}
 	out.Output, out.NextOffset = w.text()
 	switch {
@@ -133,14 +133,14 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	case out.Output == "" && len(resp.Body) == 0:
 		notes = append(notes, "the answer has no body")
 	case out.Output == "":
-		notes = append(notes, "the page has no text of its own; perhaps its scripts would make some, and none are run. format raw shows its source")
+		notes = append(notes, "the page has no text of its own; perhaps its scripts make some, but scripts are not run. format raw shows its source")
 	}
 	out.Note = joinNotes(notes)
 	return out, nil
 }
 
-// isRedirected reports whether an answer came from another URL than was asked, which may have
-// written the host in capitals.
+// isRedirected reports whether an answer came from another URL than the one asked.
+// Capitals in the host make no difference.
 func isRedirected(asked, from string) bool {
 	plain := func(text string) string {
 		if u, err := url.Parse(text); err == nil {
@@ -156,8 +156,9 @@ func joinNotes(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// imageType is the type of an image that a model can be shown, by its bytes: what the
-// server says of it may be wrong. The error says why it is none.
+// imageType returns the type of an image that a model can be shown, by its bytes: the
+// type in the headers may be wrong. The error is the reason why the body is no such
+// image.
 func imageType(resp *http.Response) (mime string, err error) {
 	info, err := picture.Look(resp.Body)
 	if err == nil && resp.Truncated {
@@ -169,8 +170,8 @@ func imageType(resp *http.Response) (mime string, err error) {
 	return info.Mime, nil
 }
 
-// timeLeft is what a request may take, so that what comes of it can still be told; 0 if
-// nobody says.
+// timeLeft returns the time for a request, which leaves a rest of the call's time to
+// return the result; 0: the call has no deadline.
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -180,12 +181,12 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(left-min(2*time.Second, left/4), time.Millisecond)
 }
 
-// addressOf makes a URL of what a model writes for one. The host stays as it is: what a
-// rule says about the argument, it says about the request.
+// addressOf completes the URL of a model, for example by a missing scheme; note mentions
+// the change. The host stays as it is, because the rules have judged the argument.
 func addressOf(text string) (address, note string, err error) {
-	text, _, _ = strings.Cut(text, "#") // which no server gets
+	text, _, _ = strings.Cut(text, "#") // fragments are not sent
 	scheme, rest, ok := strings.Cut(text, "://")
-	if ok = ok && !strings.ContainsAny(scheme, "/?"); ok { // in a path or a query it is that of another URL
+	if ok = ok && !strings.ContainsAny(scheme, "/?"); ok { // :// in a path or a query belongs to another URL
 		scheme = strings.ToLower(scheme)
 	}
 	switch {
@@ -218,7 +219,7 @@ func addressOf(text string) (address, note string, err error) {
 	return scheme + "://" + rest[:end] + escapePath(rest[end:]), note, nil
 }
 
-// escapePath escapes what people write into a path or a query as it is.
+// escapePath escapes characters that people write unescaped into a path or a query.
 func escapePath(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -235,11 +236,11 @@ func invalidURL(format string, args ...any) error {
 	return tool.Coded("INVALID_URL", tool.InvalidInput(format, args...))
 }
 
-// failure says what kept a request from being answered.
+// failure returns the error of a request that got no answer.
 func failure(err error) error {
 	large, tooLarge := errors.AsType[*http.TooLargeError](err)
 	text := err.Error()
-	for _, kind := range []error{http.ErrDenied, http.ErrDNS, http.ErrConnect, http.ErrTLS} { // which what follows says itself
+	for _, kind := range []error{http.ErrDenied, http.ErrDNS, http.ErrConnect, http.ErrTLS} { // the rest of these messages is enough
 		if errors.Is(err, kind) {
 			text = strings.TrimPrefix(text, kind.Error()+": ")
 		}
@@ -280,13 +281,13 @@ func header(resp *http.Response, name string) string {
 	return ""
 }
 
-// mediaTypeOf is what an answer says it is, in small letters.
+// mediaTypeOf returns the media type of an answer in lower case, and its parameters.
 func mediaTypeOf(resp *http.Response) (mediaType, params string) {
 	mediaType, params, _ = strings.Cut(strings.ToLower(header(resp, "content-type")), ";")
 	return strings.TrimSpace(mediaType), params
 }
 
-// kind is how a body is read.
+// kind is the way to read a body.
 type kind int
 
 const (
@@ -295,9 +296,9 @@ const (
 	htmlPage
 )
 
-// writeBody writes the body of an answer, and returns what is to be said about it, and
-// whether some of it was left out. noImage says why it is none that is shown.
-func writeBody(w *window, resp *http.Response, raw bool, noImage error) (said []string, cut bool, err error) {
+// writeBody writes the body of an answer. It returns notes about it, and whether a part
+// was left out. noImage is the reason why it is not shown as an image.
+func writeBody(w *window, resp *http.Response, raw bool, noImage error) (notes []string, cut bool, err error) {
 	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")
 	charset, _, _ = strings.Cut(charset, ";")
@@ -308,7 +309,7 @@ func writeBody(w *window, resp *http.Response, raw bool, noImage error) (said []
 		var known bool
 		text, encoding, known, cut = decode(resp.Body, charset, k == htmlPage)
 		if !known {
-			said = append(said, fmt.Sprintf("its encoding %q is not read here: what is no ASCII is lost", encoding))
+			notes = append(notes, fmt.Sprintf("its encoding %q is not supported: all characters but ASCII are lost", encoding))
 		}
 		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
 			k = unreadable
@@ -334,12 +335,12 @@ func writeBody(w *window, resp *http.Response, raw bool, noImage error) (said []
 		p.base, _ = url.Parse(resp.URL)
 		p.render(text)
 		if p.hidesText {
-			said = append(said, "the page hides text from people: it is left out, or marked as [hidden text: ...]")
+			notes = append(notes, "the page hides text from people: it is left out, or marked as [hidden text: ...]")
 		}
 	default:
 		writePlain(w, text)
 	}
-	return said, cut, nil
+	return notes, cut, nil
 }
 
 func kindOf(mediaType string, body []byte) kind {
@@ -353,7 +354,7 @@ func kindOf(mediaType string, body []byte) kind {
 	case !isOneOf(mediaType, "", "application/octet-stream", "binary/octet-stream", "application/x-unknown"):
 		return unreadable
 	}
-	// Nobody says.
+	// The server has named no type.
 	head := body[:min(len(body), 1024)]
 	start := bytes.ToLower(bytes.TrimSpace(head))
 	switch {

@@ -129,7 +129,7 @@ func TestFetch(t *testing.T) {
 		"an image":                     {args(func(a *fetchArgs) { a.URL = "/png" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/png", Status: 200, ContentType: "image/png"}, "", "", ""},
 		"an image of no type":          {args(func(a *fetchArgs) { a.URL = "/said-to-be-bytes" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/said-to-be-bytes", Status: 200, ContentType: "application/octet-stream"}, "", "", ""},
 		"an image of another type":     {args(func(a *fetchArgs) { a.URL = "/said-to-be-jpeg" }), fetchResult{Output: "[image/png, 67 bytes]", URL: "/said-to-be-jpeg", Status: 200, ContentType: "image/jpeg"}, "", "", ""},
-		"an encoding that is not read": {args(func(a *fetchArgs) { a.URL = "/sjis" }), fetchResult{Output: "a\uFFFD", URL: "/sjis", Status: 200, ContentType: "text/plain; charset=shift_jis"}, `"shift_jis" is not read`, "", ""},
+		"an encoding that is not read": {args(func(a *fetchArgs) { a.URL = "/sjis" }), fetchResult{Output: "a\uFFFD", URL: "/sjis", Status: 200, ContentType: "text/plain; charset=shift_jis"}, `"shift_jis" is not supported`, "", ""},
 		"a page of scripts":            {args(func(a *fetchArgs) { a.URL = "/app" }), fetchResult{URL: "/app", Status: 200, ContentType: "text/html"}, "no text of its own", "", ""},
 		"no body":                      {args(func(a *fetchArgs) { a.URL = "/nothing" }), fetchResult{URL: "/nothing", Status: 200}, "has no body", "", ""},
 		"text that begins as an image": {args(func(a *fetchArgs) { a.URL = "/gif" }), fetchResult{Output: "GIF89a=1;", URL: "/gif", Status: 200, ContentType: "text/plain"}, "", "", ""},

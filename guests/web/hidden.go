@@ -11,20 +11,21 @@ import (
 // Limits on the style sheets of a page.
 const (
 	maxSheet = 64 << 10 // bytes of each
-	maxRules = 1000     // of all
+	maxRules = 1000     // of all sheets
 )
 
-// concealment is how an element is hidden.
+// concealment is the way in which an element is hidden.
 type concealment int
 
 const (
 	shown             concealment = iota
-	hiddenFromReaders             // aria-hidden: people see it
-	hiddenBySheet
-	hiddenByPage
+	hiddenFromReaders             // from screen readers, by aria-hidden: people see it
+	hiddenBySheet                 // by a style sheet
+	hiddenByPage                  // by its own attributes
 )
 
-// concealmentOf returns how a tag, or a style sheet before it, hides its element.
+// concealmentOf returns the way in which a tag, or a style sheet before it, hides its
+// element.
 func (p *page) concealmentOf(t token) (how concealment) {
 	if p.hiddenByRule("", t.tag) {
 		how = hiddenBySheet
@@ -43,15 +44,16 @@ func (p *page) concealmentOf(t token) (how concealment) {
 	return how
 }
 
-// hiddenByRule reports whether a style sheet hides one of these names, whatever their case. mark
-// stands before them in a selector: "." for classes, "#" for IDs, or nothing.
+// hiddenByRule reports whether a style sheet hides one of these names, in any case. mark
+// is the character before them in a selector: "." for classes, "#" for IDs, or nothing
+// for elements.
 func (p *page) hiddenByRule(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
 
-// readSheet notes the elements, classes and IDs that a style sheet hides by a rule for them alone,
-// such as p, .note or p.note. It leaves out rules in conditional blocks, such as for a kind of
-// device, and a rule for the whole page, which scripts show later.
+// readSheet records the elements, classes and IDs that a style sheet hides by a rule for
+// them alone, such as p, .note or p.note. It ignores rules in conditional blocks, such as
+// for a kind of device, and rules for the whole page, which scripts show later.
 func (p *page) readSheet(text string) {
 	depth, start := 0, 0
 	selectors := ""
@@ -85,15 +87,15 @@ func (p *page) readSheet(text string) {
 	}
 }
 
-// unconditional reports whether a block of rules applies on every screen, by the
-// text before it.
+// unconditional reports whether a block of rules applies on every screen, by the text
+// before the block.
 func unconditional(before string) bool {
 	before = strings.ToLower(strings.TrimSpace(before))
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
 }
 
-// conceals reports whether declarations hide an element. Later declarations that undo this are
-// not looked at. A CSS escape counts as hiding, since it can disguise a word.
+// conceals reports whether declarations hide an element. Later declarations that show it
+// again are ignored. A CSS escape counts as hiding, since it can disguise a word.
 func conceals(style string) bool {
 	color, back := "-", ""
 	var hides, tiny, clipped bool
@@ -140,7 +142,7 @@ func stripComments(css string) string {
 	return b.String()
 }
 
-// isAmong reports whether a tag is in a list, in which each has blanks around it.
+// isAmong reports whether a tag is in a list, whose entries have blanks on both sides.
 func isAmong(tag []byte, list string) bool {
 	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
 }
@@ -148,24 +150,26 @@ func isAmong(tag []byte, list string) bool {
 // voidElements lists the elements without content.
 const voidElements = " area base br col embed hr img input link meta param source track wbr "
 
-// impliedEnds has the tags that end an element, for elements whose end tag may be missing.
+// impliedEnds lists the start tags that end an element, for elements that may lack an end
+// tag.
 var impliedEnds = map[string]string{
 	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
 	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",
 }
 
-// skipIn begins to leave out an element, or to mark it.
+// skipIn begins to leave out an element, or, with marked, to mark its text.
 func (p *page) skipIn(t token, how concealment, marked bool) {
 	p.skipTag, p.skipElement, p.skipDepth, p.innerDepth, p.skipReason, p.markHidden, p.bracketPending = t.tag, t.name, 1, 0, how, marked, marked
 }
 
-// nests reports whether an end tag within the skipped element ends only something in there.
+// nests reports whether an element within the skipped one is tracked, so that its end tag
+// does not end the skipped element.
 func (p *page) nests(name element) bool {
 	return name == elemTable || !propertiesOf[p.skipElement].hideable && (propertiesOf[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
 }
 
-// openSkipped handles a start tag in a skipped or marked element, and reports whether the tag
-// has ended the element. An element ends where it does in a browser, or later.
+// openSkipped handles a start tag in a skipped or marked element, and reports whether the
+// tag has ended the skipped element. It ends at the same place as in a browser, or later.
 func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	skip := strings.ToLower(string(p.skipTag))
 	switch {
@@ -181,8 +185,8 @@ func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	return false
 }
 
-// closeSkipped handles an end tag in a skipped or marked element, and reports whether the tag
-// has also ended the element around it.
+// closeSkipped handles an end tag in a skipped or marked element, and reports whether the
+// tag has also ended the element around it.
 func (p *page) closeSkipped(t token) (ended bool) {
 	switch {
 	case p.innerDepth > 0:

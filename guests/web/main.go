@@ -1,11 +1,11 @@
-// Command web is the guest module with the tools that reach the network: http_fetch
-// and web_search.
+// Command web is the guest module with the tools that reach the network: http_fetch and
+// web_search.
 //
-// Words: a page is an HTML document, a body what an answer holds, a window the part of
-// a text that is returned, an engine who is asked in a search.
+// Words: a page is an HTML document, a body the content of an answer, a window the part of
+// a text that is returned, an engine a search engine.
 //
-// What servers send is hostile: it is read in one pass and without recursion, and what
-// is kept of it is bounded. The module may run in 64 MiB of memory.
+// Answers of servers are hostile: they are read in one pass and without recursion, and
+// memory for them is limited. The module may run in 64 MiB of memory.
 package main
 
 import (
@@ -48,12 +48,12 @@ func init() {
 		tool.Limits("a query of 400 characters, 10 results", "10 searches a minute in a session, each a second after the one before",
 			"the engine is web.search in agent.toml: duckduckgo, which needs no key, brave or google"),
 		tool.Example(`{"query":"go 1.26 release notes","num_results":3}`, "Finds three pages."))
-	tool.Warm(func() { html.UnescapeString("&amp;") }) // which makes the table of all entities
+	tool.Warm(func() { html.UnescapeString("&amp;") }) // makes the table of all entities
 }
 
 func main() {}
 
-// failures are what keeps a request from being answered.
+// failures are the documented errors of a request without an answer.
 var failures = []string{
 	"DENIED: the rules of the network do not allow the host, the address or a redirect; the text names the rule that would",
 	"DNS_FAILED: the name of the host leads nowhere",
@@ -63,7 +63,8 @@ var failures = []string{
 	"BAD_RESPONSE: what came is not HTTP, broke off, or cannot be read; look at the scheme and the port, or try again later",
 }
 
-// ofEngine asks for the key of an engine, where that is the one that is set.
+// ofEngine returns an option that asks for the key of an engine if the configuration
+// selects the engine.
 func ofEngine(name string) tool.Option {
 	e := engines[name]
 	return tool.UsesSecretWhen(configEngine, name, e.secret, e.header)

@@ -10,39 +10,39 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how deep lists nest, as far as they are told apart.
+// maxDepth limits the levels of nested lists that are rendered differently.
 const maxDepth = 16
 
-// page writes what a person would read of an HTML document: headings, lists, tables
-// and links as in Markdown, and text in between. Nothing of it depends on how deep the
-// document nests.
+// page renders the visible text of an HTML document: headings, lists, tables and links as
+// in Markdown, and text between them. Its memory does not depend on how deep the document
+// nests.
 type page struct {
 	out  *window
-	base *url.URL // of the links; nil: they are left out
+	base *url.URL // for resolving links; nil: links are left out
 
-	breaks       int    // line ends that stand before what comes next
-	pendingBlank bool   // white space does
-	lineStarted  bool   // something stands in this line, or in this cell
-	pendingMark  string // stands before the text that comes next, such as that of a list
+	breaks       int    // line ends due before the next text
+	pendingBlank bool   // a blank is due before the next text
+	lineStarted  bool   // this line, or this cell, has some text
+	pendingMark  string // due before the next text, such as the mark of a list entry
 	hasTitle     bool
 	lists        []list
-	ignoredLists int    // lists within the last of these
-	pre          int    // elements whose white space counts
-	preOpened    bool   // the first of them, right here
-	cells        int    // of this row
-	row          int    // where it begins in what is written
-	href         []byte // of the link that the text is in; nil: it is in none
-	openLink     string // that, once its bracket is open
+	ignoredLists int    // open lists deeper than maxDepth
+	pre          int    // number of open elements pre, whose white space counts
+	preOpened    bool   // the outermost pre has just begun
+	cells        int    // number of cells of this row
+	row          int    // offset of this row in the output
+	href         []byte // of the link around the text; nil: there is none
+	openLink     string // URL of the link whose bracket is open; empty: none is
 
-	skipTag        []byte          // the name of an element that is left out or marked, as written
+	skipTag        []byte          // the name of an element that is left out or marked, as written; nil: there is none
 	skipElement    element         // the same name
-	skipDepth      int             // how many elements of that name are open, itself too
-	innerDepth     int             // how many elements in it are open of which [page.nests] is true
-	skipReason     concealment     // how the page hides it
+	skipDepth      int             // number of open elements with that name, including itself
+	innerDepth     int             // number of open elements inside that [page.nests] tracks
+	skipReason     concealment     // the way in which the page hides the element
 	hidesText      bool            // the page hides some text
-	markHidden     bool            // its text is written, marked as hidden by the page
-	bracketPending bool            // none of its text was written yet
-	rules          map[string]bool // TAG, .CLASS and #ID that style sheets hide
+	markHidden     bool            // its text is written, with a mark that the page hides it
+	bracketPending bool            // none of its text is written yet
+	rules          map[string]bool // selectors TAG, .CLASS and #ID that style sheets hide
 }
 
 type list struct {
@@ -50,7 +50,7 @@ type list struct {
 	n       int
 }
 
-// render writes a document, until the window is full.
+// render writes a document until its end, or until the window is full.
 func (p *page) render(src []byte) {
 	s := scanner{src: src}
 	p.rules = map[string]bool{}
@@ -83,7 +83,8 @@ func (p *page) render(src []byte) {
 	}
 }
 
-// maxAttribute is how long an attribute or a title may be to be looked at, in bytes.
+// maxAttribute limits the bytes of an attribute or a title; longer attributes are
+// ignored.
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
@@ -234,7 +235,7 @@ func (p *page) close(t token) {
 	}
 }
 
-// endRow ends the line of a row, whatever its cells end with.
+// endRow ends the line of a row, however its cells end.
 func (p *page) endRow() {
 	p.forceBreaks(1)
 	if p.cells > 0 && p.breaks > 0 {
@@ -249,8 +250,9 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// resolve is the URL of a link in its shortest form: below the page's own server
-// without that. It is "" for what is no page of its own.
+// resolve returns the URL of a link in its shortest form: on the page's own server only
+// the path. It is "" for a link within the page and for other schemes than http and
+// https.
 func (p *page) resolve(href string) string {
 	if p.base != nil && plainPath(href) {
 		return href
@@ -280,7 +282,7 @@ func (p *page) resolve(href string) string {
 	return text
 }
 
-// plainPath reports whether a link is in its shortest form already, as most are.
+// plainPath reports whether a link is already in its shortest form, as most links are.
 func plainPath(href string) bool {
 	if len(href) < 2 || href[0] != '/' || href[1] == '/' || strings.Contains(href, "/.") {
 		return false
@@ -293,7 +295,8 @@ func plainPath(href string) bool {
 	return true
 }
 
-// requestBreaks asks for line ends before what comes next. Within a link there are none.
+// requestBreaks asks for line ends before the next text. Within a link they become a
+// blank.
 func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
@@ -306,8 +309,8 @@ func (p *page) requestBreaks(breaks int) {
 	}
 }
 
-// forceBreaks asks for line ends also where a block would begin in the line of a mark, and
-// takes the place of a mark that nothing followed.
+// forceBreaks asks for line ends even in a line that has only a mark, and drops a mark
+// without text.
 func (p *page) forceBreaks(breaks int) {
 	p.endLink()
 	p.pendingMark = ""
@@ -316,14 +319,15 @@ func (p *page) forceBreaks(breaks int) {
 	}
 }
 
-// chunkBytes is how much text is taken at a time, in bytes: what it becomes is in memory.
+// chunkBytes is the number of bytes of a text that are converted at a time, to limit
+// memory.
 const chunkBytes = 64 << 10
 
 // text writes text with entities.
 func (p *page) text(b []byte) {
 	for len(b) > 0 && !p.out.full() {
 		n := min(len(b), chunkBytes)
-		if n < len(b) { // not through an entity
+		if n < len(b) { // do not cut within an entity
 			if i := bytes.LastIndexAny(b[:n], " \n<>&"); i > 0 {
 				n = i
 			} else {
@@ -343,11 +347,11 @@ func (p *page) text(b []byte) {
 	}
 }
 
-// What a byte is in text of which white space is only that.
+// Kinds of bytes in text whose white space is collapsed.
 const (
 	ordinary = iota
 	blank    // white space
-	suspect  // of a character that perhaps nobody sees
+	suspect  // part of a character that may be invisible
 )
 
 var byteKinds = func() (table [256]byte) {
@@ -362,7 +366,7 @@ var byteKinds = func() (table [256]byte) {
 	return table
 }()
 
-// writeWords writes text of which white space is only that.
+// writeWords writes text and collapses its white space.
 func (p *page) writeWords(text string) {
 	for i := 0; i < len(text); {
 		if byteKinds[text[i]] == blank {
@@ -371,7 +375,7 @@ func (p *page) writeWords(text string) {
 			continue
 		}
 		start, seen := i, byte(0)
-		for ; i < len(text); i++ { // to where there is more than one blank between words
+		for ; i < len(text); i++ { // up to white space that is more than a single blank
 			kind := byteKinds[text[i]]
 			if kind == blank && (text[i] != ' ' || i+1 == len(text) || byteKinds[text[i+1]] == blank) {
 				break
@@ -388,7 +392,8 @@ func (p *page) writeWords(text string) {
 	}
 }
 
-// write writes text after what is due before it.
+// write writes text, and before it everything that is due: breaks, marks, and the bracket
+// of a link.
 func (p *page) write(text string) {
 	p.writePending()
 	if p.href != nil && p.openLink == "" {
@@ -402,7 +407,8 @@ func (p *page) write(text string) {
 	p.lineStarted = true
 }
 
-// writePending writes line ends, the indentation of a list, or a blank.
+// writePending writes the line ends or the blank that are due, with the indentation of a
+// list.
 func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
@@ -415,14 +421,14 @@ func (p *page) writePending() {
 	p.breaks, p.pendingBlank, p.pendingMark = 0, false, ""
 }
 
-// verbatim writes text of which white space counts.
+// verbatim writes text with its white space.
 func (p *page) verbatim(text string) {
 	if p.breaks > 0 && p.out.last != '\n' {
 		p.out.write("\n")
 	}
 	p.breaks, p.pendingBlank, p.lineStarted = 0, false, true
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if p.preOpened { // which is no line of its own
+	if p.preOpened { // HTML ignores a line feed right after <pre>
 		text = strings.TrimPrefix(text, "\n")
 	}
 	p.preOpened = false
@@ -438,9 +444,9 @@ func (p *page) endLink() {
 	p.href, p.openLink = nil, ""
 }
 
-// clean leaves out characters that nobody sees, with which a page can tell a model what
-// it does not show to a person: controls, overrides of the direction, tags,
-// and selectors of variants, of which there is one for each byte.
+// clean removes invisible characters, by which a page can tell a model something that
+// people do not see: controls, direction overrides, tag characters, and variation
+// selectors. There is one variation selector for each byte.
 func clean(text string) string {
 	i := 0
 	for i < len(text) && byteKinds[text[i]] != suspect {
@@ -467,16 +473,16 @@ func isInvisible(r rune) bool {
 	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff || r >= 0xe0000 && r <= 0xe0fff
 }
 
-// window keeps a part of what is written to it: so many bytes from an offset on.
+// window keeps a part of the text that is written: limit bytes from an offset on.
 type window struct {
 	offset, limit int
-	written       int // bytes that were written
+	written       int // number of bytes that were written so far
 	last          byte
 	buf           []byte
 }
 
-// full reports whether more was written than is kept.
-func (w *window) full() bool { return w.written-w.offset > w.limit } // an offset may be as large as a number can be
+// full reports whether more was written than the window keeps.
+func (w *window) full() bool { return w.written-w.offset > w.limit } // a sum could overflow, as the offset may be any int
 
 func (w *window) write(text string) {
 	if text == "" {
@@ -489,13 +495,13 @@ func (w *window) write(text string) {
 		return
 	}
 	text = text[from:]
-	// A little more is kept than is asked for, to know where it can be cut.
+	// A few bytes more than limit are kept, to find the end of the last character.
 	w.buf = append(w.buf, text[:min(len(text), max(w.limit+utf8.UTFMax-len(w.buf), 0))]...)
 }
 
-// text is what was kept, from one character to another, and where what follows begins;
-// 0 if nothing does. It is cut at the end of a line or of a word, if there is one near
-// the end.
+// text returns the kept text in whole characters, and the offset of the text that
+// follows; 0: nothing follows. It ends at the end of a line or of a word, if there is one
+// near the end.
 func (w *window) text() (text string, next int) {
 	start := 0
 	for start < len(w.buf) && start < utf8.UTFMax && !utf8.RuneStart(w.buf[start]) {
@@ -519,7 +525,7 @@ func (w *window) text() (text string, next int) {
 	return strings.ToValidUTF8(string(b[min(start, len(b)):]), "\uFFFD"), next
 }
 
-// writePlain writes text as it is, until the window is full.
+// writePlain writes plain text until its end, or until the window is full.
 func writePlain(out *window, src []byte) {
 	for len(src) > 0 && !out.full() {
 		n := min(len(src), chunkBytes)
@@ -535,7 +541,8 @@ func writePlain(out *window, src []byte) {
 	}
 }
 
-// isOneOf reports whether a media type is one of those, or ends in +SUFFIX of one.
+// isOneOf reports whether a media type is in a list. An entry that ends in a slash or
+// begins with matches by prefix or suffix.
 func isOneOf(mediaType string, types ...string) bool {
 	return slices.ContainsFunc(types, func(t string) bool {
 		return mediaType == t || strings.HasPrefix(t, "+") && strings.HasSuffix(mediaType, t) || strings.HasSuffix(t, "/") && strings.HasPrefix(mediaType, t)

@@ -2,36 +2,37 @@ package main
 
 import "bytes"
 
-// scanner finds the tags of an HTML document in its bytes. It makes no tree and keeps
-// nothing of what lies behind it, so that what a server sends decides about neither
-// memory nor depth. Attributes are looked at only where somebody asks for them.
+// scanner finds the tags of an HTML document. It makes no tree and keeps nothing of the
+// text that it has passed, so that a server cannot cause deep recursion or use much
+// memory. Attributes are parsed only on request.
 type scanner struct {
 	src []byte
 	pos int
-	raw element // whose text lies ahead, in which there are no tags
+	raw element // the raw element that was just opened, whose text holds no tags; 0: none
 	buf [maxTagName]byte
 }
 
-// maxTagName is longer than the name of any element that means something here.
+// maxTagName limits the names of elements that are looked up. All known names are
+// shorter.
 const maxTagName = 16
 
 type tokenKind byte
 
 const (
-	endToken   tokenKind = iota // of the document
+	endToken   tokenKind = iota // the end of the document
 	textToken                   // with entities
 	rawToken                    // the text of script, style and their like
 	openToken                   // <a href=...>
 	closeToken                  // </a>
 )
 
-// token is one piece of a document. Its slices are parts of that.
+// token is one piece of a document. Its slices point into the document.
 type token struct {
 	kind  tokenKind
 	name  element
 	tag   []byte // the name as it is written
 	text  []byte
-	attrs []byte // what stands in the tag behind the name
+	attrs []byte // the rest of the tag after the name
 }
 
 func (s *scanner) next() token {
@@ -61,7 +62,7 @@ func (s *scanner) next() token {
 	return token{}
 }
 
-// isMarkup reports whether a < at i begins something else than text.
+// isMarkup reports whether a < at i begins markup, and is not text.
 func (s *scanner) isMarkup(i int) bool {
 	if i+1 >= len(s.src) {
 		return false
@@ -75,7 +76,7 @@ func (s *scanner) isMarkup(i int) bool {
 	return false
 }
 
-// textTo goes to the next markup and returns what comes before it.
+// textTo returns the text from start to the next markup, and moves there.
 func (s *scanner) textTo(start int) []byte {
 	i := start
 	if s.src[i] == '<' {
@@ -96,7 +97,7 @@ func (s *scanner) textTo(start int) []byte {
 	return s.src[start:i]
 }
 
-// tag passes over the markup that begins here; ok is false if it is no tag.
+// tag passes over the markup that begins at pos; ok is false if the markup is no tag.
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {
@@ -138,7 +139,7 @@ func (s *scanner) tag() (t token, ok bool) {
 		for a.next() {
 		}
 	}
-	if a.pos >= len(s.src) { // the document ends in the tag, which is none then
+	if a.pos >= len(s.src) { // the document ends within the tag, so it does not count
 		s.pos = len(s.src)
 		return token{}, false
 	}
@@ -149,7 +150,7 @@ func (s *scanner) tag() (t token, ok bool) {
 	return t, true
 }
 
-// commentLen is the length of the comment with which a text begins.
+// commentLen returns the length of the comment at the beginning of rest.
 func commentLen(rest []byte) int {
 	for _, short := range []string{"<!-->", "<!--->"} {
 		if bytes.HasPrefix(rest, []byte(short)) {
@@ -168,7 +169,7 @@ func commentLen(rest []byte) int {
 	}
 }
 
-// rawEnd is where the text of a raw element ends.
+// rawEnd returns the offset at which the text of a raw element ends.
 func (s *scanner) rawEnd(name string) int {
 	for i := s.pos; ; {
 		n := bytes.Index(s.src[i:], []byte("</"))
@@ -184,15 +185,15 @@ func (s *scanner) rawEnd(name string) int {
 	}
 }
 
-// attributes reads what stands in a tag behind its name, up to the > that ends it.
+// attributes reads the attributes of a tag, up to the > that ends it.
 type attributes struct {
 	src         []byte
 	pos         int
-	name, value []byte // with entities; value is nil if there is none
+	name, value []byte // as written, with entities; value is nil if there is none
 }
 
-// next reports whether there is one more. If there is not, pos is at the > or at the
-// end of src.
+// next reads the next attribute, and reports whether there is one. After the last one,
+// pos is at the > or at the end of src.
 func (a *attributes) next() bool {
 	for a.pos < len(a.src) && (isSpace(a.src[a.pos]) || a.src[a.pos] == '/') {
 		a.pos++
@@ -242,7 +243,7 @@ func (a *attributes) skipSpace() {
 	}
 }
 
-// attribute returns the first attribute of that name of a tag, as it is written.
+// attribute returns the first attribute of the tag with a name, as it is written.
 func (t token) attribute(name string) (value []byte, ok bool) {
 	a := attributes{src: t.attrs}
 	for a.next() {
@@ -253,7 +254,8 @@ func (t token) attribute(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// hasName reports whether an attribute has this name, of small letters and hyphens.
+// hasName reports whether an attribute has a name, which consists of lower-case letters
+// and hyphens.
 func hasName(attribute []byte, name string) bool {
 	if len(attribute) != len(name) {
 		return false

@@ -42,23 +42,23 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-// engine is who can be asked.
+// engine is a search engine.
 type engine struct {
 	name   string // for people
-	secret string // its key; "" if it needs none
-	header string // with that
-	keyURL string // where a person gets one
+	secret string // the name of the secret that holds its key; "": it needs no key
+	header string // the header for the key
+	keyURL string // the page where a person gets a key
 	params func(query string, n int, cx string) url.Values
 	read   func(body []byte) ([]result, error)
 }
 
-// withoutKey says how the person does without an engine that needs a key.
+// withoutKey is advice for a person without a key.
 const withoutKey = `Without a key there is search = "duckduckgo" below [web] in agent.toml`
 
-// The names of what is configured.
+// Names in the configuration.
 const (
 	configEngine = "search"
-	configURL    = "search_url" // of the engine
+	configURL    = "search_url" // the engine's URL
 	configCX     = "google_cx"
 )
 
@@ -86,7 +86,7 @@ var engines = map[string]engine{
 	},
 }
 
-// hostServices is what a search needs of the host; tests have their own.
+// hostServices are the functions of the host that a search needs; tests have their own.
 type hostServices struct {
 	config func(name string) (string, bool)
 	secret func(name string) (string, error)
@@ -116,7 +116,7 @@ func search(ctx context.Context, in searchArgs, s hostServices) (searchResult, e
 		return searchResult{}, e.noURL(err)
 	}
 	cx, _ := s.config(configCX)
-	var lacks, steps []string // all at once: who has taken the first steps should not fail again
+	var lacks, steps []string // all missing things at once, so that the next call does not fail for another
 	if name == "google" && cx == "" {
 		lacks = []string{"search engine of the person's is set"}
 		steps = []string{"make a search engine at https://programmablesearchengine.google.com", "set google_cx below [web] in agent.toml to its ID"}
@@ -179,26 +179,27 @@ func search(ctx context.Context, in searchArgs, s hostServices) (searchResult, e
 }
 
 func (e engine) noURL(err error) error {
-	return tool.Failed("the URL at which %s is asked is none (%v); the person can look at [web] in agent.toml", e.name, err)
+	return tool.Failed("the URL of %s is not valid (%v); the person can look at [web] in agent.toml", e.name, err)
 }
 
-// secretCommand is the command that keeps the key.
+// secretCommand returns the command that stores the key.
 func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// checkResponse says why an engine answers no search, if it does not.
+// checkResponse returns an error if an engine has answered with something else than
+// results.
 func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
-	said := ""
+	message := ""
 	if resp.Status != 200 {
-		said = apiError(resp.Body)
+		message = apiError(resp.Body)
 	}
-	badKey := e.secret != "" && (resp.Status == 401 || resp.Status == 403 || resp.Status == 422 && strings.Contains(said, "SUBSCRIPTION_TOKEN") ||
-		resp.Status == 400 && strings.Contains(strings.ToLower(said), "api key"))
+	badKey := e.secret != "" && (resp.Status == 401 || resp.Status == 403 || resp.Status == 422 && strings.Contains(message, "SUBSCRIPTION_TOKEN") ||
+		resp.Status == 400 && strings.Contains(strings.ToLower(message), "api key"))
 	switch {
 	case badKey:
 		return tool.Coded("INVALID_CREDENTIALS", tool.Denied("%s refuses the key that is kept as %s (status %d%s). Tell the person: look at the key at %s, and keep the right one: `%s`",
-			e.name, e.secret, resp.Status, said, e.keyURL, e.secretCommand(u)))
+			e.name, e.secret, resp.Status, message, e.keyURL, e.secretCommand(u)))
 	case resp.Status == 429:
 		wait := "a minute"
 		if n, err := strconv.Atoi(header(resp, "retry-after")); err == nil && n >= 0 {
@@ -208,15 +209,16 @@ func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	case e.secret == "" && (resp.Status == 202 || resp.Status == 403 || isBlocked(resp.Body)):
 		return tool.Coded("BLOCKED", tool.Unavailable("%s takes the program for a robot and answers no searches for now. Wait some minutes; the person can set another engine in [web] of agent.toml", e.name))
 	case resp.Status != 200:
-		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s; try other words, or later", e.name, resp.Status, said))
+		return tool.Coded("SEARCH_FAILED", tool.Unavailable("%s answered with status %d%s; try other words, or later", e.name, resp.Status, message))
 	}
 	return nil
 }
 
-func short(text string, most int) string {
+// short returns a text of a server on one line, in at most limit characters.
+func short(text string, limit int) string {
 	text = strings.Join(strings.Fields(clean(strings.ToValidUTF8(text, "\uFFFD"))), " ")
-	if utf8.RuneCountInString(text) <= most {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	return strings.TrimSpace(string([]rune(text)[:most-1])) + "…"
+	return strings.TrimSpace(string([]rune(text)[:limit-1])) + "…"
 }

@@ -11,30 +11,30 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Config is every setting after the layers were merged. The zero value is not
-// usable: start from [Default] or [Merge]. Copies are independent.
+// Config holds every setting after the layers were merged. The zero value is not usable:
+// start from [Default] or [Merge]. Copies are independent.
 type Config struct {
 	Model    Model
-	Profile  string             // the name of the profile that answers; default "", which is Model
-	Profiles map[string]Profile // other ways to a model, by name; default none
+	Profile  string             // name of the profile in use; default "", which is Model
+	Profiles map[string]Profile // more models, by the name of the profile; default none
 	Prices   map[string]Price   // by the name of the model; default none
 
-	MaxToolTurns        int           // steps of the model in one turn; default 50
-	MaxToolCallsPerTurn int           // tool calls in one step; default 15
-	RepeatedCalls       int           // the same call with the same result; default 4
-	MaxOutputSize       int           // bytes of a tool's result; default 1048576
-	ToolTimeout         time.Duration // of one tool call; default 30s
-	ToolMemory          int           // bytes of linear memory of one tool call; default 268435456
-	ToolMemoryTotal     int           // bytes of linear memory of all calls at the same time; default 2147483648
-	ToolFuel            int           // units of fuel of one tool call; default 50000000000
-	ToolFuelTotal       int           // units of fuel of all calls of a tool in a session; default 2000000000000
-	SessionFuel         int           // units of fuel of all calls in a session; default 10000000000000
-	ToolStore           int           // bytes that the tools of a module keep in a session; default 262144
-	SessionStore        int           // bytes that all tools keep in a session; default 1048576
-	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
+	MaxToolTurns        int           // limit on the model's steps in one turn; default 50
+	MaxToolCallsPerTurn int           // limit on tool calls in one step; default 15
+	RepeatedCalls       int           // equal calls with equal results before a turn ends; default 4
+	MaxOutputSize       int           // limit on a tool's result, in bytes; default 1048576
+	ToolTimeout         time.Duration // limit on one tool call; default 30s
+	ToolMemory          int           // limit on the linear memory of one tool call, in bytes; default 268435456
+	ToolMemoryTotal     int           // limit on the linear memory of all concurrent calls, in bytes; default 2147483648
+	ToolFuel            int           // limit on the fuel of one tool call, in units; default 50000000000
+	ToolFuelTotal       int           // limit on the fuel of all calls of a tool in a session, in units; default 2000000000000
+	SessionFuel         int           // limit on the fuel of all calls in a session, in units; default 10000000000000
+	ToolStore           int           // limit on the bytes that the tools of a module keep in a session; default 262144
+	SessionStore        int           // limit on the bytes that all tools keep in a session; default 1048576
+	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none
-	AgentsMD            bool          // the model is told what AGENTS.md says; default true
+	AgentsMD            bool          // send AGENTS.md to the model; default true
 
 	Tools   Tools
 	Bash    Bash
@@ -43,49 +43,49 @@ type Config struct {
 	Web     Web
 	Mounts  []Mount // directories beside the working directory; default none
 
-	sources   map[string]string // what set a key
-	entryKeys map[string]*key   // what is set below names
+	sources   map[string]string // key → its source, see [Config.Source]
+	entryKeys map[string]*key   // set keys below names, by their full names
 }
 
-// Model says who answers where no profile is named.
+// Model is the model that answers when no profile is named.
 type Model struct {
 	Profile
-	InputPrice  float64 // US dollars for a million tokens; default 0, not known
-	OutputPrice float64 // the same, of answers
+	InputPrice  float64 // US dollars for a million tokens of requests; default 0, not known
+	OutputPrice float64 // US dollars for a million tokens of answers; default 0, not known
 }
 
-// Profile says who answers, and how patiently the program waits for it. The defaults
-// are those of Model; see [Config.ResolveProfile] for what a profile does not say.
+// Profile is a model with its provider and the limits on requests. The defaults are those
+// of Model; [Config.ResolveProfile] fills in values that a profile does not set.
 type Profile struct {
-	Provider     string        // one of [Providers], of Model also "auto"; default "auto", of a profile none
-	Name         string        // of the model; default "", which all but the offline model refuse
+	Provider     string        // one of [Providers]; in Model also "auto", its default; in a profile needed
+	Name         string        // of the model; default "", an error for all providers but offline
 	BaseURL      string        // of the provider; default "", the provider's own
 	APIKeyEnv    string        // the environment variable that holds the key; default "", the provider's usual one
 	Key          string        // the name of the secret that is the key; default "", none
-	StallTimeout time.Duration // without a byte of the answer; default 60s
-	MaxAttempts  int           // for one request, the first one included; default 4
+	StallTimeout time.Duration // limit on silence of the provider; default 60s
+	MaxAttempts  int           // number of attempts for one request; default 4
 
-	ContextTokens int      // of its context; default 0, not known
-	Reasoning     string   // "low", "medium" or "high"; default "", the provider's own
-	Fallback      []string // profiles that are asked instead where this one fails; default none
+	ContextTokens int      // size of the model's context; default 0, not known
+	Reasoning     string   // "low", "medium" or "high"; default "", the provider's default
+	Fallback      []string // names of profiles to try if this one fails; default none
 }
 
-// Price is what a million tokens cost, in US dollars.
+// Price is the price of a million tokens, in US dollars.
 type Price struct {
 	Input       float64
 	Output      float64
-	CachedInput float64 // of the input, what comes from a cache; 0: Input
-	CacheWrite  float64 // of the input, what goes to one; 0: Input
+	CachedInput float64 // for input that the provider has in its cache; 0: as Input
+	CacheWrite  float64 // for input that the provider puts into its cache; 0: as Input
 }
 
-// Tools switches groups of tools; all are on by default.
+// Tools switches groups of tools on and off; all are on by default.
 type Tools struct {
-	FS   bool // files and directories
-	Exec bool // processes
-	Web  bool // the network
-	// Store: those that keep things in a session.
+	FS   bool // tools for files and directories
+	Exec bool // tools that start processes
+	Web  bool // tools that use the network
+	// Store is for tools that keep values in a session.
 	Store bool
-	// SystemInfo names what the tool system_info tells.
+	// SystemInfo names the facts in the result of the tool system_info.
 	SystemInfo []string
 	// Off are names of tools and of modules that nobody is offered and nobody can call.
 	// Default: none.
@@ -94,45 +94,45 @@ type Tools struct {
 
 // Bash limits the bash tool.
 type Bash struct {
-	Timeout   time.Duration // of one command; default 30s, at most 300s
-	MaxOutput int           // bytes of output of one command; default 262144
-	// Caches are the names of the user's caches that commands use, with the toolchains
-	// that go with them: go, npm, cargo, pip. Default: all.
+	Timeout   time.Duration // limit on one request of a tool; default 30s
+	MaxOutput int           // limit on the output of one command, in bytes; default 262144
+	// Caches are the names of the user's caches that commands may use, with the
+	// toolchains that belong to them: go, npm, cargo, pip. Default: all.
 	Caches  []string
-	Changes string // staged, direct or none: what becomes of what a command changes
-	Ask     string // changes or always: when a staged command is asked about
-	MinTier int    // of confinement, 0 to 3, below which no command runs; default 1
+	Changes string // staged, direct or none: what a command may do to files; default staged
+	Ask     string // changes or always: the time of the question about a staged command; default changes
+	MinTier int    // the least tier of confinement, 0 to 3, in which a command may run; default 1
 }
 
-// UI says how the terminal is used.
+// UI holds settings of the terminal.
 type UI struct {
-	Plain bool // the chat is lines from the top to the bottom; default false
+	Plain bool // print the chat as lines, and redraw nothing; default false
 }
 
-// Web says who is asked in a search.
+// Web selects the search engine.
 type Web struct {
 	Search        string // duckduckgo, brave or google; default duckduckgo
-	DuckDuckGoURL string // where each is asked; default its own
-	BraveURL      string
-	GoogleURL     string
-	GoogleCX      string // the ID of a search engine of the person's at Google; default none
+	DuckDuckGoURL string // the engine's address; default its own
+	BraveURL      string // the same
+	GoogleURL     string // the same
+	GoogleCX      string // the ID of the person's search engine at Google; default none
 }
 
-// Network says whom tools may talk to, and how the network is reached.
+// Network holds the rules for hosts that tools may talk to, and the way to the network.
 type Network struct {
-	Allow         []string      // rules as network.ParseRule reads them; default none
-	Deny          []string      // the same, and they win; default none
+	Allow         []string      // rules for network.ParseRule; default none
+	Deny          []string      // rules of the same form, which win over Allow; default none
 	Proxy         string        // URL of an HTTP proxy; default "", none
-	ProxyResolves bool          // the proxy gets names, and checks addresses itself; default false
-	CAFiles       []string      // absolute, or "~/...", in PEM, beside the system's; default none
+	ProxyResolves bool          // the proxy resolves names, and checks addresses itself; default false
+	CAFiles       []string      // certificate authorities in PEM, beside the system's; absolute paths, or "~/..."; default none
 	Timeout       time.Duration // of one request of a tool; default 30s
-	MaxRequests   int           // of one tool call, redirects counted; default 100
-	MaxResponse   int           // bytes of one answer, as it comes and decompressed; default 8388608
+	MaxRequests   int           // limit on requests of one tool call, including redirects; default 100
+	MaxResponse   int           // limit on one answer in bytes, both compressed and decompressed; default 8388608
 }
 
 // Mount is a directory that tools may see.
 type Mount struct {
-	Path     string // absolute, or "~" or "~/..." for the home directory, as it was written
+	Path     string // absolute, or "~" or "~/..." for the home directory, as in the file
 	ReadOnly bool
 }
 
@@ -154,16 +154,16 @@ func Default() Config {
 	return c
 }
 
-// Source tells what set a key: "default", "user PATH:LINE", "project
-// PATH:LINE", "environment STOCKADE_...", or what was given to [Config.Set].
+// Source returns the origin of a key's value: "default", "user PATH:LINE", "project
+// PATH:LINE", "environment STOCKADE_...", or the source that was given to [Config.Set].
 // It is "" for an unknown key.
 func (c *Config) Source(key string) string { return c.sources[key] }
 
-// Value is a key's value as it is written in a file.
+// Value returns the value of a key as it is written in a file.
 func (c *Config) Value(key string) string { return keys.Format(c.find(key).get(c)) }
 
-// Keys are those of [Keys], and behind them what is set below names: of profiles, then
-// of prices, by their names.
+// Keys returns the keys of [Keys], and after them the keys that are set below names:
+// those of profiles, then those of prices, sorted by name.
 func (c *Config) Keys() []string {
 	names := Keys()
 	for _, k := range slices.SortedFunc(maps.Values(c.entryKeys), (*key).compare) {
@@ -172,7 +172,7 @@ func (c *Config) Keys() []string {
 	return names
 }
 
-// find is the key of a name, also of a profile that there is; nil for an unknown one.
+// find returns the key with a name, also of an existing profile; nil: there is none.
 func (c *Config) find(name string) *key {
 	if k := cmp.Or(find(name), c.entryKeys[name]); k != nil {
 		return k
@@ -187,13 +187,12 @@ func (c *Config) find(name string) *key {
 	return nil
 }
 
-// Set sets a key from text, as the environment and flags give it: "30s",
-// "true", "/data:ro,/src" for a list. Source is what [Config.Source] returns
-// for it afterwards. The error names neither the source nor the key, so that
-// the caller can name the flag.
+// Set sets a key from a text, in the form of the environment and of flags: "30s", "true",
+// "/data:ro,/src" for a list. source is then the result of [Config.Source]. The error
+// names neither the source nor the key, so that the caller can name the flag.
 //
-// Another provider than before has neither the address nor the key nor the model of the
-// one before: these go back to their defaults.
+// If the provider changes, its address, key and model go back to their defaults: they
+// belong to the provider before.
 func (c *Config) Set(key, text, source string) error {
 	k := c.find(key)
 	if k == nil {
@@ -208,17 +207,17 @@ func (c *Config) Set(key, text, source string) error {
 	return nil
 }
 
-// Cap lowers a key of class limit to most, if it is higher, and says whether
-// it was; those of profiles that stand for it, too. Source is what [Config.Source]
-// returns for it then.
-func (c *Config) Cap(name string, most int64, source string) (lowered bool) {
+// Cap lowers a key of class limit to maxValue, if it is higher, and reports whether it
+// was. Keys of profiles under the same limit are lowered, too. source is then the result
+// of [Config.Source].
+func (c *Config) Cap(name string, maxValue int64, source string) (lowered bool) {
 	c.unshare()
 	lower := func(k *key) bool {
 		old := reflect.ValueOf(k.get(c)) // an int or a time.Duration
-		if old.Int() <= most {
+		if old.Int() <= maxValue {
 			return false
 		}
-		c.apply(k, reflect.ValueOf(most).Convert(old.Type()).Interface(), source)
+		c.apply(k, reflect.ValueOf(maxValue).Convert(old.Type()).Interface(), source)
 		return true
 	}
 	for _, k := range c.entryKeys {
@@ -229,12 +228,12 @@ func (c *Config) Cap(name string, most int64, source string) (lowered bool) {
 	return lower(find(name))
 }
 
-// unshare makes what copies of a Config share this one's own.
+// unshare replaces maps that copies of the Config share by copies of its own.
 func (c *Config) unshare() {
 	c.sources, c.entryKeys, c.Profiles, c.Prices = maps.Clone(c.sources), maps.Clone(c.entryKeys), maps.Clone(c.Profiles), maps.Clone(c.Prices)
 }
 
-// apply sets a checked value, in a Config that shares nothing.
+// apply sets a checked value. The caller has called unshare.
 func (c *Config) apply(k *key, v any, source string) {
 	for _, name := range k.resetKeys(c, v) {
 		if lost := find(name); lost != nil {

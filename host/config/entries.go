@@ -17,21 +17,21 @@ import (
 )
 
 // entryKey is a key of each table below a name that a person has chosen, such as
-// [profiles.work]. The variables of the environment have no say in them.
+// [profiles.work]. The environment cannot set these keys.
 type entryKey struct {
-	keys.Key // with a word for the name in its own
+	keys.Key // its name holds a word for the person's name
 
 	class    class
-	complete func(key) *key // completes the key of one table
+	complete func(key) *key // returns the key of one table, with its accessors
 }
 
-// The words that stand for a name.
+// Words in a key's name that stand for a name in the file.
 const (
 	profileWord = "PROFILE"
 	priceWord   = "MODEL"
 )
 
-// Limits on what a file may name.
+// Limits on profiles and prices: their number, and the bytes of their names.
 const (
 	maxProfiles    = 64
 	maxPrices      = 128
@@ -41,13 +41,13 @@ const (
 
 var entryTable = []entryKey{
 	profileField("provider", keys.Choice(Providers...), `"openai"`, authority,
-		"Another way to a model: `stockade --profile work`, or /model work in a chat, or profile = \"work\" above. Each key means what it does in [model]; provider is needed. A project's file can define a profile once you have trusted it, and never say what key one has.",
+		"Another way to a model: `stockade --profile work`, or /model work in a chat, or profile = \"work\" above. Each key means what it does in [model]; provider is needed. A project's file can define a profile once you have trusted it, and never name its key.",
 		func(p *Profile) *string { return &p.Provider }),
 	profileField("model", text(maxModelName, true), `"gpt-5"`, authority,
 		"The name of the model.",
 		func(p *Profile) *string { return &p.Name }),
 	profileField("base_url", baseURL, `""`, authority,
-		"Where the provider is reached. Empty: at its own address. A profile with an address gets no key but the one that it names itself, in one of the next two keys.",
+		"The address of the provider. Empty: its own. A profile with an address gets only the key that it names itself, with api_key_env or key.",
 		func(p *Profile) *string { return &p.BaseURL }),
 	profileField("api_key_env", variable, `""`, private,
 		"The environment variable that holds the key. Empty: the provider's usual one.",
@@ -65,33 +65,33 @@ var entryTable = []entryKey{
 		"How many tokens the context of the model holds. 0: not known.",
 		func(p *Profile) *int { return &p.ContextTokens }),
 	profileField("reasoning", reasoning, `""`, authority,
-		"How much the model thinks before it answers. Empty: as the provider has it.",
+		"How much the model thinks before it answers. Empty: the provider's default.",
 		func(p *Profile) *string { return &p.Reasoning }),
 	profileField("fallback", profileNames, "[]", authority,
-		`The profiles that are asked instead where this one fails; "model" is what [model] says. Theirs are not.`,
+		`The profiles that are asked instead if this one fails; "model" stands for [model]. Their own fallbacks are not asked.`,
 		func(p *Profile) *[]string { return &p.Fallback }),
 
-	priceField("input", "What a million tokens of requests to a model cost, so that the cost of each turn is shown. The name is that of the model, or how the names of several begin; the longest counts. No price is known that no file has. Input and output are needed.",
+	priceField("input", "The price of a million tokens of requests to a model; with prices, the cost of each turn is shown. The name is that of the model, or the beginning of the names of several; the longest one counts. No prices are built in. Input and output are both needed.",
 		func(p *Price) *float64 { return &p.Input }),
-	priceField("output", "What a million tokens of answers cost.",
+	priceField("output", "The price of a million tokens of answers.",
 		func(p *Price) *float64 { return &p.Output }),
-	priceField("cached_input", "What a million tokens cost that a request repeats and the provider has kept. Not set: as input.",
+	priceField("cached_input", "The price of a million tokens of a request that the provider has in its cache. Not set: as input.",
 		func(p *Price) *float64 { return &p.CachedInput }),
-	priceField("cache_write", "What a million tokens cost that the provider keeps for the next request, where it says so. Not set: as input.",
+	priceField("cache_write", "The price of a million tokens that the provider puts into its cache, if it reports them. Not set: as input.",
 		func(p *Price) *float64 { return &p.CacheWrite }),
 }
 
-// profileField makes a key of each [profiles.NAME].
+// profileField returns a key of each [profiles.NAME].
 func profileField[T any](name string, k keys.Kind, example string, class class, doc string, at func(*Profile) *T) entryKey {
 	return entryField("profiles."+profileWord+"."+name, k, example, class, doc, func(c *Config) *map[string]Profile { return &c.Profiles }, at)
 }
 
-// priceField makes a key of each [prices.NAME].
+// priceField returns a key of each [prices.NAME].
 func priceField(name, doc string, at func(*Price) *float64) entryKey {
 	return entryField("prices."+priceWord+"."+name, keys.Amount(1_000_000, "US dollars"), "0", preference, doc, func(c *Config) *map[string]Price { return &c.Prices }, at)
 }
 
-// entryField makes a key whose value lives in one field of an entry of a map.
+// entryField returns a key whose value is one field of an entry of a map.
 func entryField[E, T any](name string, k keys.Kind, example string, class class, doc string, in func(*Config) *map[string]E, at func(*E) *T) entryKey {
 	return entryKey{keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: example, Doc: doc}, class, func(k key) *key {
 		k.get = func(c *Config) any {
@@ -111,24 +111,24 @@ func entryField[E, T any](name string, k keys.Kind, example string, class class,
 	}}
 }
 
-// withCap makes an administrator's limit hold for a key, too.
+// withCap makes the administrator's limit of another key hold for this key, too.
 func (n entryKey) withCap(limit string) entryKey {
-	of := n.complete
-	n.complete = func(k key) *key { k.cappedBy = limit; return of(k) }
+	complete := n.complete
+	n.complete = func(k key) *key { k.cappedBy = limit; return complete(k) }
 	return n
 }
 
-// keyFor is the key in the table of a name.
+// keyFor returns the key in the table with a name.
 func (n entryKey) keyFor(name string) *key {
 	words := strings.Split(n.Name, ".")
-	full := toml.Key{words[0], name, words[2]}.String() // quotes a name that is no bare word
+	full := toml.Key{words[0], name, words[2]}.String() // quotes a name that TOML would not take bare
 	k := n.Key
 	k.Name = full
 	return n.complete(key{Key: k, class: n.class, entryName: name})
 }
 
-// compare orders keys below names: profiles before prices, then by the name, then as
-// the sample has them.
+// compare orders keys below names: profiles before prices, then by name, then in the
+// order of the sample.
 func (k *key) compare(other *key) int {
 	place := func(k *key) (table string, index int) {
 		table, _, _ = strings.Cut(k.Name, ".")
@@ -140,7 +140,7 @@ func (k *key) compare(other *key) int {
 	return cmp.Or(strings.Compare(otherTable, table), strings.Compare(k.entryName, other.entryName), index-otherIndex)
 }
 
-// checkName reports what is wrong with the name of a table.
+// checkName returns an error if a table cannot have the name.
 func checkName(table, name string) error {
 	if table == "profiles" {
 		return checkProfileName(name)
@@ -151,7 +151,7 @@ func checkName(table, name string) error {
 	return nil
 }
 
-// checkProfileName reports what is wrong with the name of a profile.
+// checkProfileName returns an error if a profile cannot have the name.
 func checkProfileName(name string) error {
 	switch {
 	case !profileNameRE().MatchString(name):
@@ -162,13 +162,13 @@ func checkProfileName(name string) error {
 	return nil
 }
 
-// ModelProfile is the name of the profile that [model] is.
+// ModelProfile is the name by which profiles refer to [model].
 const ModelProfile = "model"
 
-// Providers are the names of all providers. What each is, package door knows.
+// Providers are the names of all providers. Package door opens them.
 var Providers = []string{"openai", "openai-responses", "anthropic", "google", "ollama", "xai", "meta", "offline"}
 
-// family is the provider whose address, key and models another one has, too.
+// family returns the provider with which a provider shares addresses, keys and models.
 func family(provider string) string {
 	switch provider {
 	case "auto", "offline", "openai-responses":
@@ -177,8 +177,8 @@ func family(provider string) string {
 	return provider
 }
 
-// resetKeys are the keys that hold no longer when k becomes v: what was said of one server
-// is not meant for another.
+// resetKeys returns the names of the keys that lose their values when k changes to v:
+// settings for one server do not fit another.
 func (k *key) resetKeys(c *Config, v any) (names []string) {
 	table, last, _ := strings.Cut(k.Name, ".")
 	switch {
@@ -192,16 +192,16 @@ func (k *key) resetKeys(c *Config, v any) (names []string) {
 	return names
 }
 
-// ProfileKey is the name of a key of a profile.
+// ProfileKey returns the full name of a key of a profile.
 func ProfileKey(name, key string) string { return toml.Key{"profiles", name, key}.String() }
 
-// ProfileNames are the names of all profiles, [ModelProfile] first.
+// ProfileNames returns the names of all profiles, [ModelProfile] first.
 func (c *Config) ProfileNames() []string {
 	return append([]string{ModelProfile}, slices.Sorted(maps.Keys(c.Profiles))...)
 }
 
-// ResolveProfile is what a profile says, and where it says nothing of how long is waited and
-// how often is tried, what [model] says. Empty or "model" is [model].
+// ResolveProfile returns a profile, with the stall timeout and the number of attempts of
+// [model] if the profile does not set them. The names "" and "model" mean [model].
 func (c *Config) ResolveProfile(name string) (Profile, error) {
 	if name == "" || name == ModelProfile {
 		return c.Model.Profile, nil
@@ -214,8 +214,8 @@ func (c *Config) ResolveProfile(name string) (Profile, error) {
 	return p, nil
 }
 
-// Check reports names of profiles that there are not, and profiles that lack something.
-// It is called when all layers have been set.
+// Check returns an error for profiles that are named but do not exist, and for profiles
+// without a provider. Call it after all layers have been set.
 func (c *Config) Check() error {
 	var errs []error
 	fail := func(key string, err error) {
@@ -244,7 +244,8 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// firstKeyOf is a key that is set of a profile.
+// firstKeyOf returns the first key that a profile sets, in the order of the sample;
+// empty: none.
 func (c *Config) firstKeyOf(profile string) string {
 	for _, n := range entryTable {
 		if k := n.keyFor(profile); c.entryKeys[k.Name] != nil {
@@ -254,8 +255,9 @@ func (c *Config) firstKeyOf(profile string) string {
 	return ""
 }
 
-// Price is what a model costs, by its name: the entry of prices with that name, or the
-// longest with which it begins, or else what [model] says of the model that it names.
+// Price returns the price of a model: the entry of prices with its name, or else the
+// longest entry with which its name begins, or else the price in [model] if that names
+// the model.
 func (c *Config) Price(model string) (p Price, known bool) {
 	best := ""
 	for name := range c.Prices {

@@ -9,26 +9,26 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// class says what a project file may do to a key. A user file may set any key,
-// and so may flags; the environment may where the class does not say otherwise.
+// class limits what a project file may do to a key. A user file and flags may set any
+// key, and the environment may set any key of a class that does not exclude it.
 type class int
 
 const (
-	authority  class = iota // who is talked to, and with which words
-	preference              // taste, not reach
+	authority  class = iota // the server that is asked, and words to the model
+	preference              // changes no access
 	limit
 	switchOff
 	switchOn
-	addOnly // a list
-	// reach decides whom tools can reach, and what they see. It is like authority,
-	// but not for the environment: what sets variables for whoever enters a
-	// directory comes with the project, too, and nobody is shown it.
+	addOnly // a list that a project may only add to
+	// reach is for the hosts that tools can reach and the files that they see. It is like
+	// authority, but the environment cannot set it: programs that set variables when a person
+	// enters a directory read them from the project, and nobody is shown these.
 	reach
-	private  // which of the user's secrets is used
-	userOnly // who is refused and who is believed
+	private  // which of the user's secrets is used; never from a project
+	userOnly // confinement of commands, facts of the machine, and the network's refusals, proxy and certificates
 )
 
-// classNotes is, in a few words, what a project file may do.
+// classNotes explains each class in a few words, for the sample.
 var classNotes = [...]string{
 	authority:  "authority: a project file can set it once you have trusted that file",
 	preference: "preference: a project file can set it",
@@ -41,24 +41,24 @@ var classNotes = [...]string{
 	userOnly:   "authority: only your own file can set it; not from the environment",
 }
 
-// needsTrust reports whether trust in a project file lets it set the key.
+// needsTrust reports whether a project file can set the key only in a trusted file.
 func (c class) needsTrust() bool { return c == authority || c == reach }
 
-// fileOnly reports whether the environment has no say.
+// fileOnly reports whether the environment cannot set the key.
 func (c class) fileOnly() bool { return c == reach || c == private || c == userOnly }
 
-// key is one setting: what the file's table says of it, and what becomes of it.
-// The table below is the only place that knows it.
+// key is one setting: its entry in the file's table, and its accessors. Only the table
+// below holds it.
 type key struct {
 	keys.Key // its Example is the default
 
 	class class
-	get   func(*Config) any // of the type that the kind returns
+	get   func(*Config) any // returns the type of the kind
 	set   func(*Config, any)
 	def   any
 
-	entryName string // of a key below a name, see [entryKey]: that name
-	cappedBy  string // the limit of the administrator's that holds for it, too; empty: none, or its own
+	entryName string // the name in the file for a key below a name, see [entryKey]; else empty
+	cappedBy  string // the key whose administrator's limit holds for this key, too; empty: only its own
 }
 
 var table = []key{
@@ -108,7 +108,7 @@ var table = []key{
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
 	field("agents_md", keys.Boolean(), true, switchOff,
-		"Whether the model is told what AGENTS.md in the workspace says, or CLAUDE.md where there is none. It is told as data, and it permits nothing.",
+		"When true, the model gets the text of AGENTS.md in the workspace, or of CLAUDE.md if there is none. It gets the text as data, and the text permits nothing.",
 		func(c *Config) *bool { return &c.AgentsMD }),
 	{
 		Key: keys.Key{Name: "mounts", Kind: mounts, Note: classNotes[reach], Example: "[]",
@@ -119,7 +119,7 @@ var table = []key{
 	},
 
 	field("profile", profileName, "", authority,
-		`The profile that answers, by its name in [profiles.NAME]. Empty, or "model": what [model] says. The flag --profile says it once.`,
+		`The profile that is used, by its name in [profiles.NAME]. Empty, or "model": the model of [model]. The flag --profile chooses one for a single run.`,
 		func(c *Config) *string { return &c.Profile }),
 
 	field("model.provider", keys.Choice(append([]string{"auto"}, Providers...)...), "auto", authority,
@@ -129,10 +129,10 @@ var table = []key{
 		"The name of the model. Every provider but offline needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
 	field("model.base_url", baseURL, "", authority,
-		"Where the provider is reached, such as \"http://localhost:8080/v1\", with its version if it has one, and with ?api-version= if the server wants that. Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL and the like, where no file says it), it gets no key but that of the provider's usual variable.",
+		"The address of the provider, such as \"http://localhost:8080/v1\", with its version if it has one, and with ?api-version= if the server wants that. Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL and the like, where no file says it), it gets no key but that of the provider's usual variable.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
 	field("model.api_key_env", variable, "", private,
-		"The name of the environment variable that holds the provider's key. Empty: the one that the provider's own programs read, such as OPENAI_API_KEY or ANTHROPIC_API_KEY. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
+		"The name of the environment variable that holds the provider's key. Empty: the one that the provider's own programs read, such as OPENAI_API_KEY or ANTHROPIC_API_KEY. The key itself is never in a file. No environment variable can set this name: together with one for model.base_url, it could send the value of any variable to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
 	field("model.key", secretName, "", private,
 		"The name of the secret that holds the provider's key, as `stockade secret set NAME` keeps it, in place of a variable. It is sent only to the hosts that the secret is bound to.",
@@ -144,19 +144,19 @@ var table = []key{
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 	field("model.context_tokens", keys.Integer(0, 100_000_000, "tokens"), 0, preference,
-		"How many tokens the context of the model holds, so that it is shown how much of it is used. 0: not known. It limits nothing (see history_char_budget), but for Ollama, which is asked for a context of this size.",
+		"How many tokens the context of the model holds, so that the used part can be shown. 0: not known. Ollama is asked for a context of this size; for other providers it limits nothing (see history_char_budget).",
 		func(c *Config) *int { return &c.Model.ContextTokens }),
 	field("model.reasoning", reasoning, "", preference,
-		"How much the model thinks before it answers. Empty: as the provider has it.",
+		"How much the model thinks before it answers. Empty: the provider's default.",
 		func(c *Config) *string { return &c.Model.Reasoning }),
 	field("model.fallback", profileNames, nil, authority,
-		"The profiles that are asked instead, one after the other, where the provider fails and another may not: it is overloaded, cannot be reached, or its quota is used up. They get the conversation. Empty: nobody is.",
+		"The profiles that are asked instead, one after the other, when the provider is overloaded, cannot be reached, or its quota is used up. They get the conversation. Empty: none.",
 		func(c *Config) *[]string { return &c.Model.Fallback }),
 	field("model.input_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
-		"What a million tokens of requests cost, so that the cost of each turn is shown, without what the provider takes off for what it has cached: see prices. 0: not known, and no cost is shown.",
+		"The price of a million tokens of requests, so that the cost of each turn is shown. It leaves out the provider's discount for cached tokens: see prices. 0: not known, and no cost is shown.",
 		func(c *Config) *float64 { return &c.Model.InputPrice }),
 	field("model.output_price", keys.Amount(1_000_000, "US dollars"), 0.0, preference,
-		"What a million tokens of answers cost.",
+		"The price of a million tokens of answers.",
 		func(c *Config) *float64 { return &c.Model.OutputPrice }),
 
 	field("tools.fs", keys.Boolean(), true, switchOff,
@@ -186,32 +186,32 @@ var table = []key{
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 	field("bash.caches", caches, cacheNames, userOnly,
-		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". What a command changes there it alone sees, and some of it later commands in the same directory (see the help about bash); your own caches stay as they are.",
+		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". Only the command sees its changes to them, and later commands in the same directory see some (see stockade help bash); your own caches stay as they are.",
 		func(c *Config) *[]string { return &c.Bash.Caches }),
 
 	field("bash.min_tier", keys.Integer(0, 3, ""), 1, userOnly,
-		"The least tier of confinement in which a command may run: 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. Where there is less, no tool starts a process. 0 allows commands with all your rights where nothing confines them. The administrator's bash.min_tier counts where it is higher.",
+		"The least tier of confinement in which a command may run: 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. If this machine has less, no tool starts a process. 0 allows commands with all your rights if nothing confines them. The administrator's bash.min_tier counts where it is higher.",
 		func(c *Config) *int { return &c.Bash.MinTier }),
 
 	field("bash.changes", keys.Choice("staged", "direct", "none"), "staged", userOnly,
-		"What becomes of what a command changes in files. \"staged\": the command runs first, on a stage, and what it changes is made when you say yes to it; one that changes nothing needs no answer. Where the system has no stage it is asked about before. \"direct\": it is asked about, then it changes the files. \"none\": it can change no file. See stockade help bash.",
+		"What a command may do to files. \"staged\": the command runs first, on a stage, and its changes are made when you say yes to them; a command that changes nothing needs no answer. If the system has no stage, you are asked before the command runs. \"direct\": you are asked, then the command changes the files. \"none\": it can change no file. See stockade help bash.",
 		func(c *Config) *string { return &c.Bash.Changes }),
 	field("bash.ask", keys.Choice("changes", "always"), "changes", userOnly,
-		"When a staged command is asked about: \"changes\": when it is known what it changes, if it does. \"always\": before it runs, and then no more, unless it changes what is special.",
+		"When you are asked about a staged command. \"changes\": after it has run, if it changes files. \"always\": before it runs, and again only if it changes special paths (see stockade help paths).",
 		func(c *Config) *string { return &c.Bash.Ask }),
 
 	field("ui.plain", keys.Boolean(), false, preference,
-		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. Nor is long output shown in less. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
+		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. Long output is not shown in less, either. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
 		func(c *Config) *bool { return &c.UI.Plain }),
 
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
-		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
+		`The hosts that tools may talk to: "[http://]HOST[:PORT]"; without http:// it is https. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),
 	field("network.deny", rules(`["*.example.com"]`), nil, userOnly,
-		"Whom neither tools nor the program may talk to, in the same form; without a port, at any. It wins over everything that is allowed.",
+		"The hosts that neither tools nor the program may talk to, in the same form; without a port, every port is meant. It wins over everything that is allowed.",
 		func(c *Config) *[]string { return &c.Network.Deny }),
 	field("network.proxy", proxyURL, "", userOnly,
-		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read. Where the administrator's policy names a proxy, that is used instead.",
+		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read. If the administrator's policy names a proxy, that proxy is used instead.",
 		func(c *Config) *string { return &c.Network.Proxy }),
 	field("network.proxy_resolves", keys.Boolean(), false, userOnly,
 		"When true, the proxy gets names instead of addresses, for networks where only the proxy can look them up. It then has to refuse private addresses itself.",
@@ -230,24 +230,24 @@ var table = []key{
 		func(c *Config) *int { return &c.Network.MaxResponse }),
 
 	field("web.search", keys.Choice("duckduckgo", "brave", "google"), "duckduckgo", reach,
-		`Whom web_search asks. "brave" and "google" need a key, as a secret: see stockade help network. You are asked about the host of the engine unless network.allow has it.`,
+		`The search engine of web_search. "brave" and "google" need a key, as a secret: see stockade help network. You are asked about the host of the engine unless network.allow has it.`,
 		func(c *Config) *string { return &c.Web.Search }),
 	field("web.duckduckgo_url", baseURL, "https://html.duckduckgo.com/html/", reach,
-		"Where DuckDuckGo is asked. It gets the queries.",
+		"The address of DuckDuckGo. It gets the queries.",
 		func(c *Config) *string { return &c.Web.DuckDuckGoURL }),
 	field("web.brave_url", baseURL, "https://api.search.brave.com/res/v1/web/search", reach,
-		"Where Brave is asked. It gets the queries, and the secret brave_search if that is bound to its host.",
+		"The address of Brave. It gets the queries, and the secret brave_search if that is bound to its host.",
 		func(c *Config) *string { return &c.Web.BraveURL }),
 	field("web.google_url", baseURL, "https://customsearch.googleapis.com/customsearch/v1", reach,
-		"Where Google is asked. It gets the queries, and the secret google_search if that is bound to its host.",
+		"The address of Google. It gets the queries, and the secret google_search if that is bound to its host.",
 		func(c *Config) *string { return &c.Web.GoogleURL }),
 	field("web.google_cx", text(128, true), "", reach,
 		"The ID of a search engine that you have made at programmablesearchengine.google.com, which Google wants with a key.",
 		func(c *Config) *string { return &c.Web.GoogleCX }),
 }
 
-// field makes a key whose value lives in one field of Config. That the kind
-// returns a T is proven by a test over the table.
+// field returns a key whose value is one field of Config. A test over the table proves
+// that the kind returns a T.
 func field[T any](name string, k keys.Kind, def T, class class, doc string, at func(*Config) *T) key {
 	return key{
 		Key: keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
@@ -256,15 +256,14 @@ func field[T any](name string, k keys.Kind, def T, class class, doc string, at f
 	}
 }
 
-// fileKeys are both tables as the reader of files takes them.
+// fileKeys is the concatenation of both tables, for package keys.
 var fileKeys = slices.Concat(keys.TableOf(table, func(k key) keys.Key { return k.Key }), keys.TableOf(entryTable, func(n entryKey) keys.Key { return n.Key }))
 
-// Keys returns the name of every key that stands below no name of the user's own, in
-// the order of the sample.
+// Keys returns the names of the keys with fixed names, in the order of the sample.
 func Keys() []string { return fileKeys[:len(table)].Names() }
 
-// LimitKeys returns the keys that an administrator can cap: those of class
-// limit, in the order of the sample.
+// LimitKeys returns the keys that an administrator can cap: those of class limit, in the
+// order of the sample.
 func LimitKeys() []string {
 	var names []string
 	for _, k := range table {
@@ -275,10 +274,10 @@ func LimitKeys() []string {
 	return names
 }
 
-// Key is what the table says of a key, whose example is its default.
+// Key returns the entry of the table for a key. Its example is the default.
 func Key(name string) keys.Key { return find(name).Key }
 
-// find is nil for an unknown key.
+// find returns the key with a name; nil: there is none.
 func find(name string) *key {
 	if i := slices.IndexFunc(table, func(k key) bool { return k.Name == name }); i >= 0 {
 		return &table[i]
@@ -286,15 +285,16 @@ func find(name string) *key {
 	return nil
 }
 
-// EnvVar is the variable of the environment for a key: STOCKADE_MODEL_NAME for model.name.
+// EnvVar returns the name of the environment variable for a key: STOCKADE_MODEL_NAME for
+// model.name.
 func EnvVar(key string) string {
 	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 func (k *key) env() string { return EnvVar(k.Name) }
 
-// projectMay reports whether a project file may put v in the place of old.
-// Trust opens what waits for it and nothing else: a limit is still only lowered.
+// projectMay reports whether a project file may replace the value old by v. Trust only
+// opens keys that need it: a limit can still only be lowered.
 func (k *key) projectMay(old, v any, trusted bool) bool {
 	switch k.class {
 	case authority, reach:

@@ -14,12 +14,12 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// text is a string of at most that many bytes, of one line if line is set.
-func text(most int, line bool) keys.Kind {
-	return keys.Text(fmt.Sprintf("string, at most %d bytes", most), "a string in quotes", func(s string) error {
+// text is a string of at most maxBytes bytes, and of one line if line is set.
+func text(maxBytes int, line bool) keys.Kind {
+	return keys.Text(fmt.Sprintf("string, at most %d bytes", maxBytes), "a string in quotes", func(s string) error {
 		switch {
-		case len(s) > most:
-			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), most)
+		case len(s) > maxBytes:
+			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), maxBytes)
 		case line && strings.ContainsFunc(s, unicode.IsControl):
 			return errors.New("it holds a line break or another control character; write one line")
 		}
@@ -32,7 +32,7 @@ const (
 	acceptedProxy = `an address such as "http://proxy.example:3128"`
 )
 
-// baseURL is where a provider is reached.
+// baseURL is the address of a provider.
 var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error {
 	switch {
 	case u.User != nil:
@@ -40,7 +40,7 @@ var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error 
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	delete(query, "api-version")
-	if err != nil || len(query) > 0 { // it may be a key
+	if err != nil || len(query) > 0 { // a parameter may be a key
 		return errors.New("it has a query with more than api-version; write " + acceptedURL)
 	}
 	return nil
@@ -57,8 +57,8 @@ var proxyURL = address("URL of a proxy, http or https", acceptedProxy, func(u *u
 	return nil
 })
 
-// address is an http or https address, or empty. An error does not repeat it:
-// people put keys and passwords into addresses.
+// address is an http or https URL, or empty. Its errors do not repeat the value: people
+// put keys and passwords into addresses.
 func address(what, accepted string, check func(*url.URL) error) keys.Kind {
 	return keys.Text(what, accepted, func(s string) error {
 		if s == "" {
@@ -94,13 +94,13 @@ var secretName = keys.Text("name of a secret", `the name of a secret, as "stocka
 	case LooksLikeKey(s):
 		return errors.New(`that looks like a key, and keys are never in a file; keep it with "stockade secret set NAME", and write NAME`)
 	case s != "" && !secretNameRE().MatchString(s):
-		return errors.New("it is no name of a secret: write 1 to 64 letters, digits, '_' or '-', the first a letter") // it may be a key
+		return errors.New("it is no name of a secret: write 1 to 64 letters, digits, '_' or '-', the first a letter") // without the value, which may be a key
 	}
 	return nil
 })
 
-// LooksLikeKey reports whether a text begins as the keys of providers do, which people
-// paste into the wrong line.
+// LooksLikeKey reports whether a text begins like the keys of known providers. People
+// paste these into wrong lines.
 func LooksLikeKey(s string) bool {
 	return len(s) > 20 && slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-", "LLM|"}, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
@@ -113,8 +113,8 @@ var profileName = keys.Text("name of a profile", "the name of a profile in quote
 	return checkProfileName(s)
 })
 
-// profileNames are names of profiles. Whether there are such is found out where all of
-// them are known.
+// profileNames are names of profiles. [Config.Check] finds names without a profile, when
+// all layers are set.
 var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string) error {
 	if s == ModelProfile {
 		return nil
@@ -122,11 +122,11 @@ var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string)
 	return checkProfileName(s)
 })
 
-// reasoning is how much a model thinks.
+// reasoning is the effort with which a model thinks; empty: the provider's default.
 var reasoning = keys.Choice("", "low", "medium", "high")
 
-// rules are those of the network. What a rule means is left to policy; here it
-// only has to be a word.
+// rules are rules of the network. Package policy parses them; here a rule only has to be
+// one word.
 func rules(example string) keys.Kind {
 	return keys.List("rules", example, 256, func(s string) error {
 		if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == ',' }) {
@@ -143,8 +143,8 @@ var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNa
 
 var toolNameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
-// toolNames are names of tools and of modules. Whether there are such is found out where
-// all of them are known.
+// toolNames are names of tools and of modules. Names that do not exist are found later,
+// when all tools are known.
 var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`, 256, func(s string) error {
 	if !toolNameRE().MatchString(s) {
 		return fmt.Errorf("%.80q: no tool and no module can be called that", s)
@@ -152,7 +152,7 @@ var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`,
 	return nil
 })
 
-// factNames are what the tool system_info can tell.
+// factNames are the names of the facts that the tool system_info can report.
 var factNames = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 
 var systemFacts = keys.List("names", `["os", "arch"]`, 0, keys.OneOf(factNames...))
@@ -167,7 +167,7 @@ var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) err
 
 const readOnlySuffix = ":ro"
 
-// mounts are directories.
+// mounts are directories, written PATH or PATH:ro.
 var mounts = keys.List(`"PATH" or "PATH:ro"`, `["/data", "~/notes:ro"]`, 64, func(s string) error {
 	path := parseMount(s).Path
 	switch {

@@ -16,28 +16,28 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Layer is who wrote a file.
+// Layer is the origin of a file.
 type Layer string
 
 const (
 	// User is the file of the person who runs the program.
 	User Layer = "user"
 	// Project is the file in the working directory, which may have come with a
-	// repository. Its class says of each key what it may do there.
+	// repository. The class of each key limits what it may do.
 	Project Layer = "project"
 )
 
-// File is what one agent.toml sets.
+// File holds the settings of one agent.toml.
 type File struct {
 	Path   string // as it was given to Load
 	Layer  Layer
 	SHA256 string // of its bytes, in hex
-	// Trusted: a person has trusted a project's file with exactly this content.
-	// Load leaves it false.
+	// Trusted is set by the caller if a person has trusted a project's file with exactly
+	// this content. Load leaves it false.
 	Trusted bool
 
 	settings  map[string]setting
-	entryKeys []*key // those below names, in the order of [Config.Keys]
+	entryKeys []*key // the keys below names, in the order of [Config.Keys]
 }
 
 type setting struct {
@@ -46,15 +46,15 @@ type setting struct {
 	line  int
 }
 
-// TrustRequest is a setting of a project file that counts only when a person has trusted
+// TrustRequest is a setting of a project file that counts only after a person has trusted
 // the file.
 type TrustRequest struct {
 	Key   string `toml:"key" json:"key"`
-	Value string `toml:"value" json:"value"` // as in a file; plain text as it is, without quotes
+	Value string `toml:"value" json:"value"` // as in a file, but system_prompt without quotes
 }
 
-// TrustRequests returns what the file asks for, in the order of [Config.Keys]; of a nil file,
-// nothing.
+// TrustRequests returns the settings that need trust, in the order of [Config.Keys]; none
+// for a nil file.
 func (f *File) TrustRequests() []TrustRequest {
 	var asks []TrustRequest
 	for k, s := range f.all() {
@@ -70,10 +70,10 @@ func (f *File) TrustRequests() []TrustRequest {
 	return asks
 }
 
-// Key is what the table says of a key that the file sets.
+// Key returns the entry of the table for a key that the file sets.
 func (f *File) Key(name string) keys.Key { return f.settings[name].key.Key }
 
-// all are the settings, in the order of [Config.Keys]; of a nil file, none.
+// all yields the settings, in the order of [Config.Keys]; none for a nil file.
 func (f *File) all() iter.Seq2[*key, setting] {
 	return func(yield func(*key, setting) bool) {
 		if f == nil {
@@ -92,16 +92,15 @@ func (f *File) all() iter.Seq2[*key, setting] {
 	}
 }
 
-// Line is the line on which a file sets a key; 0 when it does not.
+// Line returns the line on which a file sets a key; 0: the file does not set the key.
 func (f *File) Line(name string) int { return f.settings[name].line }
 
-// Load reads a file and checks every key and value in it. A file that does not
-// exist gives an error for which errors.Is(err, fs.ErrNotExist) holds. Mistakes
-// in the file are *keys.Error values, at most ten, joined in the order of their
-// lines; no File is returned then. Paths and values are not looked up: that a
-// mounted directory exists is for the caller to see.
+// Load reads a file and checks every key and value. If the file does not exist, the error
+// is fs.ErrNotExist. Mistakes in the file are *keys.Error values, at most ten, joined in
+// the order of their lines; then no File is returned. Load does not check that paths
+// exist: that is for the caller.
 func Load(path string, layer Layer) (*File, error) {
-	// Before it is opened, because opening a pipe would wait for a writer.
+	// Before the file is opened, because opening a named pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -121,16 +120,16 @@ func Load(path string, layer Layer) (*File, error) {
 	return Parse(path, layer, data)
 }
 
-// Parse is [Load] of what was read from the file already, by whoever checks who
-// could have written it.
+// Parse is [Load] for a content that the caller has read, after it has checked who could
+// have written the file.
 func Parse(path string, layer Layer, data []byte) (*File, error) {
 	parsed, err := fileKeys.Parse(path, data, secretHint)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(data) // of what was parsed; the file is not read again
+	sum := sha256.Sum256(data) // of the parsed bytes; the file is not read again
 	f := &File{Path: path, Layer: layer, SHA256: hex.EncodeToString(sum[:]), settings: make(map[string]setting)}
-	names := map[string]map[string]keys.Setting{"profiles": {}, "prices": {}} // by name, what comes first there
+	names := map[string]map[string]keys.Setting{"profiles": {}, "prices": {}} // table → name → the first setting below it
 	for _, s := range parsed.Settings {
 		k := (*key)(nil)
 		switch {
@@ -161,20 +160,20 @@ func Parse(path string, layer Layer, data []byte) (*File, error) {
 	return f, nil
 }
 
-// checkEntries looks for names that say too little, and for too many of them.
+// checkEntries reports names without their required keys, and too many names.
 func (f *File) checkEntries(parsed *keys.File, names map[string]map[string]keys.Setting) {
 	for _, table := range []struct {
 		name, needs string
-		most        int
+		maxNames    int
 	}{{"profiles", "provider", maxProfiles}, {"prices", "input output", maxPrices}} {
 		in := names[table.name]
 		for _, name := range slices.Sorted(maps.Keys(in)) {
-			if len(in) > table.most {
-				parsed.Fail(in[name], fmt.Errorf("there are %d names below %s; at most %d are accepted", len(in), table.name, table.most))
+			if len(in) > table.maxNames {
+				parsed.Fail(in[name], fmt.Errorf("there are %d names below %s; at most %d are accepted", len(in), table.name, table.maxNames))
 				break
 			}
 			for need := range strings.FieldsSeq(table.needs) {
-				// What a project changes of a profile is a part of it.
+				// A project may set only some keys of a user's profile.
 				if _, ok := f.settings[toml.Key{table.name, name, need}.String()]; !ok && (f.Layer == User || table.name == "prices" || !f.hasEntry(name)) {
 					parsed.Fail(in[name], fmt.Errorf("%s is missing", need))
 				}
@@ -188,7 +187,8 @@ func (f *File) hasEntry(name string) bool {
 	return slices.ContainsFunc(f.entryKeys, func(k *key) bool { return k.entryName == name })
 }
 
-// secretHint is the answer to a key that looks as if it held a secret.
+// secretHint returns a hint for an unknown key that seems to hold a secret; empty: it
+// does not.
 func secretHint(path []string) string {
 	last := strings.ToLower(path[len(path)-1])
 	for _, word := range []string{"api_key", "apikey", "api-key", "secret", "token", "password"} {

@@ -8,14 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Warning is a setting of a project file, or of the environment, that was
-// ignored.
+// Warning is a setting of a project file, or of the environment, that was ignored.
 type Warning struct {
-	Path   string // "environment" if it does not come from a file
-	Line   int    // 0 for a variable of the environment
+	Path   string // "environment" for a variable
+	Line   int    // 0 for a variable
 	Key    string
-	Reason string // why, and where to put it instead; without the key
-	// Untrusted: it would count if the file were trusted.
+	Reason string // the reason, with the place where the setting would count; without the key
+	// Untrusted is set if the setting would count in a trusted file.
 	Untrusted bool
 }
 
@@ -26,15 +25,15 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.Reason)
 }
 
-// Merge lays the files and the environment over the defaults: user, then
-// project, then the environment. Either file can be nil. What a project file
-// may not set is left out and becomes a Warning, in the order of [Config.Keys]; so does
-// what the environment may not set. Whether it is trusted is for the caller to
-// have found out ([File.Trusted]).
+// Merge lays the files and the environment over the defaults: user, then project, then
+// the environment. Either file can be nil. Settings that a project file or the
+// environment may not make are left out and become warnings, in the order of
+// [Config.Keys]. The caller has set [File.Trusted] of the project.
 //
-// Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
-// as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists are separated by commas. All variables that do not
-// parse are reported, joined; the Config is then not to be used.
+// env returns the value of a variable, whose name is STOCKADE_ and the key in upper case
+// with '_' for '.', such as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists
+// are separated by commas. All variables that do not parse are reported, joined; then the
+// Config must not be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
 	for k, s := range user.all() {
@@ -77,7 +76,7 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 	return c, warnings, errors.Join(errs...)
 }
 
-// union is the first list, and behind it what of the second it does not hold.
+// union returns the first list, followed by the elements of b that it does not hold.
 func union(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, s := range b {
@@ -88,7 +87,7 @@ func union(a, b []string) []string {
 	return out
 }
 
-// refusal says why a project file's value was not taken and what to do.
+// refusal returns the reason why a project file's value was ignored, with a remedy.
 func (k *key) refusal(old any, source string, user *File) string {
 	var why string
 	switch k.class {
@@ -106,8 +105,8 @@ func (k *key) refusal(old any, source string, user *File) string {
 	return fmt.Sprintf("%s; set it in %s or with %s", why, ownFile(user), k.env())
 }
 
-// fileRefusal says why the environment's value was not taken, or that of a
-// project whatever a person thinks of it.
+// fileRefusal returns the reason why a value was ignored that only the user's file may
+// set.
 func (k *key) fileRefusal(user *File) string {
 	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.Name, ownFile(user))
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// What a project file may set is decided here once for every key: "own" without
-// a question, "trust" once a person has trusted the file, "never" at all. A new
-// key fails until somebody has decided, and can say why its value is no command
-// that anything here would run.
+// This table decides once for every key whether a project file may set it: "own" without
+// a question, "trust" once a person has trusted the file, or "never". A new key fails
+// until somebody has decided, and can explain why its value is no command that anything
+// here would run.
 var decided = map[string]struct{ may, value string }{
 	"max_tool_turns":          {"own", "a number"},
 	"max_tool_calls_per_turn": {"own", "a number"},
@@ -151,9 +151,9 @@ func values(k *key) []string {
 	return nil
 }
 
-// With trust a project sets what waits for it, and beside that exactly what it
-// would set without: no limit is raised, no switch is turned back, and what is
-// the user's alone stays as the user has it.
+// With trust a project sets the keys that need trust, and beside them exactly the keys
+// that it could set without: no limit is raised, no switch is turned back, and keys that
+// only the user may set keep the user's values.
 func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() string {

@@ -24,13 +24,12 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// bad is something that is wrong with a module, its signature, its registry or its
-// name.
+// bad is a case with one mistake in a module, its signature, its registry or its name.
 type bad struct {
 	what   string
 	change func(x *thing)
 	want   string // in the error
-	// update: it is wrong only where an older version is there.
+	// update is set if it is a mistake only in the place of an older version.
 	update bool
 }
 
@@ -39,19 +38,19 @@ func oneTool(name, rest string) string {
 	return fmt.Sprintf(`{"name":%q,"description":"It was made for a test.","parameters":{"type":"object"}%s}`, name, rest)
 }
 
-// imported is a function of a host module.
+// imported returns the import of a function of a host module.
 func imported(host, name string, params ...wasmtest.ValType) []wasmtest.Import {
 	return []wasmtest.Import{{Module: "stockade:tool/" + host + "@0.1.0", Name: name, Params: params}}
 }
 
-// flipped changes a byte in the middle.
+// flipped returns data with one bit of the middle byte changed.
 func flipped(data []byte) []byte {
 	out := bytes.Clone(data)
 	out[len(out)/2] ^= 1
 	return out
 }
 
-// instead has the registry answer requests for one kind of thing in another way.
+// instead makes the registry answer requests for one kind of thing in another way.
 func instead(kind string, answer http.HandlerFunc) func(x *thing) {
 	return func(x *thing) {
 		x.instead = func(w http.ResponseWriter, r *http.Request) bool {
@@ -82,7 +81,7 @@ func badInputs(w *world, elsewhere string) []bad {
 	}
 	admin := policy.Provenance{Source: policy.SourceAdmin}
 	return []bad{
-		// What a signature is about.
+		// The signature is about something else.
 		{"stripped of its signature", func(x *thing) { x.signers = nil }, "this module has none that counts", true},
 		{"signed by a stranger instead", func(x *thing) { x.signers = []sign.PrivateKey{w.stranger} }, "this module has none that counts", true},
 		{"unsigned where the administrator wants a signature", func(x *thing) {
@@ -133,7 +132,7 @@ func badInputs(w *world, elsewhere string) []bad {
 		}, "signature: ", false},
 		{"a version that is not semantic, signed", func(x *thing) { x.version, x.statement = "1.1", func(st *sign.Statement) { st.Version = "1.1.0" } }, `it is for the version "1.1.0", and this module's is "1.1"`, false},
 
-		// What the registry says.
+		// The registry lies.
 		{"a tag that was moved: the pin names another manifest", func(x *thing) {
 			_, digest := w.honest("1.0.0").publish()
 			x.ref = "oci://HOST/tools/weather@" + digest
@@ -224,7 +223,7 @@ func badInputs(w *world, elsewhere string) []bad {
 			x.local = func(c *source.Candidate) { c.Code = flipped(c.Code) }
 		}, "is not in the store", false},
 
-		// What the module says of itself, and how it is called.
+		// The manifest or the name is wrong.
 		{"the name of a built-in tool", func(x *thing) { x.name = "bash" }, `"bash" is the name of a built-in tool`, false},
 		{"the name of a tool that is to come, by --as", func(x *thing) { x.as = "web_search" }, "is the name of a built-in tool", false},
 		{"a name that looks like that of a built-in tool", func(x *thing) { x.name = "f1le_read" }, `looks like "file_read"`, false},
@@ -266,7 +265,7 @@ func badInputs(w *world, elsewhere string) []bad {
 		}, "it imports secrets, which none of its tools asks for", false},
 		{"a module that imports what there is not", func(x *thing) { x.imports = imported("kernel", "panic") }, "kernel", false},
 
-		// What the layers permit.
+		// A layer of the policy forbids it.
 		{"from a registry that the administrator does not allow", func(x *thing) { x.ceiling.Registries = from(admin, "registry.corp.example") }, "modules are added from no place but", false},
 		{"where the administrator has forbidden to add", func(x *thing) { x.ceiling.ModulesClosed = []policy.Setting{{From: admin}} }, "modules are not added", false},
 		{"that is none of those that may run", func(x *thing) {
@@ -275,9 +274,9 @@ func badInputs(w *world, elsewhere string) []bad {
 	}
 }
 
-// TestBadInputsAreRefusedAndLeaveNothing tries to add each, as the first version and
-// in the place of an older one. The store is to the byte what it was, what was there
-// is offered as before, and the same thing in its right form is added after it.
+// TestBadInputsAreRefusedAndLeaveNothing tries to add each bad module, as the first version
+// and in the place of an older one. After that the store has the same bytes, its modules are
+// offered as before, and the module without the mistake can be added.
 func TestBadInputsAreRefusedAndLeaveNothing(t *testing.T) {
 	elsewhere, asked := other(t)
 	w := newWorld(t)
@@ -332,7 +331,7 @@ func TestBadInputsAreRefusedAndLeaveNothing(t *testing.T) {
 	t.Logf("%d bad inputs, %d tries", len(rows), tries)
 }
 
-// TestNamesThatLookAlikeAreOne: each pair is one name to a person.
+// TestNamesThatLookAlikeAreOne: a person would confuse the names of each pair.
 func TestNamesThatLookAlikeAreOne(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"clock", "c1ock"}, {"clock", "CIock"}, {"clock", "dock"}, {"modern", "modem"}, {"web-view", "vveb_view"}, {"gooO5", "g00os"}, {"barn2", "bamz"}, {"8all", "ball"},
@@ -348,9 +347,8 @@ func TestNamesThatLookAlikeAreOne(t *testing.T) {
 	}
 }
 
-// TestCollisionsSwitchOffTheStrangersTool: two modules of different names make the
-// same name of a tool, or one that looks like it, or one that is too long. The first
-// one stays, and all the others.
+// TestCollisionsSwitchOffTheStrangersTool: two modules have tools with the same full name,
+// or a similar one, or one that is too long. The first tool stays, and so do all others.
 func TestCollisionsSwitchOffTheStrangersTool(t *testing.T) {
 	gueststest.Need(t)
 	long := strings.Repeat("w", 60)

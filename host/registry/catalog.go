@@ -11,16 +11,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// AddedModule is a module that was added, and what becomes of its tools.
+// AddedModule is a module that was added, with its tools.
 type AddedModule struct {
 	Record store.Record
 	Tools  []AddedTool
 }
 
-// OffReason says why none of the module's tools is offered; empty if one may be.
+// OffReason returns the reason why no tool of the module is offered; empty: the module is
+// not switched off.
 func (a AddedModule) OffReason() string { return a.Record.OffReason }
 
-// Names are the names of its tools, as they are offered.
+// Names returns the names of its tools, as they are offered.
 func (a AddedModule) Names() (out []string) {
 	for _, t := range a.Tools {
 		out = append(out, t.Name)
@@ -31,24 +32,24 @@ func (a AddedModule) Names() (out []string) {
 // AddedTool is one tool of a module that was added.
 type AddedTool struct {
 	Name         string // as it is offered: MODULE_tool
-	NameInModule string // the module's own name of it
-	OffReason    string // why it is not offered; empty: it is
+	NameInModule string // the tool's name in its own module
+	OffReason    string // the reason why it is not offered; empty: it is offered
 	Entry        *tool.Entry
 }
 
-// Scope is what decides about modules in a run, beside the store.
+// Scope holds what decides about modules in a run, apart from the store.
 type Scope struct {
 	Project *Project
 	System  []SystemFile
 	Trust   *trust.Rules
-	// NeedsSigners: the layers of the policy ask who has signed. Administrator is the name of
-	// the file whose publishers are the administrator's.
+	// NeedsSigners is set when a layer of the policy decides by signers. Administrator is
+	// the name of the trust file whose publishers are the administrator's.
 	NeedsSigners  bool
 	Administrator string
 }
 
-// applyTrust switches a module off that has been revoked and, where that matters, finds
-// out again who has signed it.
+// applyTrust switches off a module that has been revoked. If the policy decides by
+// signers, it also verifies the signatures again.
 func (h Scope) applyTrust(s *store.Store, a *AddedModule, mod *tool.Module) {
 	r := &a.Record
 	if !h.NeedsSigners && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.OriginalDigest(), r.ManifestDigest}, r.Keys...)...) {
@@ -66,17 +67,17 @@ func (h Scope) applyTrust(s *store.Store, a *AddedModule, mod *tool.Module) {
 	case err != nil:
 		r.OffReason = err.Error()
 	case v.Signer != r.Signer:
-		r.OffReason = fmt.Sprintf("%s has signed it, and by what you trust now that does not count", r.Signer)
+		r.OffReason = fmt.Sprintf("%s has signed it, and its signature does not count by what you trust now", r.Signer)
 	}
 }
 
-// AllowanceOf is what a record lets a tool have: what all tools of the module may, and
-// what this one may.
+// AllowanceOf returns the allowance of a tool in a record: the allowance of the whole
+// module with that of the tool inner.
 func AllowanceOf(r store.Record, inner string) tool.Allowance {
 	return r.Allowances[""].With(r.Allowances[inner])
 }
 
-// TotalAllowance is all that a record lets any of its tools have.
+// TotalAllowance returns the sum of all allowances in a record.
 func TotalAllowance(r store.Record) (out tool.Allowance) {
 	for _, a := range r.Allowances {
 		out = out.With(a)
@@ -84,14 +85,15 @@ func TotalAllowance(r store.Record) (out tool.Allowance) {
 	return out
 }
 
-// Modules says what becomes of the modules that count in a workspace, with what that
-// brings along. Where two tools would have one name, that of the module which was
-// there first is offered, and the person's own modules come before those of a
-// project. Of two modules with one name that of the lockfile is offered.
+// Modules returns the added modules that count in a workspace, each with the reason why
+// it is not offered, if there is one. If two tools would have the same name, the tool of
+// the module that was added first is offered, and the person's own modules come before
+// those of a project. If two modules have the same name, the module of the lockfile is
+// offered.
 //
-// A module that has been revoked since it was added is not offered. Where the layers
-// of the policy ask who has signed, the signatures are verified anew: what the user's
-// own files say of that is not enough.
+// A module that has been revoked since it was added is not offered. If a layer of the
+// policy decides by signers, the signatures are verified again: the signer in the user's
+// own files is not enough.
 func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	records, err := s.Records()
 	if err != nil {
@@ -99,7 +101,7 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	}
 	p := h.Project
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
-		return r.Project != "" && (r.Project != p.Workspace || r.LockSHA256 != "" && p.Empty()) // nothing names it any more
+		return r.Project != "" && (r.Project != p.Workspace || r.LockSHA256 != "" && p.Empty()) // no lockfile names it any more
 	})
 	all := slices.Clone(records)
 	rank := func(r store.Record) int {
@@ -116,7 +118,7 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	for _, r := range records {
 		i := slices.IndexFunc(out, func(o AddedModule) bool { return o.Record.Name == r.Name })
 		if i >= 0 && out[i].Record.Digest == r.Digest {
-			continue // the person has it already, with what is allowed
+			continue // the person has it already, with its allowances
 		}
 		a := AddedModule{Record: r}
 		if r.Project != "" && r.OffReason == "" {
@@ -142,8 +144,8 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	return out, nil
 }
 
-// TrialModule is a module that is not kept: it is offered in this run, with what is allowed
-// on its command line.
+// TrialModule returns a module that is not stored: it is offered in this run only, with
+// the allowance from its command line.
 func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) AddedModule {
 	a := AddedModule{Record: store.Record{
 		Name: m.Name, Source: mod.Path, Digest: mod.Digest, Bytes: mod.Bytes, Manifest: m, Fingerprint: m.Fingerprint(), Allowances: map[string]tool.Allowance{"": allowed},
@@ -155,8 +157,9 @@ func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Adde
 	return a
 }
 
-// OnlyLocked leaves the modules that the lockfile of a project names, which have to be
-// there, as it says, and offered. The hint goes with the error.
+// OnlyLocked returns the modules that the lockfile of a project names. It is an error if
+// one of them is missing, has another digest, or is switched off. hint belongs to the
+// error.
 func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint string, err error) {
 	if p.Lock == nil {
 		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)
@@ -166,7 +169,7 @@ func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint stri
 		i := slices.IndexFunc(modules, func(a AddedModule) bool { return a.Record.Name == m.Name && a.Record.Digest == m.Digest })
 		switch {
 		case i < 0:
-			return nil, hint, fmt.Errorf("%s of %s is not here as that says, or not agreed to", m.Name, LockName)
+			return nil, hint, fmt.Errorf("%s of %s has not been added with the digest in that file, or you have not agreed to it", m.Name, LockName)
 		case modules[i].OffReason() == store.OffByPerson:
 			hint = "stockade tool enable " + m.Name
 			fallthrough
@@ -178,10 +181,10 @@ func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint stri
 	return out, "", nil
 }
 
-// ResolveNames decides about names: where two tools would have the same, or one that looks
-// like it, the first one is offered. No module takes the name of a built-in tool.
+// ResolveNames decides between tools whose names are equal or look alike: the first one
+// is offered. No module may use the name of a built-in tool.
 func ResolveNames(modules []AddedModule) []AddedModule {
-	taken := map[string]string{} // by skeleton: who has it
+	taken := map[string]string{} // skeleton of a name → the reason why it is taken
 	for _, name := range reservedNames() {
 		taken[skeleton(name)] = fmt.Sprintf("%q is the name of a built-in tool", name)
 	}
@@ -205,7 +208,7 @@ func ResolveNames(modules []AddedModule) []AddedModule {
 	return modules
 }
 
-// tool makes one tool of a module.
+// tool returns one tool of a module, with its allowance.
 func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	allowed := AllowanceOf(a.Record, spec.Name)
 	t := AddedTool{Name: mod.Prefix + spec.Name, NameInModule: spec.Name, OffReason: a.Record.OffReason}
@@ -217,7 +220,8 @@ func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	return t
 }
 
-// OfferedTools is the built-in tools and those that were added and are offered.
+// OfferedTools returns the catalog of the built-in tools and of the added tools that are
+// offered.
 func OfferedTools(modules []AddedModule) (*tool.Catalog, error) {
 	builtin, err := Builtin()
 	if err != nil {

@@ -86,8 +86,8 @@ func (w *world) review(c *source.Candidate, text string) (*registry.Review, erro
 	return r.Review(w.t.Context(), registry.Request{Candidate: c, Describe: w.describing(text)})
 }
 
-// TestADescribedModuleIsSignedAsItCame: what was signed, and what is revoked, is the
-// module before a person has described it, and nobody can say so of another one.
+// TestADescribedModuleIsSignedAsItCame: signatures and revocations are about the module
+// without the person's description, and nobody can pretend that it was another module.
 func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 	w := newWorld(t)
 	code := command("1")
@@ -111,7 +111,7 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 		{"as it is", ada(t), ""},
 		{"revoked as it came", ada(t, trust.Revocation{Digest: "sha256:" + r.BaseDigest}), "is revoked"},
 		{"revoked with its description", ada(t, trust.Revocation{Digest: "sha256:" + r.Digest}), "is revoked"},
-		{"of somebody who is not known any more", trust.Combine(), "that does not count"},
+		{"of somebody who is not known any more", trust.Combine(), "does not count by what you trust now"},
 	} {
 		if got := off(tt.rules); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: it is off because %q", tt.what, got)
@@ -142,8 +142,8 @@ func TestADescribedModuleIsSignedAsItCame(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfADescribedModule: what a person allowed stays as long as nothing is
-// different, neither what the module is nor what is said of it.
+// TestWhatIsKeptOfADescribedModule: allowances stay as long as neither the module nor its
+// description changes.
 func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 	changed := func(old, new string) string { return strings.Replace(describedText, old, new, 1) }
 	for _, tt := range []struct {
@@ -175,8 +175,8 @@ func TestWhatIsKeptOfADescribedModule(t *testing.T) {
 	}
 }
 
-// TestBadDescriptionsLeaveNothing tries to add each. The store is to the byte what it
-// was, and the same module is added with its right description after it.
+// TestBadDescriptionsLeaveNothing tries to add a module with each bad description. After
+// that the store has the same bytes, and the module can be added with the right one.
 func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	run := "[tools.run]\ndescription = \"Runs.\"\n"
 	packed := func(w *world) []byte {
@@ -204,7 +204,7 @@ func TestBadDescriptionsLeaveNothing(t *testing.T) {
 	}{
 		{"an unknown key", command("1"), run + "arg = []", "did you mean"},
 		{"a text that names no parameter", command("1"), run + "args = [\"{x}\"]", "{x} is not a parameter"},
-		{"a parameter of which nothing comes", command("1"), run + "parameters.x.type = \"string\"", "nothing says what becomes of it"},
+		{"a parameter of which nothing comes", command("1"), run + "parameters.x.type = \"string\"", "it is not used"},
 		{"10 MB", command("1"), run + strings.Repeat("# x\n", 5<<19), "more than 1048576 bytes"},
 		{"deep", command("1"), run + "args = " + strings.Repeat("[", 1<<19), "brackets within each other"},
 		{"a NUL", command("1"), run + "stdin = \"\\u0000\"", "NUL"},
@@ -212,10 +212,10 @@ func TestBadDescriptionsLeaveNothing(t *testing.T) {
 		{"a huge description", command("1"), "[tools.run]\ndescription = \"" + strings.Repeat("x", 9<<10) + "\"", "description has 9216 bytes"},
 		{"the name of a built-in tool", command("1"), "name = \"bash\"\n" + run, "is the name of a built-in tool"},
 		{"a name that looks like another module's", command("1"), "name = \"c1ock\"\n" + run, `looks like "clock"`},
-		{"what only plugins have", command("1"), run + "function = \"run\"", "is not said of a WASI command"},
+		{"what only plugins have", command("1"), run + "function = \"run\"", "has no meaning for a WASI command"},
 		{"the network, for a command", command("1"), run + "network = true", "asks for more than files"},
 		{"secrets, for a command", command("1"), run + "secrets = [\"KEY\"]", "asks for more than files"},
-		{"what only commands have", plugin(), run + "args = [\"x\"]", "is not said of an Extism plugin"},
+		{"what only commands have", plugin(), run + "args = [\"x\"]", "has no meaning for an Extism plugin"},
 		{"a function that is not exported", plugin(), run + "function = \"walk\"", `it does not export the function "walk"`},
 		{"a native module", module("weather", "1.0.0", weatherTool), run, "it describes itself"},
 		{"a command that does not say its tools, with a file that says none", command("1"), "name = \"x\"", "names no tools"},

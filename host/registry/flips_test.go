@@ -42,7 +42,7 @@ func flips(data []byte, f func(at int, flipped []byte)) (n int) {
 	return n
 }
 
-// outcome is what a review has found, as far as it decides anything.
+// outcome is the part of a review's result that decides something.
 type outcome struct {
 	record store.Record
 	keeps  bool
@@ -54,10 +54,10 @@ func outcomeOf(r *registry.Review) outcome {
 	return out
 }
 
-// tally counts what became of flips.
+// tally counts the flips that were refused, and those without an effect.
 type tally struct{ refused, without int }
 
-// judge wants a review to have been refused, or to have found the same.
+// judge expects that a review has failed, or has the same outcome as without the flip.
 func (c *tally) judge(t *testing.T, what string, at int, r *registry.Review, err error, want outcome) {
 	t.Helper()
 	switch {
@@ -74,10 +74,9 @@ func (x *thing) review(c *source.Candidate) (*registry.Review, error) {
 	return x.reviewer("", "").Review(x.ctx, registry.Request{Candidate: c, Name: x.as})
 }
 
-// TestAFlippedBitIsRefusedOrHasNoEffect flips bits of everything that a signed module
-// consists of, in the place of an older version by the same publisher: in the files of
-// an OCI layout, as a disk or somebody with an editor would; and where whoever did it
-// has made all digests right again.
+// TestAFlippedBitIsRefusedOrHasNoEffect flips bits of every part of a signed module, in the
+// place of an older version by the same publisher: in the files of an OCI layout, as a disk
+// or an editor would; and again with all digests corrected, as an attacker would.
 func TestAFlippedBitIsRefusedOrHasNoEffect(t *testing.T) {
 	w := newWorld(t)
 	must(t, w.honest("1.0.0").add())
@@ -182,9 +181,8 @@ func TestAFlippedBitIsRefusedOrHasNoEffect(t *testing.T) {
 
 // TestAFlippedBitOfALockfileAsksAgain flips bits of a lockfile that was agreed to: one
 // module is from a registry and signed, the other lies in the project. Then either the
-// file is no lockfile, or nothing that it names is offered until the person says yes
-// again. Where they do that without looking, each module is the one that was there or
-// it is refused.
+// file is no lockfile, or none of its modules is offered until the person says yes again.
+// If the person says yes blindly, each module is the same as before, or is refused.
 func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 	w := newWorld(t)
 	x := w.honest("1.0.0")
@@ -245,7 +243,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 		t.Fatalf("the counter-proof: offered are %q", got)
 	}
 
-	// sync is what happens after a yes.
+	// sync does what `tool sync` does after a yes.
 	elsewhere := errors.New("another server")
 	sync := func(m lock.Module, sum string) error {
 		ref := m.Source

@@ -17,22 +17,23 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockEntry is the entry of a lockfile for a module.
+// lockEntry returns the entry of a lockfile for a module.
 func lockEntry(r store.Record) lock.Module {
-	const most = 4 << 10 // of what it wants, in words
+	const maxWantsBytes = 4 << 10
 	return lock.Module{
 		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
-		Wants: fmt.Sprintf("%.*s", most, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
+		Wants: fmt.Sprintf("%.*s", maxWantsBytes, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
 		Signer: r.Signer, Keys: r.Keys,
 	}
 }
 
-// ErrDescribed is the error of a module that is nowhere as it is here: the person has
-// described it.
-var ErrDescribed = errors.New("it has a description of yours, which is nowhere but here")
+// ErrDescribed is returned for a module that carries a description by the person: nobody
+// else can fetch it in this form.
+var ErrDescribed = errors.New("it has a description of yours, which others cannot fetch")
 
-// PinnedLockEntry is the entry of a lockfile for a module that a person has: its source is
-// pinned, and there for everybody who has the project.
+// PinnedLockEntry returns the entry of a lockfile for a module of the person. Its source
+// is pinned by a digest where possible. It is an error if others who have the project
+// cannot fetch the module.
 func PinnedLockEntry(r store.Record, work string) (m lock.Module, err error) {
 	if r.BaseDigest != "" {
 		return m, ErrDescribed
@@ -44,6 +45,8 @@ func PinnedLockEntry(r store.Record, work string) (m lock.Module, err error) {
 	return m, err
 }
 
+// portable returns the source of a module in a form that works for everybody who has the
+// workspace work. It is an error if there is none.
 func portable(r store.Record, work string) (string, error) {
 	switch {
 	case strings.HasPrefix(r.Source, "oci://"):
@@ -62,13 +65,12 @@ func portable(r store.Record, work string) (string, error) {
 	return "", fmt.Errorf("%s came from %s, which others do not have; push it to a registry, or keep it in the project", r.Name, r.Source)
 }
 
-// WriteLock writes the lockfile of a workspace. Chosen are the records of which it has
-// new entries: the person agrees to what the person has written, and nobody is asked
-// about it here.
+// WriteLock writes the lockfile of a workspace. chosen are the records that get new
+// entries. The person agrees to the file by writing it, so nobody is asked here.
 func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record) error {
 	data := lock.Format(f)
 	f, err := lock.Parse(LockName, data)
-	if err != nil { // what nobody could read is not written
+	if err != nil { // a file that nobody could read is not written
 		return err
 	}
 	err = s.Change(nil, func(records []store.Record) ([]store.Record, error) {
@@ -80,9 +82,9 @@ func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record)
 	return os.WriteFile(filepath.Join(work, LockName), data, 0o644)
 }
 
-// agreeTo makes the records of a project those of a lockfile that the person has
-// written, out of records that the person has. What the file names otherwise stays as
-// it was agreed to.
+// agreeTo returns the records after the person has written the lockfile now. Entries of
+// the chosen records are agreed to by that. Other entries stay agreed to if they were,
+// and records without an entry are dropped.
 func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
 		return r.Project == work && r.LockSHA256 != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
@@ -96,14 +98,14 @@ func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work st
 	for i := range records {
 		if r := &records[i]; r.Project == work && r.LockSHA256 != "" {
 			at := slices.IndexFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name })
-			r.LockSHA256, r.Source = lockSHA256, now.Modules[at].Source // it differs in nothing from its entry
+			r.LockSHA256, r.Source = lockSHA256, now.Modules[at].Source // as in its entry
 		}
 	}
 	return records
 }
 
-// AgreedLock is the lockfile to which the person has said yes last, as far as its modules
-// are still kept; nil if there is none.
+// AgreedLock returns the lockfile that the person last agreed to, as far as its modules
+// are still in the store; nil if there is none.
 func (p *Project) AgreedLock(records []store.Record) *lock.File {
 	var out *lock.File
 	for _, r := range records {
@@ -115,7 +117,7 @@ func (p *Project) AgreedLock(records []store.Record) *lock.File {
 		}
 		m := lockEntry(r)
 		i := slices.IndexFunc(lock.Modules(p.Lock), func(now lock.Module) bool { return now.Name == m.Name })
-		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
+		if m.Signer == "" && i >= 0 { // an unknown publisher is no difference
 			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
 		}
 		out.Modules = append(out.Modules, m)
@@ -123,8 +125,8 @@ func (p *Project) AgreedLock(records []store.Record) *lock.File {
 	return out
 }
 
-// LockProblems says how the lockfile differs from what is here, and from the form in which
-// it is written.
+// LockProblems returns what is wrong with the lockfile: it is not in the canonical form,
+// or the person has not agreed to its modules.
 func (p *Project) LockProblems(records []store.Record) (out []string) {
 	if p.Lock == nil {
 		return nil
@@ -166,15 +168,14 @@ func CheckClaims(f *lock.File, rules *trust.Rules) error {
 	return nil
 }
 
-// CheckLocked holds a module that was fetched against the entry of the lockfile which
-// names it: they agree in everything. Whose key signed it is for each person to say,
-// and so a key that the person does not know counts for nothing here; of one that the
-// person knows, the signature has to be there.
+// CheckLocked compares a fetched module with its entry m in the lockfile: they must agree
+// in everything. Each person decides which keys to trust. So a key that the person does
+// not know counts for nothing here, but a signature by a known key must be there.
 func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	is := lockEntry(r.Record)
-	is.Source = m.Source // another name of the same bytes
+	is.Source = m.Source // a source is only a name of the bytes
 	if is.ManifestDigest == "" || m.ManifestDigest == "" {
-		is.ManifestDigest = m.ManifestDigest // of a copy that was kept outside of a registry
+		is.ManifestDigest = m.ManifestDigest // a copy outside of a registry has none
 	}
 	if is.Signer == "" && !rules.KnowsKey(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
 		is.Signer, is.Keys = m.Signer, m.Keys
@@ -191,8 +192,9 @@ func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	return nil
 }
 
-// CandidateFromStore is a module that a lockfile names, with its signatures, where the store has
-// it already, from the same repository: to this the signatures are bound.
+// CandidateFromStore returns the module of a lockfile entry, with its signatures, if the
+// store has it already. It must be from the same repository, because signatures are bound
+// to their repository.
 func CandidateFromStore(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 	records, err := s.Records()
 	if err != nil {

@@ -10,22 +10,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// reserved are names that tools of the program have, or will have, beside those of
-// [Builtin] and their aliases. No tool that was added has one of them.
+// reserved are names that no added tool may have: names that tools of the program have or
+// will have, beside [Builtin] and the aliases.
 var reserved = []string{
 	"add_task", "apply_patch", "bash", "file_edit", "file_read", "file_write", "filesystem", "get_current_time",
 	"get_working_directory", "git", "glob", "grep", "http_fetch", "insert_lines", "list_tasks", "ls", "replace_lines",
 	"request_code_context", "run_js", "sh", "sql_query", "system_info", "update_task", "web_search",
 }
 
-// maxNameBytes bounds the name of a module: with an underscore and a short name of a
-// tool it stays within the 64 characters that every provider takes.
+// maxNameBytes limits the name of a module. With an underscore and a short name of a tool
+// it stays within the 64 characters that every provider takes.
 const maxNameBytes = 40
 
-// CheckName says why a module cannot be offered under a name; nil if it can. A name
-// stands before each tool of a module, as NAME_tool; see RATIONALE, "Why does a
-// stranger's tool always carry its module's name?" Others are the names that other
-// modules have.
+// CheckName returns an error if a module cannot be offered under a name. The name stands
+// before each tool of the module, as NAME_tool; see RATIONALE, "Why does a stranger's
+// tool always carry its module's name?" others are the names of the other modules.
 func CheckName(name string, others []string) error {
 	switch {
 	case !tool.ValidName(name) || len(name) > maxNameBytes:
@@ -76,6 +75,7 @@ var builtinForms = sync.OnceValue(func() map[string]string {
 	return out
 })
 
+// reservedNames returns all names that no added module or tool may have.
 func reservedNames() []string {
 	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
 	if builtin, err := Builtin(); err == nil {
@@ -87,24 +87,24 @@ func reservedNames() []string {
 	return names
 }
 
-// skeleton is the same for names that a person takes for each other: in another
-// case, with a hyphen, with more underscores, or with letters that look alike. A name
-// is ASCII, so these are all that there are. Letters come first: a pair that looks like
-// one letter can be made of digits.
+// skeleton returns a form that is equal for names that a person confuses: they differ
+// only in case, hyphens, the number of underscores, or letters of a similar shape. A name
+// is ASCII, so there are no other lookalikes. Letters are replaced first: a pair that
+// looks like one letter can be made of digits.
 func skeleton(name string) string {
 	name = pairs.Replace(letters.Replace(strings.ToLower(name)))
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-// simpleForms returns simple forms of a name to compare: its skeleton without separators, doubled
-// letters and the s of a plural, each with and without versions at its start and at its end. A
-// digit in there can stand for a letter, too.
+// simpleForms returns simple forms of a name to compare: its skeleton without separators,
+// doubled letters and the s of a plural, each with and without versions at its start and
+// at its end. A digit in a version can stand for a letter, too.
 func simpleForms(name string) (out []string) {
 	name = strings.ToLower(name)
 	for _, name := range []string{name, versionBefore.ReplaceAllString(name, "")} {
 		for _, name := range []string{name, versionAfter.ReplaceAllString(name, "")} {
 			name = string(slices.Compact([]byte(strings.ReplaceAll(skeleton(name), "_", ""))))
-			if len(name) > len("sh")+1 { // which is a name itself
+			if len(name) > len("sh")+1 { // "sh" and the like stay whole
 				name = strings.TrimSuffix(name, "s")
 			}
 			out = append(out, name)

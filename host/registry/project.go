@@ -25,22 +25,22 @@ import (
 // LockName is the file in a workspace that names the modules of a project.
 const LockName = "stockade.lock"
 
-// toolsFolder is where a project keeps modules themselves.
+// toolsFolder is the folder of a workspace that holds modules of the project.
 var toolsFolder = filepath.Join(".stockade", "tools")
 
-// Bounds on what a project brings along.
+// Limits of what a project may bring along.
 const (
 	maxLockBytes    = 1 << 20
 	maxProjectFiles = 64
 	maxProjectBytes = admit.MaxBytes // of all files together: they are hashed at every start
 )
 
-// Project is what a workspace brings along. It is somebody else's, and none of it
-// counts before a person has said yes to exactly this.
+// Project holds the modules that a workspace brings along. They come from somebody else,
+// and none counts before a person has said yes to exactly these.
 type Project struct {
 	Workspace string
-	// Lock is what stockade.lock names, LockSHA256 the digest of the file in hex. Nil:
-	// there is none.
+	// Lock is the content of stockade.lock, and LockSHA256 the digest of the file in hex;
+	// nil and empty: there is no such file.
 	Lock       *lock.File
 	LockSHA256 string
 	// Files are the modules in .stockade/tools.
@@ -49,14 +49,14 @@ type Project struct {
 
 // ProjectFile is a module in .stockade/tools.
 type ProjectFile struct {
-	Name   string // the file's, without ".wasm"
+	Name   string // of the file, without ".wasm"
 	Source string // its path in the workspace, with slashes
 	Digest string // SHA-256 in hex
 	Bytes  int64
 }
 
-// ReadProject looks what a workspace brings along. Nothing is fetched or run. No link
-// is followed to a file, which could lead to one that is none of the project's.
+// ReadProject returns the modules that a workspace brings along. It fetches and runs
+// nothing. It follows no link to a file, as the link could lead out of the project.
 func ReadProject(work string) (*Project, error) {
 	p := &Project{Workspace: work}
 	path := filepath.Join(work, LockName)
@@ -111,8 +111,8 @@ func ReadProject(work string) (*Project, error) {
 	return p, nil
 }
 
-// readRegular reads a regular file of a bounded size, and follows no link to it.
-func readRegular(path string, most int64) ([]byte, error) {
+// readRegular reads a regular file of at most maxBytes bytes. path may not be a link.
+func readRegular(path string, maxBytes int64) ([]byte, error) {
 	st, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -125,15 +125,16 @@ func readRegular(path string, most int64) ([]byte, error) {
 	if !os.SameFile(st, opened) {
 		return nil, fmt.Errorf("%s is not a regular file: it may be no link either", path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err == nil && int64(len(data)) > maxBytes {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxBytes)
 	}
 	return data, err
 }
 
-// ReadManifest is what a module in .stockade/tools says of itself, read without running it. Ok
-// is false for one that says it only when it is asked, after the yes.
+// ReadManifest reads the manifest in a module of .stockade/tools without running the
+// module. ok is false if the module has no manifest section: it can be asked for a
+// manifest only after the yes.
 func (p *Project) ReadManifest(f ProjectFile) (m tool.Manifest, ok bool) {
 	code, err := readRegular(filepath.Join(p.Workspace, filepath.FromSlash(f.Source)), f.Bytes)
 	if err != nil || tool.SHA256(code) != f.Digest {
@@ -156,8 +157,8 @@ func (p *Project) Empty() bool {
 	return len(lock.Modules(p.Lock)) == 0 && len(p.Files) == 0
 }
 
-// WhyStale says why a record of the project does not count any more; empty if it does:
-// the project is what the person has said yes to.
+// WhyStale returns the reason why a record of the project does not count any more: the
+// project has changed since the person agreed to it. Empty: the record counts.
 func (p *Project) WhyStale(r store.Record) string {
 	if r.LockSHA256 != "" {
 		if r.LockSHA256 != p.LockSHA256 {
@@ -171,8 +172,9 @@ func (p *Project) WhyStale(r store.Record) string {
 	return ""
 }
 
-// replaces reports whether a module of the lockfile, which is here, takes the place of a
-// person's own module of the same name. The administrator's modules are not a person's own.
+// replaces reports whether a stored module of the lockfile takes the place of own, a
+// module of the person with the same name. The administrator's modules are never
+// replaced.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
@@ -180,8 +182,8 @@ func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	})
 }
 
-// IsAgreed reports whether a person has said yes to all that the project brings along,
-// as it is.
+// IsAgreed reports whether a person has said yes to every module of the project in its
+// present form.
 func (p *Project) IsAgreed(records []store.Record) bool {
 	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
@@ -200,8 +202,8 @@ func (p *Project) IsAgreed(records []store.Record) bool {
 	return true
 }
 
-// SaveProject keeps what a person has agreed to of a project, in the place of whatever
-// was kept for it before.
+// SaveProject stores the modules of a project that a person has agreed to. It replaces
+// all records that the project had before.
 func SaveProject(s *store.Store, p *Project, reviews []*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
@@ -225,8 +227,8 @@ func SaveProject(s *store.Store, p *Project, reviews []*Review) error {
 	})
 }
 
-// Verify holds the signatures of a record against what is trusted now: a key that was
-// revoked since, or whose publisher is gone.
+// Verify judges the signatures of a record by the present rules of trust. It is an error
+// if the signer is another one now: a key was revoked since, or its publisher is gone.
 func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	v, err := verdict(rules, r)
 	if err == nil {
@@ -238,9 +240,9 @@ func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	return err
 }
 
-// checkBase finds out whether what is kept is the module that was signed and a
-// description. The record alone is not enough, where somebody else than the user asks
-// who has signed.
+// checkBase checks that the stored module is the signed module with a description added.
+// If a policy of somebody else than the user decides by signers, the record alone is no
+// proof.
 func checkBase(s *store.Store, r store.Record) error {
 	if r.BaseDigest == "" || r.Signer == "" {
 		return nil
@@ -256,7 +258,7 @@ func checkBase(s *store.Store, r store.Record) error {
 	return err
 }
 
-// verdict is who has signed a module by what is trusted now.
+// verdict judges the stored signatures of a record by the present rules of trust.
 func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 	var evidence sign.Evidence
 	if len(r.Evidence) > 0 {
@@ -267,8 +269,8 @@ func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 	return judge(rules, r, evidence, r.Added, trust.Previous{})
 }
 
-// judge says who has signed a module. One that has a description is revoked as it came,
-// and as it is.
+// judge returns the signer of a module. A module with a description is refused if either
+// form has been revoked: with the description, or without.
 func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Previous) (trust.Verdict, error) {
 	if r.BaseDigest != "" {
 		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Previous{}); err != nil {
@@ -278,9 +280,9 @@ func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, s
 	return rules.Judge(subject(r), e, now, seen)
 }
 
-// subject is what a signature over a module has to be about.
+// subject returns the facts that a signature over a module must state.
 func subject(r store.Record) trust.Subject {
-	if r.BaseDigest != "" { // as it came it does not say what it is called
+	if r.BaseDigest != "" { // the signed form has no name of its own
 		return trust.Subject{Repository: r.Repository, Digest: "sha256:" + r.BaseDigest, ManifestDigest: r.ManifestDigest}
 	}
 	return trust.Subject{

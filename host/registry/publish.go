@@ -8,16 +8,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Statement is what a signature over a module says, but for its times. Repository is
-// where it is to be added from; empty: it is a file.
+// Statement returns the statement that a signature over a module makes, without its
+// times. repository is the repository from which people will add it; empty: they add a
+// file.
 func Statement(mod *tool.Module, m tool.Manifest, repository string) sign.Statement {
 	return sign.Statement{
 		Repository: repository, Name: m.Name, Version: m.Version, Digest: "sha256:" + mod.Digest, Fingerprint: sign.Fingerprint(m.Fingerprint()),
 	}
 }
 
-// CheckSignature says why a signature cannot be published with a module in a
-// repository; nil if it can. Whoever has signed it, it has to be about these bytes.
+// CheckSignature returns an error if a signature cannot be published with a module in a
+// repository. Any key may have signed, but the signature must be over these bytes.
 func CheckSignature(envelope []byte, mod *tool.Module, repository string) error {
 	signed, err := sign.Open(envelope)
 	if err != nil {

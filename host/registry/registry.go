@@ -1,23 +1,24 @@
-// Package registry finds the modules that hold tools: those that were built into
-// the program, those that a person names by a path, and those that people have
-// added from elsewhere.
+// Package registry finds the modules that hold tools: modules that are built into the
+// program, modules that a person names by a path, and modules that people have added
+// from elsewhere.
 //
-// [Builtin] lists the first without touching WebAssembly: their manifests are in
-// an index that the build made. [ReadModule] reads one of the others, and [Catalog]
-// asks it what it holds.
+// [Builtin] lists the built-in tools without touching WebAssembly: their manifests are
+// in an index that the build made. [ReadModule] reads a module by its path, and
+// [Catalog] asks it for its tools.
 //
-// A module of a stranger's goes through the [Reviewer], which checks all that can be
-// checked and keeps nothing, and by [Save] or [SaveProject] into the store after a
-// yes. What a workspace brings along is a [Project], and its lockfile is written by
-// [WriteLock] and held against what came by [CheckLocked]; what is in the
-// administrator's folder is taken over by [Reviewer.SyncSystem]. [Modules] then says
-// what becomes of all that was added, [ResolveNames] which of two tools has a name, and
-// [OfferedTools] is the catalog of a run.
+// A stranger's module goes through the [Reviewer], which checks all that can be
+// checked and stores nothing. After a yes, [Save] or [SaveProject] puts it into the
+// store. The modules of a workspace are a [Project]; [WriteLock] writes its lockfile,
+// and [CheckLocked] compares a fetched module with its entry there.
+// [Reviewer.SyncSystem] takes over the modules in the administrator's folder. [Modules]
+// then decides which added modules are offered, [ResolveNames] decides between tools
+// with the same name, and [OfferedTools] is the catalog of a run.
 //
-// Nothing here runs a tool, or grants anything: what is found is admitted by the
-// sandbox, and the policy grants it what the person has allowed. The packages below
-// have one thing each: store the records, lock the form of lockfiles, source and oci
-// what is fetched, sign and trust signatures, author what makes a module.
+// Nothing here runs a tool, or grants anything: the sandbox admits modules, and the
+// policy grants what the person has allowed. The packages below have one thing each:
+// store the records, lock the format of lockfiles, source and oci fetching, sign and
+// trust signatures, description what people write about foreign modules, author the
+// building of modules.
 package registry
 
 import (
@@ -43,7 +44,7 @@ var ErrNoBuiltin = errors.New("this stockade was built without its tools")
 // Builtin lists the tools of the modules that are built into the program. The
 // catalog is made once, and is the same for all callers.
 var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
-	var index []struct { // read at every start, and so in one go
+	var index []struct { // read at every start, so in one go
 		guests.Module
 		Manifest tool.Manifest `json:"manifest"` // checked when it was packed
 	}
@@ -61,7 +62,8 @@ var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
 	return tool.NewCatalog(modules)
 })
 
-// SplitPath tells FILE.wasm and FILE.wasm:TOOL from the name of a tool.
+// SplitPath reports whether name is a path of a module, FILE.wasm or FILE.wasm:TOOL, and
+// not the name of a tool. inner is TOOL; empty: the path names none.
 func SplitPath(name string) (file, inner string, ok bool) {
 	file, inner, _ = strings.Cut(name, ".wasm:")
 	if inner != "" {
@@ -98,7 +100,7 @@ func ReadModule(name string) (*tool.Module, error) {
 	return tool.NewModule(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
 }
 
-// Describer says what a module holds; the sandbox is one.
+// Describer reads the manifest of a module. The sandbox is a Describer.
 type Describer interface {
 	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
 }

@@ -23,76 +23,78 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Sandbox says what a module holds, and whether it can be compiled. It gives the
-// module nothing.
+// Sandbox reads the manifest of a module and compiles modules. It gives a module no
+// access to anything.
 type Sandbox interface {
 	Describer
 	Compile(ctx context.Context, mod *tool.Module) error
 }
 
-// Reviewer looks at modules before they are kept.
+// Reviewer checks modules before they are stored.
 type Reviewer struct {
 	Store   *store.Store
 	Sandbox Sandbox
 	Trust   *trust.Rules
 	Ceiling policy.Ceiling
-	// Administrator is the name of the file whose publishers are the administrator's.
+	// Administrator is the name of the trust file whose publishers are the
+	// administrator's.
 	Administrator string
 	Now           func() time.Time
-	RetryRefused  bool // look again at what was refused before, see [Reviewer.SyncSystem]
+	RetryRefused  bool // review modules again that were refused before, see [Reviewer.SyncSystem]
 }
 
-// Request is a module that a person wants to have.
+// Request describes a module that a person wants to add.
 type Request struct {
 	Candidate *source.Candidate
-	// Describe puts a description into it; nil: it is as it came.
+	// Describe returns the module with a description by the person added; nil: it is
+	// reviewed as it came.
 	Describe   func(context.Context, *tool.Module) (*tool.Module, error)
-	Name       string // the name under which it is offered; empty: that of its manifest
-	Project    string // the workspace for which it is; empty: any
-	LockSHA256 string // the SHA-256 of the lockfile that names it; empty: none does
-	System     bool   // it is the administrator's, who has approved it by putting it there
-	Stamp      string // of its file, if that is looked at again
-	AllowLarge bool   // the person has let it be compiled although it is large
+	Name       string // the name under which it will be offered; empty: the name in its manifest
+	Project    string // the workspace for which it is added; empty: all workspaces
+	LockSHA256 string // the SHA-256 of the lockfile with the module; empty: no lockfile names the module
+	System     bool   // it is in the administrator's folder, which approves it
+	Stamp      string // the [SystemFile] stamp of its file; empty: it is no system file
+	AllowLarge bool   // the person permits compiling it although it is large
 }
 
-// Review is a module as it would be kept, with all that a person has to know before
-// that. Nothing has been kept.
+// Review is a module in the form in which it would be stored, with all that a person has
+// to know before the yes. Nothing has been stored.
 type Review struct {
 	Record   store.Record
 	Verdict  trust.Verdict
-	Previous *store.Record // what it would take the place of; nil: it is new
-	Changes  []Change      // since then
+	Previous *store.Record // the record that it would replace; nil: it is new
+	Changes  []Change      // since Previous
 	code     []byte
 }
 
-// IsUnchanged reports whether it is what was kept already, to the byte.
+// IsUnchanged reports whether the same bytes by the same signer are stored already.
 func (r *Review) IsUnchanged() bool {
 	return r.Previous != nil && r.Previous.Digest == r.Record.Digest && r.Previous.Signer == r.Record.Signer
 }
 
-// KeepsAllowance reports whether what was allowed stays allowed: nothing has changed of what
-// it says of itself and asks for, and the same publisher has signed it. Of a module
-// that nobody has signed, the bytes have to be the same, and of one of which nothing
-// tells that it is no older one. See RATIONALE, "Why is what a module may use bound to
-// what it says and not to its version?"
+// KeepsAllowance reports whether the allowances of the previous version stay: its
+// manifest says and asks for the same, and the same publisher has signed it. The bytes
+// must be equal if nobody has signed the module, or if nothing proves that it is not an
+// older version. See RATIONALE, "Why is what a module may use bound to what it says and
+// not to its version?"
 func (r *Review) KeepsAllowance() bool {
-	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.BaseDigest == "" && sign.ValidVersion(r.Record.Manifest.Version))
+	ordered := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.BaseDigest == "" && sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Previous != nil && r.Previous.Fingerprint == r.Record.Fingerprint && r.Previous.Signer == r.Record.Signer &&
-		(later || r.Record.System || r.Previous.Digest == r.Record.Digest)
+		(ordered || r.Record.System || r.Previous.Digest == r.Record.Digest)
 }
 
-// Change is one thing that is different from what was approved.
+// Change is one difference from the approved version.
 type Change struct {
-	Title         string // in words of ours; names of tools in it are plain
-	Before, After string // texts of the module's; empty where there is nothing to compare
-	AboutAccess   bool   // it is about what the tool asks for
+	Title         string // in our words, with names of tools as plain text
+	Before, After string // texts of the module; empty where there is nothing to compare
+	AboutAccess   bool   // the tool asks for other access
 }
 
-// RefusedError says why a module cannot be added.
+// RefusedError is returned for a module that cannot be added.
 type RefusedError struct {
 	Module string
 	Err    error
-	Hint   string // what to do; can be empty
+	Hint   string // a remedy; can be empty
 }
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s is not added: %v", e.Module, e.Err) }
@@ -100,12 +102,12 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("%s is not added: %v"
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Review checks a module in every way that there is: its bytes, its manifest, its
-// signatures, what the layers permit, its name, and that it compiles. An error that
-// is the module's is a *RefusedError.
+// signatures, the layers of the policy, its name, and that it compiles. If the module is
+// at fault, the error is a *RefusedError.
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
-	// This comes before anything of the module runs, even to ask for its manifest. Errors of a
-	// signature are reported below, where more is known of the module.
+	// This comes before any code of the module runs, even to ask for its manifest. Errors of
+	// a signature are reported below, where more is known of the module.
 	mod, _, _ := r.Module(q.Name, c)
 	mod, base, err := r.describe(ctx, mod, q)
 	if err != nil {
@@ -145,7 +147,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	var seen trust.Previous
 	if w := out.Previous; w != nil {
 		seen = trust.Previous{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.OriginalDigest(), Issued: w.Issued}
-		if w.BaseDigest != "" { // the version is the person's own word
+		if w.BaseDigest != "" { // the person wrote the version, no publisher did
 			seen.Version = ""
 		}
 	}
@@ -182,16 +184,16 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 			out.Record.Allowances = maps.Clone(w.Allowances)
 		}
 	}
-	if q.System { // compiled when it is first called
+	if q.System { // it is compiled at its first call
 		return out, nil
 	}
 	// See RATIONALE, "Why does `tool add` compile before it asks?"
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// Module returns the module of a candidate, with its signer as far as the manifest is not
-// needed for that. As is its name; empty: the end of its source. The error is about its
-// signatures; the module is there all the same.
+// Module returns the module of a candidate. Its signer is set as far as that needs no
+// manifest. as is its name; empty: the end of its source. The error is about its
+// signatures; the module is valid all the same.
 func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
 	mod := tool.NewModule(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, ManifestUnknown: true}
@@ -202,14 +204,14 @@ func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.V
 	return mod, v, err
 }
 
-// setSigner sets the signer of a module.
 func (r *Reviewer) setSigner(mod *tool.Module, v trust.Verdict) {
 	mod.Signer, mod.Namespace, mod.AdminKnowsSigner = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }
 
-// describe puts the description into a module that a person has for it, and returns
-// the digest of what it was. A publisher who has signed a description of its own has
-// signed something else than that.
+// describe adds the person's description to a module, and returns the digest that the
+// module had before (base; empty: there is no description). It refuses a module whose
+// publisher has signed a description of its own, because the signature would not cover
+// the person's.
 func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (out *tool.Module, base string, err error) {
 	c := q.Candidate
 	if q.Describe == nil {
@@ -232,8 +234,8 @@ func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (o
 	return out, c.Digest, nil
 }
 
-// PlaceOf is the place in the network that a reference names, as modules.registries
-// names it; empty for one of this machine.
+// PlaceOf returns the place in the network that a reference names, in the form of the
+// policy's modules.registries; empty for a reference to this machine.
 func PlaceOf(ref string) string {
 	if r, err := oci.ParseReference(ref); err == nil {
 		return r.Repository()
@@ -244,7 +246,7 @@ func PlaceOf(ref string) string {
 	return ""
 }
 
-// NameOf is what a module is called before it has said so: the end of its source,
+// NameOf returns a name for a module before its manifest is known: the end of its source,
 // without tag and digest.
 func NameOf(source string) string {
 	name := source[strings.LastIndexAny(source, `/\\`)+1:]
@@ -254,7 +256,8 @@ func NameOf(source string) string {
 	return strings.TrimSuffix(name, ".wasm")
 }
 
-// refusedHint is what can be done about a module that is refused for its signatures.
+// refusedHint returns a remedy for a module that was refused because of its signatures;
+// empty: there is none.
 func refusedHint(err error, name string) string {
 	e, ok := errors.AsType[*trust.Error](err)
 	switch {
@@ -266,7 +269,7 @@ func refusedHint(err error, name string) string {
 	return ""
 }
 
-// changes says what is different, the most important first.
+// changes lists the differences between two versions, the most important first.
 func changes(was, is *store.Record) (out []Change) {
 	if was.Signer != is.Signer {
 		out = append(out, Change{Title: "another signer", Before: cmp.Or(was.Signer, "nobody whom you know"), After: cmp.Or(is.Signer, "nobody whom you know")})
@@ -318,7 +321,7 @@ func changes(was, is *store.Record) (out []Change) {
 	return append(out, texts...)
 }
 
-// jsonText are what a manifest says of something, as JSON.
+// jsonText returns a value of a manifest as JSON; empty for null.
 func jsonText[T any](v T) string {
 	if text := string(tool.Marshal(v)); text != "null" {
 		return text
@@ -326,13 +329,15 @@ func jsonText[T any](v T) string {
 	return ""
 }
 
-// arguments are those of a tool, in words that change when anything does.
+// arguments returns the schema of a tool's arguments as a text that changes when any
+// argument does.
 func arguments(s tool.Spec) string {
 	s.Run = nil
 	return s.Texts().Schema
 }
 
-// Save puts modules into the store, all or none, and takes what they replace out.
+// Save puts modules into the store, all or none, and removes the records that they
+// replace.
 func Save(s *store.Store, reviews ...*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
@@ -354,10 +359,9 @@ func Save(s *store.Store, reviews ...*Review) error {
 	})
 }
 
-// checkUnchanged says why a review does not hold any more for what is kept, which is record i,
-// -1 for none: it was looked at before a person was asked, which can take long, and
-// what was taken back meanwhile must not come back. Why it is switched off may have
-// changed: an update says that itself.
+// checkUnchanged returns an error if record i is not the one that was reviewed; i is -1
+// if there is none now. Asking the person can take long, and what somebody has revoked
+// meanwhile must not come back. OffReason may have changed: an update sets it itself.
 func (r *Review) checkUnchanged(records []store.Record, i int) error {
 	switch {
 	case i < 0 && r.Previous == nil:
@@ -371,8 +375,8 @@ func (r *Review) checkUnchanged(records []store.Record, i int) error {
 	return nil
 }
 
-// SetOffReason says why the tools of a module are not offered for now, or with nothing that
-// they are again. What the person has switched off stays so.
+// SetOffReason sets the reason why the tools of a module are not offered; empty: they are
+// offered again. A module that the person has switched off stays so.
 func SetOffReason(s *store.Store, r store.Record, why string) error {
 	return s.Change(nil, func(records []store.Record) ([]store.Record, error) {
 		for i := range records {
@@ -384,28 +388,29 @@ func SetOffReason(s *store.Store, r store.Record, why string) error {
 	})
 }
 
-// Wants is what a module asks for, in words of a person, and nothing where it only
-// computes.
+// Wants is the access that a module asks for. A module with zero Wants only computes.
 type Wants struct {
 	Files   tool.Files
-	Hosts   []string // those that it names
-	AnyHost bool     // it wants a network and names no host
+	Hosts   []string // the hosts that it names
+	AnyHost bool     // it asks for the network and names no host
 	Secrets []tool.Secret
 	Exec    bool
-	Store   bool // to keep things in a session
-	// CanSendFiles: one of its tools reads files and reaches the network, so it could send
-	// them away; or one reads, another reaches it, and both have the store.
+	Store   bool // it wants to keep values in a session
+	// CanSendFiles is set when the module could send files away: one of its tools reads
+	// files and reaches the network, or one reads, another reaches, and both have the
+	// store.
 	CanSendFiles bool
-	// Inferred: it does not say what it wants, and this is what it could use.
+	// Inferred is set when the module does not declare its access: the other fields are
+	// what it could use.
 	Inferred bool
 }
 
-// WantsOf adds up what the tools of a module ask for, each secret where it is first
-// asked for.
+// WantsOf adds up the access that the tools of a module ask for. Each secret is listed
+// once, in the order in which they are first asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
 	w.Inferred = m.Inferred
 	var reads, reaches bool
-	secrets := map[string]bool{} // a stranger's manifest names thousands
+	secrets := map[string]bool{} // a stranger's manifest may name thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
 		if c.Files == tool.FilesWrite || w.Files == tool.FilesNone {
@@ -430,12 +435,12 @@ func WantsOf(m tool.Manifest) (w Wants) {
 	return w
 }
 
-// Nothing reports whether it only computes.
+// Nothing reports whether the module only computes.
 func (w Wants) Nothing() bool {
 	return w.Files == tool.FilesNone && len(w.Hosts) == 0 && !w.AnyHost && len(w.Secrets) == 0 && !w.Exec && !w.Store
 }
 
-// String says it in one line.
+// String returns the wants in one line.
 func (w Wants) String() string {
 	var out []string
 	switch w.Files {
@@ -468,7 +473,8 @@ func (w Wants) String() string {
 	return strings.Join(out, "; ")
 }
 
-// InferredAccess are the things that a module could use which does not say what it wants.
+// InferredAccess returns the kinds of access, in words, that a module without declared
+// access could use.
 func (w Wants) InferredAccess() (out []string) {
 	if w.Files != tool.FilesNone {
 		out = append(out, "files")
@@ -479,11 +485,11 @@ func (w Wants) InferredAccess() (out []string) {
 	return out
 }
 
-// DefaultAllowance is what a yes gives a module: the hosts and secrets that it names, the files of
-// the workspace if it asks for files, a store, and commands, which are asked about one by
-// one.
-// One that takes the place of another has the directories that this had, and where it
-// names no host, its hosts. One that does not say what it wants gets nothing.
+// DefaultAllowance returns the allowance that a yes gives a module: its hosts and
+// secrets, the files of the workspace work if it asks for files, a store, and commands,
+// each of which is still asked about. A module that replaces the record was keeps the
+// directories of that record, and its hosts if the new module names none. A module that
+// does not declare its access gets nothing.
 func (w Wants) DefaultAllowance(work string, was *store.Record) tool.Allowance {
 	if w.Inferred {
 		return tool.Allowance{}
@@ -507,11 +513,11 @@ func (w Wants) DefaultAllowance(work string, was *store.Record) tool.Allowance {
 	if w.AnyHost {
 		out.Hosts = slices.Concat(out.Hosts, had.Hosts)
 	}
-	return out.With(tool.Allowance{}) // each thing once
+	return out.With(tool.Allowance{}) // removes duplicates
 }
 
-// CheckAllowance says what of an allowance a module does not ask for, and so what would mean
-// nothing; nil: it asks for all of it.
+// CheckAllowance returns an error if an allowance holds something that the module does
+// not ask for: it would have no effect.
 func (w Wants) CheckAllowance(a tool.Allowance) error {
 	for _, s := range a.Secrets {
 		if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.Name == s }) {
@@ -533,12 +539,13 @@ func (w Wants) CheckAllowance(a tool.Allowance) error {
 	return nil
 }
 
-// errNoModule is wrapped by the error of a name that no module has.
+// errNoModule is returned for a name that no added module has.
 var errNoModule = errors.New("there is no added module")
 
-// Find returns the record that NAME or NAME:TOOL means in a workspace: the project's
-// own only if the person has none of that name, or if its lockfile names another module
-// than that. Tool is the module's own name of it.
+// Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is
+// a record of the project only if the person has no module of that name, or if the
+// lockfile replaces the person's. inner is the name of the tool in its module; empty:
+// name has none.
 func Find(records []store.Record, name string, p *Project) (i int, inner string, err error) {
 	mod, inner, _ := strings.Cut(name, ":")
 	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })

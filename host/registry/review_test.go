@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// said stands for the sandbox: the bytes of a module are its manifest.
+// said is a sandbox for modules whose bytes are their manifest.
 type said struct{}
 
 func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error) {
@@ -32,7 +32,7 @@ func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error)
 
 func (said) Compile(context.Context, *tool.Module) error { return nil }
 
-// code is the bytes of a module; no two versions are the same.
+// code returns the bytes of a module. They differ for each version.
 func code(name, version string) []byte {
 	return fmt.Appendf(nil, `{"abi": "stockade:tool@0.1.0", "name": %q, "version": %q, "tools": [{"name": "count", "description": "Counts.",
 		"parameters": {"type": "object", "properties": {}}, "capabilities": {"files": "read", "network": "http"}}]}`, name, version)
@@ -52,7 +52,7 @@ func (r *Reviewer) must(t *testing.T, q Request, code []byte) *Review {
 	return review
 }
 
-// What a person does while another command waits for an answer stands.
+// A change that a person makes while another command waits for an answer stays.
 func TestNothingComesBackThatWasTakenBackMeanwhile(t *testing.T) {
 	work := t.TempDir()
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 	}
 }
 
-// counts is a sandbox that counts what it is asked for.
+// counts is a sandbox that counts its calls.
 type counts struct {
 	said
 	n *atomic.Int32
@@ -140,8 +140,7 @@ func (c counts) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, 
 	return c.said.Describe(ctx, mod)
 }
 
-// What is wrong with a file of the administrator's is found out once, and said at each
-// start.
+// A bad file in the administrator's folder is reviewed once, and reported at each start.
 func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
 	r, dir := newReviewer(t), t.TempDir()
 	var n atomic.Int32
@@ -197,8 +196,8 @@ func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// Who was there first has a name that two modules make, also if they came within a
-// second, and if it is updated later.
+// If two modules have a tool of the same full name, the module that was added first keeps
+// it, even if both came within a second, and if the first is updated later.
 func TestWhoWasThereFirstHasTheName(t *testing.T) {
 	r := newReviewer(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -295,8 +294,8 @@ func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// What a lockfile says of a signer counts for nothing where the person does not know
-// the key, and has to be true where the person does.
+// The signer in a lockfile counts for nothing if the person does not know the key, and has
+// to be true if the person does.
 func TestLockedSigner(t *testing.T) {
 	k, err := sign.Generate(sign.Ed25519)
 	if err != nil {
@@ -367,7 +366,7 @@ func TestClaimedSigners(t *testing.T) {
 	}
 }
 
-// What was allowed stays with what it was allowed for.
+// Allowances stay only with the module that they were given to.
 func TestWhatKeepsWhatWasAllowed(t *testing.T) {
 	was := store.Record{Digest: "a", Fingerprint: tool.Fingerprint{Description: "d", Schema: "s", Needs: "n"}}
 	signed := func(r *store.Record) { r.Signer, r.Issued = "ada", time.Now() }
@@ -425,7 +424,7 @@ func TestWantsNameEachThingOnce(t *testing.T) {
 	}
 }
 
-// What reads and what sends need not be one tool.
+// One tool may read files and another send them, if both have the store.
 func TestAStoreIsAWayFromOneToolToAnother(t *testing.T) {
 	reads, sends := tool.Capabilities{Files: tool.FilesRead}, tool.Capabilities{Network: tool.NetworkHTTP}
 	keeping := func(c tool.Capabilities) tool.Capabilities { c.Store = true; return c }

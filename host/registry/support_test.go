@@ -45,7 +45,7 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// page is what a registry answers to one path.
+// page is the answer of a registry to requests for one path.
 type page struct {
 	mediaType string
 	body      []byte
@@ -122,7 +122,7 @@ func (w *web) blob(repo, mediaType string, data []byte) descriptor {
 	return d
 }
 
-// manifest puts one there, and lets the names lead to it.
+// manifest puts a manifest into the registry, under its digest and some names.
 func (w *web) manifest(repo string, m manifest, names ...string) descriptor {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *web) manifest(repo string, m manifest, names ...string) descriptor {
 	return d
 }
 
-// asks holds nothing against a module but what the sandbox does before it compiles.
+// asks is the real sandbox without its compiler.
 type asks struct{ *sandbox.Sandbox }
 
 func (asks) Compile(context.Context, *tool.Module) error { return nil }
@@ -172,15 +172,15 @@ func key(t testing.TB, a sign.Algorithm) sign.PrivateKey {
 	return k
 }
 
-// thing is a module in a registry, with its signature, and the person who wants it. A
-// case changes something of that.
+// thing is a module in a registry, with its signature, and the person who adds it. Each
+// case changes something in it.
 type thing struct {
 	w *world
 
 	name, version string
 	tools         string // of its manifest, in JSON
 	imports       []wasmtest.Import
-	code          []byte // instead of the module that all this makes
+	code          []byte // the module; nil: made of the fields above
 
 	repository, tag string
 	layers          func(m *manifest)        // a change of its OCI manifest
@@ -197,14 +197,14 @@ type thing struct {
 	ceiling   policy.Ceiling
 	ctx       context.Context
 	idle      time.Duration
-	local     func(c *source.Candidate) // what is done to it on this machine
+	local     func(c *source.Candidate) // changes the fetched module
 }
 
 var day0 = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 const weatherTool = `{"name":"now","description":"The weather of a place.","parameters":{"type":"object","properties":{"place":{"type":"string"}}}}`
 
-// honest is a module that nothing speaks against.
+// honest returns a module without a mistake.
 func (w *world) honest(version string) *thing {
 	return &thing{
 		w: w, name: "weather", version: version, tools: weatherTool, repository: "tools/weather", tag: "1", signers: []sign.PrivateKey{w.first},
@@ -213,7 +213,7 @@ func (w *world) honest(version string) *thing {
 	}
 }
 
-// module is what is pushed.
+// module returns the module that is pushed.
 func (x *thing) module() []byte {
 	if x.code != nil {
 		return x.code
@@ -231,8 +231,8 @@ func module(name, version, tools string, imports ...wasmtest.Import) []byte {
 	})
 }
 
-// envelope is the signature over a module that is as it should be. A module of
-// which that cannot be said has the one of the honest.
+// envelope returns the signature over the module. If the module cannot be described, it
+// is the signature of the honest module.
 func (x *thing) envelope(code []byte) []byte {
 	m, err := x.w.sandbox.Describe(x.w.t.Context(), tool.NewModule("m", tool.OriginAdded, "m", code))
 	if err != nil {
@@ -250,7 +250,7 @@ func (x *thing) envelope(code []byte) []byte {
 	return e
 }
 
-// publish makes the registry have this, and nothing else.
+// publish makes the registry hold this module and nothing else.
 func (x *thing) publish() (digest, manifestDigest string) {
 	w, repo := x.w.web, x.repository
 	code := x.module()
@@ -292,7 +292,7 @@ func (x *thing) publish() (digest, manifestDigest string) {
 	return "sha256:" + hash(code), d.Digest
 }
 
-// reference is how the person names it.
+// reference returns the reference by which the person names the module.
 func (x *thing) reference() string {
 	if x.ref != "" {
 		return strings.ReplaceAll(x.ref, "HOST", x.w.web.host)

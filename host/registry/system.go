@@ -27,10 +27,10 @@ type SystemFile struct {
 	Stamp string // changes when the file does
 }
 
-// maxSystemFiles bounds the administrator's folder.
+// maxSystemFiles limits the number of modules in the administrator's folder.
 const maxSystemFiles = 1000
 
-// SystemFiles lists the modules in a folder. One that is not there holds none.
+// SystemFiles lists the modules in a folder. A folder that does not exist holds none.
 func SystemFiles(dir string) ([]SystemFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,27 +56,27 @@ func SystemFiles(dir string) ([]SystemFile, error) {
 	return out, nil
 }
 
-// isNameTaken reports whether a module has the name of one that is in another file,
-// which was there first.
+// isNameTaken reports whether another file of the administrator's folder provided a
+// module of the same name before.
 func isNameTaken(review *Review, files []SystemFile) bool {
 	was := review.Previous
 	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.isSourceOf(*was) })
 }
 
+// isSourceOf reports whether the record was made from this file.
 func (f SystemFile) isSourceOf(r store.Record) bool { return r.System && r.Source == f.Path }
 
-// SyncSystem takes over what is new or has changed in the administrator's folder,
-// and drops what has gone. Its modules are approved by being there, and may use
-// nothing before a person allows it. Read reads a file if nobody but the
+// SyncSystem takes over new and changed modules from the administrator's folder, and
+// drops the ones that are gone. They are approved by being there, and may use nothing
+// before a person allows it. read returns the content of a file if nobody but the
 // administrator could have written it; see RATIONALE, "Why does the administrator's
-// folder need no yes?" The notes say what is wrong with single ones,
-// which are left out. What was refused for what it is, is looked at again when a file
-// or a name has changed, and with Again: to ask a module what it holds can take a
-// second.
+// folder need no yes?" The notes say what is wrong with modules that were left out. A
+// module that was refused is reviewed again only when a file or a name has changed, or
+// with RetryRefused: to ask a module for its tools can take a second.
 func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func(path string) ([]byte, error)) (notes []string, err error) {
 	records, err := r.Store.Records()
 	if err != nil {
-		return nil, nil // it is said where the modules are listed
+		return nil, nil // reported when the modules are listed
 	}
 	kept := r.Store.Refusals()
 	known := kept.Notes
@@ -97,7 +97,7 @@ func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func
 		}
 		return notes, nil
 	}
-	now := r.Now().UTC() // of all of them: which is looked at first is chance
+	now := r.Now().UTC() // the same for all, as the order of the reviews is chance
 	reviews, errs, unread := make([]*Review, len(files)), make([]error, len(files)), make([]bool, len(files))
 	var wg sync.WaitGroup
 	for i, f := range files {
@@ -138,11 +138,11 @@ func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func
 		}
 		notes = append(notes, note)
 		_, denied := errors.AsType[*policy.ModuleError](errs[i])
-		if _, ok := errors.AsType[*trust.Error](errs[i]); !ok && !denied && !unread[i] { // for which another file may be mended
+		if _, ok := errors.AsType[*trust.Error](errs[i]); !ok && !denied && !unread[i] { // these errors can go away without a change of the file
 			refused.Notes[path] = note
 		}
 	}
-	if len(keep) > 0 { // first: a file that has another name now takes the place of what it was
+	if len(keep) > 0 { // before the drop, so that a renamed file replaces its old record
 		if err := Save(r.Store, keep...); err != nil {
 			return notes, err
 		}
@@ -160,8 +160,8 @@ func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func
 	return notes, err
 }
 
-// stateOf is what decides which files of the administrator's folder are refused, beside
-// what they hold: the others, and the names that are taken.
+// stateOf returns a hash of all that decides about refusals, apart from the content of a
+// file: the other files in the administrator's folder, and the names that are taken.
 func stateOf(files []SystemFile, records []store.Record) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", files)

@@ -1,5 +1,5 @@
-// Package codetest compares the codes that the tools of a module document, see
-// tool.Errors, with those of the calls that fail in its tests.
+// Package codetest tests the error codes of a module's tools: the codes that they document,
+// see tool.Errors, and the codes of calls that fail must be the same.
 package codetest
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Case is a call that fails, and the code that the host makes of its error.
+// Case is a call that fails, with the code that the host makes of its error.
 type Case struct {
 	Name, Tool, Code string
 	Call             func() error
 }
 
-// Run makes the calls. Each ends with its code, which its tool documents, and each code
-// that a tool documents is that of a case.
+// Run makes the calls. Each must end with its code, and the tool must document that code.
+// Each code that a tool documents must be that of a case.
 func Run(t *testing.T, cases []Case) {
 	t.Helper()
 	documented := documentedCodes(t)
@@ -46,7 +46,8 @@ func Run(t *testing.T, cases []Case) {
 	}
 }
 
-// CheckDocumented reports a code that a tool does not document, unless every tool has it.
+// CheckDocumented reports an error whose code the tool does not document. Codes that
+// every tool may have are accepted.
 func CheckDocumented(t testing.TB, name string, err error) {
 	t.Helper()
 	codes, known := documentedCodes(t)[name]
@@ -55,12 +56,12 @@ func CheckDocumented(t testing.TB, name string, err error) {
 	}
 }
 
-// commonCodes are the codes that need no words of a tool's own: of arguments, rules, disks and
+// commonCodes are codes that tools need not document: of arguments, rules, disks and
 // callers.
 var commonCodes = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
 
-// ToolOf is the name of the tool that a function carries out, if it is the same in another
-// spelling: fileEdit is file_edit.
+// ToolOf returns the name of the tool that a function implements, by the function's name:
+// fileEdit is file_edit.
 func ToolOf(function any) string {
 	name := runtime.FuncForPC(reflect.ValueOf(function).Pointer()).Name()
 	var b strings.Builder
@@ -73,7 +74,8 @@ func ToolOf(function any) string {
 	return b.String()
 }
 
-// CodeOf is the code that the host makes of an error: its own, or that of its kind.
+// CodeOf returns the code that the host makes of an error: its own code, or that of its
+// kind.
 func CodeOf(err error) string {
 	if code := tool.CodeOf(err); code != "" {
 		return code
@@ -84,7 +86,7 @@ func CodeOf(err error) string {
 	}[tool.AsError(err).Code]
 }
 
-// documentedCodes are the codes by the tools of the module.
+// documentedCodes returns the documented codes of each tool of the module.
 func documentedCodes(t testing.TB) map[string][]string {
 	t.Helper()
 	var manifest struct {

@@ -1,12 +1,12 @@
-// Package gitignore tells what .gitignore files exclude, for the guests that walk
-// the files of a project.
+// Package gitignore finds the files that .gitignore files exclude, for the guests that
+// walk the files of a project.
 //
 // It is our own matcher because the libraries for it are unmaintained, match by
-// translation to regular expressions, which gets the corner cases wrong, or are part
-// of a whole git implementation, which every module would carry. The rules are those of
-// gitignore(5); the user's own file (core.excludesFile) is not read, as it is about the person
-// and not about the project. Files outside of the grant of a call cannot be read, and exclude
-// nothing.
+// translation to regular expressions, which gets the corner cases wrong, or are part of a
+// whole git implementation, which every module would carry. The rules are those of
+// gitignore(5). The user's own file (core.excludesFile) is not read, as it is about the
+// person and not about the project. Files outside of the grant of a call cannot be read,
+// and exclude nothing.
 package gitignore
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// maxBytes bounds how much of one file is read.
+// maxBytes limits the bytes of one file that are read.
 const maxBytes = 1 << 20
 
-// File holds the patterns of one .gitignore file, and the ones of the
-// directories above.
+// File holds the patterns of one .gitignore file, and of the files in the directories
+// above.
 type File struct {
-	dir      string // the directory that holds it, absolute
+	dir      string // the absolute path of its directory
 	patterns []Pattern
 	parent   *File // nil at the top
 }
 
 // Pattern is one line of a .gitignore file.
 type Pattern struct {
-	segments []string // between slashes; "**" stands for any number of them
-	literal  string   // of one that is not anchored and just a name, or * and the end of a name: that
-	suffix   bool     // the latter
+	segments []string // the parts between slashes; "**" stands for any number of names
+	literal  string   // for a quick comparison: NAME of the patterns NAME and *NAME; else empty
+	suffix   bool     // the pattern is *NAME
 	anchored bool     // matches from the file's directory, not at any depth
 	dirOnly  bool
 	negated  bool
@@ -42,7 +42,7 @@ type Pattern struct {
 
 const fileName = ".gitignore"
 
-// load reads the .gitignore file of dir. It returns parent when there is none.
+// load reads the .gitignore file of dir. It returns parent if there is none.
 func load(dir string, parent *File) *File {
 	name := filepath.Join(dir, fileName)
 	// Git does not follow a link here, and neither do we: it may lead anywhere.
@@ -52,8 +52,8 @@ func load(dir string, parent *File) *File {
 	return read(name, dir, parent)
 }
 
-// LoadListed reads the .gitignore file of dir, which has these entries. It returns parent
-// when there is none. If dir has a repository of its own, the files above it do not hold.
+// LoadListed reads the .gitignore file of dir, whose entries are given. It returns parent
+// if there is none. If dir is a repository of its own, the files above it do not apply.
 func LoadListed(entries search.Listing, dir string, parent *File) *File {
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
 		parent = loadExclude(dir)
@@ -64,15 +64,16 @@ func LoadListed(entries search.Listing, dir string, parent *File) *File {
 	return parent
 }
 
-// loadExclude reads info/exclude of the repository whose work tree dir is.
+// loadExclude reads info/exclude of the repository with the work tree dir.
 func loadExclude(dir string) *File {
 	git := filepath.Join(dir, ".git")
-	git = readPathFile(git, git) // of a linked work tree it is a file
+	git = readPathFile(git, git) // in a linked work tree, .git is a file
 	git = readPathFile(filepath.Join(git, "commondir"), git)
 	return read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
-// readPathFile returns the path in a file of git, such as commondir, or otherwise if there is no such file.
+// readPathFile returns the path in a file of git, such as commondir. If there is no such
+// file, it returns otherwise.
 func readPathFile(name, otherwise string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,8 +91,8 @@ func readPathFile(name, otherwise string) string {
 	return filepath.Join(filepath.Dir(name), to)
 }
 
-// read reads a file of patterns that hold for dir, 1 MiB of it at most. It returns
-// parent when there are none.
+// read reads a file of patterns for dir, at most 1 MiB of it. It returns parent if there
+// are no patterns.
 func read(name, dir string, parent *File) *File {
 	f, err := os.Open(name)
 	if err != nil {
@@ -106,9 +107,9 @@ func read(name, dir string, parent *File) *File {
 	return &File{dir, patterns, parent}
 }
 
-// LoadAbove reads the .gitignore files that hold for dir, from the
-// outermost in: info/exclude and those of the work tree that dir is in, or, without one,
-// those of the working directory and below.
+// LoadAbove reads the .gitignore files that apply to dir, from the outermost in. These
+// are info/exclude and the files of the work tree around dir. Outside of a work tree they
+// are the files from cwd down.
 func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0
@@ -132,16 +133,16 @@ func LoadAbove(dir, cwd string) *File {
 	return ignore
 }
 
-// Dir is what .gitignore files say about the entries of one directory:
-// those of the file in it, or nearest above it, come first.
+// Dir holds the patterns for the entries of one directory: those of the file in it, or
+// nearest above it, come first.
 type Dir []level
 
 type level struct {
 	patterns []Pattern
-	segments []string // from the .gitignore file to the directory, and one for the entry
+	segments []string // the names from the .gitignore file's directory down, the last one for the entry
 }
 
-// In returns what holds in a directory, which is that of f or below it.
+// In returns the patterns for a directory, which must be the one of f or below it.
 func (f *File) In(dir string) Dir {
 	var out Dir
 	for ; f != nil; f = f.parent {
@@ -154,8 +155,8 @@ func (f *File) In(dir string) Dir {
 	return out
 }
 
-// Ignores reports whether an entry is excluded. It does not look at the directories
-// above: a walk does not enter those that are.
+// Ignores reports whether an entry is excluded. It does not check the directories above:
+// a walk does not enter excluded directories.
 func (d Dir) Ignores(name string, isDir bool) bool {
 	for _, level := range d {
 		level.segments[len(level.segments)-1] = name
@@ -179,7 +180,7 @@ func parse(text []byte) []Pattern {
 	return patterns
 }
 
-// ParseLine reads one line without its ending. It reports whether that is a pattern.
+// ParseLine reads one line without its ending. ok is false for a line without a pattern.
 func ParseLine(line string) (p Pattern, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return p, false
@@ -198,7 +199,7 @@ func ParseLine(line string) (p Pattern, ok bool) {
 	return p, true
 }
 
-// trimSpaces drops spaces at the end, except one that a backslash quotes.
+// trimSpaces removes spaces at the end, except a space that a backslash quotes.
 func trimSpaces(line string) string {
 	end := 0
 	for i := 0; i < len(line); i++ {
@@ -213,8 +214,8 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// Match reports whether a path matches, which is given by its names from the
-// directory of the file on.
+// Match reports whether the pattern matches a path, given as its names below the
+// directory of the .gitignore file.
 func (p *Pattern) Match(segments []string, isDir bool) bool {
 	if p.dirOnly && !isDir {
 		return false
@@ -229,9 +230,9 @@ func (p *Pattern) Match(segments []string, isDir bool) bool {
 	return matchSegments(p.segments, segments)
 }
 
-// matchSegments matches whole paths. Only the latest "**" is ever tried again,
-// as an earlier one could not match more than it did: the time is at most the
-// product of the two lengths.
+// matchSegments matches whole paths. Only the latest "**" is ever tried again, as an
+// earlier one could not match more than it did: the time is at most the product of the
+// two lengths.
 func matchSegments(pattern, name []string) bool {
 	p, n := 0, 0
 	retryP, retryN := -1, 0
@@ -239,7 +240,7 @@ func matchSegments(pattern, name []string) bool {
 		switch {
 		case p < len(pattern) && pattern[p] == "**":
 			if p == len(pattern)-1 {
-				return true // all that is inside, but not the directory itself
+				return true // everything inside, but not the directory itself
 			}
 			p++
 			retryP, retryN = p, n
@@ -281,8 +282,8 @@ func matchSegment(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// matchOne matches the first character of name, which is not empty, and
-// returns how many bytes of both were used; 0 when it does not match.
+// matchOne matches the first character of name, which is not empty. It returns the number
+// of bytes used in both; 0: no match.
 func matchOne(pattern, name string) (patternWidth, nameWidth int) {
 	if pattern == "" {
 		return 0, 0
@@ -307,8 +308,8 @@ func matchOne(pattern, name string) (patternWidth, nameWidth int) {
 	return 0, 0
 }
 
-// matchSet matches c against the set, such as [a-z], that pattern starts with,
-// and returns the set's length. A set that is not closed matches nothing.
+// matchSet matches c against the set, such as [a-z], at the beginning of pattern, and
+// returns the length of the set. A set that is not closed matches nothing.
 func matchSet(pattern string, c byte) (width int, ok bool) {
 	i := 1
 	negated := false
@@ -346,8 +347,8 @@ func matchSet(pattern string, c byte) (width int, ok bool) {
 	}
 }
 
-// setChar reads the character at i, which a backslash may quote. It returns
-// an index beyond the pattern when the backslash quotes nothing.
+// setChar reads the character at i, which a backslash may quote. next is beyond the
+// pattern if the backslash quotes nothing.
 func setChar(pattern string, i int) (c byte, next int) {
 	if pattern[i] != '\\' {
 		return pattern[i], i + 1
@@ -358,7 +359,7 @@ func setChar(pattern string, i int) (c byte, next int) {
 	return pattern[i+1], i + 2
 }
 
-// cutClass splits a class such as [:alpha:] from the start of s.
+// cutClass splits a class such as [:alpha:] from the beginning of s.
 func cutClass(s string) (class, rest string, ok bool) {
 	inner, ok := strings.CutPrefix(s, "[:")
 	if !ok {
@@ -367,6 +368,7 @@ func cutClass(s string) (class, rest string, ok bool) {
 	return strings.Cut(inner, ":]")
 }
 
+// inClass reports whether c is in a POSIX class, and whether the class is known.
 func inClass(class string, c byte) (in, known bool) {
 	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
 	graph := '!' <= c && c <= '~'

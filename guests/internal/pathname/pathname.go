@@ -1,5 +1,6 @@
-// Package pathname reads the argument of a tool that names a file. It refuses a path of a shell, of
-// Windows or of a browser, with the path to write, unless there is a file of that name.
+// Package pathname resolves the argument of a tool that names a file. It refuses a path in
+// the form of a shell, of Windows or of a browser, and gives the path to write instead. If
+// a file of exactly that name exists, the path is accepted.
 package pathname
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// FromWASI turns a path of WASI into that of the host.
+// FromWASI converts a path of WASI into a path of the host.
 func FromWASI(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.Parse(path)
@@ -23,7 +24,7 @@ func FromWASI(path string) string {
 	return path
 }
 
-// ToWASI turns a path of the host into the one to open.
+// ToWASI converts a path of the host into the path to open.
 func ToWASI(path string) string {
 	if runtime.GOOS == "wasip1" {
 		path = filename.UTF8(path)
@@ -31,7 +32,7 @@ func ToWASI(path string) string {
 	return path
 }
 
-// Resolve returns the absolute path, to be opened, that an argument names from the directory cwd.
+// Resolve returns the absolute path to open for an argument. Relative paths start in cwd.
 func Resolve(arg, cwd string) (string, error) {
 	name := ToWASI(filename.Parse(arg))
 	if strings.ContainsRune(name, 0) {
@@ -51,7 +52,7 @@ func Resolve(arg, cwd string) (string, error) {
 	slashed := strings.ReplaceAll(plain, `\`, "/")
 	first, rest, more := strings.Cut(slashed, "/")
 	isVariable := first != "" && strings.Contains("$%", first[:1]) && first == strings.ToUpper(first) && first != strings.ToLower(first)
-	why, write := "", slashed
+	why, write := "", slashed // what is wrong with the argument, and the path to write instead
 	switch {
 	case len(plain) > 1 && strings.Contains("\"'`", plain[:1]) && strings.HasSuffix(plain, plain[:1]):
 		why, write = "is in quotation marks", plain[1:len(plain)-1]

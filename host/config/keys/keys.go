@@ -1,10 +1,10 @@
-// Package keys reads a file of TOML by one table of its keys, and writes the
-// sample of that file from the same table. agent.toml and policy.toml are such
-// files: a key is added to either by one entry in its table.
+// Package keys reads a TOML file by a table of its keys, and writes the sample of that file
+// from the same table. agent.toml and policy.toml are such files: to add a key to one of
+// them, add one entry to its table.
 //
-// A [Key] has a name, a [Kind] of values and a text that says what it is for. A
-// [Setting] is a key that a file sets. What comes of a setting is for the owner
-// of the table, who keeps it beside the key.
+// A [Key] has a name, a [Kind] of values and a text that explains it. A [Setting] is a
+// key that a file sets. The owner of the table decides the effect of a setting, by the
+// index of its key.
 //
 //	table := keys.Table{{Name: "model.name", Kind: keys.Choice("a", "b"), Doc: "..."}, ...}
 //	file, err := table.Parse(path, data, nil)
@@ -21,21 +21,22 @@ import (
 
 // Key is one key of a file.
 type Key struct {
-	// Name is its words with dots between them: "model.name". A word in upper
-	// case stands for any: "tools.NAME.allow". A word with [] stands for each
-	// table of a list: "rules[].effect" is the key effect in every [[rules]].
+	// Name is a list of words with dots between: "model.name". A word in upper case stands
+	// for any word: "tools.NAME.allow". A word with [] stands for each table of a list:
+	// "rules[].effect" is the key effect in every [[rules]].
 	Name    string
 	Kind    Kind
-	Note    string // said after its kind, in the sample
-	Example string // as TOML, in the sample: the default where there is one
-	Doc     string // one sentence or more, in the sample
+	Note    string // in the sample, after the kind
+	Example string // in the sample, as TOML: the default if there is one
+	Doc     string // in the sample: one or more sentences
 }
 
-// Table is every key of a file, in the order of its sample. Keys of one TOML
-// table stand together.
+// Table holds every key of a file, in the order of its sample. Keys of one TOML table
+// stand together.
 type Table []Key
 
-// TableOf is the table of the keys that a program keeps something else beside.
+// TableOf returns the table of a list whose elements hold a key each. The indexes of both
+// are the same.
 func TableOf[K any](all []K, of func(K) Key) Table {
 	t := make(Table, len(all))
 	for i, k := range all {
@@ -44,8 +45,7 @@ func TableOf[K any](all []K, of func(K) Key) Table {
 	return t
 }
 
-// Names are the names of the keys, as people write them: a list of tables
-// without its [].
+// Names returns the names of the keys, written without the [] of lists.
 func (t Table) Names() []string {
 	names := make([]string, len(t))
 	for i, k := range t {
@@ -54,7 +54,7 @@ func (t Table) Names() []string {
 	return names
 }
 
-// words are the words of each key.
+// words returns the words of each key's name.
 func (t Table) words() [][]string {
 	out := make([][]string, len(t))
 	for i, k := range t {
@@ -63,14 +63,14 @@ func (t Table) words() [][]string {
 	return out
 }
 
-// What find finds at a path beside the index of a key.
+// Results of find that are no index of a key.
 const (
 	foundNothing = -1 - iota
-	foundTable   // keys stand below it
-	foundList    // of tables
+	foundTable   // a table that holds keys
+	foundList    // a list of tables
 )
 
-// find returns the index of the key at a path, or what else is there.
+// find returns the index of the key at a path, or one of the constants above.
 func find(keys [][]string, path []string) int {
 	found := foundNothing
 	for i, words := range keys {
@@ -89,14 +89,15 @@ func find(keys [][]string, path []string) int {
 	return found
 }
 
+// matches reports whether a name in a file fits a word of a key's name.
 func matches(word, name string) bool {
 	return anyName(word) || strings.TrimSuffix(word, "[]") == name
 }
 
-// anyName reports whether a word of a key's name stands for any.
+// anyName reports whether a word of a key's name stands for any word.
 func anyName(word string) bool { return word == strings.ToUpper(word) }
 
-// hint helps with a key that is not in the table.
+// hint returns a hint for an unknown key, such as a similar name; empty: there is none.
 func (t Table) hint(path []string) string {
 	names := t.Names()
 	last, misplaced := strings.ToLower(path[len(path)-1]), ""
@@ -104,14 +105,14 @@ func (t Table) hint(path []string) string {
 	for i, name := range names {
 		words := strings.Split(name, ".")
 		tables = append(tables, words[0])
-		for n, word := range words { // with the names of this file
+		for n, word := range words { // fill in the names of this file
 			if anyName(word) && n < len(path) {
 				words[n] = path[n]
 			}
 		}
 		names[i] = strings.Join(words, ".")
 		if misplaced == "" && words[len(words)-1] == last {
-			misplaced = fmt.Sprintf(" (did you mean %q?)", names[i]) // the right word under the wrong table, or under none
+			misplaced = fmt.Sprintf(" (did you mean %q?)", names[i]) // the right word in the wrong table, or in none
 		}
 	}
 	if misplaced != "" && (len(path) == 1 || find(t.words(), path[:1]) <= foundTable) {

@@ -10,15 +10,14 @@ import (
 	"unicode"
 )
 
-// Kind is what values a key takes. Its errors read on from "key: ".
+// Kind is a type of values, with a range. Its errors continue a text "key: ".
 type Kind struct {
 	Summary string                      // its name and range, for the sample
-	value   func(any) (any, error)      // checks what the TOML decoder returns
-	Parse   func(s string) (any, error) // checks what is not from a file; commas are between the entries of a list
+	value   func(any) (any, error)      // converts and checks a value of the TOML decoder
+	Parse   func(s string) (any, error) // converts and checks a flag or a variable; the entries of a list have commas between
 }
 
-// Integer is an int from min to max, or from min where max is 0. Unit can be
-// empty.
+// Integer is an int from min to max; max 0 means no upper bound. unit can be empty.
 func Integer(min, max int64, unit string) Kind {
 	what, accepted := fmt.Sprintf("integer, from %d", min), fmt.Sprintf("a whole number from %d", min)
 	if max != 0 {
@@ -51,7 +50,7 @@ func Integer(min, max int64, unit string) Kind {
 	}}
 }
 
-// Number is any float64, for files only. A whole number is one, too.
+// Number is any float64, for files only. A whole number is accepted, too.
 func Number() Kind {
 	return Kind{Summary: "number", value: func(v any) (any, error) {
 		switch v := v.(type) {
@@ -64,10 +63,10 @@ func Number() Kind {
 	}}
 }
 
-// Amount is a float64 from 0 to max. A whole number is one, too. Unit can be empty.
+// Amount is a float64 from 0 to max. A whole number is accepted, too. unit can be empty.
 func Amount(max float64, unit string) Kind {
-	most := strconv.FormatFloat(max, 'f', -1, 64)
-	what, accepted := "number, 0 to "+most, "a number from 0 to "+most
+	limit := strconv.FormatFloat(max, 'f', -1, 64)
+	what, accepted := "number, 0 to "+limit, "a number from 0 to "+limit
 	if unit != "" {
 		what, accepted = what+" "+unit, accepted+" ("+unit+")"
 	}
@@ -79,7 +78,7 @@ func Amount(max float64, unit string) Kind {
 		switch {
 		case !ok:
 			return nil, wrongType(v, accepted)
-		case !(n >= 0 && n <= max): // nor is it no number
+		case !(n >= 0 && n <= max): // also NaN
 			return nil, fmt.Errorf("%v is out of range; write %s", n, accepted)
 		}
 		return n, nil
@@ -93,14 +92,14 @@ func Amount(max float64, unit string) Kind {
 	}}
 }
 
-// Instant is a [time.Time] of this era, in whole seconds of UTC, for files only: one
-// that says how far it is from UTC, so that it is the same everywhere. It is never
-// the zero time.
+// Instant is a [time.Time] from 1970 to 9999, in whole seconds of UTC, for files only.
+// The file has to give the offset from UTC, so that the value is the same everywhere. It
+// is never the zero time.
 func Instant() Kind {
 	const write = "a date and time with its zone, without quotes, such as 2027-01-31T00:00:00Z"
 	return Kind{Summary: "date and time", value: func(v any) (any, error) {
 		t, ok := v.(time.Time)
-		// The decoder names the zone of one that says none date-local, and so on.
+		// Without an offset, the decoder names the zone date-local, time-local and so on.
 		if !ok || strings.HasSuffix(t.Location().String(), "-local") {
 			return nil, wrongType(v, write)
 		}
@@ -130,8 +129,8 @@ func Boolean() Kind {
 	}}
 }
 
-// stringKind is a kind of which a file holds a string. Write is what to write where
-// it holds something else.
+// stringKind returns a kind whose values are strings in a file. write is the advice for
+// other values.
 func stringKind(what, write string, parse func(string) (any, error)) Kind {
 	return Kind{what, func(v any) (any, error) {
 		s, ok := v.(string)
@@ -142,7 +141,7 @@ func stringKind(what, write string, parse func(string) (any, error)) Kind {
 	}, parse}
 }
 
-// Duration is a [time.Duration] from min to max, written as Go writes it.
+// Duration is a [time.Duration] from min to max, in the notation of Go.
 func Duration(min, max time.Duration) Kind {
 	within := FormatDuration(min) + " to " + FormatDuration(max)
 	accepted := fmt.Sprintf(`a duration from %s, such as "30s" or "2m"`, within)
@@ -169,8 +168,8 @@ func FormatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// Text is a string that passes a check; a nil check is none. Write is what to
-// write where it is no string.
+// Text is a string that passes a check; nil: any string. write is the advice for other
+// values.
 func Text(what, write string, check func(string) error) Kind {
 	return stringKind(what, write, func(s string) (any, error) {
 		if check != nil {
@@ -188,7 +187,7 @@ func Choice(words ...string) Kind {
 	return Text(what, what, OneOf(words...))
 }
 
-// OneOf is the check of [Choice].
+// OneOf returns the check of [Choice].
 func OneOf(words ...string) func(string) error {
 	return func(s string) error {
 		if !slices.Contains(words, s) {
@@ -198,13 +197,13 @@ func OneOf(words ...string) func(string) error {
 	}
 }
 
-// List is a []string of at most so many entries, 0 for any number, which all pass
-// a check. What names the entries, and so does the error of the check, which can
-// be nil. Example is for a person who writes something else.
-func List(what, example string, most int, check func(string) error) Kind {
+// List is a []string of at most maxEntries entries, 0 for any number, which all pass a
+// check; nil: any strings. what names the entries, and the error of the check names them,
+// too. example is shown for values of another type.
+func List(what, example string, maxEntries int, check func(string) error) Kind {
 	all := func(entries []string) (any, error) {
-		if most > 0 && len(entries) > most {
-			return nil, fmt.Errorf("it has %d entries; at most %d are accepted", len(entries), most)
+		if maxEntries > 0 && len(entries) > maxEntries {
+			return nil, fmt.Errorf("it has %d entries; at most %d are accepted", len(entries), maxEntries)
 		}
 		for _, e := range entries {
 			if check != nil {
@@ -237,8 +236,8 @@ func List(what, example string, most int, check func(string) error) Kind {
 	}}
 }
 
-// Object is a map[string]any, for files only: a table whose keys are for the owner of
-// the table of keys to check. Write is what to write where it is something else.
+// Object is a map[string]any, for files only: a table whose keys the owner of the table
+// of keys checks. write is the advice for other values.
 func Object(write string) Kind {
 	return Kind{Summary: "table", value: func(v any) (any, error) {
 		if _, ok := v.(map[string]any); !ok {
@@ -248,7 +247,7 @@ func Object(write string) Kind {
 	}}
 }
 
-// wrongType says what a TOML value is and what was wanted.
+// wrongType returns the error of a TOML value of a wrong type. want is the advice.
 func wrongType(v any, want string) error {
 	return fmt.Errorf("it is %s; write %s", typeName(v), want)
 }
@@ -273,7 +272,7 @@ func typeName(v any) string {
 	return "of an unknown type"
 }
 
-// Format writes a value that a kind has returned as TOML.
+// Format returns a value of any kind as TOML.
 func Format(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -296,7 +295,7 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// quote writes a TOML basic string.
+// quote returns a TOML basic string.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

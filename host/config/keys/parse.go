@@ -17,16 +17,16 @@ import (
 const (
 	MaxFileBytes = 1 << 20
 	maxErrors    = 10
-	// Our keys have a few dots and our values nest once. What is deeper is a
-	// mistake or an attack: the decoder's time grows with the square of it.
+	// Our keys have a few dots and our values nest once. Deeper nesting is a mistake or an
+	// attack: the decoder's time grows with the square of the depth.
 	maxDots  = 8
 	maxDepth = 8
 )
 
-// File is what a file sets.
+// File holds the settings of a file.
 type File struct {
-	// Settings are in the order of the file, but for those in one of a list of
-	// tables, which are in that of the alphabet.
+	// Settings are in the order of the file. Those within one table of a list are sorted
+	// by name.
 	Settings []Setting
 
 	path string
@@ -36,18 +36,18 @@ type File struct {
 	errs []error
 }
 
-// Setting is a key that a file sets, or a table that it holds.
+// Setting is a key that a file sets, or a table of the file.
 type Setting struct {
-	Key   int      // its index; negative for a table, whose settings follow
-	Path  []string // its words, as the file has them
+	Key   int      // index of the key in the table of keys; negative: a TOML table, whose settings follow
+	Path  []string // the words of its name, as in the file
 	Value any      // of the type of the [Kind]; nil for a table
-	Index int      // in a list of tables: of its table, from 0
+	Index int      // in a list of tables: index of its table; else 0
 
-	listWords int // how many words name that list; 0 outside of one
-	line      int // where its table begins there; 0 if it is not known
+	listWords int // number of words in the name of that list; 0 outside of a list
+	line      int // the first line of its table in that list; 0: unknown
 }
 
-// String is the key as messages name it.
+// String returns the name of the key for messages.
 func (s Setting) String() string {
 	if s.listWords == 0 {
 		return toml.Key(s.Path).String()
@@ -62,8 +62,8 @@ func (s Setting) String() string {
 // Error is one mistake in a file.
 type Error struct {
 	Path    string
-	Line    int    // from 1; 0 where it is not known, or the file as a whole is at fault
-	Message string // a sentence for the user, the key included
+	Line    int    // from 1; 0: unknown, or the file as a whole is at fault
+	Message string // a sentence for the user, with the key
 }
 
 func (e *Error) Error() string {
@@ -73,30 +73,29 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Message)
 }
 
-// CheckSource makes text of a TOML file, and refuses what is too large, too deep for
-// anything of ours, or no text.
+// CheckSource returns the text of a TOML file. It is an error if the file is too large,
+// nested too deep for any of our files, or no text.
 func CheckSource(path string, data []byte) (string, error) {
 	if len(data) > MaxFileBytes {
 		return "", &Error{Path: path, Message: fmt.Sprintf("it has more than %d bytes", MaxFileBytes)}
 	}
-	src := strings.TrimPrefix(string(data), "\ufeff") // the byte order mark, by which positions would be off
-	if line, what := tooDeep(src); line > 0 {
-		return "", &Error{Path: path, Line: line, Message: what}
+	src := strings.TrimPrefix(string(data), "\ufeff") // a byte order mark would shift positions
+	if line, message := tooDeep(src); line > 0 {
+		return "", &Error{Path: path, Line: line, Message: message}
 	}
 	return src, nil
 }
 
-// Parse checks every key and value of a file. Mistakes are *Error values, at most
-// ten, joined in the order of their lines; no File is returned then. Unknown,
-// where it is not nil, is asked first what to say of a key that is not in the
-// table.
+// Parse checks every key and value of a file. Mistakes are *Error values, at most ten,
+// joined in the order of their lines; then no File is returned. unknown, if it is not
+// nil, is asked first for a hint about a key that is not in the table.
 func (t Table) Parse(path string, data []byte, unknown func(path []string) string) (*File, error) {
 	src, err := CheckSource(path, data)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{path: path, src: src}
-	// Into Primitives, because only they lead back to a position; see Line.
+	// Into Primitives, because only these lead back to a position; see Line.
 	if f.meta, err = toml.Decode(src, &f.top); err != nil {
 		if parse, ok := errors.AsType[toml.ParseError](err); ok {
 			return nil, &Error{Path: path, Line: parse.Position.Line, Message: parse.Message}
@@ -112,7 +111,7 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 		if r.isHandled(key) {
 			continue
 		}
-		for n := 1; n < len(key); n++ { // a table that is a value may have no head of its own
+		for n := 1; n < len(key); n++ { // a table that is the value of a key may have no head
 			if find(r.words, key[:n]) >= 0 {
 				key = key[:n]
 				break
@@ -129,13 +128,13 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 // reader walks the keys of a decoded file.
 type reader struct {
 	table   Table
-	words   [][]string // of each key
+	words   [][]string // of each key's name
 	unknown func([]string) string
 	file    *File
-	done    map[string]bool // keys whose children need no look
+	done    map[string]bool // names that are read already, with everything below them
 }
 
-// isHandled reports whether a key, or one that it stands below, needs no look.
+// isHandled reports whether a key, or a table above it, is read already.
 func (r *reader) isHandled(path toml.Key) bool {
 	for n := 1; n <= len(path); n++ {
 		if r.done[path[:n].String()] {
@@ -150,13 +149,13 @@ func (r *reader) read(s Setting, value any) {
 		return
 	}
 	s.Key = find(r.words, s.Path)
-	name := toml.Key(s.Path).String() // quotes what is no bare word, so "a.b" is not a.b
+	name := toml.Key(s.Path).String() // quotes words with dots, so that "a.b" is not a.b
 	fields, isTable := value.(map[string]any)
 	if isTable && (s.Key == foundTable || s.Key == foundNothing && s.listWords == 0 && len(fields) > 0) {
 		if s.Key == foundTable {
 			r.file.Settings = append(r.file.Settings, s)
 		}
-		if s.listWords > 0 { // else its keys follow; each is reported with its full name
+		if s.listWords > 0 { // outside of a list, Parse reads its keys, by their full names
 			r.fields(s, fields)
 		}
 		return
@@ -196,7 +195,7 @@ func (r *reader) read(s Setting, value any) {
 	}
 }
 
-// fields reads the keys of a table in a list.
+// fields reads the keys of one table in a list.
 func (r *reader) fields(table Setting, fields map[string]any) {
 	for _, word := range slices.Sorted(maps.Keys(fields)) {
 		s := table
@@ -205,19 +204,19 @@ func (r *reader) fields(table Setting, fields map[string]any) {
 	}
 }
 
-// Fail notes what is wrong with a setting. Only the first ten mistakes count.
+// Fail records a mistake in a setting. Only the first ten count.
 func (f *File) Fail(s Setting, err error) { f.fail(s, fmt.Sprintf("%s: %v", s, err)) }
 
-func (f *File) fail(s Setting, what string) {
+func (f *File) fail(s Setting, message string) {
 	if len(f.errs) < maxErrors {
-		f.errs = append(f.errs, &Error{Path: f.path, Line: f.Line(s), Message: what})
+		f.errs = append(f.errs, &Error{Path: f.path, Line: f.Line(s), Message: message})
 	}
 }
 
-// Err is all mistakes that were noted, joined, or nil.
+// Err returns all recorded mistakes, joined; nil if there are none.
 func (f *File) Err() error { return errors.Join(f.errs...) }
 
-// listOfTables is a list of tables in either form that TOML has for it.
+// listOfTables converts both forms of a list of tables in TOML.
 func listOfTables(v any) ([]map[string]any, bool) {
 	switch v := v.(type) {
 	case []map[string]any:
@@ -235,11 +234,11 @@ func listOfTables(v any) ([]map[string]any, bool) {
 	return nil, false
 }
 
-// clip quotes a key for a message.
+// clip quotes a key for a message, shortened to 80 bytes.
 func clip(name string) string {
-	const most = 80
-	if len(name) > most {
-		return fmt.Sprintf("%.*q...", most, name)
+	const maxBytes = 80
+	if len(name) > maxBytes {
+		return fmt.Sprintf("%.*q...", maxBytes, name)
 	}
 	return fmt.Sprintf("%q", name)
 }
@@ -247,23 +246,22 @@ func clip(name string) string {
 func lookup(tree map[string]any, path []string) any {
 	var v any = tree
 	for _, k := range path {
-		t, _ := v.(map[string]any) // nil below an array of tables, whose head was reported
+		t, _ := v.(map[string]any) // nil within an array of tables, which was reported as a whole
 		v = t[k]
 	}
 	return v
 }
 
-// errProbe makes the decoder tell where a value stands: it adds the position
-// to the error of an Unmarshaler, and nowhere else does it give one away.
+// errProbe makes the decoder report the position of a value: it adds the position to the
+// error of an Unmarshaler, and offers it nowhere else.
 var errProbe = errors.New("probe")
 
 type probe struct{}
 
 func (*probe) UnmarshalTOML(any) error { return errProbe }
 
-// Line is the line on which a setting stands; 0 when it is not known. In a list
-// of tables it is that of the table's head. It looks through the file, so it is
-// for messages.
+// Line returns the line of a setting; 0: unknown. In a list of tables it is the line of
+// the table's head. It searches the file, so use it for messages only.
 func (f *File) Line(s Setting) int {
 	if s.listWords > 0 {
 		return s.line
@@ -286,7 +284,8 @@ func (f *File) Line(s Setting) int {
 	return 0
 }
 
-// line is that of a value; of a table without a head, of what comes first in it.
+// line returns the line of a value. For a table without a head it is the first line of
+// its keys.
 func (f *File) line(p toml.Primitive) int {
 	parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
 	if !ok || parse.Position.Line == 0 {
@@ -302,8 +301,8 @@ func (f *File) line(p toml.Primitive) int {
 		return first
 	}
 	start := min(parse.Position.Start, len(f.src))
-	// A multi-line string is found at its contents, which can begin on the
-	// line after the quotes.
+	// The position of a multi-line string is that of its content, which can begin on the line
+	// after the quotes.
 	before := strings.TrimSuffix(strings.TrimSuffix(f.src[:start], "\n"), "\r")
 	if !strings.HasSuffix(before, `"""`) && !strings.HasSuffix(before, "'''") {
 		before = f.src[:start]
@@ -311,9 +310,9 @@ func (f *File) line(p toml.Primitive) int {
 	return 1 + strings.Count(before, "\n")
 }
 
-// listHeads are the lines on which the tables of a list begin, of which the
-// decoder knows only the last. They are not known where the text has not as many
-// heads as there are tables, as when those are written in another form.
+// listHeads returns the lines on which the tables of a list begin, as the decoder knows
+// only the last one. It returns nil if the text has another number of heads than there
+// are tables, for example because the tables are written in another form.
 func listHeads(src, name string, tables int) []int {
 	head := regexp.MustCompile(`^\s*\[\[\s*` + regexp.QuoteMeta(name) + `\s*\]\]`)
 	var lines []int
@@ -330,10 +329,10 @@ func listHeads(src, name string, tables int) []int {
 	return lines
 }
 
-// tooDeep finds a key or a value that is nested deeper than any of ours, before
-// the decoder spends time on it. It follows strings and comments only as far
-// as that needs; what is not TOML is for the decoder to refuse.
-func tooDeep(src string) (line int, what string) {
+// tooDeep returns the first line with a key or a value that is nested deeper than any of
+// ours, before the decoder spends time on it, or with invalid UTF-8; 0: there is none. It
+// parses only strings and comments, and leaves other mistakes to the decoder.
+func tooDeep(src string) (line int, message string) {
 	line = 1
 	dots, depth := 0, 0
 	for i := 0; i < len(src); {
@@ -371,7 +370,7 @@ func tooDeep(src string) (line int, what string) {
 	return 0, ""
 }
 
-// skipString returns the length of the string with which s begins.
+// skipString returns the length of the string at the beginning of s.
 func skipString(s string) int {
 	quote := s[:1]
 	end := strings.Repeat(quote, 3)
@@ -384,7 +383,7 @@ func skipString(s string) int {
 		case s[i] == '\\' && quote == `"`:
 			i++
 		case s[i] == '\n' && !multi:
-			return i // an error for the decoder
+			return i // the decoder will report it
 		case strings.HasPrefix(s[i:], end):
 			i += len(end)
 			for n := 0; n < 2 && multi && strings.HasPrefix(s[i:], quote); n++ {

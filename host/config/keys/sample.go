@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Sample says how a sample file is written.
+// Sample holds options for a sample file.
 type Sample struct {
-	Head string // what the file begins with
-	// CommentHeads: also the heads of tables are commented out.
+	Head string // the first lines of the file
+	// CommentHeads comments out the heads of tables as well.
 	CommentHeads bool
-	// Names has a name for each word of the table that stands for any. Heads of tables
-	// below such a name are commented out, too.
+	// Names gives an example for each upper-case word of the table that stands for any
+	// word. Heads of tables with such an example are commented out, too.
 	Names map[string]string
 }
 
-// Sample writes a file that sets nothing: every key commented out, with its
-// example, below what it is for.
+// Sample returns a file that sets nothing: every key commented out with its example,
+// after its explanation.
 func (t Table) Sample(s Sample) string {
 	var b strings.Builder
 	b.WriteString(s.Head)
@@ -48,12 +48,12 @@ func (t Table) Sample(s Sample) string {
 	return b.String()
 }
 
-// comment writes text as comment lines of TOML, of at most 80 characters.
+// comment writes a text as TOML comments, in lines of at most 80 characters.
 func comment(b *strings.Builder, text string) {
-	const most = 80
+	const maxLine = 80
 	line := "#"
 	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > most && line != "#" {
+		if len(line)+1+len(word) > maxLine && line != "#" {
 			b.WriteString(line + "\n")
 			line = "#"
 		}

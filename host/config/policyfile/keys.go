@@ -13,14 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// key is one setting of policy.toml: what the file's table says of it, and what
-// becomes of it. The table below is the only place that knows it.
+// key is one key of policy.toml: its entry in the file's table, and the function that
+// applies a setting to the layer. Only the table below holds it.
 type key struct {
 	keys.Key
 	apply func(*reader, setting)
 }
 
-// setting is one that a file has.
+// setting is a key that a file sets, with its origin.
 type setting struct {
 	keys.Setting
 	from policy.Provenance
@@ -33,7 +33,7 @@ func (s setting) texts() []string { return s.Value.([]string) }
 
 const anything = "not there: anything"
 
-// table is every key, in the order of the sample.
+// table holds every key, in the order of the sample.
 var table = slices.Concat(ceilingKeys, limitKeys(), toolKeys, ruleKeys)
 
 var ceilingKeys = []key{
@@ -46,17 +46,17 @@ var ceilingKeys = []key{
 		}),
 
 	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, checkDirectory,
-		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees no others but the system's. With bash.min_tier = 0 it does where nothing confines it.",
+		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees only these and the system's, but with bash.min_tier = 0 it sees all if nothing confines it.",
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),
 	list("files.hidden", "paths", "none", `["/srv/payroll"]`, checkPlainPath,
-		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts does not see them, and in tier 1, which cannot hide what is in a mount, it is not started. With bash.min_tier = 0 it sees them where nothing confines it.",
+		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts does not see them, and in tier 1, which cannot hide what is in a mount, it is not started. With bash.min_tier = 0 it sees them if nothing confines it.",
 		(*reader).hide),
 
 	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, checkHostPattern,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none.",
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Hosts })),
 	newKey("network.proxy", config.Key("network.proxy").Kind, "not there: each user's own choice", `"http://proxy.example:3128"`,
-		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted.",
+		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. It replaces every user's own proxy, and nobody can do without it. Addresses that are not public are reached directly, if they are permitted.",
 		(*reader).proxy),
 	boolean("network.proxy_resolves", false,
 		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself.",
@@ -65,7 +65,7 @@ var ceilingKeys = []key{
 			r.requireAdmin(s)
 		}),
 	list("network.ca_files", "paths", "none", `["/etc/stockade/ca.pem"]`, checkCleanPath,
-		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network.",
+		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. If one of them is not so, or is broken, nothing reaches the network.",
 		(*reader).authorities),
 
 	list("models.providers", "words", anything, `["openai", "offline"]`, checkWord,
@@ -76,7 +76,7 @@ var ceilingKeys = []key{
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
 
 	boolean("modules.unsigned", true,
-		"When false, a module that carries no verified signature does not run, not even to say what it is, is not compiled, and cannot be added; the built-in ones do run. A signature counts if it is by a key that trust.toml knows.",
+		"When false, a module without a verified signature does not run, not even to describe itself, is not compiled, and cannot be added. Built-in modules do run. A signature counts if it is by a key that trust.toml knows.",
 		func(r *reader, s setting) {
 			if !s.bool() {
 				r.layer.Ceiling.SignedOnly = []policy.Setting{{From: s.from}}
@@ -93,7 +93,7 @@ var ceilingKeys = []key{
 		"Places in the network from which modules may be added, with all that is below them. With such a list a file on this machine is no such place, and does not run by its path either. It does not stop a module that was added before. An empty list permits none.",
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Registries })),
 	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, checkDigest,
-		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three.",
+		"Modules that may run beside the built-in ones, by their digest. Digests, signers and namespaces are one list: a module has to be in one of the three.",
 		func(r *reader, s setting) {
 			l := r.modules()
 			for _, d := range sorted(s.texts()) {
@@ -101,14 +101,14 @@ var ceilingKeys = []key{
 			}
 		}),
 	list("modules.signers", "words", anything, `["release@example.com"]`, checkWord,
-		"Modules that may run, by who has signed them.",
+		"Modules that may run, by their signers.",
 		func(r *reader, s setting) { r.modules().Signers = sorted(s.texts()) }),
 	list("modules.namespaces", "words", anything, `["example.com/tools"]`, checkWord,
 		"Modules that may run, by the namespace in which their verified signer publishes.",
 		func(r *reader, s setting) { r.modules().Namespaces = sorted(s.texts()) }),
 
 	newKey(policy.MinTierKey, keys.Integer(0, int64(policy.MaxTier), ""), "0: each user's own bash.min_tier", "2",
-		"The least tier of confinement in which a process may be started; where there is less, none is. 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. The bash.min_tier of a user's agent.toml counts where it is higher.",
+		"The least tier of confinement in which a process may be started; if a machine has less, none is started. 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. The bash.min_tier of a user's agent.toml counts where it is higher.",
 		func(r *reader, s setting) {
 			if s.int() > 0 {
 				r.layer.Ceiling.MinTier = &policy.Limit{Value: int64(s.int()), From: s.from}
@@ -116,10 +116,10 @@ var ceilingKeys = []key{
 		}),
 
 	newKey(policy.ChangesKey, keys.Choice("staged", "direct", "none"), anything, `"staged"`,
-		"What becomes of what a command changes in files, at the widest. \"staged\" keeps it apart until it is shown and answered, where the system can, and otherwise asks before the command runs. \"direct\" has the command change the files at once, after an answer. With \"none\" it can change no file. The bash.changes of a user's agent.toml counts where it is narrower.",
+		"What a command may do to files, at the widest. \"staged\" keeps its changes apart until they are shown and answered, if the system can, and otherwise asks before the command runs. \"direct\" lets the command change the files at once, after an answer. With \"none\" it can change no file. The bash.changes of a user's agent.toml counts where it is narrower.",
 		func(r *reader, s setting) { r.layer.Ceiling.Changes = policy.ChangesMode(s.text()).AtMost(s.from) }),
 	newKey(policy.AskKey, keys.Choice("changes", "always"), anything, `"always"`,
-		"With \"always\" no command runs before it is asked about. Otherwise one whose changes are kept apart runs first, and only what it changes is asked about.",
+		"With \"always\" a person is asked before any command runs. Otherwise a command whose changes are kept apart runs first, and the person is asked only about the changes.",
 		func(r *reader, s setting) {
 			if s.text() == "always" {
 				r.layer.Ceiling.AskFirst = []policy.Setting{{From: s.from}}
@@ -134,7 +134,7 @@ var ceilingKeys = []key{
 		func(r *reader, s setting) { r.export = &s }),
 }
 
-// limitKeys are the limits of agent.toml.
+// limitKeys returns the keys limits.*, made of the limits of agent.toml.
 func limitKeys() (out []key) {
 	for _, name := range config.LimitKeys() {
 		k := config.Key(name)
@@ -155,7 +155,7 @@ var toolKeys = []key{
 			r.add(s, rule)
 		}),
 	text("tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`, nil,
-		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\".",
+		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and the work of all rules for one call is limited: beyond the limit, a call is denied, or asks if the rules are of a project's file. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\".",
 		func(r *reader, s setting) {
 			if r.countPattern(s) {
 				r.denyUnless(s, match.Pattern, s.text())
@@ -170,10 +170,10 @@ var toolKeys = []key{
 			r.denyUnless(s, match.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
 		}),
 	list("tools.NAME.args.ARGUMENT.under", "path patterns", anything, `["/home/*/src/**"]`, nil,
-		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused.",
+		"Patterns for a path, which has to match one of them; a call without a path means the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused.",
 		func(r *reader, s setting) { r.denyUnless(s, match.Path, s.texts()...) }),
 	list("tools.NAME.args.ARGUMENT.hosts", `"NAME" or "*.NAME"`, anything, `["*.example.com"]`, nil,
-		"Hosts of which one has to be named, by itself or in an address.",
+		"The hosts that the argument may name, by themselves or in an address.",
 		func(r *reader, s setting) { r.denyUnless(s, match.Hostname, s.texts()...) }),
 }
 
@@ -185,7 +185,7 @@ var (
 
 var ruleKeys = []key{
 	text("rules[].effect", `"deny" or "ask"; in your own file also "allow"`, "needed", `"deny"`, keys.OneOf("allow", "ask", "deny"),
-		"What happens to calls of which the rule speaks. Deny wins over ask, and ask over allow.",
+		"What happens to calls to which the rule applies. Deny wins over ask, and ask over allow.",
 		func(r *reader, s setting) { r.rule(s).effect = s.text() }),
 	text("rules[].tool", "name", "needed", `"file_write"`, nil,
 		`The tool, or "*" for any.`,
@@ -203,16 +203,16 @@ var ruleKeys = []key{
 		"The module that holds the tool.",
 		func(r *reader, s setting) { r.rule(s).Binding.Module = moduleName(s.text()) }),
 	text("rules[].changes", `"staged", "direct", "none"`, "what bash.changes says", `"direct"`, keys.OneOf("staged", "direct", "none"),
-		"What becomes of what a command changes of which the rule speaks, where it asks or allows: see bash.changes. It cannot be wider than a layer permits.",
+		"What a command to which the rule applies may do to files, if the rule asks or allows: see bash.changes. It cannot be wider than a layer permits.",
 		func(r *reader, s setting) { r.rule(s).Changes = policy.ChangesMode(s.text()) }),
 	text("rules[].why", "text", `""`, `"migrations are written by the team that owns the database"`, nil,
 		"What the person and the model are told.",
 		func(r *reader, s setting) { r.rule(s).Why = s.text() }),
 	ruleList("match", "JSON objects", "none", `['{"path":"/home/ada/src/app/migrations/1.sql"}']`, nil,
-		"Arguments of calls of which the rule speaks, checked when the file is read.",
+		"Arguments of calls to which the rule applies, checked when the file is read.",
 		func(r *reader, s setting) { r.rule(s).match = s.texts() }),
 	ruleList("not_match", "JSON objects", "none", `['{"path":"/home/ada/src/app/main.go"}']`, nil,
-		"Arguments of calls of which it does not speak, checked when the file is read.",
+		"Arguments of calls to which it does not apply, checked when the file is read.",
 		func(r *reader, s setting) { r.rule(s).notMatch = s.texts() }),
 }
 
@@ -223,7 +223,7 @@ func lookupAll[T any](meaning map[string]T, words []string) (out []T) {
 	return out
 }
 
-// newKey makes a key. Def is its default in words, for the sample.
+// newKey returns a key. def is its default in words, for the sample.
 func newKey(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
 	return key{keys.Key{Name: name, Kind: kind, Note: "default " + def, Example: example, Doc: doc}, apply}
 }
@@ -241,7 +241,7 @@ func list(name, what, def, example string, check func(string) error, doc string,
 	return newKey(name, keys.List(what, example, 0, check), def, example, doc, apply)
 }
 
-// ruleList makes a key of a rule, whose list holds something where it is there.
+// ruleList returns a key of a rule. Its list may not be empty.
 func ruleList(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
 	return list("rules[]."+name, what, def, example, check, doc, func(r *reader, s setting) {
 		if len(s.texts()) == 0 {
@@ -252,7 +252,8 @@ func ruleList(name, what, def, example string, check func(string) error, doc str
 	})
 }
 
-// ceilingList makes a list a bound of the ceiling; an empty one permits nothing.
+// ceilingList returns a function that adds a list to the ceiling. An empty list permits
+// nothing.
 func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
 	return func(r *reader, s setting) {
 		lists := of(&r.layer.Ceiling)
@@ -260,11 +261,11 @@ func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting)
 	}
 }
 
-// fileKeys is the table as the reader of files takes it.
+// fileKeys is the table in the form that package keys reads.
 var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 
-// Sample returns a policy.toml with every key commented out: with its default,
-// or, where the default is that there is no such bound, with an example.
+// Sample returns a policy.toml with every key commented out, with its default, or with an
+// example if there is no limit by default.
 func Sample() string {
 	return fileKeys.Sample(keys.Sample{
 		Head: `# The policy of stockade: what it permits at most. Every key is shown, commented

@@ -22,23 +22,23 @@ import (
 
 // Limits on a file.
 const (
-	// Each regular expression costs memory and is held against calls, and a
-	// project's file can be anybody's.
+	// Each regular expression costs memory, and time in every call, and a stranger may have
+	// written a project's file.
 	maxPatterns = 100
 	maxCAFiles  = 64 // as in agent.toml
 )
 
-// parse checks the text of a policy file and returns the layer that it makes.
-// path is for messages. All that cannot be meant as it stands is an error, an
-// empty file too. Rules that allow are an error in an administrator's file, and
-// left out of a project's with a warning: neither answers questions.
+// parse checks the text of a policy file and returns the layer that it makes. path is for
+// messages. Doubtful entries are errors, and so is an empty file. A rule that allows is
+// an error in an administrator's file, and is left out of a project's with a warning:
+// these files answer no questions.
 func parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
 	file, err := fileKeys.Parse(path, data, nil)
 	if err != nil {
 		return policy.Layer{}, nil, err
 	}
 	if len(file.Settings) == 0 {
-		return policy.Layer{}, nil, &keys.Error{Path: path, Message: "it is empty, and a policy that says nothing is more likely lost than meant; remove the file, or write require_confirmation = false"}
+		return policy.Layer{}, nil, &keys.Error{Path: path, Message: "it is empty, probably by mistake; remove the file, or write require_confirmation = false"}
 	}
 	r := &reader{file: file, layer: policy.Layer{Source: source, Path: path}, validTools: map[string]bool{}, filledArgs: map[string]bool{}}
 	for _, s := range file.Settings {
@@ -51,8 +51,8 @@ func parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 	return r.layer, r.warnings, nil
 }
 
-// reader makes a layer of the settings of a file, one after the other. What
-// takes several waits for the end.
+// reader makes a layer of the settings of a file, one after the other. Settings that
+// depend on others wait for finish.
 type reader struct {
 	file     *keys.File
 	layer    policy.Layer
@@ -62,15 +62,15 @@ type reader struct {
 	proxyResolves *setting        // network.proxy_resolves
 	auditRequired bool            // audit.required
 	export        *setting        // audit.export
-	denyOthers    *setting        // tools.*.allow, if it is false
-	allowedTools  []string        // tools that say allow = true
-	validTools    map[string]bool // names of tools, and whether they are good
+	denyOthers    *setting        // tools."*".allow, if it is false
+	allowedTools  []string        // tools with allow = true
+	validTools    map[string]bool // name of a tool → whether it is valid
 	args          []setting       // the tables of arguments
-	filledArgs    map[string]bool // those of which something is said
+	filledArgs    map[string]bool // tables of arguments with at least one key
 	rules         []rule
 }
 
-// rule is one of the list rules.
+// rule is one entry of the list rules.
 type rule struct {
 	policy.Rule
 	setting         setting
@@ -100,7 +100,7 @@ func (r *reader) read(s setting) {
 	}
 }
 
-// checkTool looks at the names in a key of tools, and reports whether they are good.
+// checkTool checks the name of a tool in a key of tools, and reports whether it is valid.
 func (r *reader) checkTool(s setting) bool {
 	if len(s.Path) < 2 {
 		return true
@@ -123,12 +123,12 @@ func (r *reader) checkTool(s setting) bool {
 	return good
 }
 
-// finish makes what takes several settings.
+// finish handles the settings that depend on others.
 func (r *reader) finish() {
 	c := &r.layer.Ceiling
 	if s := r.proxyResolves; s != nil {
 		if r.layer.Route.Proxy == nil {
-			r.fail(*s, errors.New("it says how network.proxy is asked, which is not there"))
+			r.fail(*s, errors.New("it is about network.proxy, which is not set"))
 		} else {
 			r.layer.Route.Proxy.Resolves = s.bool()
 		}
@@ -141,7 +141,7 @@ func (r *reader) finish() {
 	case r.auditRequired:
 		c.AuditExports = []policy.Setting{{Value: where, From: r.from("audit")}}
 	case where != "":
-		r.fail(*r.export, errors.New("it says where what is required goes; set audit.required = true as well"))
+		r.fail(*r.export, errors.New("it has no effect without audit.required = true; set that, too"))
 	}
 	if s := r.denyOthers; s != nil {
 		rule := r.denial(*s)
@@ -156,25 +156,25 @@ func (r *reader) finish() {
 	for i := range r.rules {
 		r.addRule(&r.rules[i])
 	}
-	// In the order and form of every other ceiling.
+	// Narrow brings it into the order and form of every other ceiling.
 	*c = policy.Narrow(*c, *c)
 }
 
 func (r *reader) hide(s setting) {
 	for _, name := range s.texts() {
 		if strings.ContainsAny(name, `[]{}?\`) {
-			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.layer.Path, name))
+			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is not a pattern: it means only the path with exactly this name", r.layer.Path, name))
 		}
 		r.layer.Ceiling.Hidden = append(r.layer.Ceiling.Hidden, policy.Setting{Value: name, From: s.from})
 	}
 }
 
-// requireAdmin refuses what says how the network is reached. Whoever says that can
-// read what goes through it, so that a file which came with a project has no
-// say, and the user's place for it is agent.toml.
+// requireAdmin reports whether the file is the administrator's, and fails a setting about
+// the network in another file. Whoever sets a proxy or an authority can read the traffic,
+// so a project has no say in it; a user's own settings belong into agent.toml.
 func (r *reader) requireAdmin(s setting) bool {
 	if r.layer.Source != policy.SourceAdmin {
-		r.fail(s, fmt.Errorf("only the administrator binds others to it; your own is %s in your agent.toml", s))
+		r.fail(s, fmt.Errorf("only the administrator can set it for others; your own is %s in your agent.toml", s))
 	}
 	return r.layer.Source == policy.SourceAdmin
 }
@@ -195,7 +195,7 @@ func (r *reader) authorities(s setting) {
 	}
 }
 
-// modules is the one list of modules that a file makes.
+// modules returns the one list of modules of the file, and makes it if needed.
 func (r *reader) modules() *policy.ModuleList {
 	c := &r.layer.Ceiling
 	if c.Modules == nil {
@@ -205,23 +205,23 @@ func (r *reader) modules() *policy.ModuleList {
 }
 
 func (r *reader) limit(s setting) {
-	most := policy.Limit{From: s.from}
+	limit := policy.Limit{From: s.from}
 	switch v := s.Value.(type) {
 	case int:
-		most.Value = int64(v)
+		limit.Value = int64(v)
 	case time.Duration:
-		most.Value, most.Text = int64(v), keys.FormatDuration(v)
+		limit.Value, limit.Text = int64(v), keys.FormatDuration(v)
 	}
 	if r.layer.Ceiling.Limits == nil {
 		r.layer.Ceiling.Limits = map[string]policy.Limit{}
 	}
-	r.layer.Ceiling.Limits[strings.Join(s.Path[1:], ".")] = most
+	r.layer.Ceiling.Limits[strings.Join(s.Path[1:], ".")] = limit
 }
 
 func (r *reader) allow(s setting) {
 	switch name := s.Path[1]; {
 	case !s.bool() && name == policy.AnyTool:
-		r.denyOthers = &s // until it is known which tools say otherwise
+		r.denyOthers = &s // finish adds the rule, with the allowed tools as exceptions
 	case !s.bool():
 		r.add(s, r.denial(s))
 	case name != policy.AnyTool:
@@ -229,12 +229,12 @@ func (r *reader) allow(s setting) {
 	}
 }
 
-// denial is a rule of what is said of a single tool: all of them deny.
+// denial returns a rule for a setting of a single tool. All such settings deny.
 func (r *reader) denial(s setting) policy.Rule {
 	return policy.Rule{Effect: policy.Deny, Tool: s.Path[1], Source: r.layer.Source, Origin: s.from.Origin}
 }
 
-// denyUnless adds a rule that denies an argument which fits none of the values.
+// denyUnless adds a rule that denies calls whose argument fits none of the values.
 func (r *reader) denyUnless(s setting, kind match.Kind, values ...string) {
 	rule := r.denial(s)
 	if len(values) == 0 { // an empty list: no value fits
@@ -252,18 +252,18 @@ func (r *reader) denyUnless(s setting, kind match.Kind, values ...string) {
 }
 
 func (r *reader) oneOf(s setting) {
-	list, _ := json.Marshal(append([]string{}, s.texts()...)) // [] for none, where nil is null
+	list, _ := json.Marshal(append([]string{}, s.texts()...)) // nil would become null, and not []
 	r.denyUnless(s, match.OneOf, string(list))
 }
 
-// add adds a rule that narrows.
+// add adds a rule that narrows the ceiling.
 func (r *reader) add(s setting, rule policy.Rule) {
 	r.fail(s, rule.Check())
 	r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule)
 }
 
-// countPattern counts a regular expression before it is compiled, and reports
-// whether it may be.
+// countPattern counts a regular expression, and reports whether the file may have it. It
+// is called before the expression is compiled.
 func (r *reader) countPattern(s setting) bool {
 	if r.patterns++; r.patterns > maxPatterns {
 		r.fail(s, fmt.Errorf("the file has more than %d regular expressions", maxPatterns))
@@ -271,7 +271,7 @@ func (r *reader) countPattern(s setting) bool {
 	return r.patterns <= maxPatterns
 }
 
-// rule is the one of whose table a setting is.
+// rule returns the rule whose table holds a setting.
 func (r *reader) rule(s setting) *rule { return &r.rules[s.Index] }
 
 func (r *reader) where(s setting) {
@@ -328,7 +328,7 @@ func checkPlainPath(s string) error {
 	return nil
 }
 
-// orEmpty is a check that an empty text passes.
+// orEmpty returns a check that also accepts an empty text.
 func orEmpty(check func(string) error) func(string) error {
 	return func(s string) error {
 		if s == "" {
@@ -359,8 +359,8 @@ func checkWord(s string) error {
 
 var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 
-// checkRegistry checks a host, maybe with a port, and maybe a path on it: what modules
-// come from is compared with it to the letter.
+// checkRegistry checks HOST[:PORT][/PATH]. Sources of modules are compared with it to the
+// letter.
 func checkRegistry(s string) error {
 	host, path, _ := strings.Cut(s, "/")
 	if len(s) > 512 || !registryRE().MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
@@ -399,7 +399,7 @@ func checkModule(s string) error {
 	return nil
 }
 
-// moduleName is how a rule names a module that has passed the check above.
+// moduleName returns a module that has passed checkModule in the form of a rule.
 func moduleName(s string) string {
 	if s == "" || s == string(tool.OriginBuiltin) {
 		return s

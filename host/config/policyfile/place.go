@@ -11,45 +11,44 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Place is where a policy file is, and who may have written it.
+// Place is the path of a policy file, with the demands on its owner and permissions.
 type Place struct {
 	Path string
-	// Root is the directory from which down to the file every directory is
-	// checked like the file, and no symbolic link is followed. Empty: only the
-	// file and the directory of its name are checked, and links are followed.
+	// Root is the first of the directories on the path that are checked like the file
+	// itself; no symbolic link is followed below it. Empty: only the file and the
+	// directory of its name are checked, and links are followed.
 	Root string
-	// Owner is the user whose file it must be, beside root; Anybody is not
-	// checked, neither are the permissions then.
+	// Owner is the user, beside root, who may own the file. With Anybody, neither the
+	// owner nor the permissions are checked.
 	Owner int
 }
 
-// Anybody is the owner of a file that may be anybody's, because it only
-// narrows.
+// Anybody is the Owner of a file that anybody may have written, because it only narrows.
 const Anybody = -1
 
 const rootUID = 0
 
-// Administrator is the place of the administrator's file. It depends on the
-// system that the program was built for and on nothing else.
+// Administrator returns the place of the administrator's file. It depends only on the
+// system that the program was built for.
 func Administrator() Place { return administrator() }
 
-// User is a place of the user who runs the program.
+// User returns the place of a file that the user who runs the program, or root, must own.
 func User(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
 
-// WithPath is the place of another file that has to be like this one: one that a policy
-// names and that is trusted like it.
+// WithPath returns the place of another file with the same demands. Files that a policy
+// names, such as certificate authorities, are read so.
 func (p Place) WithPath(path string) Place {
 	p.Path = path
 	return p
 }
 
-// Sibling is the place of a file or folder beside this file.
+// Sibling returns the place of a file or folder in the same directory.
 func (p Place) Sibling(name string) Place {
 	return p.WithPath(filepath.Join(filepath.Dir(p.Path), name))
 }
 
-// Read reads and checks the file. Where there is none, errors.Is(err,
-// fs.ErrNotExist) holds. The warnings are of what was left out.
+// Read checks and reads the file. If there is none, the error is fs.ErrNotExist. The
+// warnings are about rules that were left out, and paths that look like patterns.
 func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	data, err := p.Bytes()
 	if err != nil {
@@ -58,29 +57,29 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	return parse(p.Path, source, data)
 }
 
-// Bytes returns what is in the file, after its owner and permissions were
-// checked on what is being read.
+// Bytes returns the content of the file. The owner and the permissions are checked on the
+// same open file.
 func (p Place) Bytes() ([]byte, error) { return p.BytesUpTo(keys.MaxFileBytes) }
 
-// BytesUpTo is Bytes for a file that may have so many.
-func (p Place) BytesUpTo(most int64) ([]byte, error) {
+// BytesUpTo is Bytes with a limit of maxBytes in the place of [keys.MaxFileBytes].
+func (p Place) BytesUpTo(maxBytes int64) ([]byte, error) {
 	f, err := p.open()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p.Path, err)
 	}
-	if int64(len(data)) > most {
-		return nil, refuse(p.Path, "it has more than %d bytes", most)
+	if int64(len(data)) > maxBytes {
+		return nil, refuse(p.Path, "it has more than %d bytes", maxBytes)
 	}
 	return data, nil
 }
 
-// refuse is the error of a file that says nothing that may be believed. Path is
-// its own, or that of a directory above it.
+// refuse returns the error of a file that cannot be believed. path is the file, or a
+// directory above.
 func refuse(path, format string, args ...any) error {
 	return &keys.Error{Path: path, Message: fmt.Sprintf(format, args...)}
 }

@@ -23,8 +23,8 @@ const (
 	sysFgetattrlist         = 228
 )
 
-// checkACL refuses any access control list, because what one grants does not
-// show in the mode. Not verified: it was compiled only.
+// checkACL refuses a file with an access control list, because the mode does not show the
+// permissions in it. Not verified: it was compiled only.
 func checkACL(f *os.File, name string) error {
 	list := attrlist{bitmapcount: attrBitMapCount, common: attrCmnExtendedSecurity}
 	var answer struct {

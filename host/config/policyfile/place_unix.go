@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// open opens the file without waiting for anything and checks what it has
-// opened.
+// open opens the file without blocking, and checks the opened file and the directories
+// above.
 func (p Place) open() (*os.File, error) {
 	dir := unix.AT_FDCWD
 	name := p.Path
@@ -63,14 +63,14 @@ func (p Place) open() (*os.File, error) {
 	fd, err := unix.Openat(dir, name, flags, 0)
 	if err != nil {
 		err = openError(p.Path, err)
-		for _, d := range above { // whoever may write to one may have taken the file away
+		for _, d := range above { // somebody who may write to one may have removed the file
 			err = cmp.Or(p.check(d, d.Name(), true), err)
 		}
 		return nil, p.missing(err)
 	}
 	f := os.NewFile(uintptr(fd), p.Path)
 	err = p.check(f, p.Path, false)
-	for _, d := range above { // only now: where there is no directory of ours, nobody minds who owns those above
+	for _, d := range above { // only now: without a file, the owners of the directories do not matter
 		if err == nil {
 			err = p.check(d, d.Name(), true)
 		}
@@ -82,14 +82,14 @@ func (p Place) open() (*os.File, error) {
 	return f, nil
 }
 
-// quotePath is a path as one word of a command line.
+// quotePath returns a path as one word of a command line.
 func quotePath(name string) string {
 	w, _ := shellword.Quote(name) // a path has no NUL
 	return w
 }
 
-// missing tells a file that is not there from a link that leads nowhere: what
-// it led to was meant to hold.
+// missing returns the error of a file that could not be opened. If a link on its path
+// leads to nothing, the error is no fs.ErrNotExist: somebody meant a policy to hold.
 func (p Place) missing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -115,14 +115,15 @@ func openError(name string, err error) error {
 	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
-// isUserGroup reports whether those who may write beside the owner are a group that
-// a user has alone, which is where many systems make files that it may write to
-// (umask 002). By convention it has the number of the user. root has none.
+// isUserGroup reports whether the group that may write to a file is the private group of
+// the user. Many systems give each user such a group, with the number of the user, and
+// make files writable for it (umask 002). root has none.
 func (p Place) isUserGroup(st *unix.Stat_t, mode uint32) bool {
 	return p.Root == "" && p.Owner != rootUID && int(st.Uid) == p.Owner && st.Gid == st.Uid && mode&0o002 == 0
 }
 
-// check looks at what is open, not at what has its name by now.
+// check checks the type, owner and permissions of an open file or directory. It looks at
+// the open file, not at the file that now has its name.
 func (p Place) check(f *os.File, name string, isDir bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -139,7 +140,7 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	case int(st.Uid) != p.Owner && st.Uid != rootUID:
 		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, quotePath(name))
 	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
-		// Nobody takes another's file away there.
+		// In a sticky directory nobody can remove the files of others.
 	case mode&0o022 != 0 && !p.isUserGroup(&st, mode):
 		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, quotePath(name))
 	case p.Root != "" && !isDir && st.Nlink != 1:

@@ -130,8 +130,8 @@ func TestNoFileIsNoPolicy(t *testing.T) {
 	}
 }
 
-// Where others can take a file away, that there is none says nothing; nor does a
-// link to nothing. A missing file must not open what the file had closed.
+// If others can remove a file, its absence proves nothing; nor does a link to nothing. A
+// missing file must not permit what the file has forbidden.
 func TestAFileThatOthersCouldHaveTakenAwayIsNotMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode fs.FileMode // of the directory

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// administrator asks the system for its folder, not the environment.
+// administrator asks the system for its folder, and not the environment.
 func administrator() Place {
 	dir, err := windows.KnownFolderPath(windows.FOLDERID_ProgramData, windows.KF_FLAG_DEFAULT)
 	if err != nil {
@@ -18,8 +18,8 @@ func administrator() Place {
 	return Place{Path: filepath.Join(dir, "Stockade", "policy.toml"), Root: dir, Owner: rootUID}
 }
 
-// open opens the file and the directory that holds it, no reparse point in
-// either, and checks who owns them and who may write. Not verified: it was
+// open opens the file and the directory that holds the file, neither through a reparse
+// point, and checks their owners and their access control lists. Not verified: it was
 // compiled only.
 func (p Place) open() (*os.File, error) {
 	if p.Root != "" {
@@ -103,8 +103,8 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	return nil
 }
 
-// trusts: administrators, the system and its installer; and the user, with a
-// file of the user's own.
+// trusts reports whether an account may own or write the file: administrators, the system
+// and its installer, and, for a file of the user's own, the user.
 func (p Place) trusts(sid *windows.SID) bool {
 	if sid == nil {
 		return false

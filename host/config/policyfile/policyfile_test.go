@@ -85,8 +85,8 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 	}
 }
 
-// Whoever names the proxy or an authority can read what is sent: nobody does so
-// for others but the administrator, not even by an empty or equal value.
+// The owner of a proxy or an authority can read the traffic: only the administrator may
+// name one for others, and nobody else even an empty or equal value.
 func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
 	for _, text := range []string{
 		"proxy = \"http://p.example:3128\"", "proxy = \"\"", "proxy_resolves = true", "proxy_resolves = false", "ca_files = [\"/ca.pem\"]", "ca_files = []",
@@ -101,7 +101,7 @@ func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
 	}
 }
 
-// P03 and P17: what cannot be meant as it stands is an error, and says so.
+// P03 and P17: a doubtful entry is an error with an explanation.
 func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":                        {"", "empty"},
@@ -133,7 +133,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"a proxy that is none":           {"[network]\nproxy = \"socks5://p.example\"\n", "not an http or https URL"},
 		"a proxy with a password":        {"[network]\nproxy = \"http://u:p@p.example\"\n", "secrets are never in a file"},
 		"no proxy":                       {"[network]\nproxy = \"\"\n", "it is empty"},
-		"a proxy that is not there":      {"[network]\nproxy_resolves = true\n", "not there"},
+		"a proxy that is not there":      {"[network]\nproxy_resolves = true\n", "not set"},
 		"no authorities":                 {"[network]\nca_files = []\n", "0 files"},
 		"authorities of somebody's home": {"[network]\nca_files = [\"~/ca.pem\"]\n", "not an absolute path"},
 		"authorities behind dots":        {"[network]\nca_files = [\"/etc/../tmp/ca.pem\"]\n", "not an absolute path"},

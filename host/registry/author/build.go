@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Build compiles the Go package in b.Dir, packs it, and writes it there under the
-// name of its manifest, in the place of what it had made before. It returns the name
-// of that file. b.Out is filled in. What the toolchain says is a *toolchain.Error.
+// Build compiles the Go package in b.Dir, packs it, and writes it there under the name in
+// its manifest, over an earlier build. It returns the path of that file. b.Out is set by
+// Build. A failed compilation is a *toolchain.Error.
 func Build(ctx context.Context, box Sandbox, b toolchain.Build) (p PackedModule, file string, err error) {
 	tmp, err := os.MkdirTemp("", "stockade-build-")
 	if err != nil {
@@ -36,7 +36,7 @@ func Build(ctx context.Context, box Sandbox, b toolchain.Build) (p PackedModule,
 	return p, file, WriteModule(file, p.Code)
 }
 
-// WriteModule puts a module into a file as a whole, in the place of what was there.
+// WriteModule replaces a file with a module as a whole.
 func WriteModule(file string, code []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".stockade-*.wasm")
 	if err != nil {

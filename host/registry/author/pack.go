@@ -9,9 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Sandbox asks modules what they are. The sandbox is one.
+// Sandbox reads the manifests of modules. The sandbox is a Sandbox.
 type Sandbox interface {
-	// AskManifest runs the module's describe function with nothing granted.
+	// AskManifest runs the module's describe function with nothing granted, and returns
+	// the manifest as JSON.
 	AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error)
 	// Describe reads the manifest, and refuses a module that imports more than its
 	// tools ask for.
@@ -22,17 +23,17 @@ type Sandbox interface {
 type PackedModule struct {
 	Module   *tool.Module
 	Code     []byte // its bytes
-	Section  []byte // the manifest as it is in them
+	Section  []byte // the manifest as it is in Code
 	Manifest tool.Manifest
 }
 
-// ErrForeign is the error of a module that was made for another host: a person says
-// what its tools need.
+// ErrForeign is returned for a module that was made for another host: a person has to
+// describe the needs of its tools.
 var ErrForeign = errors.New("it was not made for this host")
 
-// Pack puts a module's manifest into a custom section, unless it has one, and holds
-// it against the code. The same module gives the same bytes, and a packed one gives
-// its own. What it refuses is an *admit.RefusedError.
+// Pack puts a module's manifest into a custom section, unless the module has one, and
+// checks it against the code. The same module always gives the same bytes, and a packed
+// module stays as it is. The error of a refused module is an *admit.RefusedError.
 func Pack(ctx context.Context, box Sandbox, mod *tool.Module) (PackedModule, error) {
 	code, err := mod.Read()
 	if err != nil {

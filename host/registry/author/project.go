@@ -19,28 +19,30 @@ import (
 var projectFiles embed.FS
 
 const (
-	// goVersion is the one that the SDK is written for: that of our own go.mod.
+	// goVersion is the version of Go that the SDK is written for, as in our own go.mod.
 	goVersion = "1.26.7"
 	sdkModule = "github.com/stockade-dev/stockade"
-	// sdkFolder is where the SDK lies in a project.
+	// sdkFolder is the folder of a project that holds the SDK.
 	sdkFolder = "stockade-sdk"
 )
 
-// nameRE is stricter than tool.ValidName: the name is a folder, the end of a Go
-// module path and part of a repository in a registry, too.
+// nameRE is stricter than tool.ValidName: the name is also a folder, the end of a Go
+// module path and part of a repository in a registry.
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`) })
 
-// devices are names of which Windows makes no folder, and Go no module.
+// devices matches names of devices: Windows makes no folder of that name, and Go no
+// module.
 var devices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 
+// maxName limits the name of a module of tools, in bytes.
 const maxName = 40
 
-// NameError says why a name is not one for a project.
+// NameError is returned for a name that a project cannot have.
 type NameError struct{ Name, Why string }
 
 func (e *NameError) Error() string { return fmt.Sprintf("name %.80q: %s", e.Name, e.Why) }
 
-// CheckName returns a *[NameError] if a name is not good for a module of tools.
+// CheckName returns a *[NameError] if a module of tools cannot have the name.
 func CheckName(name string) error {
 	switch {
 	case len(name) > maxName:
@@ -53,11 +55,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ErrNotEmpty says that there is something already where a project is to be.
+// ErrNotEmpty is returned when the folder for a new project holds something already.
 var ErrNotEmpty = errors.New("there is something in it already")
 
-// CreateProject writes a project into a folder, which it makes: dir is missing, or empty. It
-// writes over nothing. What it has begun when it fails stays.
+// CreateProject writes a project into the folder dir, which must be missing or empty. It
+// overwrites nothing. If it fails, files that it has written stay.
 func CreateProject(dir, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -76,7 +78,7 @@ func CreateProject(dir, name string) error {
 	err = copyTree(projectFiles, "project", func(file string, content []byte) error {
 		file = strings.TrimSuffix(file, ".in")
 		if file == "gitignore" {
-			file = ".gitignore" // no embedded file may have that name by a pattern
+			file = ".gitignore" // go:embed leaves out files whose names begin with a dot
 		}
 		return create(dir, file, []byte(words.Replace(string(content))))
 	})
@@ -88,13 +90,13 @@ func CreateProject(dir, name string) error {
 	}
 	return copyTree(sdk.Go, "go", func(file string, content []byte) error {
 		if strings.HasSuffix(file, "_test.go") {
-			return nil // they need modules that no tool needs
+			return nil // tests of the SDK need modules that a tool does not need
 		}
 		return create(dir, path.Join(sdkFolder, "sdk", "go", file), content)
 	})
 }
 
-// copyTree calls do with each file of a tree, by its name below root.
+// copyTree calls do with each file of a tree. The names are relative to root.
 func copyTree(tree fs.FS, root string, do func(file string, content []byte) error) error {
 	return fs.WalkDir(tree, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -108,7 +110,7 @@ func copyTree(tree fs.FS, root string, do func(file string, content []byte) erro
 	})
 }
 
-// create writes a new file, and never over one that is there.
+// create writes a new file. It is an error if the file exists.
 func create(dir, file string, content []byte) error {
 	name := filepath.Join(dir, filepath.FromSlash(file))
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -122,8 +124,7 @@ func create(dir, file string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Language says what a folder is written in, as far as its files tell; empty: in
-// nothing that is known.
+// Language returns the programming language of a folder by its files; empty: unknown.
 func Language(dir string) string {
 	for _, l := range []struct{ file, language string }{{"go.mod", "Go"}, {"Cargo.toml", "Rust"}, {"package.json", "JavaScript"}, {"pyproject.toml", "Python"}, {"build.zig", "Zig"}} {
 		if _, err := os.Stat(filepath.Join(dir, l.file)); err == nil {

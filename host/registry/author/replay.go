@@ -20,15 +20,15 @@ import (
 type answer struct {
 	line        int
 	method, url string
-	wants       [][2]string // headers of the request
-	wantsBody   *string     // nil: any
+	wants       [][2]string // headers that the request must have
+	wantsBody   *string     // nil: any body
 	status      int
 	headers     [][2]string
 	body        string
 	used        bool
 }
 
-// parseAnswer reads what stands below "http METHOD URL".
+// parseAnswer reads a section "http METHOD URL" and its body.
 func parseAnswer(sec section) (*answer, error) {
 	method, u, _ := strings.Cut(sec.rest, " ")
 	a := &answer{line: sec.line, method: method, url: strings.TrimSpace(u)}
@@ -62,8 +62,8 @@ func parseAnswer(sec section) (*answer, error) {
 	return a, nil
 }
 
-// parseHead reads headers, and what is behind the empty line that ends them: nil if there
-// is none.
+// parseHead reads headers, and the body after the empty line that ends the headers. body
+// is nil if there is no empty line.
 func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 	for i, line := range lines {
 		if line == "" {
@@ -78,14 +78,14 @@ func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 	return headers, nil, nil
 }
 
-// replay answers requests with what was recorded, and reaches nobody.
+// replay answers requests with the recorded answers of a file. It reaches no network.
 type replay struct {
 	mu       sync.Mutex
 	answers  []*answer
-	problems []string // of the call that runs
+	problems []string // of the call that runs now
 }
 
-// takeProblems returns what went wrong since it was last called.
+// takeProblems returns the problems since its last call.
 func (r *replay) takeProblems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req services.Reque
 		return nil, effectError(services.Denied, "%v", err)
 	}
 	a := r.find(req, headers)
-	if a == nil { // the guest does not learn what was expected of it
+	if a == nil { // the guest does not learn the expected request
 		return nil, effectError(services.Connect, "the request is not recorded")
 	}
 	resp := &services.Response{Status: a.status, URL: req.URL, Headers: slices.Clone(a.headers), Body: []byte(a.body)}
@@ -146,8 +146,8 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req services.Reque
 	return resp, nil
 }
 
-// find returns the recorded answer to a request, or nil with a problem for whoever
-// reads the test.
+// find returns the recorded answer to a request. If there is none, it returns nil and
+// records a problem for the author of the test.
 func (r *replay) find(req services.Request, headers map[string][]string) *answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,6 +167,7 @@ func (r *replay) find(req services.Request, headers map[string][]string) *answer
 	return nil
 }
 
+// checkRequest returns an error if a request does not have the recorded body and headers.
 func (a *answer) checkRequest(req services.Request, headers map[string][]string) error {
 	for _, want := range a.wants {
 		if got := strings.Join(headers[want[0]], ", "); got != want[1] {

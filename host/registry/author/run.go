@@ -22,37 +22,38 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Environment is what the calls of a file of tests have. Whoever opens it makes the calls
-// through the policy and the sandbox, as those of an agent.
+// Environment is the setting of the calls in a file of tests. The caller of [Script.Run]
+// makes the calls through the policy and the sandbox, like those of an agent.
 type Environment struct {
-	// Dir is where relative paths start; it is gone when Run returns.
+	// Dir is the directory where relative paths start. Run removes it before it returns.
 	Dir     string
 	Mounts  []policy.Mount
 	Network []network.Rule
-	// Services take the place of the network and of the person's secrets.
+	// Services replace the network and the person's secrets.
 	Services services.Set
-	// Allows reports whether the file gives a tool what it asks for. What the
-	// policy asks about a call is answered so; commands never run.
+	// Allows reports whether the file grants all that a tool asks for. It answers what
+	// the policy would ask a person. Commands never run.
 	Allows func(tool.Capabilities) bool
 }
 
-// Session makes one call. A door.Session is one.
+// Session makes calls. A door.Session is a Session.
 type Session interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
-// Outcome is how one call of a file went.
+// Outcome is the result of comparing one call of a file with its expectation.
 type Outcome struct {
 	Line     int
 	Tool     string
 	Args     string // on one line
 	Usage    tool.Usage
-	Problems []string // each of a line or more; none: it is as it is expected
+	Problems []string // each of one or more lines; none: the call went as expected
 }
 
-// Run makes the calls of a file in a new directory and compares what comes of them.
-// Report gets each when it has ended; one without a tool is about the whole file.
-// An error means that the calls could not be made.
+// Run makes the calls of a file in a new directory and compares the results with the
+// expectations. report gets the outcome of each call when the call has ended; an outcome
+// without a tool is about the whole file. An error means that the calls could not be
+// made.
 func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error), report func(Outcome)) (err error) {
 	s.replaces = nil
 	for _, a := range s.answers {
@@ -91,7 +92,7 @@ func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error
 		}
 		var line bytes.Buffer
 		if err := json.Compact(&line, c.args); err != nil {
-			return err // it was checked
+			return err // never: the arguments were checked to be JSON
 		}
 		o := Outcome{Line: c.line, Tool: c.tool, Args: line.String(), Usage: result.Usage, Problems: service.takeProblems()}
 		known := len(s.replaces)
@@ -100,7 +101,7 @@ func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error
 		for _, sec := range c.fileChecks {
 			o.Problems = append(o.Problems, s.compareFile(ctx, sec, dir)...)
 		}
-		if unrecorded { // what it says then is not what is to be expected of it
+		if unrecorded { // a result without a recorded answer is no expectation to save
 			s.replaces = s.replaces[:known]
 		}
 		report(o)
@@ -113,7 +114,7 @@ func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error
 	return nil
 }
 
-// allows reports whether the file gives what a tool asks for.
+// allows reports whether the file grants all that a tool asks for.
 func (s *Script) allows(c tool.Capabilities) bool {
 	switch {
 	case c.Exec != "",
@@ -126,11 +127,11 @@ func (s *Script) allows(c tool.Capabilities) bool {
 	})
 }
 
-// scriptSecrets has the secrets of a file.
+// scriptSecrets serves the secrets of a file.
 type scriptSecrets struct{ s *Script }
 
-// Placeholders implements [services.Secrets]. A secret for which the tool names no
-// host goes to the hosts of the file, as if the person had named those.
+// Placeholders implements [services.Secrets]. If the tool names no hosts for a secret,
+// the secret may go to the hosts of the file, as if the person had named these.
 func (k scriptSecrets) Placeholders(granted []tool.Secret) services.Placeholders {
 	return secret.NewTable(granted, func(_ context.Context, name string) (secret.Record, error) {
 		for _, line := range k.s.secrets {
@@ -151,46 +152,46 @@ func (k scriptSecrets) Placeholders(granted []tool.Secret) services.Placeholders
 	})
 }
 
-// compare holds a result against what is expected of it, and notes what would have
-// to be expected.
+// compare returns the differences between a result and its expectation. It also records
+// the lines that would make the expectation right.
 func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string) []string {
-	got, is := asSection(r, dir)
+	got, text := asSection(r, dir)
 	if c.expect == nil {
 		s.replace(nil, c.end, got)
 		return []string{"no result is expected of it; --update writes down what it answers:\n" + strings.Join(got, "\n")}
 	}
 	want := strings.Join(c.expect.body, "\n")
 	switch {
-	case c.expect.keyword == "result" && r.Err == nil && same(want, is):
+	case c.expect.keyword == "result" && r.Err == nil && same(want, text):
 		return nil
 	case c.expect.keyword == "result" && r.Err == nil:
 		s.replace(c.expect, 0, got)
-		return []string{"the result is another:\n" + difference("result", pretty(want), is)}
+		return []string{"the result is another:\n" + difference("result", pretty(want), text)}
 	case c.expect.keyword == "error" && r.Err != nil && kindIs(r.Err, c.expect.rest):
-		missing := slices.DeleteFunc(slices.Clone(c.expect.body), func(line string) bool { return strings.Contains(is, strings.TrimSpace(line)) })
+		missing := slices.DeleteFunc(slices.Clone(c.expect.body), func(line string) bool { return strings.Contains(text, strings.TrimSpace(line)) })
 		if len(missing) == 0 {
 			return nil
 		}
-		s.replace(c.expect, 0, append([]string{"error " + c.expect.rest}, indentLines(is)...))
-		return []string{fmt.Sprintf("the message does not hold %q; it is:\n%s", missing[0], is)}
+		s.replace(c.expect, 0, append([]string{"error " + c.expect.rest}, indentLines(text)...))
+		return []string{fmt.Sprintf("the message does not hold %q; it is:\n%s", missing[0], text)}
 	}
 	s.replace(c.expect, 0, got)
-	said := "result"
+	want = "result"
 	if c.expect.keyword == "error" {
-		said = "error " + c.expect.rest
+		want = "error " + c.expect.rest
 	}
-	return []string{fmt.Sprintf("it is expected to end with %s, and ends with\n%s", said, strings.Join(got, "\n"))}
+	return []string{fmt.Sprintf("the call should end with %s, and ends with\n%s", want, strings.Join(got, "\n"))}
 }
 
-// kindIs reports whether an error is of a kind, which is its code or its type.
+// kindIs reports whether kind is the code or the type of an error.
 func kindIs(e *tool.Error, kind string) bool { return kind == string(e.Code) || kind == string(e.Type) }
 
-// asSection is a result as a file of tests has it, and what of that is compared.
+// asSection returns a result as lines of a file of tests, and its text for comparison.
 func asSection(r tool.Result, dir string) (lines []string, text string) {
 	if r.Err != nil {
 		text = strings.TrimSpace(strings.ReplaceAll(r.Err.Message, dir, "$DIR"))
 		kind := string(r.Err.Code)
-		if r.Err.Code == tool.CodeFailed && r.Err.Type != "" { // it says more
+		if r.Err.Code == tool.CodeFailed && r.Err.Type != "" { // the type is more exact
 			kind = string(r.Err.Type)
 		}
 		return append([]string{"error " + kind}, indentLines(text)...), text
@@ -206,7 +207,7 @@ func asSection(r tool.Result, dir string) (lines []string, text string) {
 	return append([]string{"result"}, indentLines(text)...), text
 }
 
-// pretty indents JSON; other text stays.
+// pretty indents a JSON object, and returns other text unchanged.
 func pretty(text string) string {
 	var out bytes.Buffer
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") || json.Indent(&out, []byte(text), "", "  ") != nil {
@@ -215,7 +216,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// same compares JSON by what it means, and other text by its letters.
+// same compares JSON objects by meaning, and other text by its characters.
 func same(want, got string) bool {
 	want, got = strings.TrimRight(want, "\n"), strings.TrimRight(got, "\n")
 	if want == got {
@@ -238,7 +239,7 @@ func decodeObject(text string) (out map[string]any, err error) {
 	return out, err
 }
 
-// compareFile holds a file against what is expected of it after a call.
+// compareFile returns the differences between a file and its expectation after a call.
 func (s *Script) compareFile(ctx context.Context, sec section, dir string) []string {
 	root, err := os.OpenRoot(dir) // a tool may have made links
 	if err != nil {
@@ -275,7 +276,7 @@ func readAll(root *os.Root, name string) (string, error) {
 	return string(content), err
 }
 
-// difference shows what is expected and what is there as a unified diff.
+// difference returns a unified diff from the expected text to the actual text.
 func difference(name, want, got string) string {
 	change := tool.Change{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}
 	text, _, _ := diff.Unified(change, "/", func([]byte) bool { return false })

@@ -24,28 +24,29 @@ const (
 type Script struct {
 	Name string // for messages
 
-	file     string // where it was read; empty: nowhere
+	file     string // the file that it was read from; empty: none
 	lines    []string
 	files    []section
 	answers  []*answer
 	hosts    []network.Rule
 	secrets  []secretLine
-	mayRead  bool // the tools see files
-	mayWrite bool // and change them
+	mayRead  bool // the tools may read files
+	mayWrite bool // the tools may also change files
 	calls    []*call
-	replaces []replacement // by update
+	replaces []replacement // to be applied by update
 }
 
-// section is a line that begins with a word, and the lines that belong to it.
+// section is a line that begins with a keyword, with the indented lines that belong to
+// it.
 type section struct {
 	line    int // from 1
-	end     int // the first line behind it
+	end     int // the number of the first line after the section
 	keyword string
 	rest    string
-	body    []string // as it is without what it is indented by
+	body    []string // without the common indentation
 }
 
-// text is the body as text, whose last line ends.
+// text returns the body as text with a newline at the end; empty: there is no body.
 func (s section) text() string {
 	if len(s.body) == 0 {
 		return ""
@@ -55,16 +56,16 @@ func (s section) text() string {
 
 type secretLine struct{ name, value string }
 
-// call is a call and what is expected of it.
+// call is one call with its expectations.
 type call struct {
 	section
 	tool       string
 	args       json.RawMessage
-	expect     *section // result or error; nil: nothing is said
+	expect     *section // a section result or error; nil: no result is expected yet
 	fileChecks []section
 }
 
-// SyntaxError says what is wrong in which line of a file of tests.
+// SyntaxError describes a mistake in a line of a file of tests.
 type SyntaxError struct {
 	File    string
 	Line    int
@@ -96,7 +97,7 @@ func ParseScript(name string, data []byte) (*Script, error) {
 }
 
 func (s *Script) split() (out []section, err error) {
-	open := false // lines can belong to the last section
+	open := false // indented lines belong to the last section
 	for i, line := range s.lines {
 		body, indented := strings.CutPrefix(line, "\t")
 		if !indented {
@@ -126,7 +127,7 @@ func (s *Script) split() (out []section, err error) {
 	return out, nil
 }
 
-// keywords are those that a line can begin with.
+// keywords are the words that a line can begin with.
 var keywords = []string{"allow", "call", "error", "file", "gone", "has", "http", "result", "secret"}
 
 func (s *Script) add(sec section) (err error) {
@@ -207,6 +208,7 @@ func (s *Script) add(sec section) (err error) {
 	return nil
 }
 
+// last returns the last call. word is the keyword that needs a call, for the error.
 func (s *Script) last(word string) (*call, error) {
 	if len(s.calls) == 0 {
 		return nil, fmt.Errorf("%s stands before the first call", word)
@@ -228,7 +230,7 @@ func (s *Script) allow(sec section) error {
 	return fmt.Errorf("it is one of: allow files, allow files rw, allow host HOST")
 }
 
-// checkFile reports what is wrong with the name of a file of a test.
+// checkFile returns an error if a file of a test cannot have the name.
 func checkFile(name string) error {
 	if name == "" || strings.Contains(name, `\`) || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) || name == "." {
 		return fmt.Errorf("%.80q is not the name of a file below the directory of the test", name)
@@ -236,25 +238,24 @@ func checkFile(name string) error {
 	return nil
 }
 
-// replacement is new text for some lines.
+// replacement is a new text for a range of lines.
 type replacement struct {
-	from, to int // lines from 1, without the last
+	from, to int // from 1; to is the first line after the range
 	lines    []string
 }
 
-// replace notes what stands in the place of what was expected of a call; for an
-// expectation that is missing it is put behind the call.
-func (s *Script) replace(old *section, behind int, with []string) {
-	r := replacement{behind, behind, with}
+// replace records lines to put in the place of the section old. If old is nil, the lines
+// are inserted before the line with the number at.
+func (s *Script) replace(old *section, at int, with []string) {
+	r := replacement{at, at, with}
 	if old != nil {
 		r.from, r.to = old.line, old.end
 	}
 	s.replaces = append(s.replaces, r)
 }
 
-// update is the file with what the tools have answered when it ran last, in the
-// place of what was expected and did not come. Other lines stay; each ends with a
-// newline.
+// update returns the file with the results of the last run in the place of expectations
+// that were not met. Other lines stay; each line ends with a newline.
 func (s *Script) update() []byte {
 	var out bytes.Buffer
 	line := 1
@@ -274,7 +275,7 @@ func (s *Script) update() []byte {
 	return out.Bytes()
 }
 
-// indentLines are the lines of a text, as they belong to a section.
+// indentLines returns the lines of a text, indented as the body of a section.
 func indentLines(text string) (out []string) {
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		if line != "" {

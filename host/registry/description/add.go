@@ -10,17 +10,17 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Describer says what a module holds; the sandbox is one.
+// Describer reads the manifest of a module. The sandbox is a Describer.
 type Describer interface {
 	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
 }
 
-// abis are those of the kinds of module that can be described.
+// abis holds the ABI of each kind of module that can be described.
 var abis = map[wasm.ShapeKind]string{
 	wasm.Command: tool.ABICommand, wasm.Extism: tool.ABIExtism, wasm.HyperMCPv1: tool.ABIServlet, wasm.HyperMCPv2: tool.ABIHyperMCP,
 }
 
-// decodeDescribable decodes a module that can be described.
+// decodeDescribable decodes a module. It is an error if the module cannot be described.
 func decodeDescribable(mod *tool.Module) (code []byte, m *wasm.Module, abi string, err error) {
 	if code, err = mod.Read(); err != nil {
 		return nil, nil, "", err
@@ -38,9 +38,9 @@ func decodeDescribable(mod *tool.Module) (code []byte, m *wasm.Module, abi strin
 	return code, m, abi, nil
 }
 
-// Add puts a description into a module, in the place of one that it has. Where the
-// file names no tools, the module is asked for them. Whether the module is as it is
-// described then is for the sandbox to say.
+// Add puts a description into a module, over an earlier one. If the file names no tools,
+// box asks the module for them. Add does not check the module against its description;
+// the sandbox does.
 func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) (*tool.Module, error) {
 	code, facts, abi, err := decodeDescribable(mod)
 	if err != nil {
@@ -59,7 +59,7 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 	}
 	if d.tools == nil {
 		plain := tool.NewModule(mod.Name, mod.Origin, mod.Path, wasm.WithoutCustom(facts, wasm.ManifestSection))
-		plain.Signer, plain.Namespace, plain.AdminKnowsSigner = mod.Signer, mod.Namespace, mod.AdminKnowsSigner // who signed all of it
+		plain.Signer, plain.Namespace, plain.AdminKnowsSigner = mod.Signer, mod.Namespace, mod.AdminKnowsSigner // the signature covers the whole module
 		if m, err = box.Describe(ctx, plain); err != nil {
 			return nil, fmt.Errorf("%s names no tools, and the module does not say which it has: %w", d.path, err)
 		}
@@ -82,7 +82,7 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 	return tool.NewModule(mod.Name, mod.Origin, mod.Path, code), nil
 }
 
-// Copy puts the description of one module into another, which came in its place.
+// Copy puts the description in the module from into the module to, which replaces it.
 func Copy(from []byte, to *tool.Module) (*tool.Module, error) {
 	was, err := wasm.Decode(from)
 	if err != nil {

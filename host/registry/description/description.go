@@ -1,6 +1,5 @@
-// Package description reads what a person says of a module that does not say it
-// itself: a command of WASI, or a plugin of Extism. Such a description is a few lines
-// of TOML:
+// Package description reads a person's description of a module that does not describe
+// itself: a WASI command, or an Extism plugin. It is a few lines of TOML:
 //
 //	name = "python"
 //	[tools.run]
@@ -10,13 +9,13 @@
 //	type = "string"
 //	required = true
 //
-// [Parse] checks all of it that does not take the module. [Description.Add] puts it
-// into a module, as the manifest in the custom section that native modules have: from
-// then on it is part of the bytes that are hashed, compared, signed and shared. [Copy]
-// puts it into a newer version. See RATIONALE, "Why does a description become part of
-// the module?"
+// [Parse] checks everything that can be checked without the module. [Description.Add]
+// puts the description into a module, as the manifest in the custom section that native
+// modules have: from then on it is part of the bytes that are hashed, compared, signed
+// and shared. [Copy] puts it into a newer version. See RATIONALE, "Why does a description
+// become part of the module?"
 //
-// What a description does not say is not asked for, whatever the module imports.
+// A module asks only for the access in its description, whatever the module imports.
 package description
 
 import (
@@ -42,10 +41,10 @@ const (
 	maxConfig  = 64 // entries
 	maxHosts   = 32
 	maxSecrets = 16
-	maxText    = 8 << 10 // bytes of a text
+	maxText    = 8 << 10 // bytes
 )
 
-// every key of the file.
+// table holds every key of the file.
 var table = slices.Concat(keys.Table{
 	{Name: "name", Kind: keys.Text("name", "a name in quotes", checkName)},
 	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, textUpTo(64))},
@@ -61,7 +60,8 @@ var table = slices.Concat(keys.Table{
 	{Name: "tools.NAME.parameters.NAME", Kind: keys.Object(`a table such as { type = "string", required = true }`)},
 })
 
-// needKeys are the keys of what is asked for.
+// needKeys returns the keys for the access that a tool asks for. at is the prefix of
+// their names.
 func needKeys(at string) keys.Table {
 	return keys.Table{
 		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
@@ -78,12 +78,13 @@ func checkName(s string) error {
 	return nil
 }
 
-// textUpTo takes texts that a program can be given.
-func textUpTo(most int) func(string) error {
+// textUpTo returns a check for texts of at most maxBytes bytes without NUL, which a
+// program can be given.
+func textUpTo(maxBytes int) func(string) error {
 	return func(s string) error {
 		switch {
-		case len(s) > most:
-			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), most)
+		case len(s) > maxBytes:
+			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), maxBytes)
 		case strings.ContainsRune(s, 0):
 			return errors.New("it holds a NUL, which no program can be given")
 		}
@@ -98,28 +99,28 @@ func checkSecretName(s string) error {
 	return nil
 }
 
-// Description is what a file says of a module.
+// Description is the content of a file that describes a module.
 type Description struct {
 	path          string
 	file          *keys.File
 	name, version string
 	config        map[string]string
-	needs         tool.Capabilities // of all tools, where the module lists them itself
-	tools         []toolDescription // in the order of the file; none: the module lists them
-	settings      map[string]keys.Setting
+	needs         tool.Capabilities       // of all tools, if the module lists the tools itself
+	tools         []toolDescription       // in the order of the file; nil: the module lists them itself
+	settings      map[string]keys.Setting // by dotted name
 }
 
-// toolDescription is a tool.
+// toolDescription describes one tool of a module.
 type toolDescription struct {
 	name         string
-	firstSetting keys.Setting // where the file says something of it
+	firstSetting keys.Setting // the first key of the file about this tool, for messages
 	description  string
 	run          tool.Run
 	needs        tool.Capabilities
 	parameters   map[string]json.RawMessage
 }
 
-// Read reads a file. What is wrong with what it says are [keys.Error] values, joined.
+// Read reads a description from a file. Mistakes in it are [keys.Error] values, joined.
 func Read(path string) (*Description, error) {
 	f, _, err := regular.Open(path)
 	if err != nil {
@@ -133,7 +134,7 @@ func Read(path string) (*Description, error) {
 	return Parse(path, data)
 }
 
-// Parse reads what a file says. Path is for messages.
+// Parse reads a description from the content of a file. path is for messages.
 func Parse(path string, data []byte) (*Description, error) {
 	file, err := table.Parse(path, data, nil)
 	if err != nil {
@@ -155,7 +156,7 @@ func Parse(path string, data []byte) (*Description, error) {
 	}
 	for _, key := range []string{"files", "network", "hosts", "secrets"} {
 		if s, ok := d.settings[key]; ok && d.tools != nil {
-			file.Fail(s, fmt.Errorf("each tool says by itself what it needs, where there are any: write it below [tools.%s]", d.tools[0].name))
+			file.Fail(s, fmt.Errorf("in a file with [tools.NAME], each tool has needs of its own: write it below [tools.%s]", d.tools[0].name))
 		}
 	}
 	d.checkNetwork("", d.needs)
@@ -234,7 +235,7 @@ func (d *Description) readToolKey(s keys.Setting) {
 	}
 }
 
-// readNeed reads a key of what is asked for.
+// readNeed reads a key about the access that a tool asks for.
 func readNeed(c *tool.Capabilities, key string, value any) {
 	switch key {
 	case "files":
@@ -255,14 +256,14 @@ func readNeed(c *tool.Capabilities, key string, value any) {
 	}
 }
 
-// checkNetwork refuses hosts beside network = false.
+// checkNetwork reports a mistake if there are hosts beside network = false.
 func (d *Description) checkNetwork(at string, c tool.Capabilities) {
 	if s, ok := d.settings[at+"network"]; ok && s.Value == false && len(c.Hosts) > 0 {
 		d.file.Fail(s, errors.New("it is false, and there are hosts; leave one of them out"))
 	}
 }
 
-// checkJSON refuses what TOML has and JSON has not.
+// checkJSON returns an error for a value that TOML can hold and JSON cannot.
 func checkJSON(v any) error {
 	switch v := v.(type) {
 	case time.Time:
@@ -293,17 +294,17 @@ func checkJSON(v any) error {
 	return nil
 }
 
-// errorAt is a mistake at a setting that shows only beside the module.
+// errorAt returns the error of a setting that is wrong for this module.
 func (d *Description) errorAt(s keys.Setting, err error) error {
 	return &keys.Error{Path: d.path, Line: d.file.Line(s), Message: fmt.Sprintf("%s: %v", s, err)}
 }
 
-// errorAtTool is a mistake of a tool as a whole.
+// errorAtTool returns the error of a tool as a whole.
 func (d *Description) errorAtTool(t toolDescription, err error) error {
 	return &keys.Error{Path: d.path, Line: d.file.Line(t.firstSetting), Message: fmt.Sprintf("[tools.%s]: %v", t.name, err)}
 }
 
-// spec makes a tool of a module of an ABI.
+// spec returns the manifest's entry for a tool in a module of an ABI.
 func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 	s := tool.Spec{Definition: tool.Definition{Name: t.name, Description: t.description}, Capabilities: t.needs}
 	var err error
@@ -317,7 +318,7 @@ func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 	for _, part := range []struct {
 		key string
 		set bool
-		abi bool // whether modules of this kind have it
+		abi bool // modules of this ABI have the key
 	}{
 		{"args", run.Args != nil, abi == tool.ABICommand},
 		{"stdin", run.Stdin != "", abi == tool.ABICommand},
@@ -326,13 +327,13 @@ func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 		{"function", run.Function != "", abi != tool.ABICommand},
 	} {
 		if part.set && !part.abi {
-			return s, d.errorAtTool(t, fmt.Errorf("%s is not said of %s", part.key, tool.Manifest{ABI: abi}.Kind()))
+			return s, d.errorAtTool(t, fmt.Errorf("%s has no meaning for %s", part.key, tool.Manifest{ABI: abi}.Kind()))
 		}
 	}
-	if abi == tool.ABICommand || run.Input != "" { // else a plugin reads all of them
+	if abi == tool.ABICommand || run.Input != "" { // without an input, a plugin gets all arguments
 		for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
 			if !run.UsesArgument(name) {
-				return s, d.errorAt(d.settings["tools."+t.name+".parameters."+name], fmt.Errorf("nothing says what becomes of it: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
+				return s, d.errorAt(d.settings["tools."+t.name+".parameters."+name], fmt.Errorf("it is not used: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
 			}
 		}
 	}
@@ -345,7 +346,7 @@ func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 	case run.Function != "" || run.Input != "":
 		s.Run = &run
 	}
-	// By itself, so that what is wrong with it has a place in the file.
+	// Each tool is checked by itself, so that a mistake has a place in the file.
 	if _, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: abi, Name: t.name, Tools: []tool.Spec{s}})); err != nil {
 		return s, d.errorAtTool(t, errors.New(strings.TrimPrefix(err.Error(), "manifest: tool 0: "+t.name+": ")))
 	}

@@ -183,7 +183,7 @@ func TestBadDescriptions(t *testing.T) {
 		{"required that is neither true nor false", run + "parameters.x = { type = \"string\", required = 1 }", `"required" is 1`},
 		{"a date in a schema", run + "parameters.x.default = 2026-01-01", "d.toml:3: tools.run.parameters.x: it holds a date"},
 		{"a number that JSON has not", run + "parameters.x.default = [nan]", "it holds a number that JSON does not have"},
-		{"a parameter of which nothing comes", run + "args = [\"-c\"]\n\nparameters.code.type = \"string\"", "d.toml:5: tools.run.parameters.code: nothing says what becomes of it"},
+		{"a parameter of which nothing comes", run + "args = [\"-c\"]\n\nparameters.code.type = \"string\"", "d.toml:5: tools.run.parameters.code: it is not used"},
 		{"a text that names no parameter", run + "args = [\"{code}\"]", "d.toml:1: [tools.run]: run: args: {code} is not a parameter"},
 		{"a brace that is not closed", run + "stdin = \"{\"", "has a brace without {NAME}"},
 		{"a NUL in an argument", run + `args = ["a\u0000b"]`, "d.toml:3: tools.run.args: it holds a NUL"},
@@ -201,12 +201,12 @@ func TestBadDescriptions(t *testing.T) {
 			return text
 		}(), "129 tools, more than the limit of 128"},
 		{"a manifest that would be too large", run + strings.Repeat("x", 0) + "parameters.x = { type = \"string\", description = \"" + strings.Repeat("x", 300<<10) + "\" }", "more than the limit of 262144"},
-		{"needs of all tools beside tools", "files = \"read\"\n" + run, "d.toml:1: files: each tool says by itself"},
+		{"needs of all tools beside tools", "files = \"read\"\n" + run, "d.toml:1: files: in a file with [tools.NAME], each tool has needs of its own"},
 		{"files that are neither read nor written", run + "files = \"rw\"", `d.toml:3: tools.run.files: "rw" is not one of "read", "write"`},
 		{"hosts, and no network", run + "hosts = [\"a.example\"]\nnetwork = false", "d.toml:4: tools.run.network: it is false, and there are hosts"},
 		{"a host that is none", run + "hosts = [\"https://a.example/\"]", "hosts: host"},
 		{"a secret that is none", run + "secrets = [\"a b\"]", `d.toml:3: tools.run.secrets: "a b" is not`},
-		{"what only plugins have", run + "function = \"run\"", "d.toml:1: [tools.run]: function is not said of a WASI command"},
+		{"what only plugins have", run + "function = \"run\"", "d.toml:1: [tools.run]: function has no meaning for a WASI command"},
 		{"the config of a command", "config.a = \"b\"\n" + run, "d.toml:1: config.a: only plugins are configured"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestBadDescriptions(t *testing.T) {
 		{"a module that describes itself", run, wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.EchoArgs()}), "it describes itself"},
 		{"a module of no kind that runs", run, wasmtest.New().Bytes(), "a module without a known interface, which no description makes run"},
 		{"what is no module", run, []byte("text"), "it looks like text"},
-		{"what only commands have", run + "args = [\"a\"]", plugin("run"), "args is not said of an Extism plugin"},
+		{"what only commands have", run + "args = [\"a\"]", plugin("run"), "args has no meaning for an Extism plugin"},
 		{"no tools, of a module that does not say them", "name = \"a\"", command(), "d.toml names no tools, and the module does not say which it has"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {

@@ -10,14 +10,15 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// maxSampled is how many functions of a plugin a sample shows.
+// maxSampled limits the number of functions of a plugin in a sample.
 const maxSampled = 8
 
-// nonTools are exports that begin a plugin, or that compilers add: they are no tools.
+// nonTools are exports that are no tools: they initialize a plugin, or compilers add
+// them.
 var nonTools = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
-// Sample writes a description of a module to begin with. It says nothing that is not
-// known: what the module does, a person has to say.
+// Sample returns a description of a module for a person to complete. It holds only facts
+// of the module; a person has to write what the module does.
 func Sample(mod *tool.Module) (string, error) {
 	_, m, abi, err := decodeDescribable(mod)
 	if err != nil {
@@ -74,7 +75,7 @@ required = true
 	return b.String(), nil
 }
 
-// toolExports are the functions of a plugin that can be tools.
+// toolExports returns the names of a plugin's functions that can be tools.
 func toolExports(m *wasm.Module) (out []string) {
 	for _, e := range m.Exports {
 		sig, ok := m.ExportedFunc(e.Name)
@@ -87,12 +88,14 @@ func toolExports(m *wasm.Module) (out []string) {
 	return out
 }
 
-// visibleName reports whether an export can stand in a file that a person copies.
+// visibleName reports whether the name of an export can stand in a file that a person
+// copies.
 func visibleName(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// sampleNeeds are the needs that its imports could use, to be chosen by a person.
+// sampleNeeds returns lines with the needs that the module's imports could use. They are
+// comments: a person chooses among them.
 func sampleNeeds(m *wasm.Module, ofTool bool) (out string) {
 	if hasImport(m, "wasi_snapshot_preview1", "path_open") || hasImport(m, "wasi_unstable", "path_open") {
 		out += "# files = \"read\"  # or \"write\": files of the directories that you grant\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Diff says in words what differs, a line for each thing, by the names of the
-// modules. A nil file names none.
+// Diff returns the differences between two lock files in words, one line each, sorted by
+// module. A nil file names no modules.
 func Diff(was, now *File) (lines []string) {
 	old, fresh := Modules(was), Modules(now)
 	for len(old)+len(fresh) > 0 {
@@ -25,8 +25,8 @@ func Diff(was, now *File) (lines []string) {
 			lines = append(lines, "new: "+fresh[0].Name)
 			fresh = fresh[1:]
 		default:
-			for _, what := range differ(old[0], fresh[0]) {
-				lines = append(lines, old[0].Name+", "+what)
+			for _, line := range differ(old[0], fresh[0]) {
+				lines = append(lines, old[0].Name+", "+line)
 			}
 			old, fresh = old[1:], fresh[1:]
 		}
@@ -42,10 +42,12 @@ func Modules(f *File) []Module {
 	return f.Modules
 }
 
-// decisiveKeys are the fields that a person decides by, which are told before the others.
+// decisiveKeys are the fields by which a person decides. Diff lists them before the
+// others.
 var decisiveKeys = []string{"version", "wants", "needs", "signer", "keys"}
 
-func differ(was, now Module) (what []string) {
+// differ returns the differences between two versions of a module in words.
+func differ(was, now Module) (lines []string) {
 	order := slices.SortedStableFunc(slices.Values(fields), func(a, b field) int {
 		return cmp.Compare(rank(a), rank(b))
 	})
@@ -55,12 +57,12 @@ func differ(was, now Module) (what []string) {
 			continue
 		}
 		short, other := shorten(show(a)), shorten(show(b))
-		if short == other { // somebody has searched for one that begins like the other
+		if short == other { // somebody has searched for a hash with the same beginning
 			short, other = show(a), show(b)
 		}
-		what = append(what, fmt.Sprintf("%s: was %s, now %s", f.label, short, other))
+		lines = append(lines, fmt.Sprintf("%s: was %s, now %s", f.label, short, other))
 	}
-	return what
+	return lines
 }
 
 func rank(f field) int {
@@ -70,7 +72,7 @@ func rank(f field) int {
 	return len(decisiveKeys)
 }
 
-// show writes a value for a person.
+// show returns a value as text for a person.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -89,5 +91,5 @@ func show(v any) string {
 
 var longHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`) })
 
-// shorten leaves of a hash what a person compares.
+// shorten cuts hashes to the first 12 digits, which a person can compare.
 func shorten(s string) string { return longHash().ReplaceAllString(s, "$1...") }

@@ -1,12 +1,12 @@
-// Package lock reads and writes stockade.lock, which names the modules of a
-// project: where each comes from, which bytes it is, what was approved of it, and
-// who signed it.
+// Package lock reads and writes stockade.lock, which names the modules of a project: the
+// source of each module, the hash of its bytes, the wants that were approved, and its
+// signer.
 //
-// The file is committed and comes with a clone, so it is as hostile as any. It
-// grants nothing, and nothing that it names is fetched before a person has said
-// yes to exactly its bytes: see RATIONALE, "Why does a lockfile name words and not
-// grants?". It is made to be reviewed: one module after the other,
-// sorted, one key a line, and [Diff] says in words what a change means.
+// The file is committed and comes with a clone, so it is as hostile as any. It grants
+// nothing, and none of its modules is fetched before a person has said yes to exactly the
+// bytes of the file: see RATIONALE, "Why does a lockfile name words and not grants?". It
+// is made for reviews: modules sorted, one key a line, and [Diff] explains a change in
+// words.
 //
 //	f, err := lock.Parse("stockade.lock", data)
 //	for _, m := range f.Modules { ... m.Source, m.Digest ... }
@@ -28,40 +28,40 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Limits on a lock file, beside the 1 MiB that it may have.
+// Limits on a lock file, beside its own size of at most 1 MiB.
 const (
 	maxModules    = 200
 	maxKeys       = 16
 	maxText       = 200       // bytes of a version, a signer or a key
 	maxSource     = 2 << 10   // bytes
 	maxWants      = 8 << 10   // bytes
-	maxBytes      = 64 << 20  // of a module: what is admitted at most
-	maxTotalBytes = 512 << 20 // bytes of all modules, which are in memory until all of them are there
+	maxBytes      = 64 << 20  // bytes of a module; no larger one is admitted
+	maxTotalBytes = 512 << 20 // bytes of all modules: they are in memory until all have been fetched
 )
 
-// File is what a lock file says.
+// File is the content of a lock file.
 type File struct {
-	Modules []Module // by name
+	Modules []Module // sorted by name
 }
 
-// Module is one module of a project. Its fields are those of the file, which has
-// "sha256:" before each hash.
+// Module is one module of a project. Its fields are the keys of the file, without the
+// "sha256:" that the file has before some hashes.
 type Module struct {
 	Name    string
-	Version string // as its manifest says; can be empty
-	// Source is oci://HOST/REPOSITORY@sha256:HEX, with a :TAG before the @ or
-	// without, https://..., or the path of a file in the project, with slashes,
-	// relative to the lock file.
+	Version string // from its manifest; can be empty
+	// Source is oci://HOST/REPOSITORY@sha256:HEX, with or without a :TAG before the @, or
+	// https://..., or the path of a file in the project, with slashes, relative to the
+	// lock file.
 	Source string
-	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX", which an oci:// source
-	// names, too. Empty: there is none.
+	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX", as in an oci://
+	// source. Empty: the source is no registry.
 	ManifestDigest string
 	Digest         string // SHA-256 of the module in hex
 	Bytes          int64
-	// Wants says in words what its tools ask for, for whoever reviews the file. Can be
-	// empty.
+	// Wants lists the access that its tools ask for, in words, for reviewers of the file.
+	// Can be empty.
 	Wants string
-	// Fingerprint is that of all tools together.
+	// Fingerprint covers all tools together.
 	Fingerprint tool.Fingerprint
 	// Signer is the publisher that has signed the module, according to the file, and Keys are
 	// the IDs of its keys, sorted. Empty: nobody has signed it. Neither is verified.
@@ -69,32 +69,33 @@ type Module struct {
 	Keys   []string
 }
 
-// IsOCI reports whether it comes from a registry.
+// IsOCI reports whether the module comes from a registry.
 func (m Module) IsOCI() bool { return strings.HasPrefix(m.Source, "oci://") }
 
-// IsLocal reports whether it lies in the project.
+// IsLocal reports whether the module is a file of the project.
 func (m Module) IsLocal() bool { return !strings.Contains(m.Source, "://") }
 
-// field is a key of the file, and what of a module it is.
+// field is a key of the file with access to the field of a [Module].
 type field struct {
 	keys.Key
-	label    string // what it is about, in a difference
+	label    string // name of the field in a difference
 	required bool
-	get      func(Module) any // a string, a []string or an int64
+	get      func(Module) any // returns a string, a []string or an int64
 	set      func(*Module, any)
 }
 
-// keyName is its name within the table of a module.
+// keyName returns the name of the key within the table of a module.
 func (f field) keyName() string { return strings.TrimPrefix(f.Name, tableName+"[].") }
 
-// hashField is a required field that holds "sha256:" and the hash at some place.
-func hashField(name, words string, at func(*Module) *string) field {
-	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(checkHash)}, words, true,
+// hashField returns a required field for a hash, written as "sha256:HEX" in the file and
+// as HEX in the [Module].
+func hashField(name, label string, at func(*Module) *string) field {
+	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(checkHash)}, label, true,
 		func(m Module) any { return prefix + *at(&m) },
 		func(m *Module, v any) { *at(m) = strings.TrimPrefix(v.(string), prefix) }}
 }
 
-// textField is a field that holds text.
+// textField returns a field for a text.
 func textField(name string, required bool, check func(string) error, at func(*Module) *string) field {
 	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(check)}, name, required,
 		func(m Module) any { return *at(&m) },
@@ -106,7 +107,7 @@ const (
 	prefix    = "sha256:"
 )
 
-// fields are those of a module, in the order of the file.
+// fields are the keys of a module, in the order of the file.
 var fields = []field{
 	textField("name", true, checkName, func(m *Module) *string { return &m.Name }),
 	textField("version", false, checkText, func(m *Module) *string { return &m.Version }),
@@ -125,16 +126,15 @@ var fields = []field{
 		func(m Module) any { return m.Keys }, func(m *Module, v any) { m.Keys = v.([]string) }},
 }
 
-// table is all keys of the file: the fields, and behind them the version of its
-// form.
+// table holds all keys of the file: the fields, and after them the version of the format.
 var table = append(keys.TableOf(fields, func(f field) keys.Key { return f.Key }), keys.Key{Name: "version", Kind: keys.Integer(1, 0, "")})
 
 func text(check func(string) error) keys.Kind { return keys.Text("text", "a string", check) }
 
-// Parse reads a lock file; name is for its errors, which are *keys.Error values,
-// joined. Two modules of one name are an error, and names are compared without
-// regard to case. The order of modules and keys, and comments, mean nothing, so
-// that two branches can be merged by hand.
+// Parse reads a lock file. name is for its errors, which are *keys.Error values, joined.
+// Two modules with the same name are an error, and names are compared without regard to
+// case. The order of modules and keys, and comments, mean nothing, so that people can
+// merge two branches by hand.
 func Parse(name string, data []byte) (*File, error) {
 	parsed, err := table.Parse(name, data, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func Parse(name string, data []byte) (*File, error) {
 	}
 	f := &File{}
 	var heads []keys.Setting
-	var has []map[int]bool // which fields, of each module
+	var has []map[int]bool // by module: the indexes of the fields that the file sets
 	version := 0
 	for _, s := range parsed.Settings {
 		switch {
@@ -190,7 +190,7 @@ func Parse(name string, data []byte) (*File, error) {
 	return f, nil
 }
 
-// check is about what no key can tell alone.
+// check returns an error if fields contradict each other.
 func (m *Module) check() error {
 	if (m.Signer == "") != (len(m.Keys) == 0) {
 		return errors.New("signer and keys go together: who signed is told by the keys")
@@ -204,7 +204,7 @@ func (m *Module) check() error {
 	return nil
 }
 
-// sort puts everything into the one order.
+// sort sorts modules and keys, and removes duplicate keys.
 func (f *File) sort() {
 	slices.SortFunc(f.Modules, func(a, b Module) int { return strings.Compare(a.Name, b.Name) })
 	for i := range f.Modules {
@@ -220,9 +220,8 @@ const head = `# The modules of this project, each pinned to its bytes. "stockade
 version = 1
 `
 
-// Format writes a lock file. What it writes is the same for the same modules, in
-// whatever order. What [Parse] would refuse it writes, too: parse it before you
-// keep it.
+// Format returns the text of a lock file. The text depends on the modules and not on
+// their order. Format checks nothing: parse the text with [Parse] before you store it.
 func Format(f *File) []byte {
 	sorted := File{slices.Clone(f.Modules)}
 	for i, m := range sorted.Modules {
@@ -249,14 +248,15 @@ func checkName(s string) error {
 	return nil
 }
 
-func checkText(s string) error { return checkShown(s, maxText) }
+func checkText(s string) error { return checkVisible(s, maxText) }
 
-func checkWants(s string) error { return checkShown(s, maxWants) }
+func checkWants(s string) error { return checkVisible(s, maxWants) }
 
-func checkShown(s string, most int) error {
+// checkVisible returns an error unless s is 1 to maxBytes bytes of visible characters.
+func checkVisible(s string, maxBytes int) error {
 	switch {
-	case s == "" || len(s) > most:
-		return fmt.Errorf("it has %d bytes; write 1 to %d, or leave the key out", len(s), most)
+	case s == "" || len(s) > maxBytes:
+		return fmt.Errorf("it has %d bytes; write 1 to %d, or leave the key out", len(s), maxBytes)
 	case !visible.IsLine(s):
 		return fmt.Errorf("%.80q holds characters that do not show as what they are", s)
 	}
@@ -278,7 +278,7 @@ var (
 	schemeRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`) })
 )
 
-// checkSource accepts the three forms and no other spelling of them.
+// checkSource accepts the three forms of a source, each in one spelling only.
 func checkSource(s string) error {
 	if s == "" || len(s) > maxSource || !visible.IsLine(s) {
 		return fmt.Errorf("a source has 1 to %d bytes that show as what they are", maxSource)

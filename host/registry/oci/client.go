@@ -21,35 +21,36 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login where
-// there is none. [credential.Finder.Login] is one.
+// Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login: there is
+// none. [credential.Finder.Login] is such a function.
 type Credentials func(ctx context.Context, host string) (credential.Login, credential.Search)
 
 // Client fetches from and pushes to one registry at a time.
 type Client struct {
-	// HTTP is one of package egress that follows redirects.
+	// HTTP is a client of package egress that follows redirects.
 	HTTP *http.Client
-	// Credentials is asked when the registry of a reference wants a login. Nil is
-	// anonymous, which is right wherever not a person has named the registry.
+	// Credentials is asked when the registry of a reference wants a login. Nil: requests
+	// are anonymous, as they should be unless a person has named the registry.
 	Credentials Credentials
-	// Progress is told how many bytes of the module have arrived; nil: nobody is.
+	// Progress is called with the number of bytes of the module that have arrived; may be
+	// nil.
 	Progress func(done, total int64)
-	// Warn is told why a pull goes on without a login; nil: nobody is.
+	// Warn is called with the reason why a pull goes on without a login; may be nil.
 	Warn func(text string)
 
-	deadline time.Duration // of a pull or a push; 5 minutes; only tests set it
+	deadline time.Duration // of a pull or a push; zero: 5 minutes; only tests set it
 }
 
 const deadline = 5 * time.Minute
 
-// withDeadline bounds the time of a pull or a push.
+// withDeadline limits the time of a pull or a push.
 func (c *Client) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	most := cmp.Or(c.deadline, deadline)
-	return context.WithTimeoutCause(ctx, most, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", most)})
+	limit := cmp.Or(c.deadline, deadline)
+	return context.WithTimeoutCause(ctx, limit, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", limit)})
 }
 
 func (c *Client) repository(ref Reference) *remote.Repository {
-	origin, _, _ := network.ParseOrigin(ref.Base()) // that of no host if it is no valid reference
+	origin, _, _ := network.ParseOrigin(ref.Base()) // the zero origin for an invalid reference; it matches no host
 	return &remote.Repository{
 		Reference:            registry.Reference{Registry: ref.Host, Repository: ref.Path},
 		PlainHTTP:            ref.usesPlainHTTP(),
@@ -60,7 +61,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	}
 }
 
-// maxTags limits how many tags of a repository are listed.
+// maxTags limits the number of tags of a repository; more are an error.
 const maxTags = 10_000
 
 // Tags returns the tags of the repository of a reference.
@@ -77,8 +78,8 @@ func (c *Client) Tags(ctx context.Context, ref Reference) (tags []string, err er
 	return tags, explain(ctx, from, err)
 }
 
-// explain makes an error out of what a library says: what went wrong, without the
-// addresses of servers that a registry has redirected to, which may hold tokens.
+// explain returns an error of the library in our words. It leaves out the addresses of
+// servers that the registry has redirected to, because they may hold tokens.
 func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -87,17 +88,17 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 		return e
 	}
 	if e, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
-		said := http.StatusText(e.StatusCode)
+		detail := http.StatusText(e.StatusCode)
 		if len(e.Errors) > 0 {
-			said = shortLine(e.Errors[0].Code + " " + e.Errors[0].Message)
+			detail = shortLine(e.Errors[0].Code + " " + e.Errors[0].Message)
 		}
 		switch e.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login%s", e.StatusCode, said, to.Client.(*session).searchNote())
+			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login%s", e.StatusCode, detail, to.Client.(*session).searchNote())
 		case http.StatusNotFound:
-			return fmt.Errorf("the registry does not have it (%s); see whether the name and the tag are right", said)
+			return fmt.Errorf("the registry does not have it (%s); see whether the name and the tag are right", detail)
 		}
-		return fmt.Errorf("the registry answers with status %d (%s)", e.StatusCode, said)
+		return fmt.Errorf("the registry answers with status %d (%s)", e.StatusCode, detail)
 	}
 	if errors.Is(err, errdef.ErrNotFound) {
 		return fmt.Errorf("%w: the registry does not have it; see whether the name and the tag are right", errdef.ErrNotFound)
@@ -108,7 +109,8 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	return err
 }
 
-// shortLine makes one short line of what a registry says.
+// shortLine returns a text of the registry as one printable line of at most 200
+// characters.
 func shortLine(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -29,8 +29,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// fake is a registry that holds one repository, notes, and is honest but for what
-// a test changes.
+// fake is a registry with one repository, notes. It is honest except for the changes of a
+// test.
 type fake struct {
 	host      string
 	tags      map[string]ocispec.Descriptor
@@ -394,8 +394,8 @@ func listen(t *testing.T, answer string) *listener {
 	return l
 }
 
-// TestWhoGetsALogin: a registry that wants a login, with a token service and a place
-// for blobs, of which each may be somewhere else.
+// TestWhoGetsALogin tests a registry that wants a login, with a token service and a server
+// for blobs that may be elsewhere.
 func TestWhoGetsALogin(t *testing.T) {
 	const basic = "Basic bWU6cHc="
 	me := credential.Login{Username: "me", Password: "pw"}
@@ -801,7 +801,7 @@ func TestImages(t *testing.T) {
 			t.Errorf("%s: %+v, %v", tt.what, got, err)
 			continue
 		}
-		// What it is pinned by leads to the same again, whatever the tag does.
+		// The digest leads to the same artifact again, even if the tag moves.
 		ref.Tag, ref.Digest = "", got.ManifestDigest
 		again, err := c.Pull(t.Context(), ref)
 		if diff := cmp.Diff(got, again); err != nil || diff != "" {

@@ -20,21 +20,21 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// The types and the names of Docker, for images.
+// Media types and an annotation that Docker uses for images.
 const (
 	dockerManifestType = "application/vnd.docker.distribution.manifest.v2+json"
 	dockerIndexType    = "application/vnd.docker.distribution.manifest.list.v2+json"
-	attestationName    = "vnd.docker.reference.type" // an annotation of what belongs to an image
+	attestationName    = "vnd.docker.reference.type" // an annotation of attestations, which are listed beside their image
 )
 
-// Limits on the layers of an artifact, all of them together.
+// Limits on the layers of an artifact, all together.
 const (
 	maxLayers        = 32
 	maxUnpackedBytes = admit.MaxBytes + 16<<20
 )
 
-// imageOf returns the image that an index is for: the one for WebAssembly, or the only
-// one. A descriptor of anything but an index is returned as it is.
+// imageOf returns the image that an index stands for: the one for WebAssembly, or the
+// only one. Another descriptor than that of an index is returned unchanged.
 func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (ocispec.Descriptor, error) {
 	if d.MediaType != ocispec.MediaTypeImageIndex && d.MediaType != dockerIndexType {
 		return d, nil
@@ -69,11 +69,11 @@ func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (oc
 type unpacker struct {
 	left    int64           // bytes that may still be unpacked
 	files   map[string]bool // the names of all files so far
-	modules []string        // the names of the modules among them
-	code    []byte          // of the last module
+	modules []string        // the names of those files that are modules
+	code    []byte          // of the last of these modules
 }
 
-// moduleOf fetches the layers of an artifact and returns the one module in them.
+// moduleOf fetches the layers of an artifact and returns the only module in the layers.
 func moduleOf(ctx context.Context, from readOnlyTarget, layers []ocispec.Descriptor, progress func(done, total int64)) ([]byte, error) {
 	u := unpacker{left: maxUnpackedBytes, files: map[string]bool{}}
 	left := int64(admit.MaxBytes)
@@ -90,15 +90,15 @@ func moduleOf(ctx context.Context, from readOnlyTarget, layers []ocispec.Descrip
 	if len(u.modules) == 1 {
 		return u.code, nil
 	}
-	names, why := u.modules, "it holds %d modules: %s; push the one that is meant by itself"
+	names, format := u.modules, "it holds %d modules: %s; push the one that is meant by itself"
 	if names == nil {
-		names, why = slices.Sorted(maps.Keys(u.files)), "none of its %d files is a WebAssembly module: %s"
+		names, format = slices.Sorted(maps.Keys(u.files)), "none of its %d files is a WebAssembly module: %s"
 	}
-	return nil, fmt.Errorf(why, len(names), shortLine(strings.Join(names[:min(len(names), 10)], ", ")))
+	return nil, fmt.Errorf(format, len(names), shortLine(strings.Join(names[:min(len(names), 10)], ", ")))
 }
 
-// layer reads a layer: a file or an archive. Its bytes tell which, because oras gives each
-// file the type of an archive.
+// layer reads a layer: a file or an archive. Its bytes decide between the two, because
+// oras gives each file the type of an archive.
 func (u *unpacker) layer(d ocispec.Descriptor, data []byte) error {
 	switch {
 	case strings.HasSuffix(d.MediaType, "zstd") || bytes.HasPrefix(data, []byte("\x28\xb5\x2f\xfd")):
@@ -115,8 +115,8 @@ func (u *unpacker) layer(d ocispec.Descriptor, data []byte) error {
 	return u.file(cmp.Or(d.Annotations[ocispec.AnnotationTitle], string(d.Digest)), bytes.NewReader(data))
 }
 
-// archive reads a tar archive. No entry may take the place of a file: layers are not laid
-// over each other.
+// archive reads a tar archive. A second entry for the same file is an error: layers are
+// not laid over each other.
 func (u *unpacker) archive(r io.Reader) error {
 	limited := &io.LimitedReader{R: r, N: u.left + 1}
 	for files := tar.NewReader(limited); ; {

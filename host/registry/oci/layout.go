@@ -27,21 +27,21 @@ const (
 	maxIndexEntries = 4096
 	maxLayoutBytes  = 4 << 10 // of the file oci-layout
 
-	maxReferrersBytes = 16 << 20 // of all manifests that are looked at for signatures
+	maxReferrersBytes = 16 << 20 // of all manifests that are read to find signatures
 )
 
-// Layout names an artifact in a folder that is an OCI image layout. Such a folder
-// holds no names of repositories.
+// Layout names an artifact in a folder that is an OCI image layout. Such a folder holds
+// no names of repositories.
 type Layout struct {
 	Dir string
 	Tag string // may be empty
-	// Digest is that of the manifest, "sha256:HEX"; it wins over Tag. If there is
-	// neither, there has to be one artifact only.
+	// Digest is the digest of the manifest, "sha256:HEX"; it wins over Tag. If both are
+	// empty, the layout must hold one artifact only.
 	Digest string
 }
 
-// ParseLayout reads PATH, PATH:TAG or PATH@sha256:HEX. A folder whose name looks like
-// one of the others is taken for what it is.
+// ParseLayout reads PATH, PATH:TAG or PATH@sha256:HEX. If a folder exists under the whole
+// name, the name is a path.
 func ParseLayout(s string) Layout {
 	l := Layout{Dir: s}
 	if isFolder(l.Dir) {
@@ -70,11 +70,11 @@ func IsLayout(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// String is PATH[:TAG][@sha256:HEX].
+// String returns PATH[:TAG][@sha256:HEX].
 func (l Layout) String() string { return formatReference(l.Dir, l.Tag, l.Digest) }
 
-// Pull is [Client.Pull] from a folder, to which nothing is written, and which no
-// link leads out of.
+// Pull is [Client.Pull] from a folder. It writes nothing there, and follows no link out
+// of it.
 func (l Layout) Pull(ctx context.Context) (*Artifact, error) {
 	a, err := l.pull(ctx)
 	if err != nil {
@@ -92,8 +92,8 @@ func (l Layout) pull(ctx context.Context) (*Artifact, error) {
 	return pull(ctx, f, cmp.Or(l.Digest, l.Tag), nil)
 }
 
-// Push is [Client.Push] into a folder, which becomes a layout if it is empty or is
-// not there. One program at a time can do that.
+// Push is [Client.Push] into a folder, which becomes a layout if it is empty or does not
+// exist. Only one program at a time may push.
 func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes [][]byte) (manifestDigest string, err error) {
 	if l.Tag == "" || l.Digest != "" {
 		return "", fmt.Errorf("push %s: name a tag, such as %s:1.0.0, and no digest", l, l.Dir)
@@ -109,7 +109,7 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 	return manifestDigest, nil
 }
 
-// Tags are those of the layout.
+// Tags returns the tags of the layout.
 func (l Layout) Tags() (tags []string, err error) {
 	f, err := openFolder(l.Dir)
 	if err != nil {
@@ -122,8 +122,8 @@ func (l Layout) Tags() (tags []string, err error) {
 	return tags, nil
 }
 
-// folder is an open layout. The library has one, too, which reads all that an index
-// lists as soon as it is opened, and however large it is.
+// folder is an open layout. The layout store of oras reads everything that an index lists
+// as soon as it is opened, however large it is.
 type folder struct {
 	root  *os.Root
 	index ocispec.Index
@@ -165,7 +165,7 @@ func (f *folder) load() error {
 
 // open opens a regular file of the layout.
 func (f *folder) open(name string) (*os.File, error) {
-	info, err := f.root.Stat(name) // a named pipe would be waited for
+	info, err := f.root.Stat(name) // to open a named pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -175,34 +175,35 @@ func (f *folder) open(name string) (*os.File, error) {
 	return f.root.Open(name)
 }
 
-func (f *folder) file(name string, most int64) ([]byte, error) {
+// file returns the content of a file of at most maxBytes bytes.
+func (f *folder) file(name string, maxBytes int64) ([]byte, error) {
 	file, err := f.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", name, most)
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err == nil && int64(len(data)) > maxBytes {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxBytes)
 	}
 	return data, err
 }
 
-// Resolve implements place. The empty reference is the only artifact.
+// Resolve implements readOnlyTarget. An empty reference means the only artifact.
 func (f *folder) Resolve(_ context.Context, reference string) (ocispec.Descriptor, error) {
 	var found []ocispec.Descriptor
 	var names []string
 	for _, d := range f.index.Manifests {
 		tag := d.Annotations[ocispec.AnnotationRefName]
-		is := tag == reference || string(d.Digest) == reference
+		match := tag == reference || string(d.Digest) == reference
 		if reference == "" {
-			// Signatures are none of the artifacts that are meant.
-			is = !isSignature(d.ArtifactType) && !strings.HasPrefix(tag, "sha256-")
+			// Signatures do not count as artifacts here.
+			match = !isSignature(d.ArtifactType) && !strings.HasPrefix(tag, "sha256-")
 		}
 		if tag != "" && len(names) < 10 {
 			names = append(names, shortLine(tag))
 		}
-		if is && !slices.ContainsFunc(found, func(o ocispec.Descriptor) bool { return o.Digest == d.Digest }) {
+		if match && !slices.ContainsFunc(found, func(o ocispec.Descriptor) bool { return o.Digest == d.Digest }) {
 			found = append(found, d)
 		}
 	}
@@ -226,7 +227,7 @@ func blobName(d ocispec.Descriptor) (string, error) {
 	return path.Join(ocispec.ImageBlobsDir, "sha256", strings.TrimPrefix(string(d.Digest), "sha256:")), nil
 }
 
-// Fetch implements place.
+// Fetch implements readOnlyTarget.
 func (f *folder) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
 	name, err := blobName(d)
 	if err != nil {
@@ -235,8 +236,8 @@ func (f *folder) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, 
 	return f.open(name)
 }
 
-// Referrers implements place. A layout has no list of them: they are among the
-// entries of its index, or in an index under the tag for registries without a list.
+// Referrers implements readOnlyTarget. A layout has no list of referrers: they are among
+// the entries of its index, or in an index under the tag for registries without a list.
 func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ string, fn func([]ocispec.Descriptor) error) error {
 	entries := slices.Clone(f.index.Manifests)
 	tag := strings.Replace(string(subject.Digest), ":", "-", 1)
@@ -273,7 +274,8 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 	return fn(found)
 }
 
-// makeFolder opens a layout, and makes it first where nothing is.
+// makeFolder opens a layout. It creates the layout first if the folder is empty or
+// missing.
 func makeFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -300,13 +302,13 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// write puts a file in the place of the old one, as a whole.
+// write replaces a file as a whole.
 func (f *folder) write(name string, data []byte) (err error) {
 	if err := f.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
 	tmp := path.Join(path.Dir(name), "."+path.Base(name)+".new")
-	if err := f.root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that did not finish
+	if err := f.root.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a write that did not finish
 		return err
 	}
 	file, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -344,7 +346,7 @@ func (f *folder) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
 	return err == nil && info.Mode().IsRegular() && info.Size() == d.Size, err
 }
 
-// Push implements target. Manifests are entries of the index.
+// Push implements target. A manifest becomes an entry of the index.
 func (f *folder) Push(_ context.Context, d ocispec.Descriptor, r io.Reader) error {
 	name, err := blobName(d)
 	if err != nil {
@@ -375,7 +377,7 @@ func (f *folder) PushReference(ctx context.Context, d ocispec.Descriptor, r io.R
 		case o.Annotations[ocispec.AnnotationRefName] == tag && o.Digest != d.Digest: // the tag moves
 			delete(o.Annotations, ocispec.AnnotationRefName)
 		case o.Digest == d.Digest && o.Annotations[ocispec.AnnotationRefName] == "", o.Annotations[ocispec.AnnotationRefName] == tag:
-			continue // becomes the entry that is added
+			continue // replaced by the entry that is added below
 		}
 		kept = append(kept, o)
 	}

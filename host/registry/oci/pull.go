@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// The media types that are ours, and those of the layers of modules.
+// Our own media types, and those of modules and signatures.
 const (
 	ArtifactType  = "application/vnd.stockade.tool.v1"
 	SignatureType = "application/vnd.stockade.signature.v1+json"
@@ -37,21 +37,21 @@ const (
 	predicateName   = "dev.sigstore.bundle.predicateType"
 )
 
-// Limits on what is read.
+// Limits on what a registry may send.
 const (
 	maxManifestBytes  = 256 << 10
-	maxListBytes      = 1 << 20 // of a page of referrers
+	maxListBytes      = 1 << 20 // of one page of referrers
 	maxSignatures     = 64
 	maxSignatureBytes = 64 << 10
 	maxEvidenceBytes  = 4 << 20 // of all signatures together, with their manifests
 )
 
-// Artifact is a module as it came.
+// Artifact is a module that was pulled.
 type Artifact struct {
-	ManifestDigest string // "sha256:HEX"; that of the index if the reference leads to one
+	ManifestDigest string // "sha256:HEX"; the digest of the index if the reference leads to an index
 	Code           []byte
 	Digest         string // the SHA-256 of Code, in hex
-	// Evidence is the signatures that were found; none were verified.
+	// Evidence holds the signatures that were found; none is verified yet.
 	Evidence sign.Evidence
 }
 
@@ -67,7 +67,7 @@ func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	return a, nil
 }
 
-// readOnlyTarget is where artifacts are: a repository or a layout.
+// readOnlyTarget is a place that holds artifacts: a repository or a layout.
 type readOnlyTarget interface {
 	Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error)
 	Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error)
@@ -93,8 +93,8 @@ func pull(ctx context.Context, from readOnlyTarget, reference string, progress f
 	case n == 0 || n > maxLayers:
 		return nil, fmt.Errorf("it has %d layers, and not 1 to %d", n, maxLayers)
 	}
-	// Signatures first: they are small, and without them the module is of no use. Other
-	// programs sign the index, where there is one.
+	// Signatures first: they are small, and if they cannot be read, the module is not
+	// fetched. If there is an index, other programs sign the index.
 	a := &Artifact{ManifestDigest: string(d.Digest)}
 	if a.Evidence, err = fetchSignatures(ctx, from, d); err != nil {
 		return nil, fmt.Errorf("its signatures: %w", err)
@@ -115,7 +115,8 @@ func fetchManifest(ctx context.Context, from readOnlyTarget, d ocispec.Descripto
 	return m, err
 }
 
-// fetchDocument fetches a manifest or an index.
+// fetchDocument fetches a manifest or an index into to. It refuses documents that could
+// be read as both.
 func fetchDocument(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, to any) error {
 	data, err := read(ctx, from, d, maxManifestBytes, nil)
 	if err != nil {
@@ -139,13 +140,14 @@ func fetchDocument(ctx context.Context, from readOnlyTarget, d ocispec.Descripto
 	return nil
 }
 
-// read fetches what a descriptor describes, and returns exactly that.
-func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, most int64, progress func(done, total int64)) ([]byte, error) {
+// read fetches the content of a descriptor. It is an error if the size or the digest
+// differs, or if there are more than maxBytes bytes.
+func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, maxBytes int64, progress func(done, total int64)) ([]byte, error) {
 	if !sign.ValidDigest(string(d.Digest)) {
 		return nil, fmt.Errorf("%q is not the digest of a SHA-256", shortLine(string(d.Digest)))
 	}
-	if d.Size <= 0 || d.Size > most {
-		return nil, fmt.Errorf("it has %d bytes, and not between 1 and %d", d.Size, most)
+	if d.Size <= 0 || d.Size > maxBytes {
+		return nil, fmt.Errorf("it has %d bytes, and not between 1 and %d", d.Size, maxBytes)
 	}
 	body, err := from.Fetch(ctx, d)
 	if err != nil {
@@ -175,22 +177,24 @@ func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, most i
 	return data.Bytes(), nil
 }
 
-func atMost(n, most int64) string {
-	if n > most {
+// atMost returns n as text, or "more" if n exceeds limit.
+func atMost(n, limit int64) string {
+	if n > limit {
 		return "more"
 	}
 	return fmt.Sprint(n)
 }
 
-// evidence reads signatures, and counts.
+// evidence collects signatures, and enforces the limits on them.
 type evidence struct {
 	from  readOnlyTarget
-	n     int
-	bytes int64
+	n     int   // number of signatures so far
+	bytes int64 // of signatures and their manifests so far
 	found sign.Evidence
 }
 
-// fetchSignatures returns the signatures of a manifest.
+// fetchSignatures returns the signatures of the manifest or index subject, which are not
+// verified yet.
 func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.Descriptor) (sign.Evidence, error) {
 	e := &evidence{from: from}
 	var refs []ocispec.Descriptor
@@ -213,7 +217,7 @@ func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.D
 			return sign.Evidence{}, err
 		}
 	}
-	// Where cosign puts them unless it is told to make referrers.
+	// By default, older versions of cosign put their signatures under this tag.
 	d, err := from.Resolve(ctx, strings.Replace(string(subject.Digest), ":", "-", 1)+".sig")
 	if errors.Is(err, errdef.ErrNotFound) {
 		return e.found, nil
@@ -230,17 +234,19 @@ func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.D
 	return e.found, nil
 }
 
-// readTypes are the types of referrers that are fetched. Some registries list the type of the
-// configuration instead.
+// readTypes are the artifact types of the referrers that we fetch. Some registries list
+// the type of the configuration instead, so the empty types are among them.
 var readTypes = []string{SignatureType, sign.BundleType, cosignType, ocispec.MediaTypeEmptyJSON, ""}
 
-// isSignature reports whether the type of an artifact is that of a signature in any form.
+// isSignature reports whether the name of an artifact type looks like that of a
+// signature.
 func isSignature(kind string) bool {
 	kind = strings.ToLower(kind)
 	return slices.ContainsFunc([]string{"sig", "notary", "gpg", "pgp", "dsse"}, func(word string) bool { return strings.Contains(kind, word) })
 }
 
-// noteUnread notes a form that is not read, if it is one of signatures.
+// noteUnread records a form of signatures that we cannot read. Forms that are not about
+// signatures are ignored.
 func (e *evidence) noteUnread(form string) {
 	if form = shortLine(form); isSignature(form) && !slices.Contains(e.found.Unread, form) {
 		e.found.Unread = append(e.found.Unread, form)
@@ -294,7 +300,7 @@ func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) 
 	return nil
 }
 
-// payloads reads the signatures in a manifest of cosign's, a layer for each.
+// payloads reads the signatures in a manifest of cosign, one in each layer.
 func (e *evidence) payloads(ctx context.Context, m ocispec.Manifest) error {
 	for _, layer := range m.Layers {
 		signature := layer.Annotations[cosignName]

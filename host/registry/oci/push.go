@@ -17,25 +17,25 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// Meta is what a manifest says about a module in words.
+// Meta holds the annotations of a module's manifest.
 type Meta struct {
-	Title       string // of the layer, such as notes.wasm
+	Title       string // of the layer, such as notes.wasm; empty: none
 	Version     string
 	Description string
-	// Created is when the module was made: the same module pushed again with the same
-	// Meta is the same manifest.
+	// Created is the build time of the module. The same module with the same Meta always
+	// gives the same manifest.
 	Created time.Time
-	// NoOverwrite refuses to move the tag from another module, with [ErrPublished].
+	// NoOverwrite is set when the tag may not move away from another module: Push returns
+	// [ErrPublished].
 	NoOverwrite bool
 }
 
-// ErrPublished is returned when a tag that may not move leads to another module.
+// ErrPublished is returned when the tag leads to another module and may not move.
 var ErrPublished = errors.New("it is published already, with other bytes")
 
-// Push pushes a module with its signatures, DSSE envelopes, and returns the digest of
-// its manifest. A module that is there with other signatures keeps them. The tag of the
-// reference leads to it last: whoever pulls meanwhile finds the artifact before it or the
-// whole of this one.
+// Push pushes a module with its signatures (DSSE envelopes), and returns the digest of
+// its manifest. Signatures that the module already has in the registry stay. The tag is
+// moved last: a concurrent pull gets either the old artifact or the whole new one.
 func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Meta, envelopes [][]byte) (manifestDigest string, err error) {
 	if ref.Tag == "" || ref.Digest != "" {
 		return "", fmt.Errorf("push %s: name a tag, and no digest", ref)
@@ -113,7 +113,7 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 	return string(d.Digest), to.PushReference(ctx, d, bytes.NewReader(data), tag)
 }
 
-// checkTag returns [ErrPublished] if a tag leads to another module than that of a layer.
+// checkTag returns [ErrPublished] if a tag leads to a module that is not in layer.
 func checkTag(ctx context.Context, to target, tag string, layer ocispec.Descriptor) error {
 	d, err := to.Resolve(ctx, tag)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -128,7 +128,7 @@ func checkTag(ctx context.Context, to target, tag string, layer ocispec.Descript
 	return nil
 }
 
-// attach pushes a referrer of a manifest.
+// attach pushes a signature as a referrer of the manifest subject.
 func attach(ctx context.Context, to target, subject ocispec.Descriptor, envelope []byte) error {
 	if err := checkEnvelope(envelope); err != nil {
 		return err
@@ -171,7 +171,7 @@ func put(ctx context.Context, to target, m ocispec.Manifest, config []byte) (oci
 	return d, data, nil
 }
 
-// blob pushes what is not there yet.
+// blob pushes data that is not there yet.
 func blob(ctx context.Context, to target, d ocispec.Descriptor, data []byte) error {
 	there, err := to.Exists(ctx, d)
 	if err != nil || there {

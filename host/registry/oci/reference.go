@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Scheme is how a reference begins.
+// Scheme is the prefix of every reference.
 const Scheme = "oci://"
 
 // Limits on names, from the OCI distribution specification.
@@ -29,20 +29,19 @@ var (
 	tagRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`) })
 )
 
-// Reference names an artifact of a registry. It is made by [ParseReference]; Tag and
-// Digest may be set to others that are valid.
+// Reference names an artifact of a registry. [ParseReference] makes it; Tag and Digest
+// may be set to other valid values.
 type Reference struct {
-	Host string // in its one form, with the port unless it is the protocol's own
+	Host string // normalized; without the default port of its protocol
 	Path string // of the repository at the host
 	Tag  string // may be empty if Digest is not
-	// Digest is that of the manifest, "sha256:HEX". If there is one, Tag only says
-	// which artifact a person had in mind.
+	// Digest is the digest of the manifest, "sha256:HEX"; may be empty if Tag is not. If
+	// it is set, Tag is only a note for people.
 	Digest string
 }
 
-// ParseReference reads oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:HEX]. One of tag
-// and digest has to be there: which version "latest" is today is not for us to
-// guess.
+// ParseReference reads oci://HOST[:PORT]/REPOSITORY[:TAG][@sha256:HEX]. A tag or a digest
+// is required: we do not guess which version "latest" is today.
 func ParseReference(s string) (Reference, error) {
 	r, err := parseReference(s)
 	if err != nil {
@@ -84,7 +83,7 @@ func parseReference(s string) (r Reference, err error) {
 	return r, nil
 }
 
-// normalHost brings HOST[:PORT] into its one form.
+// normalHost returns the normal form of HOST[:PORT].
 func normalHost(authority string) (string, error) {
 	o, rest, err := network.ParseOrigin("https://" + authority)
 	if err != nil {
@@ -93,7 +92,7 @@ func normalHost(authority string) (string, error) {
 	if rest != "" {
 		return "", errors.New("what follows the host is not a repository")
 	}
-	if usesPlainHTTP(o.Host) { // the port of the protocol is another one
+	if usesPlainHTTP(o.Host) { // its default port is 80
 		if o, _, err = network.ParseOrigin("http://" + authority); err != nil {
 			return "", err
 		}
@@ -102,9 +101,10 @@ func normalHost(authority string) (string, error) {
 	return portOf(o, 443), nil
 }
 
-func portOf(o network.Origin, own uint16) string {
+// portOf returns HOST:PORT, or HOST if the port is the default.
+func portOf(o network.Origin, defaultPort uint16) string {
 	switch {
-	case o.Port != own:
+	case o.Port != defaultPort:
 		return net.JoinHostPort(o.Host.String(), strconv.Itoa(int(o.Port)))
 	case o.Host.Addr().Is6():
 		return "[" + o.Host.String() + "]"
@@ -112,18 +112,20 @@ func portOf(o network.Origin, own uint16) string {
 	return o.Host.String()
 }
 
-// usesPlainHTTP reports whether a host is spoken to without TLS: only this machine is.
+// usesPlainHTTP reports whether we speak to a host without TLS. Only this machine is such
+// a host.
 func usesPlainHTTP(h network.Host) bool {
 	return h.Name() == "localhost" || h.Addr().IsLoopback()
 }
 
-// usesPlainHTTP reports whether the registry is spoken to without TLS.
+// usesPlainHTTP reports whether we speak to the registry without TLS.
 func (r Reference) usesPlainHTTP() bool { return strings.HasPrefix(r.Base(), "http://") }
 
-// Base is the URL of the registry, without a path: what a network has to allow.
+// Base returns the URL of the registry without a path. It is the address that a policy
+// must allow.
 func (r Reference) Base() string {
 	name := r.Host
-	if name == "docker.io" { // which is served from there
+	if name == "docker.io" { // its registry has another host
 		name = "registry-1.docker.io"
 	}
 	o, _, err := network.ParseOrigin("https://" + name)
@@ -133,13 +135,13 @@ func (r Reference) Base() string {
 	return "https://" + name
 }
 
-// Repository is HOST/REPOSITORY, what signatures are bound to.
+// Repository returns HOST/REPOSITORY, to which signatures are bound.
 func (r Reference) Repository() string { return r.Host + "/" + r.Path }
 
-// String is the reference in its one form.
+// String returns the reference in its normal form.
 func (r Reference) String() string { return formatReference(Scheme+r.Repository(), r.Tag, r.Digest) }
 
-// formatReference is PLACE[:TAG][@DIGEST].
+// formatReference returns PLACE[:TAG][@DIGEST].
 func formatReference(place, tag, digest string) string {
 	if tag != "" {
 		place += ":" + tag

@@ -20,24 +20,24 @@ import (
 const (
 	userAgent     = "stockade"
 	maxTokenBytes = 128 << 10 // of the answer of a token service
-	maxFieldBytes = 2 << 10   // of what a challenge says
+	maxFieldBytes = 2 << 10   // of a value in a challenge
 )
 
-// session sends requests to the registry of a reference, with a login or a token
-// when it asks for one. The library has a client for that, too: see RATIONALE,
-// "Why does our registry session replace oras' auth client and its layout store?".
+// session sends requests to the registry of a reference, and logs in when the registry
+// asks for it. oras has a client for that, too: see RATIONALE, "Why does our registry
+// session replace oras' auth client and its layout store?".
 type session struct {
 	http        *http.Client
 	ref         Reference
 	origin      network.Origin // of the registry
 	credentials Credentials
 	warn        func(text string)
-	pushing     bool // a push does not go on as nobody
+	pushing     bool // a push does not go on anonymously
 
-	// Of one goroutine: that of the pull or the push.
+	// These belong to one goroutine: that of the pull or the push.
 	authorization string            // the header; empty: the registry has not asked for one
-	challenges    []string          // with which the registry has asked
-	login         *credential.Login // nil: it was not looked for yet; zero: nobody's
+	challenges    []string          // the WWW-Authenticate headers of the registry's last answer 401
+	login         *credential.Login // nil: not searched for yet; zero: anonymous
 	search        credential.Search
 }
 
@@ -53,7 +53,7 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := s.send(req)
 	if err != nil || !s.isRegistryURL(resp.Request.URL) {
-		return resp, err // a redirect has led elsewhere: no login is sent there
+		return resp, err // a redirect led to another host, which gets no login
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		_ = resp.Body.Close()
@@ -76,7 +76,7 @@ func (s *session) Do(req *http.Request) (*http.Response, error) {
 	return s.resend(req)
 }
 
-// resend sends a request once more, with another header.
+// resend sends a request again with the current Authorization header.
 func (s *session) resend(req *http.Request) (resp *http.Response, err error) {
 	req.Header.Set("Authorization", s.authorization)
 	if req.Body != nil && req.Body != http.NoBody {
@@ -90,7 +90,8 @@ func (s *session) resend(req *http.Request) (resp *http.Response, err error) {
 	return s.send(req)
 }
 
-// searchNote says in which files a login was looked for.
+// searchNote returns a part of a sentence that lists the files searched for a login;
+// empty if there was no search.
 func (s *session) searchNote() string {
 	if s.search.Files == nil {
 		return ""
@@ -98,15 +99,15 @@ func (s *session) searchNote() string {
 	return "; a login was looked for in " + strings.Join(s.search.Files, ", ")
 }
 
-// isRegistryURL reports whether a URL is one of the registry.
+// isRegistryURL reports whether a URL is on the registry itself.
 func (s *session) isRegistryURL(u *url.URL) bool {
 	o, _, err := network.ParseOrigin(u.Scheme + "://" + u.Host)
 	return err == nil && o == s.origin
 }
 
-// send sends a request. A registry that does not know the listing of referrers
-// answers it in many ways, redirects to its web site among them. All are the one
-// that the specification has, after which the tag is asked for.
+// send sends a request. Registries without a listing of referrers answer such a request
+// in many ways, with redirects to a web site among them. send turns all these answers
+// into 404, as in the specification, so that oras asks for the tag next.
 func (s *session) send(req *http.Request) (*http.Response, error) {
 	if !strings.HasPrefix(strings.TrimPrefix(req.URL.Path, "/v2/"+s.ref.Path), "/referrers/") {
 		return s.http.Do(req)
@@ -125,7 +126,7 @@ func (s *session) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorize makes the header for the login of the registry.
+// authorize sets the header for the login of the registry.
 func (s *session) authorize(ctx context.Context) (err error) {
 	if s.login == nil {
 		s.login = new(credential.Login)
@@ -142,8 +143,9 @@ func (s *session) authorize(ctx context.Context) (err error) {
 	return err
 }
 
-// authorizeAnonymously makes the header for a pull without a login, which is told. Why is what is wrong
-// with the login: public repositories refuse one that has expired, too.
+// authorizeAnonymously sets the header for a pull without a login, and warns about it.
+// why is the error of the login: public repositories also refuse a login that has
+// expired. A push returns why.
 func (s *session) authorizeAnonymously(ctx context.Context, why error) error {
 	if s.pushing {
 		return why
@@ -160,7 +162,7 @@ func (s *session) authorizeAnonymously(ctx context.Context, why error) error {
 	return nil
 }
 
-// header returns the header for a login, as the challenges of the registry ask for it.
+// header returns the Authorization header for a login, by the challenges of the registry.
 func (s *session) header(ctx context.Context, login credential.Login) (string, error) {
 	for _, c := range s.challenges {
 		scheme, rest, _ := strings.Cut(c, " ")
@@ -181,7 +183,7 @@ func (s *session) header(ctx context.Context, login credential.Login) (string, e
 
 var parameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-zA-Z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))`) })
 
-// parameters reads realm="...",service="...",scope="...".
+// parameters reads the parameters of a challenge: realm="...",service="...",scope="...".
 func parameters(s string) map[string]string {
 	out := map[string]string{}
 	if len(s) > 4*maxFieldBytes {
@@ -193,25 +195,25 @@ func parameters(s string) map[string]string {
 	return out
 }
 
-// token asks the token service that a registry has named, with the login for the
-// registry: as Docker does it, the registry says who may see that. Whether the
-// service may be reached is decided as for any host.
-func (s *session) token(ctx context.Context, says map[string]string, login credential.Login) (string, error) {
-	o, _, err := network.ParseOrigin(says["realm"])
+// token asks the token service that a registry has named, and sends it the login. As with
+// Docker, the registry decides which service sees the login. The policy for hosts applies
+// to the service, too.
+func (s *session) token(ctx context.Context, challenge map[string]string, login credential.Login) (string, error) {
+	o, _, err := network.ParseOrigin(challenge["realm"])
 	if err != nil {
-		return "", fmt.Errorf("the token service %.200q of the registry: %w", says["realm"], err)
+		return "", fmt.Errorf("the token service %.200q of the registry: %w", challenge["realm"], err)
 	}
-	realm, err := url.Parse(says["realm"])
-	if err != nil || realm.User != nil || len(says["realm"]) > maxFieldBytes {
-		return "", fmt.Errorf("the token service %.200q of the registry is no URL", says["realm"])
+	realm, err := url.Parse(challenge["realm"])
+	if err != nil || realm.User != nil || len(challenge["realm"]) > maxFieldBytes {
+		return "", fmt.Errorf("the token service %.200q of the registry is no URL", challenge["realm"])
 	}
 	if o.Protocol != network.HTTPS && !(s.ref.usesPlainHTTP() && usesPlainHTTP(o.Host)) {
 		return "", fmt.Errorf("the token service %s of the registry is not reached by https", realm.Host)
 	}
 	values := realm.Query()
 	for _, name := range []string{"service", "scope"} {
-		if says[name] != "" {
-			values.Set(name, says[name])
+		if challenge[name] != "" {
+			values.Set(name, challenge[name])
 		}
 	}
 	var req *http.Request

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The types of what cosign 3 makes, from the outside in.
+// Types in the signatures of cosign 3, from the outside in.
 const (
 	BundleType      = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	inTotoType      = "application/vnd.in-toto+json"
@@ -14,16 +14,17 @@ const (
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// UnsupportedFormError names the form of a signature that is not read here. The name is from outside.
+// UnsupportedFormError names the form of a signature that we cannot read. The name comes
+// from outside.
 type UnsupportedFormError string
 
 func (e UnsupportedFormError) Error() string {
 	return "it is signed in a form that is not read: " + string(e)
 }
 
-// VerifyBundle is [VerifyCosign] for a bundle of sigstore, as cosign 3 makes it with a key:
-// a DSSE envelope with one signature of a statement about one manifest. Another bundle is a
-// [UnsupportedFormError]. Its log and its time are not looked at.
+// VerifyBundle is [VerifyCosign] for a sigstore bundle that cosign 3 made with a key: a
+// DSSE envelope with one signature of a statement about one manifest. For other bundles
+// the error is an [UnsupportedFormError]. The log entry and the time in it are ignored.
 func VerifyBundle(bundle []byte, keys []PublicKey) (s CosignStatement, by PublicKey, err error) {
 	payload, sig, err := openBundle(bundle)
 	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(pae(inTotoType, payload), sig) })
@@ -40,7 +41,8 @@ func VerifyBundle(bundle []byte, keys []PublicKey) (s CosignStatement, by Public
 	return s, by, nil
 }
 
-// openBundle returns the payload of the envelope and its signature.
+// openBundle returns the payload of the envelope and its signature. The signature is nil
+// if it is too long for our kinds of keys.
 func openBundle(bundle []byte) (payload, sig []byte, err error) {
 	o, err := parse(bundle)
 	if err != nil {
@@ -57,14 +59,14 @@ func openBundle(bundle []byte) (payload, sig []byte, err error) {
 	}
 	one, _ := list[0].(object)
 	if sig, err = decode64(lookup[string](one, "sig"), maxSignatureBytes); err != nil {
-		return nil, nil, nil // other kinds of keys make longer ones
+		return nil, nil, nil // only other kinds of keys make longer signatures
 	}
 	payload, err = decode64(lookup[string](o, "dsseEnvelope", "payload"), maxBytes)
 	return payload, sig, err
 }
 
-// parseInToto returns the digest of the manifest in a statement of cosign. Unknown keys are
-// allowed, as the specification says.
+// parseInToto returns the digest of the manifest in a statement of cosign. Unknown keys
+// are allowed, as the specification demands.
 func parseInToto(data []byte) (string, error) {
 	o, err := parse(data)
 	if err != nil {
@@ -85,7 +87,8 @@ func parseInToto(data []byte) (string, error) {
 	return digest, nil
 }
 
-// lookup returns the value at a path of keys; the zero T if it is not there, or of another type.
+// lookup returns the value at a path of keys; the zero T if there is none, or if it has
+// another type.
 func lookup[T any](o object, path ...string) T {
 	last := len(path) - 1
 	for _, key := range path[:last] {

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// cosignType is what every payload of cosign says it is.
+// cosignType is the type in every payload of cosign.
 const cosignType = "cosign container image signature"
 
-// CosignStatement is what a signature of cosign says. It speaks of an OCI manifest,
-// and through its digest of the module that this holds; of no name and no version.
+// CosignStatement is the content of a cosign signature. It names an OCI manifest, and so,
+// by digest, the module in the manifest. It states no name and no version.
 type CosignStatement struct {
-	// Repository is HOST/REPOSITORY. Docker Hub's is docker.io, which cosign writes as
-	// index.docker.io. Empty: it is from a bundle, which names none.
+	// Repository is HOST/REPOSITORY. Docker Hub is docker.io here; cosign writes
+	// index.docker.io. Empty: the signature is from a bundle, which names none.
 	Repository     string
 	ManifestDigest string // "sha256:HEX"
 }
 
-// VerifyCosign returns what a signature says and which of the keys made it. The
-// error is [ErrNotSigned] if none did; the payload is looked at only after that.
-// Signatures with certificates and the transparency log are not verified: to these
-// keys they are not signed.
+// VerifyCosign returns the content of a signature and the key that made the signature.
+// The error is [ErrNotSigned] if none of the keys did; the payload is parsed only after
+// that. Signatures with certificates and the transparency log are not verified: for these
+// keys they count as no signature.
 func VerifyCosign(c Cosign, keys []PublicKey) (CosignStatement, PublicKey, error) {
 	if len(c.Payload) > maxBytes {
 		return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: the payload has more than %d bytes", maxBytes)
 	}
-	sig, err := decode64(c.Signature, maxSignatureBytes) // other kinds of keys make longer ones
+	sig, err := decode64(c.Signature, maxSignatureBytes) // only other kinds of keys make longer signatures
 	i := slices.IndexFunc(keys, func(k PublicKey) bool { return k.verify(c.Payload, sig) })
 	if err != nil || i < 0 {
 		return CosignStatement{}, PublicKey{}, ErrNotSigned
@@ -39,8 +39,8 @@ func VerifyCosign(c Cosign, keys []PublicKey) (CosignStatement, PublicKey, error
 	return s, keys[i], nil
 }
 
-// parseCosign reads a payload. Beside "critical" there may be anything, as its
-// specification has it; what is critical and unknown is refused, as it demands.
+// parseCosign reads a payload. Its specification allows unknown keys beside "critical",
+// and demands that unknown keys within "critical" are refused.
 func parseCosign(payload []byte) (s CosignStatement, err error) {
 	o, err := parse(payload)
 	if err != nil {

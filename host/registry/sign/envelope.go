@@ -29,15 +29,15 @@ type envelopeJSON struct {
 type signatureJSON struct {
 	KeyID     string `json:"keyid"`
 	Sig       string `json:"sig"`        // base64
-	PublicKey string `json:"public_key"` // an extension of ours: so that a key that nobody knows yet can be named
+	PublicKey string `json:"public_key"` // our extension: it lets us name a key that nobody knows yet
 }
 
-// pae is what DSSE signs: the type and the payload with their lengths.
+// pae returns the bytes that DSSE signs: the type and the payload with their lengths.
 func pae(kind string, payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(payload), payload)
 }
 
-// Sign makes an envelope of a statement and the signatures of 1 to 16 keys.
+// Sign returns an envelope of a statement with the signatures of 1 to 16 keys.
 func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	payload, err := st.marshal()
 	if err != nil {
@@ -61,22 +61,22 @@ func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Envelope is an envelope that has the right form. What it says is told by
-// [Envelope.Verify] alone.
+// Envelope is an envelope in the right form. Only [Envelope.Verify] returns its
+// statement.
 type Envelope struct {
-	message    []byte // what is signed
+	message    []byte // the bytes that are signed
 	statement  Statement
 	signatures []signature
 }
 
 type signature struct {
 	sig        []byte
-	claimedKey PublicKey // the key that it says it is of; zero: it does not say
+	claimedKey PublicKey // the key that the signature names as its own; zero: it names none
 }
 
-// Open reads an envelope: at most 64 KiB and 16 signatures, of a module, each value
-// in its one form. A signature that names its key has to be by that key, so that
-// one that was damaged is refused, and not taken for none.
+// Open reads an envelope of a module: at most 64 KiB and 16 signatures, each value in its
+// canonical form. If a signature names its key, the key must have made it: so a damaged
+// signature is refused, and not taken for a missing one.
 func Open(envelope []byte) (*Envelope, error) {
 	s, err := open(envelope)
 	if err != nil {
@@ -143,9 +143,9 @@ func openSignature(v any) (s signature, err error) {
 	return s, checkNoneLeft(o)
 }
 
-// Verify returns the statement, and which of the keys have signed it; a key counts
-// once, however many signatures it made. What the envelope says of its keys is not
-// looked at. The error is [ErrNotSigned], and with it there is no statement.
+// Verify returns the statement and the keys, out of those given, that have signed. A key
+// counts once, however many signatures it made. The keys that the envelope names are
+// ignored. The error is [ErrNotSigned], and then there is no statement.
 func (s *Envelope) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	var by []PublicKey
 	for _, k := range keys {
@@ -159,9 +159,8 @@ func (s *Envelope) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	return s.statement, by, nil
 }
 
-// ClaimedKeys are the keys that the envelope names, which have signed it, each once.
-// Anybody can make such a key: it is to be shown to a person, and is no reason to
-// believe anything.
+// ClaimedKeys returns the keys that the envelope names, each once. They have signed it,
+// but anybody can make such a key: show them to a person, and do not trust them.
 func (s *Envelope) ClaimedKeys() []PublicKey {
 	var out []PublicKey
 	for _, sig := range s.signatures {

@@ -11,17 +11,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxBytes bounds every document: statements and envelopes have about 1 KiB, and
-// cosign's payloads seldom more.
+// maxBytes limits the size of every document. Statements and envelopes have about 1 KiB,
+// and cosign's payloads seldom more.
 const maxBytes = 64 << 10
 
-// object is a JSON object whose keys are taken out one by one, so that what is
-// left is unknown.
+// object is a JSON object. Its keys are taken out one by one; keys that are left at the
+// end are unknown.
 type object = map[string]any
 
-// parse reads one JSON object that means the same to every reader: no key twice,
-// no invalid characters, nothing after it. Keys are compared to the letter, which
-// json.Unmarshal does not do for structs.
+// parse reads one JSON object that means the same to every reader: no key twice, no
+// invalid characters, nothing after it. Keys are compared to the letter; json.Unmarshal
+// does not do so for structs.
 func parse(data []byte) (o object, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", maxBytes)
@@ -38,8 +38,8 @@ func parse(data []byte) (o object, err error) {
 	return o, nil
 }
 
-// takeKey takes a value of a type out of an object; it has to be there, unless it is
-// optional.
+// takeKey removes a key from an object and returns its value. It is an error if the value
+// has another type, or if the key is missing and not optional.
 func takeKey[T any](o object, key string, optional bool) (T, error) {
 	v, there := o[key]
 	delete(o, key)
@@ -53,7 +53,7 @@ func takeKey[T any](o object, key string, optional bool) (T, error) {
 	return t, fmt.Errorf("%q is of another type", key)
 }
 
-// checkNoneLeft returns an error if anything was not taken.
+// checkNoneLeft returns an error if keys are left that were not taken.
 func checkNoneLeft(o object) error {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		return fmt.Errorf("unknown key %.40q", key)

@@ -20,25 +20,26 @@ import (
 	"strings"
 )
 
-// Algorithm is what a key signs with.
+// Algorithm is the signature algorithm of a key.
 type Algorithm string
 
 const (
 	Ed25519   Algorithm = "ed25519"
-	ECDSAP256 Algorithm = "ecdsa-p256" // with SHA-256; what cosign makes
+	ECDSAP256 Algorithm = "ecdsa-p256" // with SHA-256; the algorithm of cosign's keys
 )
 
-// maxKeyBytes is more than any key that we take has as PEM.
+// maxKeyBytes limits the size of a key in PEM. No key that we accept is as long.
 const maxKeyBytes = 4 << 10
 
-// PublicKey is a key that verifies signatures. Keys are the same if they are ==.
-// The zero key verifies nothing.
+// PublicKey is a key that verifies signatures. Equal keys are ==. The zero key verifies
+// nothing.
 type PublicKey struct {
 	algorithm Algorithm
 	raw       string // ed25519: 32 bytes; ECDSA: the uncompressed point, 65 bytes
 }
 
-// publicKey takes what the standard library returns.
+// publicKey converts a key of the standard library. It refuses other algorithms and keys
+// with which anybody can sign.
 func publicKey(key crypto.PublicKey) (PublicKey, error) {
 	switch key := key.(type) {
 	case ed25519.PublicKey:
@@ -59,10 +60,9 @@ func publicKey(key crypto.PublicKey) (PublicKey, error) {
 	return PublicKey{}, fmt.Errorf("it is neither %s nor %s", Ed25519, ECDSAP256)
 }
 
-// weak reports whether a point is of small order, as the one of all zeros is: for
-// these, signatures can be made without a private key. It also finds encodings
-// that are not the only one of their point, which none but such points have in
-// practice.
+// weak reports whether a point is of small order, such as the point of all zeros: for
+// these points, signatures can be made without a private key. It also reports encodings
+// that are not the only one of their point; in practice only such points have several.
 func weak(key []byte) bool {
 	le := slices.Clone(key)
 	le[31] &= 0x7f // the sign of x
@@ -72,9 +72,9 @@ func weak(key []byte) bool {
 	if y.Cmp(p) >= 0 {
 		return true
 	}
-	// The order is 1 or 2 where y = 1 or -1, and 4 where y = 0. It is 8 where doubling
-	// leads to y = 0, so where y² = -x²; with the equation of the curve, whose d is
-	// -121665/121666, that is 121665·y⁴ - 2·121666·y² + 121666 = 0.
+	// The order is 1 or 2 for y = 1 or -1, and 4 for y = 0. It is 8 if doubling leads to
+	// y = 0, that is, if y² = -x². With the equation of the curve, whose d is
+	// -121665/121666, this gives 121665·y⁴ - 2·121666·y² + 121666 = 0.
 	y2 := new(big.Int).Mul(y, y)
 	y2.Mod(y2, p)
 	eight := new(big.Int).Mul(y2, y2)
@@ -85,9 +85,9 @@ func weak(key []byte) bool {
 	return y2.Sign() == 0 || y2.IsInt64() && y2.Int64() == 1 || eight.Sign() == 0
 }
 
-// ParsePublicKey reads the text form: the algorithm, a colon, and in base64 the key
-// as it is: the 32 bytes of an ed25519 key, the 65 bytes of the uncompressed point
-// of an ECDSA key. There is one text for each key.
+// ParsePublicKey reads the text form of a key: the algorithm, a colon, and the raw key in
+// base64, which is the 32 bytes of an ed25519 key or the 65 bytes of an uncompressed
+// ECDSA point. Each key has one text.
 func ParsePublicKey(text string) (PublicKey, error) {
 	algorithm, encoded, _ := strings.Cut(text, ":")
 	raw, err := decode64(encoded, 65)
@@ -115,7 +115,7 @@ func ParsePublicKey(text string) (PublicKey, error) {
 	return k, nil
 }
 
-// ParsePublicKeyPEM reads what cosign and openssl write: one block PUBLIC KEY.
+// ParsePublicKeyPEM reads one block PUBLIC KEY, the format of cosign and openssl.
 func ParsePublicKeyPEM(data []byte) (PublicKey, error) {
 	der, err := onePEM(data, "PUBLIC KEY")
 	if err != nil {
@@ -132,7 +132,7 @@ func ParsePublicKeyPEM(data []byte) (PublicKey, error) {
 	return k, nil
 }
 
-// onePEM is the content of the only block of a file.
+// onePEM returns the content of the only block of a PEM file.
 func onePEM(data []byte, kind string) ([]byte, error) {
 	if len(data) > maxKeyBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", maxKeyBytes)
@@ -149,7 +149,7 @@ func onePEM(data []byte, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// std is the key as the standard library has it; nil for the zero key.
+// std returns the key as a type of the standard library; nil for the zero key.
 func (k PublicKey) std() crypto.PublicKey {
 	switch k.algorithm {
 	case Ed25519:
@@ -162,7 +162,7 @@ func (k PublicKey) std() crypto.PublicKey {
 	return nil
 }
 
-// String is the text form, which [ParsePublicKey] reads.
+// String returns the text form, which [ParsePublicKey] reads.
 func (k PublicKey) String() string {
 	return string(k.algorithm) + ":" + base64.StdEncoding.EncodeToString([]byte(k.raw))
 }
@@ -173,28 +173,29 @@ func ValidID(s string) bool {
 	return (algorithm == string(Ed25519) || algorithm == string(ECDSAP256)) && isHex(hex, 32)
 }
 
-// ID is a short name of the key, made from the key: its algorithm, a colon, and
-// the first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER.
+// ID returns a short name that is made from the key: its algorithm, a colon, and the
+// first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER; empty for the
+// zero key.
 func (k PublicKey) ID() string {
 	der, err := x509.MarshalPKIXPublicKey(k.std())
 	if err != nil {
-		return "" // of the zero key
+		return "" // the zero key
 	}
 	sum := sha256.Sum256(der)
 	return string(k.algorithm) + ":" + hex.EncodeToString(sum[:16])
 }
 
-// PEM is the form that [ParsePublicKeyPEM] reads.
+// PEM returns the form that [ParsePublicKeyPEM] reads; nil for the zero key.
 func (k PublicKey) PEM() []byte {
 	der, err := x509.MarshalPKIXPublicKey(k.std())
 	if err != nil {
-		return nil // of the zero key
+		return nil // the zero key
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// verify reports whether the key has signed a message. The standard library takes
-// ed25519 signatures whose numbers are reduced, and ECDSA ones in DER, only.
+// verify reports whether the key has signed a message. The standard library accepts only
+// ed25519 signatures whose numbers are reduced, and only ECDSA signatures in DER.
 func (k PublicKey) verify(message, signature []byte) bool {
 	switch key := k.std().(type) {
 	case ed25519.PublicKey:
@@ -206,13 +207,13 @@ func (k PublicKey) verify(message, signature []byte) bool {
 	return false
 }
 
-// PrivateKey is a key that signs. It prints as its public key's ID.
+// PrivateKey is a key that signs. It prints as the ID of its public key.
 type PrivateKey struct {
 	signer crypto.Signer
 	public PublicKey
 }
 
-// Generate makes a new key.
+// Generate returns a new key.
 func Generate(algorithm Algorithm) (PrivateKey, error) {
 	var signer crypto.Signer
 	var err error
@@ -247,7 +248,7 @@ func ParsePrivateKey(data []byte) (PrivateKey, error) {
 	}
 	key, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return fail(errors.New("it is not PKCS #8")) // without its bytes
+		return fail(errors.New("it is not PKCS #8")) // err could show bytes of the key
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -260,7 +261,7 @@ func ParsePrivateKey(data []byte) (PrivateKey, error) {
 	return k, nil
 }
 
-// PEM is the key as PKCS #8, for a file that nobody else can read.
+// PEM returns the key as PKCS #8, for a file that nobody else can read.
 func (k PrivateKey) PEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.signer)
 	if err != nil {
@@ -269,11 +270,10 @@ func (k PrivateKey) PEM() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Public is the key that verifies what this one signs.
+// Public returns the key that verifies the signatures of this key.
 func (k PrivateKey) Public() PublicKey { return k.public }
 
-// Format writes the public key's ID, whatever the verb: a key must not end up in
-// a log.
+// Format writes the public key's ID for every verb: a key must not end up in a log.
 func (k PrivateKey) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "private key of "+k.public.ID())
 }
@@ -289,11 +289,11 @@ func (k PrivateKey) sign(message []byte) ([]byte, error) {
 	return nil, errors.New("there is no key")
 }
 
-// decode64 reads base64 of which each content has one form, of at most so many
-// bytes. Line breaks, which the decoder would skip, are none of it.
-func decode64(s string, most int) ([]byte, error) {
-	if len(s) > base64.StdEncoding.EncodedLen(most) {
-		return nil, fmt.Errorf("it holds more than %d bytes", most)
+// decode64 decodes base64 of at most limit bytes. It accepts only the one canonical
+// form of each content: no line breaks, which the decoder would skip.
+func decode64(s string, limit int) ([]byte, error) {
+	if len(s) > base64.StdEncoding.EncodedLen(limit) {
+		return nil, fmt.Errorf("it holds more than %d bytes", limit)
 	}
 	data, err := base64.StdEncoding.Strict().DecodeString(s)
 	if err != nil || strings.ContainsAny(s, "\r\n") {

@@ -261,8 +261,7 @@ func TestWhatCannotBeStatedIsNotSigned(t *testing.T) {
 	}
 }
 
-// resign is an envelope around any payload, with good signatures, that a test
-// changes.
+// resign returns an envelope around any payload, with good signatures, after a change.
 func resign(t testing.TB, k PrivateKey, payload string, change func(map[string]any)) []byte {
 	t.Helper()
 	sig, err := k.sign(pae(PayloadType, []byte(payload)))

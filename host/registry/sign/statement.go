@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// statementType is the first thing that a statement says, so that what is signed
-// can be taken for nothing else.
+// statementType is the first value in a statement, so that signed bytes cannot be taken
+// for something else.
 const statementType = "https://github.com/stockade-dev/stockade/module/v1"
 
-// Statement is what a signer says: this is my module. It is JSON of a few hundred
-// bytes.
+// Statement is the content of a signature: the signer vouches for this module. It is JSON
+// of a few hundred bytes.
 type Statement struct {
-	// Repository is where it is published, HOST/REPOSITORY without tag. Empty: it is
-	// a file, and published nowhere.
+	// Repository is HOST/REPOSITORY without a tag, the place of publication. Empty: the
+	// module is a file that is published nowhere.
 	Repository string
-	Name       string // of the module, as its manifest says
+	Name       string // of the module, as in its manifest
 	Version    string // semantic, without v: 1.2.0
 	Digest     string // of the bytes of the module: "sha256:HEX"
-	// Fingerprint is what its tools say of themselves.
+	// Fingerprint holds hashes of the descriptions of its tools.
 	Fingerprint Fingerprint
-	// Issued is when this was signed, and Expires when it ends to hold; zero: never.
-	// Both are whole seconds of UTC.
+	// Issued is the time of signing, and Expires the time after which the signature does
+	// not hold; zero: it does not expire. Both are whole seconds of UTC.
 	Issued, Expires time.Time
 }
 
@@ -36,15 +36,15 @@ type Fingerprint struct {
 }
 
 var (
-	// As semver.org says it, whole.
+	// The complete expression of semver.org.
 	versionRE = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
 			`(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
 			`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
 	})
 
-	// A host with a port, and path components as the OCI distribution specification
-	// has them; neither can be "..".
+	// A host with an optional port, and path components by the OCI distribution
+	// specification; neither can be "..".
 	hostRE = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 	})
@@ -65,7 +65,7 @@ func ValidRepository(s string) bool {
 	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE().MatchString(path)
 }
 
-// ValidHost reports whether s is a HOST, which can have a port, likewise.
+// ValidHost reports whether s is HOST or HOST:PORT, in lower case and at most 512 bytes.
 func ValidHost(s string) bool { return len(s) <= maxRepositoryBytes && hostRE().MatchString(s) }
 
 // ValidDigest reports whether s is "sha256:" and 64 hex digits in lower case.
@@ -86,7 +86,7 @@ func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// check says what is wrong with a statement.
+// check returns an error if a value of a statement is not valid.
 func (s Statement) check() error {
 	switch {
 	case s.Repository != "" && !ValidRepository(s.Repository):
@@ -107,7 +107,7 @@ func (s Statement) check() error {
 	return nil
 }
 
-// The keys of a statement.
+// statementJSON is the JSON form of a statement.
 type statementJSON struct {
 	Type        string          `json:"type"`
 	Repository  string          `json:"repository,omitempty"`
@@ -125,7 +125,8 @@ type fingerprintJSON struct {
 	Needs       string `json:"needs"`
 }
 
-// marshal writes what is signed, and refuses what could not be read again.
+// marshal returns the bytes that are signed. It is an error if [parseStatement] could not
+// read them.
 func (s Statement) marshal() ([]byte, error) {
 	s.Issued = s.Issued.UTC().Truncate(time.Second)
 	out := statementJSON{
@@ -146,8 +147,8 @@ func (s Statement) marshal() ([]byte, error) {
 	return data, err
 }
 
-// parseStatement reads a statement. What is unknown in it is refused: it could
-// restrict what the rest says.
+// parseStatement reads a statement. An unknown key is refused: it could restrict what the
+// rest means.
 func parseStatement(data []byte) (s Statement, err error) {
 	o, err := parse(data)
 	if err != nil {
@@ -196,8 +197,8 @@ func parseStatement(data []byte) (s Statement, err error) {
 	return s, nil
 }
 
-// instant reads a time in the one form that it is written in. None of a year before
-// 1970 is meant, and the zero time would say that there is none.
+// instant reads a time in the only format that we write. A year before 1970 is an error:
+// nobody means it, and the zero time stands for no time.
 func instant(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || t.Year() < 1970 || t.UTC().Truncate(time.Second).Format(time.RFC3339) != s {

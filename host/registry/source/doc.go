@@ -1,5 +1,5 @@
-// Package source fetches a module and its signatures from where a person says they
-// are:
+// Package source fetches a module and its signatures. A person names the module by one of
+// these references:
 //
 //	PATH/NAME.wasm                        a file
 //	PATH                                  a folder with one such file
@@ -7,13 +7,12 @@
 //	https://HOST/PATH                     a file of a web server
 //	oci://HOST/REPOSITORY:TAG, @sha256:HEX  an artifact of a registry
 //
-// Beside a file, and at the same address of a web server, its signatures are in a
-// file whose name has [SignatureSuffix] at its end: one DSSE envelope, or several in
-// a JSON array. Where it is not there, there are none; where it is not that, it is an
-// error. On this machine itself http:// is as good as https://.
+// The signatures of a file are in a second file beside it, or at the same address of the
+// web server, whose name has [SignatureSuffix] at its end: one DSSE envelope, or several
+// in a JSON array. If that file is missing, there are no signatures; other content is an
+// error. For servers on this machine, http:// is as good as https://.
 //
-// What is returned was read once and is in memory: what is hashed is what is used.
-// Nothing is verified, and nothing of it is believed. The caller says how the one
-// host that a reference names is reached; every redirect is then a matter of its
-// client, from package egress.
+// A module is read once and stays in memory: the bytes that are hashed are the bytes that
+// are used. Nothing is verified here. The caller gives a client, from package egress, for
+// the host in a reference; that client decides about every redirect.
 package source

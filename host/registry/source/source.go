@@ -23,11 +23,10 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// SignatureSuffix is what the name of a file of signatures has after that of the
-// module.
+// SignatureSuffix follows the name of the module in the name of its file of signatures.
 const SignatureSuffix = ".dsse.json"
 
-// Limits on what is read beside the module.
+// Limits on files of signatures and on folders.
 const (
 	maxSignatures     = 64
 	maxSignatureBytes = 64 << 10 // of each
@@ -35,19 +34,19 @@ const (
 	maxEntries        = 10_000   // of a folder
 )
 
-// Options says how the network is reached. Without them only what is on this machine
-// is fetched.
+// Options gives access to the network. With zero Options only files of this machine are
+// fetched.
 type Options struct {
 	// Client returns a client that reaches the server at this URL, which has no path.
-	// Nil: the network is not reached.
+	// Nil: the network is not used.
 	Client func(base string) (*http.Client, error)
-	// Credentials is for registries; nil is anonymous, which is right wherever not a
-	// person has named the reference.
+	// Credentials is for registries. Nil: requests are anonymous, as they should be
+	// unless a person has named the reference.
 	Credentials oci.Credentials
-	// Progress is told how many bytes of the module have arrived, and of how many, 0 if
-	// that is not known; nil: nobody is.
+	// Progress is called with the number of bytes of the module that have arrived, and
+	// their total; 0: the total is unknown. May be nil.
 	Progress func(done, total int64)
-	// Warn is told why a login is not used; nil: nobody is.
+	// Warn is called with the reason why a login is not used; may be nil.
 	Warn func(text string)
 }
 
@@ -55,10 +54,11 @@ type Options struct {
 type Candidate struct {
 	Code   []byte
 	Digest string // its SHA-256 in hex
-	// Source is where it is from, as a person would name it again: paths are absolute.
+	// Source is a reference with which a person can fetch the module again: paths are
+	// absolute.
 	Source string
-	// Repository is HOST/REPOSITORY, which signatures are bound to, and ManifestDigest
-	// "sha256:HEX"; both are empty where there is none. A layout has only the second.
+	// Repository is HOST/REPOSITORY, to which signatures are bound, and ManifestDigest is
+	// "sha256:HEX". Both are empty for a file; a layout has only ManifestDigest.
 	Repository     string
 	ManifestDigest string
 	Evidence       sign.Evidence
@@ -108,9 +108,10 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// NewestReference returns the reference of the newest version that has a tag in the place of ref; empty:
-// none is newer. Version is the module's, which counts if the tag of ref is no version. A
-// pre-release is newer only for a module that is one.
+// NewestReference returns a reference with the tag of the newest version in the place of
+// ref; empty: no version is newer than the module. version is the module's version, used
+// if the tag of ref is no version. A pre-release counts only if the module's version is
+// one, too.
 func NewestReference(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
 	place, tag := oci.Scheme+r.Repository(), r.Tag
@@ -126,24 +127,24 @@ func NewestReference(ctx context.Context, ref, version string, opts Options) (ne
 	} else {
 		return "", nil
 	}
-	if is := strings.TrimPrefix(tag, "v"); sign.ValidVersion(is) {
-		version = is
+	if v := strings.TrimPrefix(tag, "v"); sign.ValidVersion(v) {
+		version = v
 	}
 	if !sign.ValidVersion(version) {
 		return "", err
 	}
-	most := "v" + version
-	early := semver.Prerelease(most) != ""
+	highest := "v" + version
+	prerelease := semver.Prerelease(highest) != ""
 	for _, tag := range tags {
 		v := "v" + strings.TrimPrefix(tag, "v")
-		if sign.ValidVersion(v[1:]) && semver.Compare(v, most) > 0 && (early || semver.Prerelease(v) == "") {
-			most, newest = v, place+":"+tag
+		if sign.ValidVersion(v[1:]) && semver.Compare(v, highest) > 0 && (prerelease || semver.Prerelease(v) == "") {
+			highest, newest = v, place+":"+tag
 		}
 	}
 	return newest, err
 }
 
-// fetchLocal reads what is on this machine.
+// fetchLocal fetches a file, a folder or a layout of this machine.
 func fetchLocal(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	if strings.ContainsRune(ref, 0) || ref == "" {
 		return nil, errors.New("fetch a module: no file is named")
@@ -183,7 +184,7 @@ func fetchLayout(ctx context.Context, l oci.Layout) (*Candidate, error) {
 	return candidateOf(a, l.String()), nil
 }
 
-// soleModule returns the name of the one module in a folder.
+// soleModule returns the name of the only module in a folder.
 func soleModule(dir string) (string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -212,7 +213,7 @@ func soleModule(dir string) (string, error) {
 	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
 }
 
-// fetchFile reads a file and the signatures beside it.
+// fetchFile reads a file and its signatures.
 func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
 	f, info, err := regular.Open(path)
@@ -238,7 +239,7 @@ func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	return out, nil
 }
 
-// candidate reads a module; size is 0 where it is not known.
+// candidate reads a module; size is 0 if it is unknown.
 func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate, error) {
 	if size > admit.MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d that a module may have", size, admit.MaxBytes)
@@ -260,7 +261,7 @@ func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate
 	return &Candidate{Code: code, Digest: hex.EncodeToString(sum[:]), Source: source}, nil
 }
 
-// counter tells how much has been read.
+// counter is a reader that reports its progress.
 type counter struct {
 	r           io.Reader
 	done, total int64

@@ -18,7 +18,7 @@ const (
 	webDeadline = 5 * time.Minute
 )
 
-// fetchWeb fetches from a web server.
+// fetchWeb fetches a module and its signatures from a web server.
 func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	o, rest, err := network.ParseOrigin(ref)
 	if err != nil {
@@ -60,16 +60,17 @@ func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error)
 	return out, nil
 }
 
+// errMissing is returned for the status 404 or 410.
 var errMissing = errors.New("the server does not have it")
 
-// get has a file read as its server sends it.
+// get requests a file and passes the answer of its server to read.
 func get(ctx context.Context, client *http.Client, u *url.URL, read func(*http.Response) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("User-Agent", userAgent)
-	req.Header.Set("Accept-Encoding", "identity") // bytes are counted as they come
+	req.Header.Set("Accept-Encoding", "identity") // the limits count bytes as they arrive
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -86,8 +87,7 @@ func get(ctx context.Context, client *http.Client, u *url.URL, read func(*http.R
 	return read(resp)
 }
 
-// explain leaves out of an error where a server has redirected to: such addresses
-// may hold tokens.
+// explain returns an error without the addresses of redirects, which may hold tokens.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

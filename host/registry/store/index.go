@@ -13,12 +13,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndexBytes bounds the index: some thousand modules.
+// maxIndexBytes limits the index. It is enough for some thousand modules.
 const maxIndexBytes = 32 << 20
 
-// The index is JSON of a fixed form: a head with the SHA-256 of the list that
-// follows, one record a line, an end. A file of another form was not written by
-// this program.
+// The index is JSON in a fixed form: a head with the SHA-256 of the list that follows,
+// one record a line, and an end. This program never writes another form.
 const (
 	head      = `{"version":1,"sha256":"`
 	afterSum  = `","records":`
@@ -26,12 +25,12 @@ const (
 	sumHexLen = 64
 )
 
-// errDamaged is of an index that is not what was written. Nothing in it is
-// believed: what it allows could be more than what was approved.
+// errDamaged is returned for an index that differs from what this program wrote. Nothing
+// in it is believed: it could allow more than was approved.
 var errDamaged = errors.New("is damaged: it is not what was written; restore it from a backup, " +
 	"or move it away and add your modules again; \"stockade tool verify\" tells whether all is well then")
 
-// encode writes an index, and each record by itself.
+// encode returns an index, and the JSON of each record.
 func encode(records []Record) (index []byte, lines []string, err error) {
 	var list bytes.Buffer
 	list.WriteString("[\n")
@@ -54,10 +53,10 @@ func encode(records []Record) (index []byte, lines []string, err error) {
 	return []byte(head + tool.SHA256(list.Bytes()) + afterSum + list.String() + end), lines, nil
 }
 
-// decode reads an index. Its errors read on from the name of the file. The
-// manifests are not checked again, as schemas with patterns take a millisecond
-// each: they were when they came, and the checksum says that nothing has changed
-// since.
+// decode reads an index. Its errors continue a sentence that begins with the name of the
+// file. It does not check the manifests again, as schemas with patterns take a
+// millisecond each: they were checked when they were added, and the checksum shows that
+// nothing has changed since.
 func decode(data []byte) ([]Record, error) {
 	if len(data) > maxIndexBytes {
 		return nil, fmt.Errorf("has %d bytes, more than the limit of %d", len(data), maxIndexBytes)
@@ -106,8 +105,8 @@ func decode(data []byte) ([]Record, error) {
 	return records, nil
 }
 
-// decodeExact reads an index that is byte for byte what this program writes: no
-// key is in it twice or in another case. It costs as much again as reading it.
+// decodeExact reads an index and checks that it is byte for byte what this program
+// writes: no key is in it twice or in another case. It takes twice as long as decode.
 func decodeExact(data []byte) (records []Record, lines []string, err error) {
 	if records, err = decode(data); err != nil {
 		return nil, nil, err
@@ -119,7 +118,7 @@ func decodeExact(data []byte) (records []Record, lines []string, err error) {
 	return records, lines, err
 }
 
-// version is that of an index of another version, 0 where there is none.
+// version returns the version of the format of an index; 0: the data is no index.
 func version(data []byte) int {
 	text, ok := bytes.CutPrefix(data, []byte(`{"version":`))
 	number, _, ok2 := bytes.Cut(text[:min(len(text), 10)], []byte(","))

@@ -2,5 +2,5 @@
 
 package store
 
-// noFollow is nothing: only the user can make a link in a folder of the user's own.
+// noFollow has no effect here: only the user can make a link in the user's own folder.
 const noFollow = 0

@@ -4,5 +4,5 @@ package store
 
 import "syscall"
 
-// noFollow: a link is refused, and a pipe is not waited for.
+// noFollow makes open refuse a link, and not wait for a named pipe.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK

@@ -23,10 +23,10 @@ import (
 
 var kills = flag.Int("kills", 20, "how many processes are killed while they change a store")
 
-// childEnv names the child that the test binary is to be, instead of a test.
+// childEnv is the variable with the name of the child that the test binary runs as.
 const childEnv = "STOCKADE_STORE_TEST_CHILD"
 
-// children are what a child process does with a store.
+// children are the functions of child processes, which work on a store.
 var children = map[string]func(s *Store, arg string) error{
 	"endless": childEndless,
 	"twenty":  childTwenty,
@@ -58,7 +58,7 @@ func step(n int) (name, version string, removes bool) {
 	return fmt.Sprint("m", n%3), strconv.Itoa(n), n%5 == 0
 }
 
-// after is what there is after a change, in short.
+// after returns a summary of the store after a change.
 func after(n int) string {
 	state := map[string]string{}
 	for i := max(1, n-10); i <= n; i++ {

@@ -15,70 +15,76 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Record is a module that a person has added. What it was approved with is all in
-// it, so that a start reads one file and no module.
+// Record is a module that a person has added. It holds everything that was approved, so
+// that a start reads one file and no module.
 type Record struct {
-	// Name is the one under which its tools are offered, as NAME_tool; no two
-	// records of the same project have the same.
+	// Name is the prefix of its tools, which are offered as NAME_tool. No two records of
+	// the same project have the same name.
 	Name string `json:"name"`
-	// Project is the workspace in which it counts, absolute; empty: in any.
+	// Project is the workspace in which it counts, an absolute path; empty: all
+	// workspaces.
 	Project string `json:"project,omitempty"`
-	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with it, in hex; empty:
-	// it is in none. System: it is in the administrator's folder.
+	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with the module,
+	// in hex; empty: no lockfile names it. System is set if it is in the administrator's
+	// folder.
 	LockSHA256 string `json:"lock,omitempty"`
 	System     bool   `json:"system,omitempty"`
-	Stamp      string `json:"stamp,omitempty"` // of the administrator's file, changes when that does
-	// Source is where it came from, as a person would name it again: a path, an
-	// https:// address, or oci://HOST/REPOSITORY:TAG. Repository is what signatures
-	// are bound to: HOST/REPOSITORY; empty where there is none.
+	Stamp      string `json:"stamp,omitempty"` // of the administrator's file; changes with the file
+	// Source is a reference with which a person can fetch it again: a path, an https://
+	// address, or oci://HOST/REPOSITORY:TAG. Repository is HOST/REPOSITORY, to which
+	// signatures are bound; empty: it is from no registry.
 	Source     string `json:"source"`
 	Repository string `json:"repository,omitempty"`
-	// ManifestDigest is that of the OCI manifest, "sha256:HEX"; empty: there was none.
+	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX"; empty: there was
+	// none.
 	ManifestDigest string `json:"manifest_digest,omitempty"`
-	// Digest is the SHA-256 of the module in hex, Bytes its size.
+	// Digest is the SHA-256 of the module in hex, and Bytes its size.
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
-	// BaseDigest is the SHA-256 in hex of the module as it came, where a person's description
-	// was put into it; signatures are about that. Empty: it is as it came.
+	// BaseDigest is the SHA-256 in hex of the module before a person's description was
+	// added; signatures are about these bytes. Empty: no description was added.
 	BaseDigest string `json:"base,omitempty"`
-	// Manifest is what the module said of itself, as it was approved, checked by
-	// tool.ParseManifest when the record came into the store.
+	// Manifest is the module's manifest in the form that was approved. tool.ParseManifest
+	// checked it when the record came into the store.
 	Manifest tool.Manifest `json:"manifest"`
-	// Fingerprint is that of the manifest; a change of it, or of Signer, switches the
-	// module off until it is approved again.
+	// Fingerprint is that of Manifest. A change of it, or of Signer, switches the module
+	// off until it is approved again.
 	Fingerprint tool.Fingerprint `json:"fingerprint"`
-	// Signer is the publisher whose signature was verified, Namespace what it may
-	// publish, Keys the IDs of the keys. Empty: nobody's was.
+	// Signer is the publisher whose signature was verified, Namespace the namespace in
+	// which it may publish, and Keys the IDs of its keys. Empty: no known publisher has
+	// signed it.
 	Signer    string   `json:"signer,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Keys      []string `json:"keys,omitempty"`
-	// Issued is when it was signed, so that an older signature is not taken later.
+	// Issued is the time of the signature, so that an older one is refused later; zero:
+	// unknown.
 	Issued time.Time `json:"issued,omitzero"`
-	// Evidence is the signatures as they came, at most 1 MiB of JSON, so that they
-	// can be verified again, offline.
+	// Evidence is the signatures as they came, at most 1 MiB of JSON, so that they can be
+	// verified again, offline.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 
-	// Added is when it was approved, Since when the first of its name was: of two tools
-	// that would have one name, the one that was there first has it.
+	// Added is the time when it was approved, and FirstAdded the time when a module of
+	// this name first was. If two tools would have the same name, the module that was
+	// added first keeps it.
 	Added      time.Time `json:"added"`
 	FirstAdded time.Time `json:"since,omitzero"`
-	AllowLarge bool      `json:"large,omitempty"` // the person has let it be compiled although it is large
-	// OffReason says why its tools are not offered; empty: they are. OffTools are single
-	// tools, by the module's own name, that a person has switched off.
+	AllowLarge bool      `json:"large,omitempty"` // the person permits compiling it although it is large
+	// OffReason is the reason why its tools are not offered; empty: they are offered.
+	// OffTools are the tools, named as in the module, that a person has switched off.
 	OffReason string   `json:"off,omitempty"`
 	OffTools  []string `json:"off_tools,omitempty"`
-	// Allowances is what its tools may have: by the module's own name of the tool, or ""
-	// for all of them.
+	// Allowances holds what its tools may use, by the name of the tool in the module. The
+	// name "" stands for all tools.
 	Allowances map[string]tool.Allowance `json:"allowed,omitempty"`
 }
 
-// OriginalDigest is the SHA-256 in hex of the module as it came.
+// OriginalDigest returns the SHA-256 in hex of the module as it came.
 func (r *Record) OriginalDigest() string { return cmp.Or(r.BaseDigest, r.Digest) }
 
-// OffByPerson is the Off of a module that a person has switched off.
+// OffByPerson is the OffReason of a module that a person has switched off.
 const OffByPerson = "switched off"
 
-// Limits on what a record holds. Most of it comes from strangers and is shown.
+// Limits on a record. Most of its content comes from strangers and is shown to people.
 const (
 	maxTextBytes     = 4 << 10
 	maxEvidenceBytes = 1 << 20
@@ -87,8 +93,8 @@ const (
 	maxAllowed       = 64 // of one kind, for one tool
 )
 
-// check is the part of the checks that a start has time for. Its errors read on
-// from the name of the module.
+// check is the part of the checks that is fast enough for each start. Its errors continue
+// a sentence that begins with the name of the module.
 func (r *Record) check() error {
 	if !tool.ValidName(r.Name) {
 		return errors.New("whose name is not 1 to 64 letters, digits, '_' or '-'")
@@ -117,7 +123,7 @@ func (r *Record) check() error {
 	}
 	switch {
 	case r.Bytes < 1:
-		return fmt.Errorf("whose size of %d bytes is none", r.Bytes)
+		return fmt.Errorf("whose size of %d bytes is not valid", r.Bytes)
 	case (r.Signer == "") != (len(r.Keys) == 0) || r.Signer == "" && r.Namespace != "":
 		return errors.New("whose signer does not go with its keys and its namespace")
 	case len(r.Keys) > maxKeys:
@@ -125,7 +131,7 @@ func (r *Record) check() error {
 	case len(r.Evidence) > maxEvidenceBytes:
 		return fmt.Errorf("whose signatures have %d bytes, more than the limit of %d", len(r.Evidence), maxEvidenceBytes)
 	case len(r.OffTools) > maxTools || len(r.Allowances) > maxTools+1 || !all(r.OffTools, tool.ValidName):
-		return errors.New("whose list of tools that are off, or that are allowed something, cannot be")
+		return errors.New("whose list of tools that are off, or of allowances, is not valid")
 	}
 	for name, a := range r.Allowances {
 		if name != "" && !tool.ValidName(name) {
@@ -133,20 +139,21 @@ func (r *Record) check() error {
 		}
 		if !all(a.Read, isPath) || !all(a.Write, isPath) || !all(a.Hosts, isVisibleText) || !all(a.Secrets, tool.ValidSecretName) ||
 			max(len(a.Read), len(a.Write), len(a.Hosts), len(a.Secrets)) > maxAllowed {
-			return fmt.Errorf("which allows to %q what cannot be: directories are absolute and clean, of each kind are at most %d", name, maxAllowed)
+			return fmt.Errorf("whose allowance for the tool %q is not valid: directories are absolute and clean, and each list has at most %d entries", name, maxAllowed)
 		}
 	}
 	return nil
 }
 
-// approvalKey is what of a record the slow checks are about.
+// approvalKey returns a text that changes with the parts of a record that checkManifest
+// and checkSize check.
 func (r *Record) approvalKey() string {
-	manifest, _ := json.Marshal(r.Manifest) // what is no JSON is refused before
+	manifest, _ := json.Marshal(r.Manifest) // never fails: it was checked before
 	return fmt.Sprint(r.Digest, r.Bytes, r.Fingerprint, string(manifest))
 }
 
-// checkManifest is the other part: the manifest is one that a module may have, and
-// it is what was approved.
+// checkManifest is the slow part of the checks: the manifest must be valid, and have the
+// fingerprint that was approved.
 func (r *Record) checkManifest() error {
 	data, err := json.Marshal(r.Manifest)
 	if err != nil {
@@ -162,8 +169,8 @@ func (r *Record) checkManifest() error {
 	return nil
 }
 
-// readdHint says how to get the module again. The source of one that a project brings
-// along is somebody else's text, and nobody's command.
+// readdHint returns a hint for getting the module again. It never shows the source of a
+// project's module as a command, because that is a stranger's text.
 func (r *Record) readdHint() string {
 	if r.Project != "" {
 		return "get it again: stockade tool remove " + r.Name + ", and then stockade tool sync"
@@ -178,11 +185,13 @@ func all(list []string, ok func(string) bool) bool {
 	return !slices.ContainsFunc(list, func(s string) bool { return !ok(s) })
 }
 
-// isPath: JSON would change what is no UTF-8, and it would name something else.
+// isPath reports whether s is an absolute, clean path in UTF-8. JSON would change other
+// bytes, so that they name another file.
 func isPath(s string) bool {
 	return filepath.IsAbs(s) && filepath.Clean(s) == s && len(s) <= maxTextBytes && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
+// isVisibleText reports whether s is one line of visible characters with at most 4 KiB.
 func isVisibleText(s string) bool {
 	return len(s) <= maxTextBytes && visible.IsLine(s)
 }

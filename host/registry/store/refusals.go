@@ -8,19 +8,19 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// maxRefusedBytes bounds the file of a [RefusalCache].
+// maxRefusedBytes limits the file of a [RefusalCache].
 const maxRefusedBytes = 8 << 20
 
-// RefusalCache is what is wrong with files that are looked at without being asked for, so
-// that a start need not look at them again. It is a cache: what it says leaves a
-// module out and lets none in.
+// RefusalCache holds the refusals of files in the administrator's folder, so that a start
+// need not review them again. As it is only a cache, it can keep a module out, and never
+// let one in.
 type RefusalCache struct {
-	State string            `json:"state"` // of all on which this depends
-	Notes map[string]string `json:"notes"` // by path: why it is not taken
+	State string            `json:"state"` // a hash of all on which the refusals depend
+	Notes map[string]string `json:"notes"` // by path: the reason of the refusal
 }
 
-// Refusals returns what was kept last. What cannot be read, or what others could have
-// written, is nothing.
+// Refusals returns the saved cache. It is empty if it cannot be read, or if others could
+// have written it.
 func (s *Store) Refusals() RefusalCache {
 	f, st, err := open(s.refusalsPath())
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Refusals() RefusalCache {
 	return r
 }
 
-// SaveRefusals keeps r in the place of what was kept before.
+// SaveRefusals replaces the saved cache.
 func (s *Store) SaveRefusals(r RefusalCache) error {
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -1,22 +1,21 @@
-// Package store keeps the modules that a person has added, and what they were
-// approved with.
+// Package store keeps the modules that a person has added, with all that was approved.
 //
 // A store is a folder of mode 0700:
 //
 //	index.json          the records, mode 0600, replaced as a whole
-//	refused.json        what need not be looked at again, see [RefusalCache]
+//	refused.json        modules that need no second review, see [RefusalCache]
 //	sha256/HEX.wasm     the modules, mode 0444, each under its SHA-256
-//	lock                held by whoever changes something
+//	lock                held during a change
 //
-// A start reads the index and nothing else. [Store.Change] is the only way to put
-// something in: under the lock it writes the modules, and then the index that
-// names them. So whoever is killed leaves the old index or the new one, and at
-// worst a file that nothing names. Such files, and modules that were replaced, are
-// taken away by a change a day later, or by [Store.Sweep] at once.
+// A start reads the index and nothing else. [Store.Change] is the only way to add a
+// module: under the lock it writes the modules, and then the index that names them. So
+// a process that is killed leaves the old index or the new one, and at worst a file that
+// no record names. A change removes such files, and modules that were replaced, after a
+// day; [Store.Sweep] removes them at once.
 //
-// The index is believed because nobody but the user and root can write it. Its
-// checksum finds what a broken disk or an editor did to it; it is no signature.
-// A module is believed where its bytes have the SHA-256 that its record names.
+// The index is believed because nobody but the user and root can write it. Its checksum
+// detects damage by a broken disk or an editor; it is no signature. A module is believed
+// if its bytes have the SHA-256 in its record.
 package store
 
 import (
@@ -40,19 +39,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockTimeout is how long a change waits for another one.
+// lockTimeout limits the time that a change waits for another change.
 const lockTimeout = 10 * time.Second
 
-// sweepDelay is how long a module stays that no record names any more: a program that
-// runs since before that may call it yet.
+// sweepDelay is the time that an unneeded module stays: a program that was started before
+// may still call it.
 const sweepDelay = 24 * time.Hour
 
-// Store is a folder of modules. It is safe for concurrent use, by several
-// processes, too.
+// Store is a folder of modules. It is safe for concurrent use, also by several processes.
 type Store struct{ dir string }
 
-// Open is the store in a folder. Nothing is read, and the folder is made by the
-// first change.
+// Open returns the store in a folder. It reads nothing; the first change makes the
+// folder.
 func Open(dir string) *Store { return &Store{dir} }
 
 func (s *Store) indexPath() string               { return filepath.Join(s.dir, "index.json") }
@@ -60,8 +58,8 @@ func (s *Store) refusalsPath() string            { return filepath.Join(s.dir, "
 func (s *Store) moduleDir() string               { return filepath.Join(s.dir, "sha256") }
 func (s *Store) modulePath(digest string) string { return filepath.Join(s.moduleDir(), digest+".wasm") }
 
-// Records returns what was added, by name and project. It reads one file, and
-// refuses one that others could have written, or that is damaged.
+// Records returns the records, sorted by name and project. It reads one file. It is an
+// error if others could have written the file, or if it is damaged.
 func (s *Store) Records() ([]Record, error) {
 	data, err := s.load()
 	if err != nil || data == nil {
@@ -74,7 +72,8 @@ func (s *Store) Records() ([]Record, error) {
 	return records, nil
 }
 
-// loadExact returns the records and the text of each, for who is not in a hurry.
+// loadExact returns the records and the JSON of each. It checks more than Records, and
+// takes longer.
 func (s *Store) loadExact() (records []Record, lines []string, err error) {
 	data, err := s.load()
 	if err != nil || data == nil {
@@ -86,9 +85,9 @@ func (s *Store) loadExact() (records []Record, lines []string, err error) {
 	return records, lines, nil
 }
 
-// load reads the index; nil where there is none.
+// load reads the index; nil: there is none.
 func (s *Store) load() ([]byte, error) {
-	switch st, err := os.Stat(s.dir); { // a link that leads elsewhere is the user's choice
+	switch st, err := os.Stat(s.dir); { // the user may have put a link here
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
@@ -125,7 +124,7 @@ func (s *Store) load() ([]byte, error) {
 	return data, nil
 }
 
-// open opens a regular file, follows no link to it, and waits for nothing.
+// open opens a regular file. It follows no link, and does not block on a named pipe.
 func open(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
@@ -145,7 +144,8 @@ func open(path string) (*os.File, fs.FileInfo, error) {
 	return f, st, nil
 }
 
-// checkWriters refuses what somebody other than the user and root could have written.
+// checkWriters returns an error if somebody other than the user and root could have
+// written the file.
 func checkWriters(path string, st fs.FileInfo) error {
 	if !private.HasModes {
 		return nil
@@ -160,7 +160,7 @@ func checkWriters(path string, st fs.FileInfo) error {
 	return nil
 }
 
-// checkAbove is checkMine for the directories above, and for links on the way.
+// checkAbove is checkWriters for the directories above, and for links on the way.
 func checkAbove(dir string) error {
 	if err := private.CheckPath(dir); err != nil {
 		return fmt.Errorf("%w; until then the modules that were added are not believed", err)
@@ -168,15 +168,14 @@ func checkAbove(dir string) error {
 	return nil
 }
 
-// Change replaces the records by those that f makes of them, and puts in the
-// modules that these name. Nobody else, in this process or in others, changes the
-// store meanwhile, so f must not ask anybody anything. After an error, or a crash
-// at any moment, the old records stand. Where a record names another module than
-// before, or another manifest, all of it is checked here: the manifest, its
-// fingerprint, and that the module is there. So one that is damaged can still be
-// switched off.
+// Change replaces the records by the result of f, and stores the given modules that the
+// new records name. Nobody else, in this process or in others, can change the store
+// meanwhile, so f must not wait for a person. After an error, or a crash at any moment,
+// the old records stand. For each record with another module or manifest than before,
+// Change checks the manifest, its fingerprint, and that the module is there. Unchanged
+// records are not checked, so that a damaged module can still be switched off.
 func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) error {
-	if err := checkAbove(s.dir); err != nil { // it may not be there yet
+	if err := checkAbove(s.dir); err != nil { // the folder itself may not exist yet
 		return err
 	}
 	if err := os.MkdirAll(s.moduleDir(), 0o700); err != nil {
@@ -191,7 +190,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if err != nil {
 		return err
 	}
-	known, before := map[string]bool{}, map[string]bool{} // what was checked when it came, and all that was named
+	known, before := map[string]bool{}, map[string]bool{} // approval keys and digests of the old records
 	for _, r := range records {
 		known[r.approvalKey()], before[r.Digest] = true, true
 	}
@@ -203,7 +202,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if err != nil {
 		return err
 	}
-	if _, _, err := decodeExact(now); err != nil { // what could not be read back is not written
+	if _, _, err := decodeExact(now); err != nil { // an index that cannot be read back is not written
 		return fmt.Errorf("%s would be wrong: it %w", s.indexPath(), err)
 	}
 	given := map[string][]byte{}
@@ -240,14 +239,14 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 		return nil
 	}
 	for digest := range before {
-		if !named[digest] { // its time to stay begins; if that cannot be noted, it is over sooner
+		if !named[digest] { // sweepDelay starts now; without the time stamp it ends sooner
 			_ = os.Chtimes(s.modulePath(digest), time.Time{}, time.Now())
 		}
 	}
 	if err := private.Write(s.indexPath(), now); err != nil {
 		return err
 	}
-	_ = s.sweep(records, sweepDelay) // what stays for an error is found by the next change
+	_ = s.sweep(records, sweepDelay) // the next change tries again
 	return nil
 }
 
@@ -261,22 +260,23 @@ func (s *Store) lock() (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// put keeps a module. A file of its name that holds something else is replaced.
+// put writes a module. It replaces a file of the same name with other content.
 func (s *Store) put(digest string, code []byte) error {
 	path := s.modulePath(digest)
 	if kept, err := s.read(digest, int64(len(code))); err == nil && bytes.Equal(kept, code) {
-		return private.SyncFolder(s.moduleDir()) // whoever put it there may have been killed before this
+		return private.SyncFolder(s.moduleDir()) // its writer may have been killed before the sync
 	}
-	if err := os.RemoveAll(path); err != nil { // whatever has its name: only modules belong there
+	if err := os.RemoveAll(path); err != nil { // whatever has the name: only modules belong there
 		return err
 	}
 	if err := private.Write(path, code); err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o444) // against mistakes: what is in it is checked whenever it is read
+	return os.Chmod(path, 0o444) // only against mistakes: each read checks the content
 }
 
-// read returns the bytes of a module, if they are those.
+// read returns the bytes of a module. It is an error if their number or SHA-256 is
+// another.
 func (s *Store) read(digest string, size int64) ([]byte, error) {
 	f, st, err := open(s.modulePath(digest))
 	if err != nil {
@@ -296,7 +296,8 @@ func (s *Store) read(digest string, size int64) ([]byte, error) {
 	return code, nil
 }
 
-// checkSize looks whether a module can be there, without reading it.
+// checkSize returns an error if the file of a module is missing or has another size. It
+// does not read the file.
 func (s *Store) checkSize(r Record) error {
 	st, err := os.Lstat(s.modulePath(r.Digest))
 	switch {
@@ -308,8 +309,8 @@ func (s *Store) checkSize(r Record) error {
 	return nil
 }
 
-// Module is the module of a record. It is read when its bytes are asked for, once
-// each time, and what is returned has the SHA-256 of the record.
+// Module returns the module of a record. Each call of its Read reads the file, and
+// returns only bytes with the SHA-256 of the record.
 func (s *Store) Module(r Record) *tool.Module {
 	return &tool.Module{
 		Name: r.Name, Digest: r.Digest, Bytes: r.Bytes, Origin: tool.OriginAdded, Path: s.modulePath(r.Digest),
@@ -324,14 +325,14 @@ func (s *Store) Module(r Record) *tool.Module {
 	}
 }
 
-// leftoverRE matches what only this package writes: the file that was to become a
-// module, or the index, when the writer was killed.
+// leftoverRE matches the temporary files of this package, which stay when their writer is
+// killed.
 var leftoverRE = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 })
 
-// unneededFiles lists the files that nothing needs, and those that are not ours. The
-// caller holds the lock, so no file is one that somebody is writing.
+// unneededFiles lists the files that nothing needs, and the files that are not ours. The
+// caller holds the lock, so that nobody is writing one of them.
 func (s *Store) unneededFiles(records []Record) (unnamed, foreign []string, err error) {
 	needed := map[string]bool{}
 	for _, r := range records {
@@ -357,9 +358,9 @@ func (s *Store) unneededFiles(records []Record) (unnamed, foreign []string, err 
 	return unnamed, foreign, nil
 }
 
-// Sweep removes the modules that no record names, and what killed processes left
-// behind. A process that offers such a module and has not read it yet cannot call
-// it any more. Where the records cannot be read nothing is removed.
+// Sweep removes the modules that no record names, and the temporary files of killed
+// processes. A process that offers such a module and has not read it yet can no longer
+// call it. If the records cannot be read, nothing is removed.
 func (s *Store) Sweep() error {
 	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -376,15 +377,15 @@ func (s *Store) Sweep() error {
 	return s.sweep(records, 0)
 }
 
-// sweep removes what no record has named for so long.
-func (s *Store) sweep(records []Record, stays time.Duration) error {
+// sweep removes unneeded files that are older than minAge; 0: of any age.
+func (s *Store) sweep(records []Record, minAge time.Duration) error {
 	unnamed, _, err := s.unneededFiles(records)
 	for _, path := range unnamed {
 		st, statErr := os.Lstat(path)
 		switch {
 		case statErr != nil:
 			err = errors.Join(err, statErr)
-		case stays == 0 || time.Since(st.ModTime()) > stays:
+		case minAge == 0 || time.Since(st.ModTime()) > minAge:
 			err = errors.Join(err, os.Remove(path))
 		}
 	}
@@ -393,21 +394,20 @@ func (s *Store) sweep(records []Record, stays time.Duration) error {
 
 // Finding is something in the store that is not as it should be.
 type Finding struct {
-	Name    string // of the record; empty where it is about none
-	Message string // in words, with what to do about it
-	// Unneeded: nothing is lost and nothing is wrong, there is only more than is needed.
+	Name    string // of the record; empty: the finding is about no record
+	Message string // in words, with a remedy
+	// Unneeded is set for a file that only takes space: nothing is lost or damaged.
 	Unneeded bool
 }
 
-// Verify reads every module and compares everything with everything: the bytes
-// with their SHA-256, the manifest in each record with its rules and its
-// fingerprint, the files with the records. It changes nothing and needs no
-// network.
+// Verify reads every module and compares everything: the bytes with their SHA-256, the
+// manifest in each record with its rules and its fingerprint, the files with the records.
+// It changes nothing and needs no network.
 func (s *Store) Verify() []Finding {
 	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	unlock, err := s.lock() // who adds or sweeps now would look like damage
+	unlock, err := s.lock() // a concurrent change would look like damage
 	if err != nil {
 		return []Finding{{Message: err.Error()}}
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// The name of a file that is edited, for messages: its owner says where it is.
+// editedName is the name of an edited file in errors. The caller adds the path.
 const editedName = "trust.toml"
 
-// AddPublisher adds a publisher to a file, at its end, and leaves the rest as it
-// is. It is an error if the file has one of that name or one of its keys, or if
-// it could not be read again. Data can be empty.
+// AddPublisher adds a publisher at the end of a file, and leaves the rest unchanged. It
+// is an error if the file has a publisher with the same name or one of its keys, or if
+// the result could not be read again. data can be empty.
 func AddPublisher(data []byte, p Publisher) ([]byte, error) {
 	return add(data, p.toml())
 }
 
-// Revoke adds a revocation to a file, at its end, and leaves the rest as it is. It
-// is an error if that is revoked already.
+// Revoke adds a revocation at the end of a file, and leaves the rest unchanged. It is an
+// error if the file has that revocation already.
 func Revoke(data []byte, v Revocation) ([]byte, error) {
 	return add(data, v.toml())
 }
@@ -40,8 +40,8 @@ func add(data []byte, table string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// RemovePublisher takes the publisher of a name out of a file. The file is written anew,
-// publishers and revocations sorted, and its comments are gone.
+// RemovePublisher removes the publisher with a name from a file. The file is written
+// anew, with publishers and revocations sorted, and its comments are lost.
 func RemovePublisher(data []byte, name string) ([]byte, error) {
 	f, err := Parse(editedName, data)
 	if err != nil {

@@ -14,39 +14,39 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Limits on a file. A signature is held against every key.
+// Limits on a file. Each signature is verified with every key.
 const (
 	maxKeys       = 128 // of all publishers
-	maxNamespaces = 64  // of each
+	maxNamespaces = 64  // of each publisher
 	maxRevoked    = 4096
 	maxWhyBytes   = 256
 )
 
-// File is one trust.toml.
+// File is the content of one trust.toml.
 type File struct {
 	Name       string // of the file, for messages
 	Publishers []Publisher
 	Revoked    []Revocation
 }
 
-// Publisher is one who signs.
+// Publisher signs modules.
 type Publisher struct {
 	// Name is 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+".
 	Name       string
-	Namespaces []string // see the package; at least one
+	Namespaces []string // see the package documentation; at least one
 	Keys       []sign.PublicKey
-	Threshold  int       // how many of Keys have to sign; 0 is 1
+	Threshold  int       // number of Keys that have to sign; 0 means 1
 	Expires    time.Time // zero: never
 }
 
-// Revocation is a key or a digest that counts no more.
+// Revocation is a key or a digest that no longer counts.
 type Revocation struct {
-	Key    string // an ID; or
+	Key    string // an ID; empty: Digest is set
 	Digest string // "sha256:HEX", of a module or an OCI manifest
 	Why    string // can be empty
 }
 
-// every key of the file.
+// fileKeys holds every key of the file.
 var fileKeys = keys.Table{
 	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", checkPublisherName)},
 	{Name: "publisher[].namespaces", Kind: keys.List("namespaces", `["registry.example.org/tools"]`, maxNamespaces, checkNamespace)},
@@ -104,8 +104,8 @@ func checkWhy(s string) error {
 	return nil
 }
 
-// Parse reads a file. Name is for messages. Whatever is unknown, incomplete or
-// there twice is an error, of which there can be several, each with its line.
+// Parse reads a file. name is for messages. Unknown, incomplete and duplicate entries are
+// errors; several can be joined, each with its line.
 func Parse(name string, data []byte) (*File, error) {
 	parsed, err := fileKeys.Parse(name, data, nil)
 	if err != nil {
@@ -136,18 +136,18 @@ func Parse(name string, data []byte) (*File, error) {
 
 type reader struct {
 	file           *keys.File
-	heads, revoked []keys.Setting    // of each publisher and revocation
-	seen           map[string]string // names, keys and what is revoked, and where
+	heads, revoked []keys.Setting    // the heads of the tables of publishers and revocations
+	seen           map[string]string // names, keys and revocations, with the table that has them
 	keyCount       int
 }
 
-// checkUnique notes what may be there one time only.
-func (r *reader) checkUnique(s keys.Setting, kind, what string) {
-	if before, twice := r.seen[kind+what]; twice {
-		r.file.Fail(s, fmt.Errorf("%s is already in %s", what, before))
+// checkUnique reports a mistake if a value of this kind was read before.
+func (r *reader) checkUnique(s keys.Setting, kind, value string) {
+	if before, twice := r.seen[kind+value]; twice {
+		r.file.Fail(s, fmt.Errorf("%s is already in %s", value, before))
 		return
 	}
-	r.seen[kind+what] = fmt.Sprintf("[[%s]] %d", s.Path[0], s.Index+1)
+	r.seen[kind+value] = fmt.Sprintf("[[%s]] %d", s.Path[0], s.Index+1)
 }
 
 func (r *reader) publisher(s keys.Setting, p *Publisher) {
@@ -198,7 +198,7 @@ func (r *reader) revocation(s keys.Setting, v *Revocation) {
 	}
 }
 
-// finish checks what takes a whole table.
+// finish checks each table as a whole.
 func (r *reader) finish(f *File) {
 	for i := range f.Publishers {
 		p := &f.Publishers[i]

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxEvidence is how many envelopes and signatures of cosign are looked at, more
-	// than a module comes with.
+	// maxEvidence limits the number of signatures of all formats that are verified.
+	// Modules come with fewer.
 	maxEvidence = 32
-	// maxSkew is how far the clock of a signer may be ahead.
+	// maxSkew limits the time by which the clock of a signer may be ahead of ours.
 	maxSkew = 5 * time.Minute
 )
 
-// Rules are all files together. The zero Rules know nobody.
+// Rules are the combined rules of all trust files. The zero Rules know nobody.
 type Rules struct {
 	publishers []publisher
 	keys       []sign.PublicKey
-	owner      map[sign.PublicKey]int // an index of publishers
-	revoked    map[string]revocation  // by ID and digest
+	owner      map[sign.PublicKey]int // key → index of its publisher
+	revoked    map[string]revocation  // by the ID of a key, or by a digest
 }
 
 type publisher struct {
 	Publisher
 	file      string
-	fileIndex int // of the file, from 0
+	fileIndex int // index of the file; the administrator's is 0
 }
 
 type revocation struct {
@@ -46,8 +46,7 @@ func (r revocation) String() string {
 	return fmt.Sprintf("by %s: %s", r.file, r.why)
 }
 
-// Combine puts files together, the administrator's first; nil is a file that is
-// not there.
+// Combine puts files together, the administrator's first; a nil file is missing.
 func Combine(files ...*File) *Rules {
 	r := &Rules{owner: map[sign.PublicKey]int{}, revoked: map[string]revocation{}}
 	for place, f := range files {
@@ -55,9 +54,9 @@ func Combine(files ...*File) *Rules {
 			continue
 		}
 		for _, v := range f.Revoked {
-			what := v.Key + v.Digest // one of the two
-			if _, before := r.revoked[what]; !before {
-				r.revoked[what] = revocation{v.Why, f.Name}
+			id := v.Key + v.Digest // one of the two is empty
+			if _, before := r.revoked[id]; !before {
+				r.revoked[id] = revocation{v.Why, f.Name}
 			}
 		}
 		for _, p := range f.Publishers {
@@ -76,18 +75,19 @@ func Combine(files ...*File) *Rules {
 	return r
 }
 
-// Revokes reports whether one of these IDs of keys and digests is revoked. It is cheap:
-// whether a module still has a signer is for [Rules.Judge] to say then.
-func (r *Rules) Revokes(what ...string) bool {
-	return slices.ContainsFunc(what, func(s string) bool { _, yes := r.revoked[s]; return yes })
+// Revokes reports whether one of these key IDs and digests is revoked. It is cheap, and
+// does not verify signatures: call [Rules.Judge] to learn whether a module still has a
+// signer.
+func (r *Rules) Revokes(ids ...string) bool {
+	return slices.ContainsFunc(ids, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
 
-// KnowsKey reports whether one of these IDs is that of a publisher's key.
+// KnowsKey reports whether one of these IDs belongs to a publisher's key.
 func (r *Rules) KnowsKey(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
 
-// Owners returns the names of the publishers that keys with these IDs belong to, each once.
+// Owners returns the names of the publishers of the keys with these IDs, each once.
 func (r *Rules) Owners(ids ...string) (names []string) {
 	for _, k := range r.keys {
 		if name := r.publishers[r.owner[k]].Name; slices.Contains(ids, k.ID()) && !slices.Contains(names, name) {
@@ -105,24 +105,25 @@ func (r *Rules) Names() (names []string) {
 	return names
 }
 
-// Subject is the module that signatures are held against. Its facts are what the
-// caller found, not what it was told: digests are of bytes that it hashed, and the
-// OCI manifest, if there is one, leads to the module.
+// Subject is the module whose signatures are judged. The caller found its facts itself:
+// it hashed the bytes, and followed the OCI manifest, if there is one, to the module.
 type Subject struct {
-	// Repository is where it was found, HOST/REPOSITORY; empty where it was found in a
-	// file, in which case a statement may name any that its signer publishes in.
+	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was
+	// found in a file; then a statement may name any repository in which its signer may
+	// publish.
 	Repository     string
-	Name, Version  string // as its manifest says
+	Name, Version  string // from its manifest
 	Digest         string // of its bytes, "sha256:HEX"
 	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
-	// ManifestUnknown says that the manifest is not known yet, because to ask for it runs the module.
-	// Then the name, version and fingerprint in a statement about these bytes count.
+	// ManifestUnknown is set when the manifest is not known yet, because reading it would
+	// run the module. Then the name, version and fingerprint in a statement about these
+	// bytes are used.
 	ManifestUnknown bool
 }
 
-// Previous is what was judged before of the module that this one replaces, with the
-// same meanings as in [Subject] and [Verdict]. The zero Seen is nothing.
+// Previous holds facts of the module that this one replaces, with the same meanings as in
+// [Subject] and [Verdict]. The zero Previous: it replaces none.
 type Previous struct {
 	Signer  string
 	Version string
@@ -130,57 +131,59 @@ type Previous struct {
 	Digest  string
 }
 
-// Verdict says who has signed a module.
+// Verdict is the signer of a module, with details.
 type Verdict struct {
-	// Signer is the publisher; empty: nobody that is known. File is the name of the
-	// file that says so, and Namespace the entry of it that permits this module.
+	// Signer is the publisher; empty: no known publisher. File is the name of the trust
+	// file with the publisher, and Namespace its entry that permits this module.
 	Signer, File, Namespace string
-	// Keys are the IDs of the keys of the publisher that signed, sorted.
+	// Keys are the IDs of the publisher's keys that signed, sorted.
 	Keys []string
-	// Issued is when, at the latest; zero: cosign does not say.
+	// Issued is the latest time of their signatures; zero: unknown, as cosign states no
+	// time.
 	Issued time.Time
-	// Unknown are keys of no publisher that have signed something, each once. Anybody
-	// can make such a key.
+	// Unknown are keys of no publisher that have signed something, each once. Anybody can
+	// make such a key.
 	Unknown []sign.PublicKey
-	// UnknownCosign says that cosign has signed with a key of no publisher. Which one is not known.
+	// UnknownCosign is set when cosign has signed with a key of no publisher. The key is
+	// not known.
 	UnknownCosign bool
-	// Unread are the forms of signatures that are not read here, as others name them.
+	// Unread are the forms of signatures that we cannot read, as others name them.
 	Unread []string
 }
 
-// Reason says why signatures were refused.
+// Reason is the kind of an [Error].
 type Reason string
 
 const (
 	Malformed     Reason = "malformed" // it cannot be read, or was damaged
 	RevokedKey    Reason = "revoked key"
-	RevokedDigest Reason = "revoked module" // whoever signed it
+	RevokedDigest Reason = "revoked module" // of a module with any signer
 
-	// Of the statement, and of the publisher.
+	// The statement, or its publisher, does not hold.
 	Expired          Reason = "expired"
 	IssuedInFuture   Reason = "issued in the future"
 	PublisherExpired Reason = "publisher expired"
 	OutsideNamespace Reason = "outside its namespace"
 	TooFewKeys       Reason = "too few keys"
 
-	// A good signature, of something else.
+	// The signature is good, and about something else.
 	OtherRepository  Reason = "another repository"
 	OtherName        Reason = "another name"
 	OtherVersion     Reason = "another version"
 	OtherBytes       Reason = "other bytes"
 	OtherFingerprint Reason = "another fingerprint" // of description, schema or needs
 
-	// Compared with what was seen.
+	// The module may not replace the previous module.
 	Stripped      Reason = "no longer signed"
 	RolledBack    Reason = "rolled back"
 	SameVersion   Reason = "version used twice" // for other bytes
 	IssuedEarlier Reason = "issued earlier"
 )
 
-// Error says why a module is not taken.
+// Error is returned for a module that is refused because of its signatures.
 type Error struct {
 	Reason  Reason
-	Signer  string // the publisher; empty where it is of none
+	Signer  string // the publisher; empty: the signature is by no known publisher
 	Message string // a sentence for the user
 }
 
@@ -191,24 +194,24 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("signature of %s: %s", e.Signer, e.Message)
 }
 
-// Judge says who has signed a module. Without a signature, or with those of unknown
-// keys alone, that is nobody, and no error.
+// Judge returns the signer of a module. If there is no signature, or only signatures of
+// unknown keys, the module has no signer, and that is no error.
 //
-// One publisher is enough: the one that signed what was seen, else the first of the
-// files. What is wrong with other signatures does not matter then, as an old one
-// that has expired beside its successor. Where no publisher is, anything wrong is an
-// [*Error]: a module that comes with a signature of something else is not to be
-// taken for one without. What is revoked by its digest is always refused.
+// One publisher is enough: the publisher of the previous module, else the first one in
+// the files. Mistakes in other signatures do not matter then, such as an old signature
+// that has expired beside its successor. If there is no publisher, any mistake is an
+// [*Error]: a module with a signature of something else must not be taken for an unsigned
+// one. A module that is revoked by its digest is always refused.
 //
-// Now is when the module comes in. For one that came in earlier it is that time:
-// then what has expired since counts, and what was revoked since does not.
+// now is the time when the module comes in. For a module that came in earlier, pass the
+// time of then: expiry is judged at that time. Revocations always count.
 func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Previous) (Verdict, error) {
 	digests := []string{s.Digest}
 	if s.ManifestDigest != "" {
 		digests = append(digests, s.ManifestDigest)
 	}
 	for _, d := range digests {
-		if err := checkDigest(d); err != nil { // in another form it would never be revoked
+		if err := checkDigest(d); err != nil { // in another spelling, no revocation would match
 			return Verdict{}, fmt.Errorf("judge signatures: %w", err)
 		}
 		if v, yes := r.revoked[d]; yes {
@@ -238,7 +241,7 @@ func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Previous) 
 	return v, nil
 }
 
-// court gathers what speaks for each publisher, and what is wrong.
+// court collects the valid signatures of each publisher, and the first mistake.
 type court struct {
 	rules   *Rules
 	subject Subject
@@ -248,10 +251,10 @@ type court struct {
 	unknown       []sign.PublicKey
 	unknownCosign bool
 	unread        []string
-	firstError    *Error // the first thing
+	firstError    *Error // nil: no mistake so far
 }
 
-// vote is what speaks for one publisher.
+// vote holds the valid signatures of one publisher.
 type vote struct {
 	keys      []string // IDs
 	namespace string
@@ -284,7 +287,7 @@ func (c *court) envelope(data []byte) {
 	}
 	st, by, err := signed.Verify(c.rules.keys)
 	if err != nil {
-		return // by nobody that is known
+		return // signed by no known key
 	}
 	if c.subject.ManifestUnknown {
 		c.subject.Name, c.subject.Version, c.subject.Fingerprint = st.Name, st.Version, st.Fingerprint
@@ -304,7 +307,8 @@ func (c *court) envelope(data []byte) {
 	}
 }
 
-// compareSubject says what a statement speaks of, if that is not the subject.
+// compareSubject compares a statement with the subject. It returns the first difference,
+// as a reason and in words; empty: there is none.
 func (c *court) compareSubject(st sign.Statement) (Reason, string) {
 	s := c.subject
 	differs := func(what, signed, is string) string {
@@ -352,7 +356,7 @@ func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
 		return
 	}
 	p, s := c.rules.publishers[c.rules.owner[k]], c.subject
-	st.Repository = cmp.Or(st.Repository, s.Repository) // a bundle holds for the manifest, wherever that is
+	st.Repository = cmp.Or(st.Repository, s.Repository) // a bundle is valid for its manifest in any repository
 	switch {
 	case s.Repository != "" && st.Repository != s.Repository:
 		c.noteError(OtherRepository, p.Name, "it is for the repository %q, and this module's is %.80q", st.Repository, s.Repository)
@@ -365,8 +369,7 @@ func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
 	}
 }
 
-// count takes a signature for the subject as one of its publisher, if the key may
-// sign there and now.
+// count counts a signature for its publisher, if the key may sign this subject now.
 func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	i := c.rules.owner[k]
 	p, id := c.rules.publishers[i], k.ID()
@@ -402,7 +405,8 @@ func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	}
 }
 
-// namespace is the longest entry that holds a module.
+// namespace returns the longest of the publisher's namespaces that holds a module, and
+// whether there is one.
 func (p Publisher) namespace(repository, name string) (string, bool) {
 	longest, found := "", false
 	for _, n := range p.Namespaces {
@@ -419,8 +423,9 @@ func (p Publisher) namespace(repository, name string) (string, bool) {
 	return longest, found
 }
 
-// verdict chooses among the publishers for whom enough speaks.
-func (c *court) verdict(before string) (Verdict, error) {
+// verdict chooses among the publishers with enough signatures. It prefers the publisher
+// with the name previous.
+func (c *court) verdict(previous string) (Verdict, error) {
 	chosen := -1
 	for i, p := range c.rules.publishers {
 		v := c.votes[i]
@@ -428,7 +433,7 @@ func (c *court) verdict(before string) (Verdict, error) {
 		case v == nil:
 		case len(v.keys) < p.Threshold:
 			c.noteError(TooFewKeys, p.Name, "%d of its keys have to sign, and %d did", p.Threshold, len(v.keys))
-		case chosen < 0 || p.Name == before:
+		case chosen < 0 || p.Name == previous:
 			chosen = i
 		}
 	}
@@ -443,8 +448,8 @@ func (c *court) verdict(before string) (Verdict, error) {
 	return Verdict{Signer: p.Name, File: p.file, Namespace: v.namespace, Keys: v.keys, Issued: v.issued, Unknown: c.unknown}, nil
 }
 
-// checkSuccession says why a module may not replace what was seen. Another signer than
-// before is no error: it has to be approved like a new module.
+// checkSuccession returns an error if a module may not replace the previous module.
+// Another signer is no error: the module has to be approved like a new one.
 func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	fail := func(reason Reason, format string, args ...any) error {
 		return &Error{reason, seen.Signer, fmt.Sprintf(format, args...)}
@@ -453,7 +458,7 @@ func checkSuccession(s Subject, v Verdict, seen Previous) error {
 		return nil
 	}
 	if v.Signer == "" {
-		return fail(Stripped, "what is there now has one, and this module has none that counts; remove what is there first to take it")
+		return fail(Stripped, "the module that is there now has one, and this module has none that counts; remove the one that is there first")
 	}
 	if v.Signer != seen.Signer {
 		return nil
@@ -472,5 +477,5 @@ func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	return nil
 }
 
-// formatTime is a time for people.
+// formatTime returns a time for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

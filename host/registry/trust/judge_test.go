@@ -20,8 +20,8 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// world is a module that is signed as it should be, and who is trusted. A case
-// changes one thing of it.
+// world is a correctly signed module with the rules of trust. Each case changes one thing
+// in it.
 type world struct {
 	t *testing.T
 
@@ -164,7 +164,7 @@ func (w *world) file(namespace string) {
 	w.publisher().Namespaces = []string{namespace}
 }
 
-// want is what a test looks at of a verdict.
+// want holds the expected parts of a verdict.
 type want struct {
 	signer, file, namespace string
 	keys, unknown           int
@@ -277,7 +277,7 @@ func TestEverythingElseIsRefused(t *testing.T) {
 		reason Reason
 		says   string
 	}{
-		"stripped":                         {nil, func(w *world) { w.only() }, Stripped, "remove what is there"},
+		"stripped":                         {nil, func(w *world) { w.only() }, Stripped, "remove the one that is there"},
 		"signed by a stranger instead":     {nil, func(w *world) { w.signers = []sign.PrivateKey{w.stranger} }, Stripped, ""},
 		"swapped bytes":                    {nil, func(w *world) { w.subject.Digest = "sha256:" + hash("0") }, OtherBytes, "sha256:aaaa"},
 		"moved from another repository":    {nil, as(func(s *sign.Statement) { s.Repository = "registry.example.org/tools/time" }), OtherRepository, `"registry.example.org/tools/time"`},

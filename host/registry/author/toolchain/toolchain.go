@@ -1,10 +1,10 @@
 // Package toolchain runs the Go toolchain of an author, to build a module.
 //
-// It starts a process outside of the jail: what it compiles is the author's own
-// code, on the author's machine, with the author's caches. The toolchain is found
-// at fixed places, or where the person says; nothing is asked of PATH or GOROOT,
-// which a folder can set for whoever enters it. It runs nothing of the code, has no
-// C compiler, and loads nothing: a module that is not there yet is an error.
+// It starts a process outside of the jail: the code to compile is the author's own, on the
+// author's machine, with the author's caches. The toolchain is found at fixed places, or
+// where the person says. PATH and GOROOT are ignored, as a folder can set them for
+// everybody who enters it. The build runs none of the code, has no C compiler, and
+// downloads nothing: a module that is not there yet is an error.
 package toolchain
 
 import (
@@ -23,18 +23,18 @@ import (
 	"time"
 )
 
-// ErrNoGo says that there is no toolchain.
-var ErrNoGo = errors.New("find Go: it is at none of the places where it is looked for")
+// ErrNoGo is returned when no toolchain was found.
+var ErrNoGo = errors.New("find Go: it is in none of the usual places")
 
-// goPaths are the places where [Find] looks, in this order. Behind them come those
-// below ~/sdk, which `go install golang.org/dl/...` makes, the newest first.
+// goPaths are the paths that [Find] tries, in this order. After them it tries the
+// toolchains below ~/sdk, which `go install golang.org/dl/...` makes, the newest first.
 var goPaths = []string{
 	"/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go", "/usr/lib/go/bin/go", "/usr/lib/golang/bin/go",
 	"/opt/homebrew/bin/go", "/snap/bin/go", `C:\Program Files\Go\bin\go.exe`,
 }
 
-// Find returns the path of the command go. Home is that of the account, absolute;
-// empty: none. The error is [ErrNoGo].
+// Find returns the path of the command go. home is the home directory of the account, an
+// absolute path; empty: unknown. The error is [ErrNoGo].
 func Find(home string) (string, error) {
 	places := goPaths
 	if filepath.IsAbs(home) {
@@ -53,25 +53,26 @@ func Find(home string) (string, error) {
 	return "", ErrNoGo
 }
 
-// release is the folder of a toolchain, which has the name of its version.
+// release returns the name of a toolchain's folder, which is its version.
 func release(place string) string { return path.Base(path.Dir(path.Dir(place))) }
 
-// Build says what to build.
+// Build is an order to build a package.
 type Build struct {
 	Go  string // the command, absolute
 	Dir string // of the package, absolute
-	Out string // the module that is written, absolute
-	// Env looks up the variables that say where the caches of the toolchain are.
+	Out string // the file of the module to write, absolute
+	// Env returns the value of an environment variable. Only variables with the places of
+	// the toolchain's caches are read.
 	Env func(string) string
 }
 
-// passedEnv are the variables that the toolchain gets: where its caches are. One that
-// changes what is built, such as GOFLAGS, is not among them.
+// passedEnv are the variables that we pass to the toolchain: the places of its caches. A
+// variable that changes the result of a build, such as GOFLAGS, is not among them.
 var passedEnv = []string{"HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot", "TEMP"}
 
-// Error is why the toolchain has built nothing.
+// Error is returned when the toolchain has failed to build.
 type Error struct {
-	Output string // what it printed, at most 64 KiB
+	Output string // of the toolchain, at most 64 KiB
 	Err    error
 }
 
@@ -81,9 +82,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 const maxOutput = 64 << 10
 
-// Run builds a package as a module of the native ABI: a reactor, without symbols,
-// paths of this machine or anything else by which two builds of the same code
-// would differ. A build that fails is an [*Error].
+// Run builds a package as a module of the native ABI: a reactor, without symbols or paths
+// of this machine, so that two builds of the same code are equal. The error of a failed
+// build is an [*Error].
 func (b Build) Run(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, b.Go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", b.Out, ".")
 	cmd.Dir = b.Dir
@@ -93,7 +94,7 @@ func (b Build) Run(ctx context.Context) error {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes what it has begun
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // lets go remove its temporary files
 	cmd.WaitDelay = 5 * time.Second
 	var out boundedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -110,8 +111,8 @@ func (b Build) Run(ctx context.Context) error {
 	return &Error{Output: strings.TrimRight(out.buf.String(), "\n"), Err: err}
 }
 
-// boundedBuffer keeps the beginning of what is written. It has no other method of a
-// buffer, by which more would get in.
+// boundedBuffer keeps the first bytes of the output. It does not embed the buffer, whose
+// other methods would bypass the limit.
 type boundedBuffer struct{ buf bytes.Buffer }
 
 func (l *boundedBuffer) Write(p []byte) (int, error) {

@@ -26,14 +26,14 @@ const (
 	maxFieldBytes  = 32 << 10 // of a user name, a password or a token
 )
 
-// Login is what a registry takes for proof of who asks. The zero Login is nobody's.
+// Login proves to a registry who sends a request. The zero Login is anonymous.
 type Login struct {
 	Username, Password string
 	// IdentityToken is exchanged for a token of the registry, in place of a password.
 	IdentityToken string
 }
 
-// String tells nothing of it, and nor do the others that print it.
+// String returns no secret; neither do GoString and LogValue.
 func (l Login) String() string { return "login" }
 
 // GoString implements fmt.GoStringer.
@@ -42,35 +42,35 @@ func (l Login) GoString() string { return "login" }
 // LogValue implements slog.LogValuer.
 func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 
-// hub is what Docker calls its own registry, in its configuration.
+// hub is the name of Docker's own registry in Docker's configuration.
 const hub = "https://index.docker.io/v1/"
 
-// Finder finds files of logins by the account and the environment.
+// Finder finds logins in files, by the user's account and the environment.
 type Finder struct {
-	Dir         string                   // the home directory of the user's account, an absolute path; empty: not known
+	Dir         string                   // the home directory of the user's account, an absolute path; empty: unknown
 	Env         func(name string) string // reads a variable of the environment
-	InWorkspace func(path string) bool
+	InWorkspace func(path string) bool   // reports whether a path is in the workspace, so that a stranger may have written the file
 
-	helpers []string // only tests set it; helperDirs otherwise
+	helpers []string // directories of helpers; nil: helperDirs; only tests set it
 }
 
-// Search lists the files that a search for a login has read.
+// Search lists the files in which a login was searched for.
 type Search struct {
-	Files    []string // the one with the login last
-	Unusable []string // those with a login or a helper that cannot be used, and why
+	Files    []string // the file with the login is the last
+	Unusable []string // the files whose login or helper cannot be used, each with the reason
 }
 
-// The files of Docker and of podman, which have the same form.
+// The files of Docker and of podman, which have the same format.
 const (
 	dockerFile = ".docker/config.json"
 	podmanFile = "containers/auth.json"
 )
 
-// file is a file of logins. Variable is the environment variable that names its place; empty:
-// it is in the usual place, below the home directory of the account.
+// file is a file of logins. variable is the environment variable that names its place;
+// empty: the file is in the usual place, below the home directory of the account.
 type file struct{ path, variable string }
 
-// files are those that can hold a login, the first one first.
+// files returns the files that can hold a login, in the order of the search.
 func (h Finder) files() (out []file) {
 	for _, f := range []struct{ variable, below string }{
 		{"REGISTRY_AUTH_FILE", ""}, {"DOCKER_CONFIG", "config.json"}, {"", dockerFile}, {"HOME", dockerFile},
@@ -91,8 +91,8 @@ func (h Finder) files() (out []file) {
 	return out
 }
 
-// Login returns the login of a registry, HOST or HOST:PORT, or the zero Login if there is
-// none that can be used.
+// Login returns the login of a registry, HOST or HOST:PORT; the zero Login if no usable
+// one was found.
 func (h Finder) Login(ctx context.Context, host string) (login Login, looked Search) {
 	for _, f := range h.files() {
 		var err error
@@ -112,7 +112,7 @@ func (h Finder) Login(ctx context.Context, host string) (login Login, looked Sea
 	return login, looked
 }
 
-// loginIn looks for the login of a registry in one file.
+// loginIn searches one file for the login of a registry.
 func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, err error) {
 	c, err := h.read(f)
 	if err != nil {
@@ -133,7 +133,7 @@ func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, 
 			return login, nil
 		}
 		if err != nil {
-			err = fmt.Errorf("its credential helper %q: %s", helper, err.Error()) // not that a file is not there
+			err = fmt.Errorf("its credential helper %q: %s", helper, err.Error()) // not %w: the caller takes fs.ErrNotExist for a missing file of logins
 		}
 	}
 	switch login, wrong := c.entry(names).login(); {
@@ -145,7 +145,7 @@ func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, 
 	return Login{}, err
 }
 
-// config is what matters here of Docker's file.
+// config is the part of Docker's file that we read.
 type config struct {
 	Auths       map[string]auth   `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers"`
@@ -159,8 +159,8 @@ type auth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// read reads a file that nobody but the user can have written. In its usual place it may be
-// root's.
+// read reads a file that nobody but the user can have written. In its usual place, root
+// may have written it, too.
 func (h Finder) read(file file) (c config, err error) {
 	f, info, err := regular.Open(file.path)
 	if err != nil {
@@ -194,7 +194,8 @@ func (h Finder) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// checkWriters returns an error if another user can have written a file, or root unless byRoot.
+// checkWriters returns an error if another user can have written a file. byRoot permits
+// root.
 func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Owner(info); {
 	case !mine && (owner != 0 || !byRoot):
@@ -205,8 +206,8 @@ func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	return nil
 }
 
-// entry finds a registry among those that have a login in the file, by the first of its
-// names. Old programs have written its URL.
+// entry returns the entry of a registry among the logins of the file, by the first of its
+// names that has one; zero: none has. Old programs write the registry's URL as its name.
 func (c config) entry(names []string) auth {
 	for _, name := range names {
 		for _, key := range append([]string{name}, slices.Sorted(maps.Keys(c.Auths))...) {
@@ -232,7 +233,7 @@ func (a auth) login() (Login, error) {
 	return l, l.check()
 }
 
-// check refuses what no header could hold.
+// check returns an error for a login that does not fit into a header.
 func (l Login) check() error {
 	for _, s := range []string{l.Username, l.Password, l.IdentityToken} {
 		if len(s) > maxFieldBytes || strings.ContainsAny(s, "\x00\r\n") {

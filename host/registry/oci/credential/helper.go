@@ -16,15 +16,15 @@ import (
 
 const (
 	helperTimeout  = 10 * time.Second
-	maxHelperBytes = 64 << 10 // of what a helper prints
+	maxHelperBytes = 64 << 10 // of the output of a helper
 )
 
-// helperDirs are the only directories that a helper is started from: see RATIONALE,
-// "Why are credential helpers started by fixed paths?".
+// helperDirs are the only directories from which a helper is started: see RATIONALE, "Why
+// are credential helpers started by fixed paths?".
 var helperDirs = []string{"/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"}
 
-// passedEnv are the variables that a helper gets from us, beside HOME and PATH: how a
-// keyring is found, and how it asks to be unlocked.
+// passedEnv are the variables that we pass to a helper, beside HOME and PATH. A helper
+// needs them to find the keyring, and the keyring to ask the user.
 var passedEnv = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
 
 // ask runs docker-credential-NAME for the login of a registry.
@@ -36,7 +36,7 @@ func (h Finder) ask(ctx context.Context, name, host string) (Login, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helperTimeout, fmt.Errorf("no answer within %s", helperTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "get")
-	cmd.Dir = h.Dir // and not where a repository is
+	cmd.Dir = h.Dir // not the current directory, which may be a stranger's repository
 	cmd.Env = []string{"HOME=" + h.Dir, "PATH=" + strings.Join(helperDirs, ":") + ":/bin"}
 	for _, name := range passedEnv {
 		if value, ok := os.LookupEnv(name); ok {
@@ -45,7 +45,7 @@ func (h Finder) ask(ctx context.Context, name, host string) (Login, error) {
 	}
 	cmd.Stdin = strings.NewReader(host)
 	out := &boundedBuffer{stop: cancel}
-	cmd.Stdout = out // and what it writes to stderr is for nobody
+	cmd.Stdout = out // its stderr is discarded
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	text := strings.TrimSpace(out.buf.String())
@@ -54,10 +54,10 @@ func (h Finder) ask(ctx context.Context, name, host string) (Login, error) {
 		return Login{}, fmt.Errorf("it printed more than %d bytes", maxHelperBytes)
 	case ctx.Err() != nil:
 		return Login{}, context.Cause(ctx)
-	case err != nil && strings.Contains(text, "credentials not found"): // as all helpers say it
+	case err != nil && strings.Contains(text, "credentials not found"): // all helpers print this
 		return Login{}, nil
 	case err != nil:
-		return Login{}, fmt.Errorf("%s: %w", filepath.Base(path), err) // what it printed may hold the login
+		return Login{}, fmt.Errorf("%s: %w", filepath.Base(path), err) // without its output, which may hold the login
 	}
 	var answer struct{ Username, Secret string }
 	if err := json.Unmarshal([]byte(text), &answer); err != nil {
@@ -93,10 +93,10 @@ func (h Finder) find(name string) (string, error) {
 		}
 		return path, checkWriters(path, info, true)
 	}
-	return "", fmt.Errorf("docker-credential-%s is in none of %s, and nowhere else is looked", name, strings.Join(dirs, ", "))
+	return "", fmt.Errorf("docker-credential-%s is in none of %s, the only folders that are searched", name, strings.Join(dirs, ", "))
 }
 
-// boundedBuffer keeps what a helper prints, and ends one that prints too much.
+// boundedBuffer keeps the output of a helper, and stops the helper at maxHelperBytes.
 type boundedBuffer struct {
 	buf        bytes.Buffer
 	stop       func()
