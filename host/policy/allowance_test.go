@@ -142,7 +142,7 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 		"it reads and reaches the network":             {added(t, both, api), tool.CallerAgent, RiskHigh, Ask, "reads files and reaches the network", `it can send what it reads in "/work" to api.example, b.example`},
 		"a file reads for the agent":                   {ofFile(reads), tool.CallerAgent, RiskMedium, Ask, "others wrote it", ""},
 		"a file reads for an agent of somebody else":   {ofFile(reads), tool.CallerMCP, RiskMedium, Ask, "others wrote it", ""},
-		"a file reads for the person who has named it": {ofFile(reads), tool.CallerPerson, RiskMedium, Allow, "has named both", ""},
+		"a file reads for the person who has named it": {ofFile(reads), tool.CallerPerson, RiskMedium, Allow, "has chosen the tool", ""},
 		"a file reads and sends":                       {ofFile(both), tool.CallerAgent, RiskHigh, Ask, "reads files and reaches", `it can send what it reads in "/work" to open.example`},
 	} {
 		opts := Options{Mounts: inWork, Network: networkOf(t, "open.example")}

@@ -280,12 +280,12 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 		by     Source
 		says   []string
 	}{
-		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take", "most for the project rule", "/p/project.toml:1"}},
+		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may use", "most of them for the project rule", "/p/project.toml:1"}},
 		"a project's, of another tool":       {layers: []Layer{heavy(SourceProject, long, 10)}, tool: "r", want: Allow, by: SourceDefault},
 		"a project's, where others deny":     {layers: []Layer{heavy(SourceProject, long, 10), admin}, rules: flag, want: Deny, by: SourceAdmin},
-		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take"}},
+		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may use"}},
 		"a project's, as many write them":    {layers: []Layer{heavy(SourceProject, "[a-z./-]+[.]go", 30)}, rules: flag, want: Allow, by: SourceFlag},
-		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most for the user rule", "/p/user.toml:1"}},
+		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most of them for the user rule", "/p/user.toml:1"}},
 		"the user's, where others deny":      {layers: []Layer{heavy(SourceUser, long, 10), admin}, want: Deny},
 		"the administrator's":                {layers: []Layer{heavy(SourceAdmin, long, 10)}, rules: flag, want: Deny, by: SourceAdmin},
 		"the user's, beside a project's":     {layers: []Layer{heavy(SourceUser, "x"+long, 3), heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject},

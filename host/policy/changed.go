@@ -64,10 +64,10 @@ func (d *Decision) applyPathRules(changes []tool.Change) bool {
 				by, effect = r, min(effect, Ask)
 			}
 		}
-		if most, out := work.Exhausted(); out {
-			r := &p.rules[most]
+		if costliest, out := work.Exhausted(); out {
+			r := &p.rules[costliest]
 			d.setOutcome(Deny, Provenance{r.Source, r.Origin}.decider(r.String()),
-				fmt.Sprintf("to hold the rules against what it has changed takes more than %d units of work for %d paths, %s", match.MaxWork, maxPathsPerBudget, r.tookMost()))
+				fmt.Sprintf("checking the rules for its changes takes more than %d units of work for %d paths, %s", match.MaxWork, maxPathsPerBudget, r.tookMost()))
 			return true
 		}
 	}

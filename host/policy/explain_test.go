@@ -116,7 +116,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "a mount shows"},
-		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "--mount /ro:ro says so; without that", not: "administrator"},
+		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "this is because of --mount /ro:ro; without it", not: "administrator"},
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
 		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
 		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
@@ -149,7 +149,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a URL, of a tool without a network":      {caps: writes, args: `{"url":"https://b.example/x"}`, want: Ask},
 
 		"a command":          {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10-1) + `"}`, want: Ask},
-		"a command too long": {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10) + `"}`, denied: true, says: "131072 bytes, and the system takes none of more than 131071; write it to a file"},
+		"a command too long": {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10) + `"}`, denied: true, says: "131072 bytes, and the system accepts no more than 131071; write it to a file"},
 	} {
 		e := entry(t, "w", c.caps)
 		e.Content = &tool.Content{Path: "path"}

@@ -81,7 +81,7 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 		"the web is switched off":                {opts: Options{Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledCapabilities: []Setting{{NetworkKey, Provenance{SourceSettings, "agent.toml"}}}}}}}, url: a, says: "set tools.web = true"},
 		"a rule denies the tool":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch", SourceFlag))}}, url: a, says: "leave out the denial"},
 		"a rule denies the host":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch(host:url=a.example)", SourceUser))}}, url: a, says: "says deny"},
-		"a rule allows the tool":                 {opts: Options{Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Ask, opens: "a.example", says: `no rule opens a.example; that asks even where a rule allows the tool, and "http_fetch" does`},
+		"a rule allows the tool":                 {opts: Options{Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Ask, opens: "a.example", says: `no rule opens a.example; that asks even if a rule allows the tool, as "http_fetch" does`},
 		"a rule opens it":                        {opts: Options{Network: networkOf(t, "a.example")}, url: a, effect: Ask},
 		"a rule opens it, and allows the tool":   {opts: Options{Network: networkOf(t, "a.example"), Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Allow},
 		"a rule opens another":                   {opts: Options{Network: networkOf(t, "b.example")}, url: a, effect: Ask, opens: "a.example"},

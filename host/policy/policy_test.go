@@ -586,7 +586,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 				}
 				return
 			}
-			if !strings.Contains(r.InWords(), "also where the rules of yours ask") {
+			if !strings.Contains(r.InWords(), "overriding the rules of yours") {
 				t.Errorf("it says of itself %q", r.InWords())
 			}
 			p.Add(r)

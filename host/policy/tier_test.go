@@ -136,7 +136,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 		want          Effect
 		says          string
 	}{
-		"a rule for the tool":           {"true", "bash", []string{"a.example"}, nil, Ask, `it reaches the network; that asks even where a rule allows it, and "bash" does`},
+		"a rule for the tool":           {"true", "bash", []string{"a.example"}, nil, Ask, `it reaches the network; that asks even if a rule allows it, as "bash" does`},
 		"a rule for its words":          {"true", "bash(words:command=ls ...)", []string{"a.example"}, nil, Ask, "it reaches the network; that asks"},
 		"to the letter":                 {"true", "bash(command=ls)", []string{"a.example"}, nil, Allow, ""},
 		"no rule":                       {"true", "", []string{"a.example"}, nil, Ask, "it starts a process, and it reaches the network"},

@@ -138,7 +138,7 @@ func (r *Rule) setHost(s string) error {
 		p, err := netip.ParsePrefix(s)
 		switch {
 		case err != nil:
-			return errors.New("what stands before the slash is no address, or what follows is no length")
+			return errors.New("the prefix is not ADDRESS/LENGTH")
 		case p.Addr().Is4In6():
 			return errMapped
 		case p != p.Masked():
