@@ -70,13 +70,13 @@ func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified
 	switch {
 	case strings.HasPrefix(rel, "remotes/"), strings.HasPrefix(rel, "branches/"):
-		s.What, s.Why = "what a remote is called", "it says what git pulls from and pushes to"
+		s.What, s.Why = "the definition of a remote", "it names the places that git pulls from and pushes to"
 	case rel == "objects/info/alternates", rel == "objects/info/http-alternates":
-		s.What, s.Why = "another place of a repository's objects", "what is there counts as its own"
+		s.What, s.Why = "a second place for a repository's objects", "git uses the objects there as its own"
 	case strings.HasPrefix(rel, replaceRefPrefix), rel == "info/grafts", rel == "shallow":
-		s.What, s.Why = "what stands for an object of a repository", "git shows that instead of the object"
+		s.What, s.Why = "a replacement for an object of a repository", "git shows the replacement instead of the object"
 	case object && !strings.HasSuffix(rel, "/multi-pack-index"):
-		s.What, s.Why = "an object of a repository", "git believes that it holds what it held"
+		s.What, s.Why = "an object of a repository", "git does not check that its content is still the same"
 	default:
 		return paths.Special{}, false
 	}
@@ -113,14 +113,14 @@ func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	keys, err := gitconfig.Diff(before, after)
 	switch {
 	case err != nil:
-		s.Why = fmt.Sprintf("%s, and of this %s", s.Why, err)
+		s.Why = fmt.Sprintf("%s; here: %s", s.Why, err)
 		return s, true
 	case len(keys) == 0:
 		return s, false
 	}
 	s.Care = paths.Asked
 	s.What = "the git configuration, with " + strings.Join(keys, ", ")
-	s.Why = "it says what git pulls from and pushes to"
+	s.Why = "it names the places that git pulls from and pushes to"
 	return s, true
 }
 

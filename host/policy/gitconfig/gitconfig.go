@@ -119,7 +119,7 @@ var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 func Diff(before, after string) (words []string, err error) {
 	was, err := Parse(before)
 	if err != nil {
-		return nil, fmt.Errorf("as it is: %w", err)
+		return nil, fmt.Errorf("before the change: %w", err)
 	}
 	is, err := Parse(after)
 	if err != nil {
