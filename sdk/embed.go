@@ -4,8 +4,8 @@ package sdk
 
 import "embed"
 
-// Go is what the author of a tool in Go imports, below "go". It has the tests of
-// the SDK too, which nobody else needs.
+// Go holds the packages that the author of a tool in Go imports, below "go". It also
+// holds the tests of the SDK, which an author does not need.
 //
 //go:embed go/config go/digest go/exec go/filename go/http go/internal go/kv go/lines go/log go/progress go/search go/secrets go/tool
 var Go embed.FS
