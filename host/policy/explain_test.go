@@ -8,8 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What an explanation says is enough: following it leaves no other rule that
-// decides the same.
+// After the change that an explanation proposes, no other rule decides the same.
 func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 	denial := func(text string, source Source, origin string) Rule {
 		r, err := ParseDenial(text)
@@ -71,8 +70,8 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 	}
 }
 
-// What no answer opens is denied before anybody is asked, also where a rule
-// allows it, and the change that is named is made by whoever decides.
+// A call that no answer can make succeed is denied without a question, even if a rule
+// allows it. The hint addresses the person who can change that.
 func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	admin := func(c Ceiling) []Layer { return []Layer{{Source: SourceAdmin, Ceiling: c}} }
 	from := func(key string) Provenance { return Provenance{SourceAdmin, "/etc/p.toml: " + key} }
@@ -185,7 +184,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	}
 }
 
-// The explanation foresees what the changes of a call will need.
+// The explanation forecasts the decision about the changes of a call.
 func TestAnExplanationForeseesChanges(t *testing.T) {
 	e := entry(t, "w", writes)
 	e.Content = &tool.Content{Path: "path"}

@@ -30,7 +30,7 @@ func TestEveryProviderCanBeNamed(t *testing.T) {
 	}
 }
 
-// Each key has a value that says whose it is.
+// The value of each key names its owner.
 func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 	const corp = "[model]\nprovider = 'openai'\nname = 'm'\nbase_url = 'https://corp.example/v1'\napi_key_env = 'CORP_KEY'\n"
 	for name, c := range map[string]struct {

@@ -24,8 +24,9 @@ const (
 	maxLabelBytes = 63
 )
 
-// Only one form of an address is accepted: a form that some parsers accept and others do
-// not could be a way around a rule.
+// errNumeric is the error for a name that some parsers take for an address. Only one form
+// of an address is accepted: a form that some parsers accept and others do not could be a
+// way around a rule.
 var errNumeric = errors.New("it ends in a number and is no address; an IPv4 address is four decimal numbers without leading zeros")
 
 // strict is IDNA2008 without any mapping. A name that would have to be mapped (capitals,

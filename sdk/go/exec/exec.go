@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	// ErrDenied is returned if the command is not the approved one, or if the call has
+	// ErrDenied is returned if the command is not the approved command, or if the call has
 	// already run a command. It is fs.ErrPermission, too.
 	ErrDenied = abi.Sentinel("command denied", fs.ErrPermission)
 	// ErrNotFound is returned if the program or the directory does not exist. It is

@@ -127,9 +127,7 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 	}
 }
 
-// Whatever is read as a patch has files with names, and hunks with lines that say what
-// they are, within the limits.
-// The host reads patches, too, without fuel.
+// The host parses patches, too, and has no fuel to limit it.
 func TestPatchesOfManyLinesTakeLittleMemory(t *testing.T) {
 	lines := strings.Repeat("+\n", 100_000)
 	for name, text := range map[string]string{
@@ -149,6 +147,8 @@ func TestPatchesOfManyLinesTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// FuzzParse: every parsed patch has files with names and hunks with valid lines, within the
+// limits.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"*** Begin Patch\n*** Add File: n\n+one\n*** Delete File: o\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch",

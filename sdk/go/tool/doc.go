@@ -51,7 +51,7 @@
 // secrets and puts the placeholder into a header, such as "Bearer "+placeholder. It
 // never sees the value.
 //
-// # Keeping things
+// # Stored data
 //
 // No memory stays from one call to the next. A tool that asked for a store with
 // [KeepsData] stores data for later calls of the same session with package kv.
