@@ -144,8 +144,9 @@ func allowanceText(a tool.Allowance) string {
 	return strings.Join(out, " ")
 }
 
-// describeAllowance describes the allowance of a tool for a person, a line for each thing,
-// with the layer that takes it away if one does. It is nil for a tool without an allowance.
+// describeAllowance describes the allowance of a tool for a person, an item for each
+// directory, host, secret and right, with the layer that takes it away if one does. It is
+// nil for a tool without an allowance.
 func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {

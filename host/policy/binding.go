@@ -32,7 +32,7 @@ type Binding struct {
 // bind returns the binding to a tool as it is now.
 func bind(e *tool.Entry) Binding {
 	texts := e.Texts()
-	if a, own := allowance(e); own { // a larger allowance needs a new answer
+	if a, own := allowance(e); own { // another allowance needs a new answer
 		texts.AsksFor = e.Requested.String() + "; given: " + allowanceText(a)
 	}
 	f := texts.Fingerprint()

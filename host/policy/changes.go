@@ -46,8 +46,9 @@ const (
 )
 
 // decideStaging sets what happens to the changes of a process, and whether the process can
-// run before the answer. It can if it reaches only files and its changes are kept apart.
-// chosen is the mode in the rule that decides; empty: the rule sets none.
+// run before the answer. It can if it reaches only files, and its changes are kept apart
+// from the host's files until they are allowed. chosen is the mode in the rule that
+// decides; empty: the rule sets none.
 func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {

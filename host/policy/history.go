@@ -24,8 +24,8 @@ type History struct {
 // Clean reports whether the whole history was searched and nothing in it looks like a secret.
 func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 
-// HistoryError is the error of a command that was not run, because it is not known which
-// secrets it may read in the histories of repositories.
+// HistoryError is the error of a command that was not run, because the histories of some
+// repositories have to be searched or asked about first.
 type HistoryError struct {
 	Unknown  []History // repositories that were not searched in their present state
 	AskAbout []History // repositories that a person can be asked about

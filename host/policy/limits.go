@@ -14,17 +14,17 @@ type Limits struct {
 	SessionFuel uint64        // fuel of all calls in a session
 	OutputBytes int           // size of the result that the model gets
 	LogBytes    int           // size of stdout and stderr together, and again of log messages
-	HostCalls   uint64        // calls from the guest into host functions of our own ABI
+	HostCalls   uint64        // number of calls from the guest into host functions of our own ABI
 
 	StoreBytes        int // size of the store of one module's tools in a session: keys, values and 64 bytes for each
 	SessionStoreBytes int // size of the stores of all modules in a session
 
-	ExecTimeout     time.Duration // of a command, if the call sets none
-	ExecTimeoutMax  time.Duration // of a command, whatever the call sets
+	ExecTimeout     time.Duration // for a command, if the call sets none
+	ExecTimeoutMax  time.Duration // for a command, whatever the call sets
 	ExecOutputBytes int           // size of a command's output, head and tail together
 
-	HTTPTimeout       time.Duration // of one request with its redirects; for a connection of a command, the longest silence
-	HTTPRequests      int           // of a call; each redirect and each connection of a command counts
+	HTTPTimeout       time.Duration // for one request with its redirects; for a connection of a command, the longest silence
+	HTTPRequests      int           // number of requests of a call; each redirect and each connection of a command counts
 	HTTPSentBytes     int           // size of all requests of a call (URLs, headers and bodies), and of all that a command sends
 	HTTPResponseBytes int           // size of the body of a response, as received and again decompressed
 }

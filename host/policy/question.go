@@ -64,8 +64,8 @@ const UnconfinedWarning = "it is not confined here: it has all your rights, on a
 
 // partlyConfinedWarning is the warning for commands in the tiers between [TierNone] and
 // [TierConfined].
-const partlyConfinedWarning = "it is confined in part here: it can change the times and modes of your other files and see what they are called, " +
-	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown, and in the history of git there"
+const partlyConfinedWarning = "it is confined in part here: it can change the times and modes of your other files and see their names; " +
+	"in the directories that tools are shown, and in the git history there, it can read secrets and files that are closed to tools"
 
 // unconfinedWarning returns the warning for commands in a tier below [TierConfined]. Empty
 // for any other tier.

@@ -397,7 +397,7 @@ func bracketed(host string) string {
 	return host
 }
 
-// Host returns the host. It is zero if its text could not be parsed.
+// Host returns the host. It is zero if the host, the port or the protocol was invalid.
 func (d Decision) Host() Host { return d.host }
 
 // Port returns the port.

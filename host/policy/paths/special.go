@@ -58,7 +58,8 @@ func SpecialForRead(name string) (Special, bool) {
 	return find(name, reachExact|reachInside, Secret)
 }
 
-// Opened holds secret files that an answer or a rule has opened, as resolved guest paths.
+// Opened holds secret files that an answer or a rule has opened, by their paths as for
+// [SpecialForRead].
 type Opened []string
 
 // SpecialForRead is like the function [SpecialForRead], but finds no entry for these files.

@@ -84,8 +84,9 @@ func literal(re *syntax.Regexp) requiredText {
 }
 
 // bestPiece returns the rarest part of a text that can be searched for byte by byte. It
-// omits k and s if case is ignored, since both have equals beyond ASCII, and U+FFFD, which
-// stands for bytes that are not UTF-8.
+// splits the text at U+FFFD, which stands for bytes that are not UTF-8. If case is ignored,
+// it also splits at k, s and all characters beyond ASCII, because their cases differ in
+// more bytes.
 func bestPiece(n requiredText) []requiredText {
 	var best []requiredText
 	pieces := strings.FieldsFunc(n.text, func(r rune) bool {

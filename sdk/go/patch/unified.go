@@ -141,8 +141,8 @@ func diffPath(text string) string {
 	return path
 }
 
-// diffHunk parses a hunk. Its lines are counted, and not taken from its header, because
-// models count badly.
+// diffHunk parses a hunk up to the next hunk or file, because models count lines badly. The
+// counts in the header only decide about lines with two meanings.
 func (p *parser) diffHunk() (Hunk, error) {
 	m := hunkHeader().FindStringSubmatch(p.line())
 	if m == nil {
