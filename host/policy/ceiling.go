@@ -101,12 +101,12 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.Hidden = append(c.Hidden, o.Hidden...)
 		c.DisabledCapabilities = append(c.DisabledCapabilities, o.DisabledCapabilities...)
 		c.DisabledNames = append(c.DisabledNames, o.DisabledNames...)
-		for key, most := range o.Limits {
+		for key, limit := range o.Limits {
 			if c.Limits == nil {
 				c.Limits = map[string]Limit{}
 			}
-			if old, ok := c.Limits[key]; !ok || compareLimits(most, old) < 0 {
-				c.Limits[key] = most
+			if old, ok := c.Limits[key]; !ok || compareLimits(limit, old) < 0 {
+				c.Limits[key] = limit
 			}
 		}
 		c.MinTier = highest(c.MinTier, o.MinTier)
@@ -247,30 +247,30 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	return m, true, from
 }
 
-// PermitsAdd reports whether a module may be added. If not, why is the reason and from the
+// PermitsAdd reports whether a module may be added. If not, it returns the reason and the
 // layer. repository is as in [Ceiling.PermitsFrom]. A module that may not run may not be
 // added either.
-func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from Provenance) {
-	if ok, why, from := c.PermitsFrom(repository); !ok {
-		return false, why, from
+func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, reason string, from Provenance) {
+	if ok, reason, from := c.PermitsFrom(repository); !ok {
+		return false, reason, from
 	}
 	return c.mayRun(m)
 }
 
 // PermitsFrom reports whether modules may be added from a place at all, before one is
-// fetched. repository is HOST/PATH for a registry, and empty for a file on this machine. If
-// it is false, why is the reason and from the layer.
-func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from Provenance) {
+// fetched. If not, it returns the reason and the layer. repository is HOST/PATH for a
+// registry, and empty for a file on this machine.
+func (c Ceiling) PermitsFrom(repository string) (ok bool, reason string, from Provenance) {
 	if len(c.ModulesClosed) > 0 {
 		return false, "modules are not added", c.ModulesClosed[0].From
 	}
 	for _, l := range c.Registries {
 		if !slices.ContainsFunc(l.Values, func(v string) bool { return repository == v || strings.HasPrefix(repository, v+"/") }) {
-			what := "the module comes from a file"
+			origin := "the module comes from a file"
 			if repository != "" {
-				what = fmt.Sprintf("the module comes from %q", repository)
+				origin = fmt.Sprintf("the module comes from %q", repository)
 			}
-			return false, fmt.Sprintf("%s, and modules are added from no place but %s", what, quoted(l.Values)), l.From
+			return false, fmt.Sprintf("%s, and modules are added from no place but %s", origin, quoted(l.Values)), l.From
 		}
 	}
 	return true, "", Provenance{}
@@ -287,8 +287,8 @@ func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module
 // PermitsRun returns a *[ModuleError] if a module may not be compiled or run. The signer of
 // the module must be known before.
 func (c Ceiling) PermitsRun(m *tool.Module) error {
-	if ok, why, from := c.mayRun(m); !ok {
-		return &ModuleError{m.Name, why, from}
+	if ok, reason, from := c.mayRun(m); !ok {
+		return &ModuleError{m.Name, reason, from}
 	}
 	return nil
 }
@@ -300,8 +300,8 @@ func (c Ceiling) mayRun(m *tool.Module) (bool, string, Provenance) {
 	case tool.OriginBuiltin:
 		return true, "", Provenance{}
 	case tool.OriginFile:
-		if ok, why, from := c.PermitsFrom(""); !ok {
-			return false, why + ", so none is run by its path", from
+		if ok, reason, from := c.PermitsFrom(""); !ok {
+			return false, reason + ", so none is run by its path", from
 		}
 	}
 	// For the administrator's lists only keys that the administrator knows count: a user

@@ -24,12 +24,12 @@ func (l Layer) Describe() []Statement {
 	say := func(f Provenance, format string, args ...any) {
 		out = append(out, Statement{Source: f.Source, Origin: f.Origin, Words: fmt.Sprintf(format, args...)})
 	}
-	lists := func(what string, lists []List) {
+	lists := func(noun string, lists []List) {
 		for _, l := range lists {
 			if len(l.Values) == 0 {
-				say(l.From, "no %s", what)
+				say(l.From, "no %s", noun)
 			} else {
-				say(l.From, "no %s but %s", what, quoted(l.Values))
+				say(l.From, "no %s but %s", noun, quoted(l.Values))
 			}
 		}
 	}

@@ -112,11 +112,11 @@ func listSome(words []string) string {
 }
 
 // Warn adds a clause to the warning.
-func (q *Question) Warn(what string) {
-	if q.Warning != "" && what != "" {
+func (q *Question) Warn(clause string) {
+	if q.Warning != "" && clause != "" {
 		q.Warning += "; "
 	}
-	q.Warning += what
+	q.Warning += clause
 }
 
 // Question returns the question of a decision that asks.

@@ -381,15 +381,15 @@ const maxPathArgs = 256
 // warning returns the warning about the special paths of the call, for a person.
 func (d Decision) warning() string {
 	var all []string
-	var what []string
+	var kinds []string
 	more := map[string]int{}
 	for _, s := range d.changed {
 		w := s.What + ": " + s.Why
 		if more[w]++; more[w] == 1 {
-			what, all = append(what, w), append(all, "it changes "+strconv.Quote(s.path))
+			kinds, all = append(kinds, w), append(all, "it changes "+strconv.Quote(s.path))
 		}
 	}
-	for i, w := range what {
+	for i, w := range kinds {
 		if n := more[w] - 1; n > 0 {
 			all[i] += fmt.Sprintf(" and %d more", n)
 		}

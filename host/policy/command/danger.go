@@ -20,7 +20,7 @@ import (
 // dangerousPrograms maps a program to its danger, as words that follow its name.
 var dangerousPrograms = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
-	for what, programs := range map[string]string{
+	for danger, programs := range map[string]string{
 		"deletes files":               "rm unlink srm wipe rimraf trash",
 		"overwrites what is in files": "shred truncate",
 		"writes over whole disks":     "dd badblocks blkdiscard hdparm",
@@ -35,7 +35,7 @@ var dangerousPrograms = sync.OnceValue(func() map[string]string {
 		"removes a database":                             "dropdb dropuser",
 	} {
 		for name := range strings.FieldsSeq(programs) {
-			out[name] = what
+			out[name] = danger
 		}
 	}
 	return out
@@ -45,7 +45,7 @@ var dangerousPrograms = sync.OnceValue(func() map[string]string {
 // these words, or a short option in a bundle of options.
 var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	out := map[string][]dangerousArgument{}
-	for _, r := range []struct{ programs, words, what string }{
+	for _, r := range []struct{ programs, words, danger string }{
 		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes the rights of all files below"},
 		{"find fd fdfind", "-delete", "deletes files"},
 		{"rsync", "--delete --delete-before --delete-during --delete-after --delete-excluded --remove-source-files", "deletes files"},
@@ -61,7 +61,7 @@ var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	} {
 		for name := range strings.FieldsSeq(r.programs) {
 			for word := range strings.FieldsSeq(r.words) {
-				out[name] = append(out[name], dangerousArgument{word, r.what})
+				out[name] = append(out[name], dangerousArgument{word, r.danger})
 			}
 		}
 	}
@@ -69,7 +69,7 @@ var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 })
 
 // dangerousArgument is an argument, and its danger in words.
-type dangerousArgument struct{ word, what string }
+type dangerousArgument struct{ word, danger string }
 
 // wrappers are programs that start the command in their arguments. The value is the number
 // of operands before that command.
@@ -113,8 +113,8 @@ const (
 // dangerScan collects the dangers of a command.
 type dangerScan struct{ found []string }
 
-func (s *dangerScan) add(program, what string) {
-	if words := fmt.Sprintf("%s %s", program, what); !slices.Contains(s.found, words) {
+func (s *dangerScan) add(program, danger string) {
+	if words := fmt.Sprintf("%s %s", program, danger); !slices.Contains(s.found, words) {
 		s.found = append(s.found, words)
 	}
 }
@@ -206,16 +206,16 @@ func (s *dangerScan) argument(w string, within int) {
 }
 
 func (s *dangerScan) program(name string, args []string) {
-	what, ok := dangerousPrograms()[name]
+	danger, ok := dangerousPrograms()[name]
 	if !ok && strings.HasPrefix(name, "mkfs.") {
-		what, ok = dangerousPrograms()["mkfs"], true
+		danger, ok = dangerousPrograms()["mkfs"], true
 	}
 	if ok {
-		s.add(name, what)
+		s.add(name, danger)
 	}
 	for _, r := range dangerousArguments()[name] {
 		if slices.ContainsFunc(args, func(arg string) bool { return matchesWord(arg, r.word) }) {
-			s.add(name+" "+r.word, r.what)
+			s.add(name+" "+r.word, r.danger)
 		}
 	}
 	switch {

@@ -17,7 +17,7 @@ type Work struct {
 	rule                        int  // position of the rule that is being checked; noRule: none
 	project                     bool // that rule is a project's
 	asked                       int  // units that the rule has asked for
-	most, mostProject           spender
+	costliest, costliestProject spender
 	exhausted, projectExhausted bool
 }
 
@@ -28,7 +28,7 @@ const noRule = -1
 
 // NewWork returns a full account.
 func NewWork() *Work {
-	return &Work{left: MaxWork, projectLeft: MaxProjectWork, rule: noRule, most: spender{rule: noRule}, mostProject: spender{rule: noRule}}
+	return &Work{left: MaxWork, projectLeft: MaxProjectWork, rule: noRule, costliest: spender{rule: noRule}, costliestProject: spender{rule: noRule}}
 }
 
 // Begin charges the units from now on to a rule. project is set for a project's rule.
@@ -39,9 +39,9 @@ func (w *Work) End() { w.Begin(noRule, false) }
 
 // take takes units and reports whether there were enough.
 func (w *Work) take(units int) bool {
-	costliest := &w.most
+	costliest := &w.costliest
 	if w.project {
-		costliest = &w.mostProject
+		costliest = &w.costliestProject
 	}
 	if w.asked += units; w.rule != noRule && w.asked > costliest.units {
 		*costliest = spender{w.rule, w.asked}
@@ -63,14 +63,16 @@ func (w *Work) take(units int) bool {
 // Exhausted reports whether the account was too small, and returns the rule that asked for
 // the most units.
 func (w *Work) Exhausted() (rule int, out bool) {
-	if w.mostProject.units > w.most.units {
-		return w.mostProject.rule, w.exhausted
+	if w.costliestProject.units > w.costliest.units {
+		return w.costliestProject.rule, w.exhausted
 	}
-	return w.most.rule, w.exhausted
+	return w.costliest.rule, w.exhausted
 }
 
 // ProjectExhausted is [Work.Exhausted] for the share of a project's rules.
-func (w *Work) ProjectExhausted() (rule int, out bool) { return w.mostProject.rule, w.projectExhausted }
+func (w *Work) ProjectExhausted() (rule int, out bool) {
+	return w.costliestProject.rule, w.projectExhausted
+}
 
 // cost returns the units for comparing one value, at worst.
 func (c *Condition) cost(v *value) int {

@@ -24,8 +24,8 @@ const (
 const foundByName = "a program that is found by its name"
 
 // specials is the list of special paths. A pattern with a star at its beginning consists of
-// one name. RATIONALE explains the paths that are missing here: see "Why are some paths
-// closed, and others asked about each time?"
+// one name. For the paths that are missing here see RATIONALE, "Why are some paths closed,
+// and others asked about each time?"
 var specials = slices.Concat(
 	// Programs that git runs, and files that name them. A commit has to write the rest
 	// of .git.

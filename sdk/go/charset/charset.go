@@ -137,14 +137,14 @@ func (e Encoding) Guess(part []byte) Encoding {
 // Told returns the encoding that a caller has named. If there is no name, or the file
 // itself shows its encoding, it returns the result of [Encoding.Guess]. part is a part of
 // the file.
-func (e Encoding) Told(told Encoding, part []byte) Encoding {
+func (e Encoding) Told(named Encoding, part []byte) Encoding {
 	_, whole, err := encoding.UTF8Validator.Transform(make([]byte, len(part)), part, false)
 	isUTF8 := err != encoding.ErrInvalidUTF8 // the last character may be cut off
 	isASCII := bytes.IndexFunc(part[:whole], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	switch {
-	case told.Form == "" || e.Mark != "":
-	case e.Form == Binary && told.isWide(), e.Form == UTF8 && (!isUTF8 || isASCII && !told.isWide()):
-		return Encoding{Form: told.Form}
+	case named.Form == "" || e.Mark != "":
+	case e.Form == Binary && named.isWide(), e.Form == UTF8 && (!isUTF8 || isASCII && !named.isWide()):
+		return Encoding{Form: named.Form}
 	}
 	return e.Guess(part)
 }
