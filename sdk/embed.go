@@ -1,5 +1,5 @@
-// Package sdk holds the SDK for Go as files, so that the program can lay it beside
-// a new tool: an author needs no network and no published module path.
+// Package sdk holds the files of the SDK for Go. The program copies them beside a new
+// tool, so that its author needs no network and no published module path.
 package sdk
 
 import "embed"

@@ -1,5 +1,5 @@
-// Package settings finds, reads and merges what a person, a project and an
-// administrator have set for one run in one workspace.
+// Package settings finds, reads and merges the settings of a person, a project and an
+// administrator, for one run in one workspace.
 //
 // Settings come from the user's agent.toml, then the workspace's, then the environment,
 // then flags; later ones win. Some keys count in a workspace's file only if a person

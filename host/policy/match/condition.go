@@ -1,4 +1,4 @@
-// Package match compares the arguments of a call with what rules say about them.
+// Package match compares the arguments of a call with the conditions of rules.
 //
 // A [Condition] is about one argument. It holds, does not hold, or is unsure ([Truth]),
 // because the text of a call does not always show it. [Arguments] holds the arguments

@@ -15,7 +15,7 @@ import (
 // Care is the restriction of a special path. It applies whatever a tool is allowed.
 type Care string
 
-// The cares.
+// The kinds of care.
 const (
 	// Closed paths are changed by no guest. No answer and no rule permits a change; a
 	// person makes it by hand.

@@ -41,9 +41,9 @@
 //
 // # Files
 //
-// A tool that asked for them with [ReadsFiles] or [WritesFiles] uses package
-// os. It sees the directories that were granted, by their names on the host,
-// and nothing else; relative paths start at the caller's working directory.
+// A tool that asked for files with [ReadsFiles] or [WritesFiles] uses package os. It
+// sees only the directories that were granted, by their names on the host. Relative
+// paths start at the caller's working directory.
 //
 // # Secrets
 //

@@ -42,7 +42,7 @@ func Config(name, value string) { std.setConfig(name, value) }
 // The name is 1 to 64 letters, digits, '_' or '-', unique in the module. The
 // description tells the model when and how to use the tool.
 //
-// In is a struct, whose exported fields are the arguments. Tags say the rest:
+// In is a struct, whose exported fields are the arguments. Tags describe them:
 //
 //	json:"name"            the argument's name; ",omitempty" or ",omitzero" makes it optional, as does a pointer type
 //	desc:"Which file."     what the model reads about it

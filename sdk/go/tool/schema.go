@@ -155,7 +155,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// typeSchema describes what encoding/json accepts for t.
+// typeSchema returns the schema of the JSON that encoding/json accepts for t.
 func typeSchema(t reflect.Type, outer []reflect.Type) (*object, error) {
 	schema := new(object)
 	t = derefType(t)
