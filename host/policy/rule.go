@@ -256,7 +256,7 @@ func (r Rule) Check() error {
 	case r.Effect != Allow:
 		return nil
 	case r.Tool == AnyTool:
-		return errors.New("a rule that allows must name its tool: no rule allows all tools")
+		return errors.New("a rule that allows names its tool: no rule allows all tools")
 	}
 	for _, name := range r.Reads {
 		if !r.holdsPath(name) || strings.Contains(name, ",") {
