@@ -176,7 +176,7 @@ func (f *Protection) addSecret(s *Special, all bool) {
 	}
 }
 
-// headFile makes a directory a git repository.
+// headFile is the file that makes a directory a git repository.
 const headFile = "HEAD"
 
 // WrittenByGit reports whether git itself writes the path.

@@ -28,7 +28,7 @@ func Clean(arg, cwd string) (name string, sure bool) {
 	return path.Clean(arg), sure
 }
 
-// isAbs also accepts a Windows path with slashes.
+// isAbs reports whether a path with slashes is absolute, even in the form of Windows.
 func isAbs(s string) bool {
 	return strings.HasPrefix(s, "/") || len(s) > 2 && s[1] == ':' && s[2] == '/' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
 }
