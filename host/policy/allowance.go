@@ -12,15 +12,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// access is what of the world is open to a tool, should it ask for files, commands or
-// the network: what the options open, or what the tool was given, as far as the
-// ceiling permits.
+// access holds the mounts and hosts that are open to a tool, if it asks for files, commands
+// or the network. They come from the options or from the tool's allowance, restricted by
+// the ceiling.
 type access struct {
-	fromAllowance bool // it was given to this tool alone
+	fromAllowance bool // the tool has an allowance of its own
 	mounts        []Mount
 	masked        []string
 	network       *network.Network // not nil
-	whyNotStaged  func() string    // why commands with these mounts cannot be staged
+	whyNotStaged  func() string    // reason why commands with these mounts cannot be staged; empty: they can
 }
 
 func (p *Policy) newAccess(mounts []Mount, open *network.Network) *access {
@@ -34,7 +34,7 @@ func (p *Policy) newAccess(mounts []Mount, open *network.Network) *access {
 	return s
 }
 
-// accessOf is what is open to a tool.
+// accessOf returns the access of a tool.
 func (p *Policy) accessOf(e *tool.Entry) *access {
 	a, own := allowance(e)
 	if !own && len(e.Capabilities.Hosts) == 0 {
@@ -48,7 +48,7 @@ func (p *Policy) accessOf(e *tool.Entry) *access {
 	if own {
 		s = p.newAccess(mountsOf(a), p.defaultAccess.network.ForTool(hostsOf(a), asked))
 		s.fromAllowance = true
-	} else { // of what tools may reach, what it names
+	} else { // the default access, restricted to the hosts in its manifest
 		all := *p.defaultAccess
 		s = &all
 		s.network = all.network.Restrict(network.SourceManifest, asked)
@@ -57,8 +57,8 @@ func (p *Policy) accessOf(e *tool.Entry) *access {
 	return kept.(*access)
 }
 
-// allowance is what a tool was given; own is false for one that has whatever tools
-// are shown. A tool that was added, and of which nothing is said, was given nothing.
+// allowance returns the allowance of a tool. own is false for a tool with the default
+// access. A tool that was added without an allowance has an empty one.
 func allowance(e *tool.Entry) (a tool.Allowance, own bool) {
 	if e.Allowed != nil {
 		return *e.Allowed, true
@@ -66,9 +66,8 @@ func allowance(e *tool.Entry) (a tool.Allowance, own bool) {
 	return a, e.Module.Origin == tool.OriginAdded
 }
 
-// mountsOf are the directories of an allowance. One that is given for both reading
-// and writing was given twice, and can be written. What is no clean absolute path is
-// left out.
+// mountsOf returns the directories of an allowance as mounts. A directory that is in both
+// lists can be written. An entry that is no clean absolute path is left out.
 func mountsOf(a tool.Allowance) []Mount {
 	var out []Mount
 	add := func(dirs []string, write bool) {
@@ -83,10 +82,11 @@ func mountsOf(a tool.Allowance) []Mount {
 	return out
 }
 
-// hostsOf are the hosts of an allowance. What is no host is left out.
+// hostsOf returns the hosts of an allowance. An entry that is no host is left out.
 func hostsOf(a tool.Allowance) []network.Rule { return hostRules(a.Hosts, network.ParseRule) }
 
-// askedBy are the hosts that a tool wants; nil: any that it is given.
+// askedBy returns the hosts that the manifest of a tool lists. Nil: it lists none and may
+// reach any that it is given.
 func askedBy(e *tool.Entry) []network.Rule {
 	if len(e.Capabilities.Hosts) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func hostRules(texts []string, parse func(string) (network.Rule, error)) []netwo
 	return out
 }
 
-// sees returns the mount in which a path of the host is, by its name, unless it
-// is in what is masked there: nobody is asked about what no answer opens.
+// sees returns the mount that holds a host path, going by its name. It fails if no mount
+// does, or the path is masked: no answer opens such a path, so nobody is asked.
 func (s *access) sees(host string) (m Mount, ok bool) {
 	for _, o := range s.mounts {
 		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
@@ -116,11 +116,12 @@ func (s *access) sees(host string) (m Mount, ok bool) {
 	return m, ok && !slices.ContainsFunc(s.masked, masked)
 }
 
-// Sees returns the mount of a tool in which a path of the host is, by its name,
-// unless it is in what is masked there.
+// Sees returns the mount of a tool that holds a host path, going by its name. It fails if
+// no mount does, or the path is masked.
 func (p *Policy) Sees(e *tool.Entry, host string) (Mount, bool) { return p.accessOf(e).sees(host) }
 
-// allowanceText is an allowance in words that change when anything does.
+// allowanceText returns an allowance as text. Two different allowances have different
+// texts.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, part := range []struct {
@@ -143,8 +144,9 @@ func allowanceText(a tool.Allowance) string {
 	return strings.Join(out, " ")
 }
 
-// describeAllowance says for a person what a tool was given, each thing with what a layer leaves
-// of it.
+// describeAllowance describes the allowance of a tool for a person, an item for each
+// directory, host, secret and right, with the layer that takes it away if one does. It is
+// nil for a tool without an allowance.
 func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {

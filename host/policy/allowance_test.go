@@ -10,13 +10,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// everything is what a greedy module asks for.
+// everything holds all capabilities that a greedy module asks for.
 var everything = tool.Capabilities{
 	Files: tool.FilesWrite, Exec: "command", Store: true, ExecNetwork: "online", Network: tool.NetworkHTTP,
 	Secrets: []tool.Secret{{Name: "TOKEN", Hosts: []string{"api.example"}}, {Name: "OTHER", Hosts: []string{"api.example"}}},
 }
 
-// added is a stranger's tool that asks for something and was given something.
+// added returns a third-party tool that asks for asks and was given an allowance.
 func added(t testing.TB, asks tool.Capabilities, given tool.Allowance) *tool.Entry {
 	t.Helper()
 	e := entry(t, "weather_now", asks.Restrict(given))
@@ -34,8 +34,8 @@ func reached(n *network.Network, hosts ...string) (out []string) {
 	return out
 }
 
-// What a stranger's tool has is what it was given, and not what others are shown:
-// the first case is the counter-proof of all others.
+// An added tool has its allowance, and not the default access. The first case has the
+// default access: it shows that the others would fail with it.
 func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 	hosts := []string{"open.example", "api.example", "denied.example", "x.api.example"}
 	ceiling := Ceiling{Directories: []List{{[]string{"/work", "/docs:ro"}, Provenance{SourceAdmin, "f"}}}, Hosts: []List{{[]string{"open.example", "denied.example"}, Provenance{SourceAdmin, "f"}}}}
@@ -114,7 +114,7 @@ func TestAnAddedToolHasWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// Reading is safe for built-in tools only: what others wrote and reads files, asks.
+// Reading files is safe for built-in tools only: a third-party tool that reads files asks.
 func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 	docs, api := tool.Allowance{Read: []string{"/work"}}, tool.Allowance{Read: []string{"/work"}, Hosts: []string{"api.example", "b.example"}}
 	ofFile := func(caps tool.Capabilities) *tool.Entry {
@@ -142,7 +142,7 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 		"it reads and reaches the network":             {added(t, both, api), tool.CallerAgent, RiskHigh, Ask, "reads files and reaches the network", `it can send what it reads in "/work" to api.example, b.example`},
 		"a file reads for the agent":                   {ofFile(reads), tool.CallerAgent, RiskMedium, Ask, "others wrote it", ""},
 		"a file reads for an agent of somebody else":   {ofFile(reads), tool.CallerMCP, RiskMedium, Ask, "others wrote it", ""},
-		"a file reads for the person who has named it": {ofFile(reads), tool.CallerPerson, RiskMedium, Allow, "has named both", ""},
+		"a file reads for the person who has named it": {ofFile(reads), tool.CallerPerson, RiskMedium, Allow, "has chosen the tool", ""},
 		"a file reads and sends":                       {ofFile(both), tool.CallerAgent, RiskHigh, Ask, "reads files and reaches", `it can send what it reads in "/work" to open.example`},
 	} {
 		opts := Options{Mounts: inWork, Network: networkOf(t, "open.example")}
@@ -155,7 +155,7 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 		if got := d.Question().Warning; got != c.warning {
 			t.Errorf("%s: warned %q", name, got)
 		}
-		// A rule of the person says otherwise, and require_confirmation that it asks.
+		// A rule of the person replaces the default; require_confirmation asks in any case.
 		opts.Rules = []Rule{{Effect: Allow, Tool: c.entry.Name, Source: SourceUser, Secrets: d.secretNames()}}
 		if d := New(opts).Decide(call, c.entry, Facts{}); d.Effect() != Allow {
 			t.Errorf("%s: with a rule it is %s: %s", name, d.Effect(), d.Reason())
@@ -166,8 +166,8 @@ func TestTheToolsOfOthersAreOfAnotherRisk(t *testing.T) {
 	}
 }
 
-// A tool that may change files reads them, too. Ours is not asked about when it has
-// changed none; that of others is, because it has read.
+// A tool that may change files reads them, too. A built-in tool that has changed none is
+// not asked about; a third-party tool is, because it has read files.
 func TestReadingIsAskedAboutAlsoWhereNothingWasChanged(t *testing.T) {
 	p := New(Options{Mounts: inWork})
 	if d := p.Decide(call("ours", "{}"), entry(t, "ours", writes), Facts{}); !d.AsksOnlyForChanges() {
@@ -187,7 +187,7 @@ func TestReadingIsAskedAboutAlsoWhereNothingWasChanged(t *testing.T) {
 	}
 }
 
-// What can be done about a denial is to give the tool more, and no flag for all tools.
+// The hint of a denial is to give the tool more, and not a flag for all tools.
 func TestADenialSaysThatItWasNotGiven(t *testing.T) {
 	p := New(Options{Mounts: inWork, Network: networkOf(t, "open.example")})
 	given := tool.Allowance{Read: []string{"/docs"}, Hosts: []string{"api.example"}}
@@ -214,8 +214,8 @@ func TestADenialSaysThatItWasNotGiven(t *testing.T) {
 	}
 }
 
-// A remembered answer about a signed module survives its fixes, and nothing else; and
-// a yes to what the tool had covers nothing that it is given later.
+// A remembered answer about a signed module also holds for its later versions, but for no
+// other change. It does not cover anything that the tool is given later.
 func TestAnAnswerAboutASignedModule(t *testing.T) {
 	fresh := func() *tool.Entry {
 		e := added(t, everything, tool.Allowance{Read: []string{"/work"}})
@@ -255,7 +255,7 @@ func TestAnAnswerAboutASignedModule(t *testing.T) {
 			t.Errorf("%s: changed %v, %s (%s)", name, got, d.Effect(), d.Reason())
 		}
 	}
-	// Who denies bytes denies them, whoever has signed them.
+	// A rule about a digest denies that module whoever has signed it.
 	deny := Rule{Effect: Deny, Tool: AnyTool, Binding: Binding{Module: "sha256:d1"}, Source: SourceAdmin}
 	if d := New(Options{Rules: []Rule{deny}}).Decide(call("weather_now", "{}"), fresh(), Facts{}); d.Effect() != Deny {
 		t.Errorf("bytes that are denied: %s", d.Effect())
@@ -292,7 +292,7 @@ func TestWhoMayAddModules(t *testing.T) {
 		if ok != c.want || ok == (why != "") || !ok && by != from {
 			t.Errorf("%s: %v, %q by %s", name, ok, why, by)
 		}
-		// Before it is fetched nothing is known of who has signed it.
+		// Before the module is fetched its signer is unknown.
 		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.SignedOnly)+len(c.ceiling.Modules) > 0) {
 			t.Errorf("%s: it may be fetched: %v", name, early)
 		}

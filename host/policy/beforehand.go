@@ -10,44 +10,45 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// AnswerError says why a rule cannot answer questions beforehand.
+// AnswerError is the error of [ParseAnswer] for a rule that cannot answer questions
+// beforehand.
 type AnswerError struct {
-	Rule  string // as it was written
+	Rule  string // its text
 	Fault AnswerFault
-	Tool  string    // by its own name; empty if there is none, or if the rule cannot be read
-	What  string    // is wrong, in words
-	Lint  tool.Hint // what is wrong, of FaultDoubt; the words are the program's
-	// Instead is the rule that would do, with COMMAND in the place of a command;
-	// empty if none is known.
+	Tool  string    // the tool's own name, not an alias; empty if there is no such tool or no rule
+	What  string    // the fault, in words
+	Lint  tool.Hint // for FaultNeverCounts: the fault, which the program puts into words
+	// Instead is a rule without the fault, with COMMAND in place of a command. Empty if
+	// none is known.
 	Instead string
 }
 
 func (e *AnswerError) Error() string { return fmt.Sprintf("rule %q: %s", e.Rule, e.What) }
 
-// AnswerFault is what is wrong with a rule.
+// AnswerFault is the kind of fault that a rule has.
 type AnswerFault int
 
-// The faults, in the order in which they are looked for.
+// The faults, in the order in which they are checked.
 const (
-	FaultForm        AnswerFault = iota // it cannot be read
+	FaultForm        AnswerFault = iota // the rule cannot be parsed
 	FaultTool                           // there is no such tool
 	FaultArgument                       // the tool has no such argument
-	FaultAllCommands                    // it allows all commands
-	FaultNeverCounts                    // it speaks of no call, see [Rule.Lint]
-	FaultSecrets                        // it does not name the secrets that the tool uses, or names others
+	FaultAllCommands                    // the rule allows all commands
+	FaultNeverCounts                    // the rule applies to no call, see [Rule.Lint]
+	FaultSecrets                        // the rule does not name the secrets that the tool uses, or names others
 )
 
-// ParseAnswer reads a rule of this run that answers questions beforehand, and
-// holds it against the tools that there are and, where it matters, the tier. A rule that would never count, or for
-// more than it says, is a mistake: the error is an *[AnswerError].
+// ParseAnswer parses a rule of this run that answers questions beforehand, and checks it
+// against the tools in the catalog and, where needed, the tier. A rule that never counts,
+// or allows more than its text suggests, is a mistake. The error is an *[AnswerError].
 func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
-	open := errors.Is(err, errTooWide)
-	if err != nil && !open {
+	tooWide := errors.Is(err, errTooWide)
+	if err != nil && !tooWide {
 		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
 	}
 	entry, ok := catalog.Find(r.Tool)
-	if open && (!ok || entry.Capabilities.Exec == "" || tier() < TierConfined) { // else it is no wider than the tool as a whole
+	if tooWide && (!ok || entry.Capabilities.Exec == "" || tier() < TierConfined) { // otherwise the whole tool could be allowed, too
 		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
 	}
 	if !ok {
@@ -70,16 +71,16 @@ func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, er
 	if exec != "" && !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == exec }) && tier() < TierConfined {
 		return wrong(FaultAllCommands, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole in %s: %s", r.Tool, tier(), tier().unconfinedWarning())
 	}
-	if doubt := r.Lint(tier, catalog); doubt != nil {
-		return r, &AnswerError{Rule: text, Fault: FaultNeverCounts, Tool: r.Tool, What: doubt.String(), Lint: doubt}
+	if fault := r.Lint(tier, catalog); fault != nil {
+		return r, &AnswerError{Rule: text, Fault: FaultNeverCounts, Tool: r.Tool, What: fault.String(), Lint: fault}
 	}
 	if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 		if len(names) == 0 {
 			return wrong(FaultSecrets, "", "%s uses no secrets", r.Tool)
 		}
-		with := r
-		with.Secrets = strings.Join(names, ",")
-		return wrong(FaultSecrets, with.String(), "%s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
+		instead := r
+		instead.Secrets = strings.Join(names, ",")
+		return wrong(FaultSecrets, instead.String(), "%s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
 	}
 	return r, nil
 }

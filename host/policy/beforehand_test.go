@@ -40,7 +40,7 @@ func TestAnswersGivenBeforehand(t *testing.T) {
 			t.Errorf("%s: %+v, %v", text, e, err)
 		}
 	}
-	// Where a process is confined, a rule over commands is one like any other.
+	// If processes are confined, a rule about commands is like any other.
 	for text, fault := range map[string]policy.AnswerFault{
 		"bash": -1, "bash reads .env": -1, "bash(pattern:command=.*)": -1, "bash(words:command=go test ...)": -1, "bash with KEY": policy.FaultSecrets,
 		"file_read(words:path=go ...)": policy.FaultForm, "bash(cmd=x)": policy.FaultArgument,
@@ -51,7 +51,7 @@ func TestAnswersGivenBeforehand(t *testing.T) {
 			t.Errorf("%s, confined: %v", text, err)
 		}
 	}
-	// By the name that other systems gave to the tool.
+	// An alias from another system stands for the tool.
 	r, err := policy.ParseAnswer("read_file(path=x)", catalog, in(policy.TierNone))
 	if err != nil || r.String() != "file_read(path=x)" || r.Source != policy.SourceFlag {
 		t.Errorf("%v, %v", r, err)

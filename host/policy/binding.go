@@ -8,49 +8,48 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Binding is what a remembered rule was made for. When anything of it changes
-// the rule answers nothing any more: the question is asked again, and says what
-// changed. The zero value binds to nothing. What a module is configured with is no part
-// of it: see RATIONALE, "Why is what a module is configured with no part of an answer?"
+// Binding holds the tool as it was when a rule was remembered. When any of it changes, the
+// rule no longer applies: the question is asked again and names the change. The zero value
+// binds to nothing. The configuration of a module is not part of a binding: see RATIONALE,
+// "Why is what a module is configured with no part of an answer?"
 type Binding struct {
-	// Module is "builtin", or of a module from elsewhere "signer:" and whose
-	// signature over it was verified, or "sha256:" and its digest.
-	//
-	// A signer has many modules, so the name of the module follows, behind "#".
+	// Module identifies the module: "builtin"; "signer:SIGNER#NAME" for a module with a
+	// verified signature; or "sha256:" and the digest. The name is part of it because a
+	// signer has many modules.
 	Module string
-	// ABI is the version of the interface, of a built-in module: its digest
-	// changes with every release.
+	// ABI is the version of the interface of a built-in module, as the digest of such a
+	// module changes with every release. Empty for other modules.
 	ABI string
-	// The SHA-256, in hex, of what the tool said of itself.
+	// SHA-256 digests, in hex, of three texts in the tool's manifest.
 	Description, Schema, Capabilities string
-	// Texts is what those are the digests of, so that a change can be shown. It
-	// binds nothing.
+	// Texts holds the texts of these digests, so that a change can be shown. It binds
+	// nothing.
 	Texts tool.SpecTexts
 
-	digest string // of a module that somebody has signed: "sha256:" and its digest
+	digest string // of a signed module: "sha256:" and its digest; otherwise empty
 }
 
-// bind returns what a rule about a tool is bound to.
+// bind returns the binding to a tool as it is now.
 func bind(e *tool.Entry) Binding {
-	said := e.Texts()
-	if a, own := allowance(e); own { // a yes to reading one directory is none to sending another
-		said.AsksFor = e.Requested.String() + "; given: " + allowanceText(a)
+	texts := e.Texts()
+	if a, own := allowance(e); own { // another allowance needs a new answer
+		texts.AsksFor = e.Requested.String() + "; given: " + allowanceText(a)
 	}
-	f := said.Fingerprint()
-	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Texts: said}
+	f := texts.Fingerprint()
+	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Texts: texts}
 	switch {
 	case e.Module.Origin == tool.OriginBuiltin:
 		b.Module, b.ABI = string(tool.OriginBuiltin), e.ABI
-	case e.Module.Signer != "": // a fix by the same signer keeps what holds
+	case e.Module.Signer != "": // a new version by the same signer keeps the answers
 		b.digest = b.Module
 		b.Module = "signer:" + e.Module.Signer + "#" + e.Module.Name
 	}
 	return b
 }
 
-// Changed names what is not as it was when the rule was made: "module", "abi",
-// "description", "schema", "capabilities". What the rule does not say cannot
-// have changed.
+// Changed returns the names of the parts that differ from the tool as it is now: "module",
+// "abi", "description", "schema", "capabilities". An empty part of the binding never
+// differs.
 func (b Binding) Changed(e *tool.Entry) []string {
 	var out []string
 	for _, part := range b.changed(bind(e)) {
@@ -59,12 +58,12 @@ func (b Binding) Changed(e *tool.Entry) []string {
 	return out
 }
 
-// changedPart is what is not as it was, as a person is shown it.
+// changedPart is a part of a binding that differs, with the texts that a person is shown.
 type changedPart struct{ name, was, is string }
 
 func (b Binding) changed(now Binding) []changedPart {
 	if b.Module != "" && b.Module == now.digest {
-		now.Module = b.Module // a rule that names the bytes speaks of them signed, too
+		now.Module = b.Module // a rule for a digest still holds when that module gets signed
 	}
 	var out []changedPart
 	for _, part := range []struct {
@@ -84,14 +83,15 @@ func (b Binding) changed(now Binding) []changedPart {
 	return out
 }
 
-// BindingChange is what is not as it was when an answer was remembered.
+// BindingChange is a remembered rule that no longer applies because the tool has changed,
+// with its binding then and now.
 type BindingChange struct {
 	Rule     string
 	Was, Now Binding
 }
 
-// InWords says what changed, a line for each part: what it was and what it is.
-// What a tool says of itself stands in it as it is: it is not to be trusted.
+// InWords describes each change in two lines: the old text and the new one. The tool's own
+// texts appear in it unchanged and must not be trusted.
 func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {
@@ -101,8 +101,8 @@ func (c BindingChange) InWords() []string {
 	return out
 }
 
-// difference leaves out most of what two texts begin with, so that what is new
-// in a long one is seen.
+// difference shortens the common beginning of two texts, so that the change in a long text
+// is visible.
 func difference(was, is string) (string, string) {
 	const before = 40
 	n := 0

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// P08 and P09: when anything of a tool changes after an answer was remembered,
-// the answer answers nothing, and the question says what changed.
+// P08 and P09: when any part of a tool changes after an answer was remembered, the answer
+// no longer counts, and the question names the change.
 func TestARememberedAnswerHoldsForWhatItWasGivenFor(t *testing.T) {
 	fresh := func(origin tool.Origin) *tool.Entry {
 		e := entry(t, "w", writes)
@@ -111,8 +111,8 @@ func TestScopesHoldWhereTheySay(t *testing.T) {
 	}
 }
 
-// P19: every decision says which rule of which layer, and what it says would
-// allow the call does.
+// P19: every decision names the rule and the layer that decided. The rule that it offers
+// does allow the call.
 func TestWhatAnExplanationOffersWorks(t *testing.T) {
 	e := entry(t, "w", writes)
 	admin := Layer{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{{Effect: Deny, Tool: "w", Source: SourceAdmin, Origin: "/etc/x:3", Why: "no"}}}}
@@ -142,7 +142,7 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 			}
 		}
 	}
-	// A tool that cannot be called is not shown; one that can sometimes is.
+	// A tool that can never be called is not shown; a tool that can be called sometimes is.
 	for name, c := range map[string]struct {
 		rule Rule
 		want bool
@@ -163,7 +163,8 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 	}
 }
 
-// TestAsksTellsApart: a remembered answer is bound to this text.
+// TestAsksTellsApart: a remembered answer is bound to this text, so different requests need
+// different texts.
 func TestAsksTellsApart(t *testing.T) {
 	seen := map[string]tool.Capabilities{}
 	for _, c := range []tool.Capabilities{

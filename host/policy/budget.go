@@ -2,38 +2,38 @@ package policy
 
 import "sync/atomic"
 
-// What the configuration calls the limits that several calls share.
+// The keys of agent.toml for the limits that several calls share.
 const (
 	ToolFuelKey    = "tool_fuel_total"
 	SessionFuelKey = "session_fuel"
 )
 
-// Budget is fuel that several calls draw from: all calls of one tool in a
-// session, or all calls of a session. It is safe for concurrent use.
+// Budget is an amount that several calls share, such as the fuel of all calls of one tool
+// in a session or of all calls of a session. It is safe for concurrent use.
 type Budget struct {
 	key   string
 	limit uint64
 	left  atomic.Uint64
 }
 
-// NewBudget returns a budget of limit units, of which spent are gone. The key
-// is the configuration's name for the limit.
+// NewBudget returns a budget of limit units, of which spent are used up. The unit is that
+// of the limit: fuel or bytes. key is the key of the limit in agent.toml.
 func NewBudget(key string, limit, spent uint64) *Budget {
 	b := &Budget{key: key, limit: limit}
 	b.left.Store(limit - min(spent, limit))
 	return b
 }
 
-// Key is what the configuration calls the limit.
+// Key returns the key of the limit in agent.toml.
 func (b *Budget) Key() string { return b.key }
 
-// Limit is the size of the whole budget, in units of fuel.
+// Limit returns the size of the whole budget, in units.
 func (b *Budget) Limit() uint64 { return b.limit }
 
-// Left is what can still be taken.
+// Left returns the number of units that are left.
 func (b *Budget) Left() uint64 { return b.left.Load() }
 
-// Take takes up to want units and returns how many it got.
+// Take takes up to want units and returns the number that it got.
 func (b *Budget) Take(want uint64) uint64 {
 	for {
 		left := b.left.Load()
@@ -44,5 +44,5 @@ func (b *Budget) Take(want uint64) uint64 {
 	}
 }
 
-// Give returns what was taken and not used.
+// Give puts back units that were taken and not used.
 func (b *Budget) Give(units uint64) { b.left.Add(units) }

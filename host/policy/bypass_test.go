@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What bash and the parser of a rule read differently is no command that a rule
-// knows: a backslash before the line end of Windows continues the line for the
-// parser, and for bash the second line is a command of its own.
+// A command that bash and the parser read differently is unknown to rules. A backslash
+// before a Windows line end continues the line for the parser, and for bash the second line
+// is a command of its own.
 func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 	allowed := []Rule{rule(t, "bash(words:command=ls ...)", SourceFlag), rule(t, "bash(words:command=ls 'a b')", SourceFlag)}
 	for _, text := range []string{
@@ -34,9 +34,8 @@ func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 	}
 }
 
-// Some builtins of bash evaluate the subscript in the name of a variable, and
-// the loader of programs is a program that runs others: a rule that denies rm
-// does not know what they start.
+// Some builtins of bash evaluate the subscript in a variable's name, and the program loader
+// runs other programs: a rule that denies rm does not know the programs that they start.
 func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
 	for _, text := range []string{
@@ -59,7 +58,7 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 	}
 }
 
-// A file of the workspace can be written anew after the answer.
+// A file of the workspace can be rewritten after the answer.
 func TestAFileOfTheWorkspaceIsNeverRememberedAsAProgram(t *testing.T) {
 	for command, want := range map[string]bool{
 		"ls -l": true, "/bin/ls": true, "/usr/bin/ls x": true, "./check.sh": false, "scripts/check": false, "/work/check.sh": false, "/usr/../work/x": false, "../x": false,
@@ -77,8 +76,8 @@ func TestAFileOfTheWorkspaceIsNeverRememberedAsAProgram(t *testing.T) {
 	}
 }
 
-// Arguments that say what a rule is about in other letters, other types or other
-// places than the rule does.
+// Arguments that name the object of a rule in other letters, types or places than the rule
+// does.
 func TestArgumentsInDisguise(t *testing.T) {
 	const allows, denies = "allow ", "deny "
 	for _, c := range []struct {
@@ -99,7 +98,7 @@ func TestArgumentsInDisguise(t *testing.T) {
 		{denies + "w(pattern:limit=[0-9]{4})", `{"limit":1e3}`, Deny},
 		{allows + "w(limit=9007199254740993)", `{"limit":9007199254740992}`, Ask},
 		{allows + "w(limit=1000)", `{"limit":1000.0}`, Allow},
-		// A decoder that does not mind case takes PATH for path.
+		// A decoder without regard to case takes PATH for path.
 		{denies + "w(path:path=/work/secret/**)", `{"path":"a","PATH":"secret/k"}`, Ask},
 		{denies + "w(path:path=/work/secret/**)", `{"Path":"secret/k"}`, Ask},
 		{denies + "w(mode=x)", `{"mode":"y","Mode":"x"}`, Ask},
@@ -108,18 +107,18 @@ func TestArgumentsInDisguise(t *testing.T) {
 		{allows + "w(path:path=/work/src/**)", `{"path":"src/a","paTh":"src/a"}`, Ask},
 		{allows + "w(path:path=/work/src/**)", `{"PATH":"src/a"}`, Ask},
 		{allows + "w(mode=k)", `{"mode":"k"}`, Allow},
-		// A star is every member, also where one is called that.
+		// A star stands for every member, even if one of them is called "*".
 		{denies + "w(path:/list/*/p=/work/secret/**)", `{"list":{"*":{"p":"a"},"x":{"p":"secret/k"}}}`, Deny},
 		{denies + "w(path:/*=/work/secret/**)", `{"*":"a","path":"secret/k"}`, Deny},
 		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":{"*":{"p":"src/a"},"x":{"p":"/etc/passwd"}}}`, Ask},
-		// Each of several has to be there to fit.
+		// Each of several elements must have the member.
 		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},{"p":"src/b"}]}`, Allow},
 		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},{}]}`, Ask},
 		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},"/etc/passwd"]}`, Ask},
 		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},null]}`, Ask},
 		{allows + "w(path:/list/0=/work/src/**)", `{"list":["src/a"]}`, Allow},
 		{denies + "w(path:/list/00=/work/src/**)", `{"list":["src/a"]}`, Allow},
-		// What is of another type than a condition speaks of.
+		// Values of another type than the condition expects.
 		{denies + "w(maximum:limit=10)", `{"limit":"5"}`, Ask},
 		{denies + "w(maximum:limit=10)", `{"limit":5}`, Deny},
 		{denies + "w(!maximum:limit=10)", `{"limit":"50"}`, Deny},
@@ -161,8 +160,8 @@ func TestArgumentsInDisguise(t *testing.T) {
 	}
 }
 
-// Whoever permits paths below some directories means the working directory
-// too, where a tool takes that for want of a path.
+// A rule that permits paths below some directories restricts the working directory, too, if
+// the tool uses it for a missing path.
 func TestPathsThatAreLeftOutAreTheWorkingDirectory(t *testing.T) {
 	under := deny(rule(t, "r(!path:path=/work/src/**)", SourceAdmin))
 	for cwd, want := range map[string]Effect{"/work/src/x": Allow, "/work/src": Allow, "/work": Deny, "/etc": Deny} {
@@ -174,7 +173,7 @@ func TestPathsThatAreLeftOutAreTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-// An address that is written as no rule writes it is not known to be another.
+// An address in an unusual form is not known to be another address.
 func TestAddressesInDisguise(t *testing.T) {
 	denied := deny(rule(t, "r(host:path=127.0.0.1)", SourceAdmin))
 	for url, want := range map[string]Effect{
@@ -217,7 +216,7 @@ func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
 	}
 }
 
-// Where every call asks, no answer is offered that would not count.
+// If every call asks, no answer is offered that would not count.
 func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
 	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Setting{{From: Provenance{SourceAdmin, "/etc/x: require_confirmation"}}}}}
 	for name, caps := range map[string]tool.Capabilities{"w": writes, "r": reads} {
@@ -228,8 +227,8 @@ func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
 	}
 }
 
-// A pattern is about the whole value, whatever brackets it holds, and neither it
-// nor a value makes a decision take long.
+// A pattern has to match the whole value, whatever brackets it holds. Neither a pattern nor
+// a value makes a decision slow.
 func TestPatternsAreBounded(t *testing.T) {
 	for _, pattern := range []string{"a)|(?:b", "a)|(b", ")(", "((a{10}){10}){10}x{500}y{700}", "(?:a{1000}){2}", "(", "a{2001}", strings.Repeat("a", 4096+1), `\C`} {
 		if c, err := match.NewCondition(match.Pattern, "mode", pattern, false); err == nil {
@@ -251,9 +250,9 @@ func TestPatternsAreBounded(t *testing.T) {
 	}
 }
 
-// What rules cost is counted. A project's file can make every call ask, and
-// neither make a decision slow nor hide what a higher layer says. Where the
-// whole is used up, nobody knows what the rules say, and that denies.
+// The work of rules is counted. A project's file can make every call ask, but it can
+// neither make a decision slow nor hide the rules of a higher layer. If all units are used
+// up, the rules are unknown and the call is denied.
 func TestADecisionTakesBoundedWork(t *testing.T) {
 	heavy := func(source Source, pattern string, n int) Layer {
 		l := Layer{Source: source}
@@ -280,12 +279,12 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 		by     Source
 		says   []string
 	}{
-		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take", "most for the project rule", "/p/project.toml:1"}},
+		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may use", "most of them for the project rule", "/p/project.toml:1"}},
 		"a project's, of another tool":       {layers: []Layer{heavy(SourceProject, long, 10)}, tool: "r", want: Allow, by: SourceDefault},
 		"a project's, where others deny":     {layers: []Layer{heavy(SourceProject, long, 10), admin}, rules: flag, want: Deny, by: SourceAdmin},
-		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take"}},
+		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may use"}},
 		"a project's, as many write them":    {layers: []Layer{heavy(SourceProject, "[a-z./-]+[.]go", 30)}, rules: flag, want: Allow, by: SourceFlag},
-		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most for the user rule", "/p/user.toml:1"}},
+		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most of them for the user rule", "/p/user.toml:1"}},
 		"the user's, where others deny":      {layers: []Layer{heavy(SourceUser, long, 10), admin}, want: Deny},
 		"the administrator's":                {layers: []Layer{heavy(SourceAdmin, long, 10)}, rules: flag, want: Deny, by: SourceAdmin},
 		"the user's, beside a project's":     {layers: []Layer{heavy(SourceUser, "x"+long, 3), heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject},

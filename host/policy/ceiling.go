@@ -14,44 +14,44 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Ceiling is what a layer permits at most. Its zero value permits everything.
-// Ceilings meet with [Narrow]; there is no operation that widens one.
+// Ceiling limits what may be permitted. Its zero value permits everything. [Narrow]
+// combines ceilings; no operation widens one.
 //
-// A list of lists is one list for each layer that has any, and whatever is
-// asked for has to be in all of them. An empty list permits nothing: "nobody
-// said anything" is having no list.
+// A field of type []List or []ModuleList has one list for each layer that sets one, and a
+// value has to be in all of them. An empty list permits nothing. A layer without a
+// restriction has no list.
 type Ceiling struct {
-	Rules                []Rule // that deny or ask
+	Rules                []Rule // rules that deny or ask
 	Modules              []ModuleList
-	Directories          []List    // patterns of directories; each covers what is below
+	Directories          []List    // patterns of directories that may be mounted; each covers what is below
 	Hosts                []List    // hosts, or *.NAME
-	Providers            []List    // of models
-	BaseURLs             []List    // of providers, to the letter; "" is the provider's own
-	Registries           []List    // HOST or HOST/PATH: modules are added from there, or from below
+	Providers            []List    // providers of models
+	BaseURLs             []List    // literal base URLs of providers; "" is the provider's own
+	Registries           []List    // HOST or HOST/PATH: modules may be added from this place, or from below
 	Hidden               []Setting // paths that no guest sees
-	DisabledCapabilities []Setting // [ExecKey], [FilesKey], [NetworkKey] or [StoreSwitchKey]: no tool that asks for it
-	DisabledNames        []Setting // tools, and modules with all of theirs, by their names: nobody calls them
+	DisabledCapabilities []Setting // [ExecKey], [FilesKey], [NetworkKey] or [StoreSwitchKey]: tools that ask for it are off
+	DisabledNames        []Setting // names of tools and modules that are off
 
-	// Limits are the most that a setting can be, by its key in agent.toml;
-	// durations in nanoseconds.
+	// Limits holds the highest value of a setting, by its key in agent.toml. Durations are
+	// in nanoseconds.
 	Limits map[string]Limit
 
-	MinTier       *Limit    // the least tier that a process may run in
-	Changes       *Limit    // the widest [ChangesMode] of a process, as [ChangesMode.rank]
-	AskFirst      []Setting // no process runs before it is asked about
-	SignedOnly    []Setting
-	ModulesClosed []Setting // no module is added
-	Confirm       []Setting // every call asks
+	MinTier       *Limit    // the lowest tier that a process may run in
+	Changes       *Limit    // the widest [ChangesMode] of a process, as position in changesModes
+	AskFirst      []Setting // not empty: every process asks before it runs
+	SignedOnly    []Setting // not empty: only modules with a verified signature run
+	ModulesClosed []Setting // not empty: no module is added
+	Confirm       []Setting // not empty: every call asks
 	AuditExports  []Setting // directories into which each session is exported; "" asks for the log alone
 }
 
-// List is what one layer permits.
+// List holds the values that one layer permits.
 type List struct {
 	Values []string // sorted
 	From   Provenance
 }
 
-// Setting is one value of one layer.
+// Setting is one value that one layer sets.
 type Setting struct {
 	Value string
 	From  Provenance
@@ -60,34 +60,34 @@ type Setting struct {
 // Limit is a number that one layer sets.
 type Limit struct {
 	Value int64
-	Text  string // the number with its unit, for a person; empty where it has none
+	Text  string // the number with its unit, for a person; empty if it has no unit
 	From  Provenance
 }
 
 func (m Limit) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
-// ModuleList is which modules one layer lets run, beside the built-in ones: any
-// that is in one of the lists.
+// ModuleList holds the modules that one layer permits besides the built-in ones. A module
+// that is in any of the three lists may run.
 type ModuleList struct {
 	Digests, Signers, Namespaces []string // sorted; digests in hex
 	From                         Provenance
 }
 
-// Provenance says where a bound is written.
+// Provenance is the place where a bound or a value is written.
 type Provenance struct {
 	Source Source
 	Origin string // FILE: KEY
 }
 
-// decider is the bound that is written there, as one that decides.
+// decider returns the bound of this name and place as a decider.
 func (f Provenance) decider(rule string) Decider {
 	return Decider{Rule: rule, Source: f.Source, Origin: f.Origin}
 }
 
 func (f Provenance) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
 
-// Narrow returns what all ceilings permit. It is commutative, associative and
-// idempotent, and its result permits nothing that one of them does not.
+// Narrow returns the ceiling that permits only what all of these permit. It is commutative,
+// associative and idempotent.
 func Narrow(all ...Ceiling) Ceiling {
 	var c Ceiling
 	for _, o := range all {
@@ -101,12 +101,12 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.Hidden = append(c.Hidden, o.Hidden...)
 		c.DisabledCapabilities = append(c.DisabledCapabilities, o.DisabledCapabilities...)
 		c.DisabledNames = append(c.DisabledNames, o.DisabledNames...)
-		for key, most := range o.Limits {
+		for key, limit := range o.Limits {
 			if c.Limits == nil {
 				c.Limits = map[string]Limit{}
 			}
-			if old, ok := c.Limits[key]; !ok || compareLimits(most, old) < 0 {
-				c.Limits[key] = most
+			if old, ok := c.Limits[key]; !ok || compareLimits(limit, old) < 0 {
+				c.Limits[key] = limit
 			}
 		}
 		c.MinTier = highest(c.MinTier, o.MinTier)
@@ -132,7 +132,7 @@ func Narrow(all ...Ceiling) Ceiling {
 	return c
 }
 
-// sortUnique is sorted and holds nothing twice.
+// sortUnique returns the values sorted by their identities, without duplicates.
 func sortUnique[T any](values []T, identity func(T) string) []T {
 	if len(values) < 2 {
 		return values
@@ -151,7 +151,7 @@ func sortUnique[T any](values []T, identity func(T) string) []T {
 	return out
 }
 
-// identity tells two rules apart.
+// identity returns a text that differs for different rules.
 func (r Rule) identity() string {
 	out := lengthPrefixed(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Overrides) + lengthPrefixed(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Binding.Module, r.Binding.ABI,
 		r.Binding.Description, r.Binding.Schema, r.Binding.Capabilities, string(r.Changes), r.Below, r.HistoryDir, r.OpensHost})
@@ -165,7 +165,8 @@ func (r Rule) identity() string {
 	return out
 }
 
-// lengthPrefixed puts each text behind its length, so that no two lists read the same.
+// lengthPrefixed encodes texts, each after its length: different texts or lists have
+// different encodings.
 func lengthPrefixed(first string, lists ...[]string) string {
 	var b strings.Builder
 	put := func(s string) {
@@ -195,8 +196,8 @@ func compareLimits(a, b Limit) int {
 	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.From.String(), b.From.String()))
 }
 
-// Permits reports whether a value is in each of the lists, and which layer says
-// no.
+// Permits reports whether a value is in each of the lists. If not, it returns the layer
+// that does not permit the value.
 func Permits(lists []List, value string) (bool, Provenance) {
 	for _, l := range lists {
 		if !slices.Contains(l.Values, value) {
@@ -206,11 +207,10 @@ func Permits(lists []List, value string) (bool, Provenance) {
 	return true, Provenance{}
 }
 
-// RestrictNetwork returns what is left of a network under the lists of hosts. In them a
-// name means what it means in a [network.Rule], at any port and in any protocol:
-// an address that is not public has to be listed itself, also for a name that leads
-// to it. What cannot be the host of a connection is left out, and so permits
-// nothing.
+// RestrictNetwork returns the network restricted to the lists of hosts. A name in them
+// stands for any port and any protocol, as in [network.ParseListed]. An address that is not
+// public has to be listed itself, even if it belongs to a listed name. An entry that cannot
+// be the host of a connection permits nothing.
 func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
 		var rules []network.Rule
@@ -224,8 +224,8 @@ func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	return n
 }
 
-// PermitsMount returns the widest form of a mount that is permitted, and which
-// layer says no, to the mount or to changes in it.
+// PermitsMount returns the widest form of a mount that is permitted. If a layer forbids the
+// mount or changes in it, from is that layer.
 func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	for _, l := range c.Directories {
 		seen, write := false, false
@@ -247,35 +247,36 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	return m, true, from
 }
 
-// PermitsAdd answers whether a module may be added, why not, and which layer says so.
-// Repository is that of [Ceiling.PermitsFrom]. What may not run is not added either.
-func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from Provenance) {
-	if ok, why, from := c.PermitsFrom(repository); !ok {
-		return false, why, from
+// PermitsAdd reports whether a module may be added. If not, it returns the reason and the
+// layer. repository is as in [Ceiling.PermitsFrom]. A module that may not run may not be
+// added either.
+func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, reason string, from Provenance) {
+	if ok, reason, from := c.PermitsFrom(repository); !ok {
+		return false, reason, from
 	}
 	return c.mayRun(m)
 }
 
-// PermitsFrom answers whether modules may be added from a place at all, before one is
-// fetched. Repository is HOST/PATH if that is a place of the network; empty: a file on
-// this machine, which is in no registry.
-func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from Provenance) {
+// PermitsFrom reports whether modules may be added from a place at all, before one is
+// fetched. If not, it returns the reason and the layer. repository is HOST/PATH for a
+// registry, and empty for a file on this machine.
+func (c Ceiling) PermitsFrom(repository string) (ok bool, reason string, from Provenance) {
 	if len(c.ModulesClosed) > 0 {
 		return false, "modules are not added", c.ModulesClosed[0].From
 	}
 	for _, l := range c.Registries {
 		if !slices.ContainsFunc(l.Values, func(v string) bool { return repository == v || strings.HasPrefix(repository, v+"/") }) {
-			what := "the module comes from a file"
+			origin := "the module comes from a file"
 			if repository != "" {
-				what = fmt.Sprintf("the module comes from %q", repository)
+				origin = fmt.Sprintf("the module comes from %q", repository)
 			}
-			return false, fmt.Sprintf("%s, and modules are added from no place but %s", what, quoted(l.Values)), l.From
+			return false, fmt.Sprintf("%s, and modules are added from no place but %s", origin, quoted(l.Values)), l.From
 		}
 	}
 	return true, "", Provenance{}
 }
 
-// ModuleError says why a module may not run, and which layer says so.
+// ModuleError is the error for a module that may not run, with the reason and the layer.
 type ModuleError struct {
 	Module, Why string
 	From        Provenance
@@ -283,27 +284,28 @@ type ModuleError struct {
 
 func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module, e.Why, e.From) }
 
-// PermitsRun returns a *[ModuleError] if no part of a module may be compiled or run, and nil
-// if it may. The signer of the module has to be known before.
+// PermitsRun returns a *[ModuleError] if a module may not be compiled or run. The signer of
+// the module must be known before.
 func (c Ceiling) PermitsRun(m *tool.Module) error {
-	if ok, why, from := c.mayRun(m); !ok {
-		return &ModuleError{m.Name, why, from}
+	if ok, reason, from := c.mayRun(m); !ok {
+		return &ModuleError{m.Name, reason, from}
 	}
 	return nil
 }
 
-// mayRun reports whether a module may run at all. Running it by its path is no way around a
-// rule against adding it.
+// mayRun reports whether a module may run; otherwise it returns the reason and the layer. A
+// module that may not be added cannot be run by its path either.
 func (c Ceiling) mayRun(m *tool.Module) (bool, string, Provenance) {
 	switch m.Origin {
 	case tool.OriginBuiltin:
 		return true, "", Provenance{}
 	case tool.OriginFile:
-		if ok, why, from := c.PermitsFrom(""); !ok {
-			return false, why + ", so none is run by its path", from
+		if ok, reason, from := c.PermitsFrom(""); !ok {
+			return false, reason + ", so none is run by its path", from
 		}
 	}
-	// A user may give any name to any key, which signs nothing for the administrator.
+	// For the administrator's lists only keys that the administrator knows count: a user
+	// can give any name to any key.
 	signed := func(from Provenance) bool {
 		return m.Signer != "" && (from.Source != SourceAdmin || m.AdminKnowsSigner)
 	}

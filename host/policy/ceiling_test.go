@@ -19,8 +19,8 @@ import (
 
 var combinations = flag.Int("combinations", 10_000, "random combinations of layers, rules and calls; `make test-layers` tries a million")
 
-// world makes random layers, answers and calls out of few words, so that they
-// meet often.
+// world makes random layers, answers and calls from few words, so that they often concern
+// the same things.
 type world struct{ *rand.Rand }
 
 var parsed = map[string]match.Condition{} // by their text; tests here do not run in parallel
@@ -164,10 +164,10 @@ func (w world) call() (tool.Call, *tool.Entry) {
 	return tool.Call{ID: "c", Tool: e.Name, Args: data, Caller: tool.Caller(w.pick("agent", "person", "mcp")), Cwd: "/work"}, e
 }
 
-// TestNoLayerWidensTheAdministrators: whatever the user, the project, the
-// environment and the flags say, hostile or not, a call may do at most what the
-// administrator permits. What that is, is said here again in the plainest words,
-// not with the code that is tested.
+// TestNoLayerWidensTheAdministrators: whatever the user, the project, the environment and
+// the flags set, hostile or not, a call may do at most as much as the administrator
+// permits. The expected results come from a second, plain implementation, not from the
+// tested code.
 func TestNoLayerWidensTheAdministrators(t *testing.T) {
 	w := world{rand.New(rand.NewPCG(7, 11))}
 	sources := []Source{SourceUser, SourceProject, SourceEnv, SourceFlag}
@@ -290,7 +290,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 	}
 }
 
-// plainDirectory is "rw", "ro" or "" for a directory, by what one list says.
+// plainDirectory returns "rw", "ro" or "" for a directory in one list.
 func plainDirectory(values []string, dir string) string {
 	out := ""
 	for at := dir; ; at = path.Dir(at) {
@@ -309,8 +309,8 @@ func plainDirectory(values []string, dir string) string {
 	}
 }
 
-// plainEffect is the most that the administrator's bounds let happen, as far as
-// the few words of these tests go.
+// plainEffect returns the widest effect that the administrator's bounds permit, for the few
+// words of these tests.
 func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tier) Effect {
 	builtin := e.Module.Origin == tool.OriginBuiltin
 	if !builtin && len(c.SignedOnly) > 0 && e.Module.Signer == "" {
@@ -348,7 +348,8 @@ func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tie
 	return most
 }
 
-// plainlyHolds says of a few conditions that they hold without doubt.
+// plainlyHolds reports whether a condition certainly holds. It knows the few conditions of
+// these tests.
 func plainlyHolds(cond string, args map[string]any) bool {
 	file, _ := args["path"].(string)
 	command, _ := args["command"].(string)
@@ -430,8 +431,8 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 	}
 }
 
-// TestTheListsOfHostsNarrowTheNetwork: a layer's hosts mean in a connection what
-// they mean in a rule of the network, and nothing that cannot be one.
+// TestTheListsOfHostsNarrowTheNetwork: a host in a layer's list means the same as in a
+// network rule. An entry that cannot be a host permits nothing.
 func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 	user := networkOf(t, "a.example.com:*", "http://a.example.com", "b.a.example.com", "other.example", "10.1.2.3", "10.1.2.4", "127.0.0.1", "my.example.com", "[::1]", "[2606:2800:220::/48]")
 	list := func(values ...string) List { return List{values, Provenance{SourceAdmin, "f: network.hosts"}} }
@@ -449,7 +450,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 		"this machine by name": {[]List{list("localhost")}, map[string]bool{"localhost": false, "127.0.0.1": false}}, // as in a rule of the network
 		"nobody":               {[]List{list()}, map[string]bool{"a.example.com": false, "10.1.2.3": false, "localhost": false}},
 		"two lists":            {[]List{list("a.example.com", "other.example"), list("a.example.com")}, map[string]bool{"a.example.com": true, "other.example": false}},
-		// What is no host of a connection, or no pattern here, opens nothing.
+		// An entry that is no host or no pattern opens nothing.
 		"no host": {[]List{list("*.10.1.2.3", "my_host.example.com", "127.1", "10.0.0.0/8", "*", "*.com", "xn--a.example.com", "", "a.example.com:443", "https://a.example.com")},
 			map[string]bool{"10.1.2.3": false, "127.0.0.1": false, "a.example.com": false, "my.example.com": false}},
 	} {
@@ -472,7 +473,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 			t.Errorf("%s: another port and protocol: %v", name, err)
 		}
 	}
-	// The list of another layer is no less a list, and no flag goes beyond it.
+	// The list of another layer counts as well, and no flag goes beyond it.
 	for _, source := range []Source{SourceUser, SourceProject} {
 		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, Provenance{source, "f"}}}}
 		for _, host := range []string{"other.example", "10.1.2.3"} {
@@ -501,8 +502,8 @@ func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 	}
 }
 
-// What is off by its name is so for everybody, whatever it asks for and wherever its
-// module comes from, and no rule opens it.
+// A name that is off is off for everybody, whatever the tool asks for and wherever its
+// module comes from. No rule allows it.
 func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
 	for off, forbidden := range map[string]bool{"any": true, "mod": true, "other": false, "an": false, "": false} {
 		p := New(Options{
@@ -527,8 +528,8 @@ func TestANameThatIsOffForbidsTheToolAndTheModule(t *testing.T) {
 	}
 }
 
-// A switch is about what a tool asks for, whatever its name and its module, and
-// no rule opens what it closes.
+// A switch forbids all tools that ask for its capability, whatever their names and modules.
+// No rule allows them.
 func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
 	asked := map[string]tool.Capabilities{
 		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, StoreSwitchKey: {Store: true}, "": nothing,

@@ -15,11 +15,12 @@ import (
 // about such a path applies to every other tool that changes the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
-// maxPathsPerBudget is the number of changed paths that are checked against the rules with one budget of work.
+// maxPathsPerBudget limits the number of changed paths that are checked against the rules
+// with one budget of work.
 const maxPathsPerBudget = 4096
 
-// aboutChanges reports whether a rule restricts what a tool may change: it has a condition on
-// the path argument, and is about this tool, all tools, or one of the writers.
+// aboutChanges reports whether a rule restricts the files that a tool may change: it has a
+// condition on the path argument, and is about this tool, all tools, or one of the writers.
 func (r *Rule) aboutChanges(name string) bool {
 	if r.Effect == Allow || r.Tool != name && r.Tool != AnyTool && (!slices.Contains(writers, r.Tool) || slices.Contains(writers, name)) {
 		return false
@@ -32,10 +33,10 @@ func onPath(c match.Condition) bool {
 	return !any || strings.EqualFold(name, tool.PatchPath)
 }
 
-// applyPathRules applies the rules about paths to what a call has changed on its stage: a command
-// names no paths before it runs, and a third-party tool may give its arguments any names. It
-// reports whether this changes the decision. If the rules need more work than they may, the
-// call is denied.
+// applyPathRules applies the rules about paths to the changes that a call has made on its
+// stage: a command names no paths before it runs, and a third-party tool may give its
+// arguments any names. It reports whether this changes the decision. If the rules need more
+// work than they may use, the call is denied.
 func (d *Decision) applyPathRules(changes []tool.Change) bool {
 	var names []string
 	for _, c := range changes {
@@ -64,10 +65,10 @@ func (d *Decision) applyPathRules(changes []tool.Change) bool {
 				by, effect = r, min(effect, Ask)
 			}
 		}
-		if most, out := work.Exhausted(); out {
-			r := &p.rules[most]
+		if costliest, out := work.Exhausted(); out {
+			r := &p.rules[costliest]
 			d.setOutcome(Deny, Provenance{r.Source, r.Origin}.decider(r.String()),
-				fmt.Sprintf("to hold the rules against what it has changed takes more than %d units of work for %d paths, %s", match.MaxWork, maxPathsPerBudget, r.tookMost()))
+				fmt.Sprintf("checking the rules for its changes takes more than %d units of work for %d paths, %s", match.MaxWork, maxPathsPerBudget, r.tookMost()))
 			return true
 		}
 	}
@@ -87,8 +88,8 @@ func (d *Decision) applyPathRules(changes []tool.Change) bool {
 	return true
 }
 
-// matchChangedPaths reports whether a rule applies to a call that has changed one of these paths.
-// The rule may have a path absolute, or relative to the directory of the call.
+// matchChangedPaths reports whether a rule applies to a call that has changed one of these
+// paths. The rule may name a path absolute, or relative to the directory of the call.
 func (d *Decision) matchChangedPaths(r *Rule, names []string, work *match.Work) match.Truth {
 	as := *r // the rule applies as if it named this tool
 	as.Tool = d.entry.Name

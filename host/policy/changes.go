@@ -13,25 +13,25 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// ChangesMode says what becomes of what a command changes in files.
+// ChangesMode selects what happens to the files that a command changes.
 type ChangesMode string
 
-// The ways, the widest first. The zero value is [ChangesDirect].
+// The modes, the widest first. An empty mode is not set.
 const (
-	ChangesDirect ChangesMode = "direct" // the host's files are changed
-	ChangesStaged ChangesMode = "staged" // they are when it is known what it is, and a yes is given to that
-	ChangesNone   ChangesMode = "none"   // it cannot change any
+	ChangesDirect ChangesMode = "direct" // the command changes the host's files
+	ChangesStaged ChangesMode = "staged" // the host's files change once the changes are known and allowed, by a person or a rule
+	ChangesNone   ChangesMode = "none"   // the command can change no file
 )
 
-// changesModes are all of them, the narrowest first.
+// changesModes holds all modes, the narrowest first.
 var changesModes = []ChangesMode{ChangesNone, ChangesStaged, ChangesDirect}
 
-// AtMost is the bound of a layer that permits these and what is narrower.
+// AtMost returns the bound of a layer that permits this mode and narrower ones.
 func (c ChangesMode) AtMost(from Provenance) *Limit {
 	return &Limit{Value: int64(slices.Index(changesModes, c)), Text: strconv.Quote(string(c)), From: from}
 }
 
-// under is the narrower of it and a bound.
+// under returns the mode, or the bound if that is narrower.
 func (c ChangesMode) under(bound *Limit) ChangesMode {
 	if bound == nil || c == "" || slices.Index(changesModes, c) <= int(bound.Value) {
 		return c
@@ -39,15 +39,16 @@ func (c ChangesMode) under(bound *Limit) ChangesMode {
 	return changesModes[bound.Value]
 }
 
-// The keys of agent.toml and of policy.toml.
+// Keys of agent.toml and of policy.toml.
 const (
 	ChangesKey = "bash.changes"
 	AskKey     = "bash.ask"
 )
 
-// decideStaging decides what becomes of what a process changes, and whether it can run
-// before the answer: one that reaches nothing but files, whose changes are kept
-// apart. Chosen is what the rule says that decides; empty: nothing.
+// decideStaging sets what happens to the changes of a process, and whether the process can
+// run before the answer. It can if it reaches only files, and its changes are kept apart
+// from the host's files until they are allowed. chosen is the mode in the rule that
+// decides; empty: the rule sets none.
 func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {
@@ -79,8 +80,8 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	}
 }
 
-// applyDirRules is the decision about a call that has changed these, none of them special:
-// a rule that names the directory allows it.
+// applyDirRules decides about a call with these changes, none of them special. A rule that
+// names a directory that holds them all allows the call. differs reports whether one did.
 func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {
@@ -114,8 +115,8 @@ func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool
 	return d, false
 }
 
-// dirOf is the directory that an answer can name for all of these changes; empty if
-// there is none.
+// dirOf returns the smallest directory that holds all changes, if the rule of an answer can
+// name it; otherwise empty.
 func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
@@ -138,7 +139,7 @@ func (s *access) dirOf(changes []tool.Change) string {
 			}
 		}
 	}
-	// What git writes is in directories that have no meaning by themselves.
+	// A directory inside .git means nothing to a person.
 	if i := strings.Index(dir+"/", "/.git/"); i >= 0 {
 		dir = dir[:i+len("/.git")]
 	}

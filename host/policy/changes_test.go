@@ -12,13 +12,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// staging are options under which commands run on a stage.
+// staging returns options under which commands run on a stage.
 func staging() Options {
 	return Options{Mounts: inWork, Tier: inTier(3), WhyNotStaged: func([]Mount) string { return "" }}
 }
 
-// What becomes of the changes of a command is what the rule says that decides, as
-// far as a layer permits it.
+// The rule that decides sets the mode for the changes of a command, as far as a layer
+// permits it.
 func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule  string
@@ -81,7 +81,7 @@ func changed(kind tool.ChangeKind, name string, mode fs.FileMode) tool.Change {
 	return c
 }
 
-// An answer can be for whatever changes nothing but what is in a directory.
+// An answer can allow all calls that change nothing outside a directory.
 func TestAnAnswerForADirectory(t *testing.T) {
 	file := func(kind tool.ChangeKind, name string) tool.Change { return changed(kind, name, 0o644) }
 	moved := file(tool.Renamed, "/work/build/a")
@@ -143,15 +143,15 @@ func TestAnAnswerForADirectory(t *testing.T) {
 			}
 		}
 	}
-	// Where nothing is staged it says nothing.
+	// Without a stage such a rule does not apply.
 	d := New(Options{Mounts: inWork, Tier: inTier(3), Rules: []Rule{rule(t, "bash below /work", SourceUser)}}).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{})
 	if d.effect != Ask || d.CanRehearse() {
 		t.Error(d.effect, d.reason)
 	}
 }
 
-// What no command of every day writes to a repository is asked about where a rule
-// allows the command, and the rest is not.
+// Changes of a repository that no everyday command makes ask even if a rule allows the
+// command; the others do not.
 func TestChangesOfARepositoryThatAsk(t *testing.T) {
 	opts := staging()
 	opts.Rules = []Rule{rule(t, "bash", SourceUser)}
@@ -171,7 +171,8 @@ func TestChangesOfARepositoryThatAsk(t *testing.T) {
 	}
 }
 
-// A rule that names a directory allows only changes that can be shown, unless it is of a flag.
+// A rule that names a directory allows only changes that can be shown, unless it comes from
+// a flag.
 func TestARuleAllowsNothingUnseen(t *testing.T) {
 	for text, c := range map[string]struct {
 		source Source
@@ -187,7 +188,7 @@ func TestARuleAllowsNothingUnseen(t *testing.T) {
 	}
 }
 
-// A replacement of an object may be packed, so that no file has its path.
+// A replacement of an object may be packed: then no changed file has its path.
 func TestAPackedReplacementAsks(t *testing.T) {
 	opts := staging()
 	opts.Rules = []Rule{rule(t, "bash", SourceUser), rule(t, "bash below /work", SourceUser)}
@@ -200,7 +201,7 @@ func TestAPackedReplacementAsks(t *testing.T) {
 	}
 }
 
-// Which caches a process shares depends on its rights, and not on who allowed it.
+// The caches that a process shares depend on its rights, and not on the author of the yes.
 func TestWhatOfCachesAProcessShares(t *testing.T) {
 	exec := tool.Capabilities{Exec: "command", ExecNetwork: "network"}
 	secret := exec

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What is regretted asks even where a rule allows it, and says what it is. Only
-// a flag with this very command answers it.
+// A dangerous command asks even if a rule allows it, and names the danger. Only a flag with
+// exactly this command answers.
 func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 	words, exact := rule(t, "bash(words:command=rm ...)", SourceFlag), rule(t, "bash(command=rm x)", SourceFlag)
 	session, user := rule(t, "bash(words:command=rm x)", SourceSession), rule(t, "bash(command=rm x)", SourceUser)

@@ -10,19 +10,20 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Decide says what happens to a call whose arguments fit the schema. A rule
-// that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. A command that is easily regretted, may reach the network or uses a
-// secret asks where a rule allows it, but for one that names it to the letter on
-// the command line of this run; and so does a call that names a file which looks
-// like a secret, but for a rule that names it too. What could only fail is denied.
-// It looks at nothing but what it is given.
+// Decide decides about a call whose arguments fit the schema. A rule that denies wins over
+// every rule that allows. If no rule applies, the risk decides.
+//
+// Two kinds of calls ask even if a rule allows them. A command asks if it is dangerous, may
+// reach the network or uses a secret, unless a flag of this run allows exactly this
+// command. A call asks if it names a file that looks like a secret, unless the rule names
+// that file, too. A call that could only fail is denied. Decide is pure: it reads nothing
+// but its arguments and the policy.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
 	return p.decide(call, entry, facts, Ask)
 }
 
-// decide leaves rules that ask out where least is Allow: to tell what would be
-// without them.
+// decide is [Policy.Decide] with least = Ask. With least = Allow, rules that ask do not
+// count: the result is the decision that would be made without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
 	d := Decision{policy: p, call: call, entry: entry, access: p.accessOf(entry), facts: facts, work: match.NewWork(), risk: RiskOf(entry), by: byDefault("")}
 	args := d.args()
@@ -71,8 +72,8 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	return d
 }
 
-// askAnyway asks about a process also where a rule allows it: for a command that is
-// easily regretted, and for one that could send what it reads or uses a secret.
+// askAnyway turns a yes for a process into a question, even if a rule allows it: if the
+// command is dangerous, may reach the network or uses a secret.
 func (d *Decision) askAnyway(args *match.Arguments) {
 	caps := d.entry.Capabilities
 	if d.effect == Deny || caps.Exec == "" {
@@ -98,18 +99,18 @@ func (d *Decision) askAnyway(args *match.Arguments) {
 	case d.effect == Ask:
 		d.reason += ", and " + d.askAnywayReason
 	case !d.flagAllowsCommand:
-		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.askAnywayReason, d.by.Rule)
+		reason := fmt.Sprintf("%s; that asks even if a rule allows it, as %q does", d.askAnywayReason, d.by.Rule)
 		d.setOutcome(Ask, byDefault(rule), reason)
 	}
 }
 
-// setOutcome makes a rule or a bound decide.
+// setOutcome sets the effect, the rule or bound that decides, and the reason.
 func (d *Decision) setOutcome(effect Effect, by Decider, reason string) {
 	d.effect, d.by, d.reason = effect, by, reason
 }
 
-// applyCeiling decides what the ceiling forbids whatever the rules say, and returns
-// every bound that does. A process would run in the tier.
+// applyCeiling denies what the ceiling forbids, whatever the rules allow. It returns every
+// bound that forbids the call. tier is the tier in which a process would run.
 func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	c := &p.ceiling
 	var out []Decider
@@ -144,7 +145,7 @@ func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 			deny(by, fmt.Sprintf("%s holds %q", OffKey, l.Value))
 		}
 	}
-	if !exec || d.entry.Name == bashTool { // of bash itself its rules speak
+	if !exec || d.entry.Name == bashTool { // applyRules applies the rules about bash to bash itself
 		return out
 	}
 	for i := range c.Rules {
@@ -155,18 +156,18 @@ func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	return out
 }
 
-// applyRules decides by the rules and, where none speaks, by the risk. Rules that ask
-// count unless least is Allow.
+// applyRules decides by the rules or, if no rule applies, by the risk. Rules that ask do
+// not count if least is Allow.
 func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, match.Yes
-	var deciding []int // the rules of that effect, unless it allows
-	var over []int     // the rules that were answered where others ask
+	var deciding []int // the positions of the rules with bestEffect; nil if that is Allow
+	var over []int     // the positions of session answers that win over rules that ask
 	p.candidates(d, args, func(i int, r *Rule) {
 		answers := r.Effect == Allow && r.Source == SourceSession && len(r.Overrides) > 0
 		if best >= 0 && (r.Effect > bestEffect && !answers || i == best) {
-			return // it could not win
+			return // it cannot win
 		}
 		t := r.matches(d, args)
 		if t == match.No || t == match.Unsure && r.Effect == Allow {
@@ -217,10 +218,10 @@ func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
-	if most, out := d.work.Exhausted(); out && (best < 0 || bestEffect != Deny) {
-		r := &p.rules[most]
+	if costliest, out := d.work.Exhausted(); out && (best < 0 || bestEffect != Deny) {
+		r := &p.rules[costliest]
 		d.setOutcome(Deny, Provenance{r.Source, r.Origin}.decider(r.String()),
-			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
+			fmt.Sprintf("checking the rules for this call takes more than the %d units of work that a decision may use, %s", match.MaxWork, r.tookMost()))
 		return
 	}
 	unanswered := func(id string) bool { return !slices.Contains(d.overridden, id) }
@@ -260,9 +261,9 @@ func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 		b.WriteString(r.Effect.String())
 	}
 	if bestTruth == match.Unsure {
-		b.WriteString(", and that it does not speak of this call cannot be told from its words")
-		if most, out := d.work.ProjectExhausted(); out && r.Source == SourceProject {
-			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
+		b.WriteString(", and the text of the call does not show whether it applies")
+		if costliest, out := d.work.ProjectExhausted(); out && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may use %d units of work for a decision and need more, %s", match.MaxProjectWork, p.rules[costliest].tookMost())
 		}
 	}
 	if exec := d.entry.Capabilities.Exec; exec != "" && bestEffect == Allow && (r.remembered() || !r.namesCommand(exec)) {
@@ -275,8 +276,8 @@ func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	d.reason = b.String()
 }
 
-// candidates calls try with every rule that could speak of the call; p.mu is
-// held. One can come twice.
+// candidates calls try with every rule that could apply to the call, some of them more than
+// once. p.mu is held.
 func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *Rule)) {
 	begin := func(i int) { d.work.Begin(i, p.rules[i].Source == SourceProject) }
 	for _, of := range []string{d.entry.Name, AnyTool} {
@@ -289,11 +290,11 @@ func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *R
 }
 
 func (r *Rule) tookMost() string {
-	return fmt.Sprintf("most for the %s rule %.300q (%s)", r.Source, r, r.Origin)
+	return fmt.Sprintf("most of them for the %s rule %.300q (%s)", r.Source, r, r.Origin)
 }
 
-// staleForNewSecret reports whether a remembered answer would have spoken of the call if
-// the tool had not come to ask for another secret.
+// staleForNewSecret reports whether a remembered answer would apply to the call if the tool
+// did not ask for more secrets now than it did then.
 func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) bool {
 	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Binding, d.entry) {
 		return false
@@ -303,7 +304,7 @@ func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) 
 	return before.matches(d, args) == match.Yes
 }
 
-// maxDeciding is how many rules that decide the same are named.
+// maxDeciding limits the number of rules with the same effect that a decision names.
 const maxDeciding = 20
 
 // Decider is a rule or a bound that decides a call.
@@ -311,20 +312,20 @@ type Decider struct {
 	Rule   string `json:"rule"`
 	Source Source `json:"source"`
 	Origin string `json:"origin,omitempty"`
-	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
+	Calls  int    `json:"calls,omitempty"` // the number of calls that the rule permits, all used up; 0: no such rule
 
-	tier Tier   // of [MinTierKey]: the one that there is
-	name string // of [OffKey]: what it holds
+	tier Tier   // for [MinTierKey]: the tier in which a process would run
+	name string // for [OffKey]: the name of the tool or module in the list
 }
 
 func (r *Rule) decider() Decider {
 	return Decider{Rule: r.String(), Source: r.Source, Origin: r.Origin, Calls: r.AfterCalls}
 }
 
-// byDefault is what decides where no layer says anything.
+// byDefault returns the decider for a decision that no layer made.
 func byDefault(rule string) Decider { return Decider{Rule: rule, Source: SourceDefault} }
 
-// rank is the place of a source in the order of authority.
+// rank returns the position of a source in [authority]; a lower rank is named first.
 func rank(s Source) int {
 	if i := slices.Index(authority, s); i >= 0 {
 		return i
@@ -345,7 +346,7 @@ func (p *Policy) applyRisk(d *Decision) {
 	case d.risk == RiskMedium && d.entry.Capabilities.Files == tool.FilesRead && d.secretNames() == "":
 		d.effect, d.reason = Ask, "others wrote it, and it reads files"
 		if !d.isThirdPartyReader() && !p.confirmAll {
-			d.effect, d.reason = Allow, "it only reads what is mounted, and whoever calls it has named both"
+			d.effect, d.reason = Allow, "it only reads what is mounted, and the person who runs it has chosen the tool and the mounts"
 		}
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
@@ -365,7 +366,7 @@ func (p *Policy) applyRisk(d *Decision) {
 		if names := d.secretNames(); names != "" {
 			d.reason += " and uses secrets: " + names
 		}
-	case d.askFirstReason == "": // it is asked about when it does
+	case d.askFirstReason == "": // it runs first, and asks once its changes are known
 		d.effect, d.reason = Ask, "it changes files"
 	default:
 		d.effect, d.reason = Ask, "it starts a process"

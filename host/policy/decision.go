@@ -16,79 +16,80 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Facts is what is known of a call beside what its caller says.
+// Facts holds what is known of a call besides the call itself.
 type Facts struct {
-	EarlierCalls int         // calls of the tool that came before it in the session
-	Files        []NamedFile // that arguments name, see [PathArgs], with what was found out
+	EarlierCalls int         // number of earlier calls of the tool in the session
+	Files        []NamedFile // the files that the arguments name, see [PathArgs]
 }
 
-// NamedFile is a file or directory that an argument names, there or not.
+// NamedFile is a file or directory that an argument names, whether or not it exists.
 type NamedFile struct {
-	Arg  string // its name, or a JSON pointer
-	Name string // absolute and clean, as words tell
-	// Path is where that is on the host, without links; empty where no mount
+	Arg  string // name of the argument, or a JSON pointer to it
+	Name string // the argument's path, made absolute and clean
+	// Path is the same path on the host, with symbolic links resolved. Empty if no mount
 	// shows it, or a link leads out of the mount.
 	Path         string
-	Regular      bool // it is there, and a regular file
-	InRepository bool // it belongs to a git repository that is not called .git
+	Regular      bool // it exists and is a regular file
+	InRepository bool // it belongs to a git repository whose directory is not called .git
 }
 
-// Decision is the answer to one call. It is made by [Policy.Decide] only.
+// Decision is the result for one call. Only [Policy.Decide] and the methods of Policy and
+// Decision make one.
 type Decision struct {
 	policy *Policy
 	call   tool.Call
 	entry  *tool.Entry
-	access *access // of the tool
+	access *access
 	facts  Facts
 
 	work              *match.Work
 	effect            Effect
 	risk              Risk
 	by                Decider
-	reason            string
-	mustAsk           bool        // it asks whatever anybody has answered
-	flagAllowsCommand bool        // a flag of this run allows the very command
+	reason            string      // one clause, for a person
+	mustAsk           bool        // a rule or bound made it ask or deny: no rule that allows can answer
+	flagAllowsCommand bool        // a flag of this run allows exactly this command
 	flagAllowsCall    bool        // a flag of this run allows the call
-	askAnywayReason   string      // why a process asks whatever rules say; empty: it does not
+	askAnywayReason   string      // the reason to ask about a process even if a rule allows the call; empty: none
 	execNetwork       bool        // the process asks for the network
-	changes           ChangesMode // what becomes of what the process changes
-	ruleChanges       ChangesMode // what the rule that decides says of that
-	askFirstReason    string      // why it waits for the answer; empty: it does not
-	personalAsking    []string    // the rules of the person's own that ask, by identity
-	othersAsk         bool        // something else asks, too
-	overridden        []string    // the rules that ask which answers of this session win over
-	changedDir        string      // the directory of all that the process has changed; empty: none that an answer could name
-	stale             []Rule      // that would have answered, had nothing changed
-	uncountedRules    []Rule      // that would have answered, if such rules counted
-	also              []Decider   // that decide the same
+	changes           ChangesMode // for a process: what happens to its changes; empty: no process
+	ruleChanges       ChangesMode // the Changes of the rule that decides; empty: it sets none
+	askFirstReason    string      // the reason to ask before the process runs; empty: it can run before the answer
+	personalAsking    []string    // identities of the person's own rules that ask
+	othersAsk         bool        // a rule of another layer, or a bound, asks as well
+	overridden        []string    // identities of the rules that answers of this session win over
+	changedDir        string      // a directory that holds all changes of the process; empty: none that an answer can name
+	stale             []Rule      // rules that would have answered if the tool had not changed
+	uncountedRules    []Rule      // rules that would have answered if such rules counted, see [Rule.whyNeverCounts]
+	also              []Decider   // other rules and bounds with the same effect
 
-	opensHost string // the host of the call that no rule opens, and that a yes does; empty: none
+	opensHost string // the host that no rule opens, and that a yes opens; empty: none
 
-	diff *diff.Set // the changes as a person is shown them; nil: not known yet
+	diff *diff.Set // the changes as shown to a person; nil: not known yet
 
-	reads, changed []specialPath // that need care, and an answer to this call alone
-	histories      []History     // the histories that it is about; nil: it is about the call
-	hint           tool.Hint     // what would change the decision; nil: to take away what decides
+	reads, changed []specialPath // paths that need care, and a yes for this call
+	histories      []History     // nil: the decision is about the call, and not about histories
+	hint           tool.Hint     // the way to another decision; nil: to remove the rules that decide
 }
 
-// Effect is allow, ask or deny.
+// Effect returns allow, ask or deny.
 func (d Decision) Effect() Effect { return d.effect }
 
-// Risk is the tool's.
+// Risk returns the risk of the tool.
 func (d Decision) Risk() Risk { return d.risk }
 
-// Rule is the text of the rule that decided, or "risk medium" and the like
-// where the default did.
+// Rule returns the text of the rule that decided. If no rule did, it is the name of the
+// default, such as "risk medium".
 func (d Decision) Rule() string { return d.by.Rule }
 
-// Source says where that rule comes from.
+// Source returns the layer that the deciding rule comes from.
 func (d Decision) Source() Source { return d.by.Source }
 
-// Reason explains the decision in one clause.
+// Reason returns the reason of the decision, in one clause.
 func (d Decision) Reason() string { return d.reason }
 
-// Origin is where that rule is written, such as FILE:LINE; empty where its
-// source says it.
+// Origin returns the place where the deciding rule is written, such as FILE:LINE. It is
+// empty if Source names the place.
 func (d Decision) Origin() string { return d.by.Origin }
 
 func (d Decision) args() *match.Arguments {
@@ -102,21 +103,21 @@ func (d Decision) args() *match.Arguments {
 	return args
 }
 
-// secretNames are the secrets that the tool asks for, as a rule names them.
+// secretNames returns the secrets that the tool asks for, in the form of [Rule.Secrets].
 func (d Decision) secretNames() string {
 	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
-// onlyPersonalRulesAsk reports whether nothing asks but rules that the person has written, who
-// can say for how long an answer holds.
+// onlyPersonalRulesAsk reports whether only rules that the person has written ask. Then the
+// person may choose how long an answer holds.
 func (d Decision) onlyPersonalRulesAsk() bool {
 	return d.effect == Ask && d.by.Source.isPersonal() && len(d.personalAsking) > 0 && !d.othersAsk
 }
 
-// rememberable: what asks, and was not decided by a rule of somebody else's. A rule that
-// asks wins over one that allows, so it asks every time, but for an answer of this
-// session to the person's own. Of a process, it is the one program that it names,
-// confined: words are those of its command.
+// rememberable returns an error if the answer can hold for this call only, with the reason.
+// An answer can be remembered if the default asks, or if only the person's own rules do. A
+// process must be confined, and its command a single program with literal words;
+// rememberable returns these words. They are nil for a call without a process.
 func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
@@ -140,7 +141,7 @@ func (d Decision) rememberable() (words []string, err error) {
 	return line.Commands[0], nil
 }
 
-// Grant gives what an allowing decision allows. It fails on any other.
+// Grant returns the grant of a decision that allows. It fails for any other.
 func (d Decision) Grant() (Grant, error) {
 	if d.policy == nil || d.effect != Allow {
 		return Grant{}, fmt.Errorf("grant %s: the decision is %q", d.call.Tool, d.effect)
@@ -148,9 +149,9 @@ func (d Decision) Grant() (Grant, error) {
 	return d.newGrant()
 }
 
-// Approve gives what an asking decision would allow, once the answer has been
-// recorded. recorded is the sequence number of that record in the session's
-// log; without one there is no grant.
+// Approve returns the grant of a decision that asks, after a yes. recorded is the sequence
+// number of the answer in the session's log; 0 is an error, because nothing is granted
+// without a record.
 func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	switch {
 	case d.policy == nil || d.effect != Ask:
@@ -165,10 +166,9 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	return d.newGrant()
 }
 
-// CanRehearse reports whether the call can be run before the answer, so that
-// the question can show what it changes: a call that reaches nothing but files,
-// whose changes are staged. One that uses a secret reaches more, and waits for
-// the answer.
+// CanRehearse reports whether the call can run before the answer, so that the question can
+// show its changes. Such a call reaches only files, its changes are staged, and it uses no
+// secret.
 func (d Decision) CanRehearse() bool {
 	c := d.entry.Capabilities
 	if d.policy == nil || d.effect != Ask || c.Network != tool.NetworkNone || len(c.Secrets) > 0 {
@@ -180,7 +180,8 @@ func (d Decision) CanRehearse() bool {
 	return c.Files == tool.FilesWrite
 }
 
-// Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
+// Rehearse returns the grant for a run before the answer, see [Grant.Rehearsal]. It fails
+// if [Decision.CanRehearse] is false.
 func (d Decision) Rehearse() (Grant, error) {
 	if !d.CanRehearse() {
 		return Grant{}, fmt.Errorf("rehearse %s: it cannot be tried without an answer", d.call.Tool)
@@ -192,33 +193,33 @@ func (d Decision) Rehearse() (Grant, error) {
 	return grant, err
 }
 
-// UnchangedRule is the recorded rule of a call that changed nothing, if
-// [Decision.AsksOnlyForChanges] holds for it.
+// UnchangedRule is the rule that is recorded for a call that changed nothing and was
+// therefore not asked about, see [Decision.AsksOnlyForChanges].
 const UnchangedRule = "no changes"
 
-// AsksOnlyForChanges reports whether the changes are all that asks: the same call
-// would be allowed if it changed nothing. What a call has read that looks like
-// a secret is told only after an answer, as is that it has failed, and what the
-// tool of others has read.
+// AsksOnlyForChanges reports whether the call asks only because of its changes: if it
+// changes nothing, it is allowed. It is false if the call has read what looks like a
+// secret, and for a third-party tool that reads files: the model learns their results, and
+// their failures, only after an answer.
 func (d Decision) AsksOnlyForChanges() bool { return d.asksForChanges() && !d.isThirdPartyReader() }
 
-// asksForChanges reports whether a rule about the changes can answer.
+// asksForChanges reports whether a rule about changes can answer the question.
 func (d Decision) asksForChanges() bool {
 	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.specialPaths()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
-// RuleFor returns the rule that an answer of that scope makes. It fails for a
-// scope that the question did not offer.
+// RuleFor returns the rule that an answer of that scope creates. It fails for a scope that
+// the question does not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if d.histories != nil {
 		return Rule{}, errors.New("the answer is not about the call")
 	}
 	if !d.diff.ShowsAll() {
-		return Rule{}, errors.New("an answer about changes of which some are not shown holds once")
+		return Rule{}, errors.New("some of the changes are not shown, so an answer holds once")
 	}
 	if scope == ScopeBelow || scope == ScopeKeepBelow {
 		if d.changedDir == "" {
-			return Rule{}, errors.New("it is not known that all that this call changes is in one directory")
+			return Rule{}, errors.New("the changes of this call are not known to be in one directory")
 		}
 		source := SourceUser
 		if scope == ScopeBelow {
@@ -267,7 +268,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	if a, own := allowance(d.entry); own {
-		caps = caps.Restrict(a) // again: nothing rests on who built the catalog
+		caps = caps.Restrict(a) // again, in case the catalog did not
 	}
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
@@ -314,7 +315,7 @@ func (d Decision) newGrant() (Grant, error) {
 				return Grant{}, fmt.Errorf("grant %s: %s is %.40s; it is a whole number of seconds, at least 1", d.entry.Name, caps.ExecTimeout, raw)
 			}
 			timeout = p.limits.ExecTimeoutMax
-			if seconds < timeout.Seconds() { // also where so many seconds are no time.Duration
+			if seconds < timeout.Seconds() { // seconds may be too large for a time.Duration
 				timeout = time.Duration(seconds) * time.Second
 			}
 		}

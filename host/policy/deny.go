@@ -13,15 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What no answer opens is denied before anybody is asked, as far as the words of
-// a call tell it: whoever says yes expects that the call succeeds. The file
-// system of a guest and the way to the network refuse the rest, and all of this
-// again.
+// A call that would fail whatever a person answers is denied without a question, as far
+// as its text shows that: a person who says yes expects that the call succeeds. The
+// file system of a guest and the network connections check everything again.
 
 // MountsRule is the rule of a decision about a path that no mount shows.
 const MountsRule = "mounts"
 
-// denyImpossible denies a call that cannot succeed, whatever anybody answers.
+// denyImpossible denies a call that cannot succeed, whatever a person answers.
 func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
@@ -35,27 +34,29 @@ func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 		return
 	}
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
-		d.deny(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
+		d.deny(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system accepts no more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
 		return
 	}
-	// What is confined sees the directory in which it starts.
+	// A confined process has to see its working directory.
 	if _, seen := d.access.sees(d.call.Cwd); !seen && p.tier() > TierNone {
 		p.denyUnseen(d, NamedFile{Name: d.call.Cwd})
 	}
 }
 
-// maxArgument is the longest argument of a program: Linux takes 128 KiB with the
-// byte at the end.
+// maxArgument limits the argument of a program, in bytes: Linux allows 128 KiB with the
+// zero byte at the end.
 const maxArgument = 128<<10 - 1
 
-// deny denies, and says what would change that; nil is to take away what decides.
-func (d *Decision) deny(by Decider, reason string, change tool.Hint) {
+// deny denies the call. hint names what would change the decision; nil: to remove the rule
+// or bound that decides.
+func (d *Decision) deny(by Decider, reason string, hint tool.Hint) {
 	d.setOutcome(Deny, by, reason)
-	d.hint, d.also = change, nil
+	d.hint, d.also = hint, nil
 }
 
-// denyFile denies a call because of a file that it names.
+// denyFile denies the call if it names a file that it cannot reach, or cannot change though
+// its tool changes files.
 func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	in := func(dir string) bool { return paths.In(f.Name, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
@@ -77,12 +78,12 @@ func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
 	switch above := func(m Mount) bool { return paths.In(m.Host, f.Name) }; {
 	case !seen && !writes && slices.ContainsFunc(d.access.mounts, above):
-		// What leads to a mount can be listed.
+		// The directories above a mount can be listed.
 	case !seen:
 		p.denyUnseen(d, f)
 	case f.Path == "":
 		d.deny(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Name, m.Host),
-			tool.Advise("name what it leads to, if tools are shown that"))
+			tool.Advise("name the target of the link, if tools may see it"))
 	case !writes:
 	case !m.Write && d.entry.Content.Argument() == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
@@ -95,7 +96,7 @@ func (p *Policy) denyFile(d *Decision, f NamedFile) {
 			d.deny(byDefault(MountsRule), reason, tool.GrantHint(d.entry, "write"))
 			return
 		}
-		d.deny(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Origin))
+		d.deny(byDefault(MountsRule), reason, tool.Advise("this is because of %s; without it, tools can change the files there", m.Origin))
 	default:
 		s, special := paths.SpecialForChange(paths.Guest(f.Path))
 		closed := special && s.Care == paths.Closed
@@ -108,7 +109,7 @@ func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	}
 }
 
-// denyUnseen denies a call because of a file that is in no mount.
+// denyUnseen denies the call because of a file that is in no mount.
 func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
 	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Name)
 	if d.access.fromAllowance {
@@ -128,8 +129,8 @@ func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
 	d.deny(byDefault(MountsRule), reason, tool.ActionHint(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
-// denyNetwork denies a call because of a URL that it names, or where it would ask
-// and nobody can be reached.
+// denyNetwork denies the call if it names a URL that cannot be reached, or if it would ask
+// and no host at all can be reached. If a yes can open the host, the call asks.
 func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	if !d.reachesNetwork() {
 		return
@@ -165,7 +166,7 @@ func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	if !d.access.network.Closed() {
 		return
 	}
-	if d.effect == Allow && !d.execNetwork { // whoever has allowed it may know that it needs nobody
+	if d.effect == Allow && !d.execNetwork { // a rule allows it, perhaps because it needs no host
 		d.reason += "; no host may be reached"
 		return
 	}
@@ -194,14 +195,15 @@ func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	d.deny(by, "it reaches the network, and no host may be reached", change)
 }
 
-// mayAskForHost reports whether calls of a tool may ask for a host that no rule opens: of those
-// that are built in, for what they do themselves.
+// mayAskForHost reports whether a call of the tool may ask for a host that no rule opens.
+// Only a built-in tool that makes the requests itself may, and only if a person can be
+// asked.
 func (p *Policy) mayAskForHost(d *Decision) bool {
 	c := d.entry.Capabilities
 	return p.canAsk && !isThirdParty(d.entry) && !d.access.fromAllowance && c.Network == tool.NetworkHTTP && c.Exec == ""
 }
 
-// hasHostToAsk reports whether some call of a tool can ask for a host.
+// hasHostToAsk reports whether some call of the tool can ask for a host.
 func (p *Policy) hasHostToAsk(d *Decision) bool {
 	if p.mayAskForHost(d) && len(d.entry.Capabilities.Hosts) == 0 {
 		return d.access.network.CanAddHost()
@@ -209,8 +211,9 @@ func (p *Policy) hasHostToAsk(d *Decision) bool {
 	return p.hostToAsk(d, d.args()) != ""
 }
 
-// hostToAsk is the host that the call would reach, that no rule opens and that a yes can
-// open; empty if there is none. A tool that names whom it reaches has to name one host.
+// hostToAsk returns the host that the call asks for: no rule opens it, and a yes can open
+// it. Empty: there is none. If the manifest of the tool lists hosts, it must list exactly
+// one.
 func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 	if !p.mayAskForHost(d) {
 		return ""
@@ -228,36 +231,36 @@ func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 			continue
 		}
 		if _, ok := d.access.network.WithHost(o.Host.Name()); ok {
-			return o.Host.Name() // another one is denied
+			return o.Host.Name() // further hosts are denied
 		}
 	}
 	return ""
 }
 
-// askForHost asks about the host that the call would open, also where a rule allows the
-// tool, but for one that opens it.
+// askForHost asks for opensHost, even if a rule allows the tool, unless that rule opens the
+// host.
 func (p *Policy) askForHost(d *Decision) {
-	lacks := "no rule opens " + d.opensHost
+	unopened := "no rule opens " + d.opensHost
 	if d.effect == Ask {
-		d.reason += ", and " + lacks
+		d.reason += ", and " + unopened
 	} else {
 		opened := false
 		p.allowing(d, func(r *Rule) { opened = opened || r.OpensHost == d.opensHost })
 		if opened {
 			return
 		}
-		d.setOutcome(Ask, byDefault("network"), fmt.Sprintf("%s; that asks even where a rule allows the tool, and %q does", lacks, d.by.Rule))
+		d.setOutcome(Ask, byDefault("network"), fmt.Sprintf("%s; that asks even if a rule allows the tool, as %q does", unopened, d.by.Rule))
 	}
 	if !d.mustAsk {
 		d.hint = tool.Advise("answer yes, or add ").And(tool.ActionHint(tool.HintAllowHost, d.opensHost), tool.Advise(" and "), tool.ActionHint(tool.HintAllow, d.minimalRule().String()))
 	}
 }
 
-// origins are the servers of the URLs that the arguments name. What is no URL the tool
-// will say.
+// origins returns the servers of the URLs in the arguments. An argument that is no URL is
+// left out; the tool reports it.
 func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
 	for _, url := range urlArgs(args) {
-		if !strings.Contains(url, "://") && !isThirdParty(d.entry) { // which ours take so
+		if !strings.Contains(url, "://") && !isThirdParty(d.entry) { // built-in tools accept a URL without a scheme
 			url = "https://" + url
 		}
 		if o, _, err := network.ParseOrigin(url); err == nil {
@@ -267,7 +270,8 @@ func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
 	return out
 }
 
-// otherProtocol is the same server over the other protocol.
+// otherProtocol returns the same server with the other protocol: https for http, http for
+// any other.
 func otherProtocol(o network.Origin) network.Origin {
 	switch o.Protocol {
 	case network.HTTP:
@@ -284,7 +288,7 @@ func otherProtocol(o network.Origin) network.Origin {
 	return o
 }
 
-// urlArgs are the texts of arguments that are named like a URL.
+// urlArgs returns the texts of the arguments whose names end with url or uri.
 func urlArgs(args *match.Arguments) []string {
 	var out []string
 	for name, raw := range args.Object() {

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Statement is one thing that a layer says, for a person.
+// Statement is one rule or bound of a layer, described for a person.
 type Statement struct {
 	Source Source `json:"source"`
-	Origin string `json:"origin,omitempty"` // where it is written
-	Effect string `json:"effect,omitempty"` // of a rule
-	Rule   string `json:"rule,omitempty"`   // its text
-	Words  string `json:"words"`            // what it means
+	Origin string `json:"origin,omitempty"` // the place where it is written
+	Effect string `json:"effect,omitempty"` // of a rule: allow, ask or deny
+	Rule   string `json:"rule,omitempty"`   // of a rule: its text
+	Words  string `json:"words"`            // the meaning
 }
 
-// Describe lists what the layer says, its rules last.
+// Describe returns all statements of the layer, its rules last.
 func (l Layer) Describe() []Statement {
 	var out []Statement
 	c := l.Ceiling
 	say := func(f Provenance, format string, args ...any) {
 		out = append(out, Statement{Source: f.Source, Origin: f.Origin, Words: fmt.Sprintf(format, args...)})
 	}
-	lists := func(what string, lists []List) {
+	lists := func(noun string, lists []List) {
 		for _, l := range lists {
 			if len(l.Values) == 0 {
-				say(l.From, "no %s", what)
+				say(l.From, "no %s", noun)
 			} else {
-				say(l.From, "no %s but %s", what, quoted(l.Values))
+				say(l.From, "no %s but %s", noun, quoted(l.Values))
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func (l Layer) Describe() []Statement {
 		say(l.From, "no tool sees %s", l.Value)
 	}
 	for _, l := range c.DisabledCapabilities {
-		say(l.From, "no tool that asks for what %s = false switches off", l.Value)
+		say(l.From, "no tool that %s = false switches off", l.Value)
 	}
 	for _, l := range c.DisabledNames {
 		say(l.From, "no tool and no module of the name %s", l.Value)
@@ -91,7 +91,7 @@ func (l Layer) Describe() []Statement {
 	return out
 }
 
-// Describe says what the rule is and means.
+// Describe describes the rule.
 func (r Rule) Describe() Statement {
 	return Statement{Source: r.Source, Origin: r.Origin, Effect: r.Effect.String(), Rule: r.String(), Words: r.InWords()}
 }

@@ -1,42 +1,43 @@
-// Package policy decides what a call may do, and is the only code that can
-// say so to the rest: a [Grant] comes from here or from nowhere.
+// Package policy decides what a tool call may do. Only this package makes a
+// [Grant], and nothing runs without a grant.
 //
-// [Policy.Decide] is pure: it looks at the tool, the arguments and the rules
-// and answers with a [Decision]: allow, ask or deny. Risk follows from what
-// the tool can reach, never from what it says about itself: a tool that only
-// reads mounted directories is safe, because the mount is the grant, if it is
-// built in; one that others wrote and that reads, or that writes or uses a secret,
-// is medium; one that starts a process or reaches the network is high.
+// [Policy.Decide] is pure: from the tool, the arguments and the rules it makes a
+// [Decision]: allow, ask or deny. The [Risk] of a tool follows from what the tool can
+// reach, never from its own description. A built-in tool that only reads mounted
+// directories is safe, because the mount is the permission. A third-party tool that
+// reads files, and any tool that writes files or uses a secret, is medium. A tool that
+// starts a process or reaches the network is high.
 //
-// A tool that a person has added sees and reaches what it was given
-// ([tool.Allowance]), as far as all layers permit it, and nothing of what is open to
-// others.
+// A tool that a person has added reaches only what that person gave it
+// ([tool.Allowance]), as far as all layers permit it. It does not get the mounts and
+// hosts that are open to other tools.
 //
-// Rules come in layers: administrator, user, project, environment, flags. What
-// all of them permit together is the [Ceiling]; layers meet in [Narrow] and none
-// widens another. A rule that allows is an answer: it counts only for a question
-// that the ceiling leaves. A rule speaks of a tool, of conditions on its
-// arguments, of risk and of the caller. Deny wins over ask, and ask
-// over allow; what cannot be told from the words of a call never allows, and
-// asks where a rule denies. Rules see names, not files.
+// Rules come in layers: administrator, user, project, environment, flags. The
+// [Ceiling] is what all layers together permit. [Narrow] combines ceilings, and no
+// layer widens another. A rule that allows is an answer to a question: it counts only
+// as far as the ceiling permits. A rule names a tool, conditions on its arguments,
+// risks and callers. Deny wins over ask, and ask wins over allow. If the text of a call
+// does not show whether a rule applies, a rule that allows does not count, and a rule
+// that denies asks. Rules see names, not files.
 //
-// What no answer opens is denied before anybody is asked: a file that no mount
-// shows, a closed path, a host that cannot be reached. A host that no rule opens is
-// asked about where a built-in tool of the web would reach it and somebody is there.
+// Some calls fail whatever a person answers, and are denied without a question: a call
+// for a file that is in no mount, for a closed path, or for a host that cannot be
+// reached. If a built-in web tool needs a host that no rule opens, and a person can be
+// asked, the call asks for that host.
 //
-// A command that is easily regretted asks even where a rule allows it, unless a
-// flag of this run holds it to the letter; that is a courtesy.
+// A dangerous command asks even if a rule allows it, unless a flag of this run allows
+// exactly this command. This helps people; it is no protection.
 //
-// A remembered answer is bound to what it was given for ([Binding]). One that is given
-// for a session wins over the person's own rules that asked, too; what any other layer
-// asks is asked each time.
+// A remembered answer is bound to the tool as it was ([Binding]). An answer for a
+// session also wins over the person's own rules that ask. Rules of other layers that
+// ask do so each time.
 //
-// What a decision looks at is in packages of its own, which know nothing of
-// decisions: command reads command lines, match compares arguments with
-// conditions, network says who may be reached, and paths which paths need care.
+// Five packages below this one know nothing of decisions: command reads command lines,
+// gitconfig reads configurations of git, match compares arguments with conditions,
+// network decides about hosts, and paths lists the paths that need care.
 //
-// A Grant comes from a Decision that allows, or from one that asks and an
-// approval that has been recorded. It names one call: this module, these
-// arguments, these mounts, these limits, this command, this network. The sandbox
-// and the jail refuse to run without one.
+// A Grant comes from a Decision that allows, or from a Decision that asks and an
+// approval that has been recorded. It is for one call: this module, these arguments,
+// these mounts, these limits, this command, this network. The sandbox and the jail
+// refuse to run anything without one.
 package policy

@@ -9,31 +9,32 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Explanation is a decision as data: what a denial carries, what the log keeps
-// and what `policy explain` shows.
+// Explanation is a decision as data. A denial carries one, the log stores it, and the
+// command policy explain shows it.
 type Explanation struct {
 	Effect string `json:"effect"`
 	Risk   string `json:"risk"`
 	Rule   string `json:"rule"`
-	Source Source `json:"source"`           // the layer
-	Origin string `json:"origin,omitempty"` // where in it
+	Source Source `json:"source"`           // the layer of the rule that decided
+	Origin string `json:"origin,omitempty"` // the place in that layer
 	Reason string `json:"reason"`
-	// Also are the other rules and bounds that decide the same.
+	// Also holds the other rules and bounds with the same effect.
 	Also []Decider `json:"also,omitempty"`
-	// HintText is the smallest change that would allow the call, in words.
+	// HintText describes the smallest change that would allow the call.
 	HintText string `json:"change,omitempty"`
-	// Hint is Change, not in words yet.
+	// Hint is the same as HintText, not yet in words.
 	Hint tool.Hint `json:"-"`
-	// AllowRule is the rule that would; empty where none does.
+	// AllowRule is the smallest rule that would allow the call. Empty if no rule would.
 	AllowRule string `json:"allow,omitempty"`
-	// Tier is how far the process would be confined; nil where the tool starts none.
+	// Tier is the tier in which the process would run. Nil for a tool that starts none.
 	Tier *Tier `json:"tier,omitempty"`
-	// Changes is what becomes of what the process changes; empty where the tool
-	// starts none. First is why it is asked about before it runs, if it asks.
+	// Changes is the mode for the changes of the process, and AskFirstReason the reason to
+	// ask before it runs. Both are empty for a tool that starts none; AskFirstReason is
+	// empty if the process can run before the answer.
 	Changes        ChangesMode `json:"changes,omitempty"`
 	AskFirstReason string      `json:"first,omitempty"`
-	// Allowance is what a person lets a tool have that was added, and what is left of
-	// that under the layers; nil for any other tool.
+	// Allowance describes the allowance of a tool that was added, as far as the layers
+	// permit it. Nil for any other tool.
 	Allowance []string `json:"given,omitempty"`
 }
 
@@ -63,7 +64,8 @@ func (d Decision) Explain() Explanation {
 	return x
 }
 
-// Tier is how far the process would be confined; nil where the tool starts none.
+// Tier returns the tier in which the process would run. It is nil for a tool that starts
+// none.
 func (d Decision) Tier() *Tier {
 	if d.policy == nil || d.entry.Capabilities.Exec == "" {
 		return nil
@@ -71,10 +73,11 @@ func (d Decision) Tier() *Tier {
 	return new(d.policy.tier())
 }
 
-// stopAskingHint says how not to be asked about such a call any more.
+// stopAskingHint returns the way not to be asked about such a call any more, or the reason
+// that there is none.
 func (d Decision) stopAskingHint() tool.Hint {
 	if d.by.Source == SourceAdmin {
-		return tool.Advise("that it asks is the administrator's: %s", d.by.Origin)
+		return tool.Advise("the administrator's rule asks: %s", d.by.Origin)
 	}
 	without := d.policy.decide(d.call, d.entry, d.facts, Allow)
 	switch {
@@ -86,20 +89,20 @@ func (d Decision) stopAskingHint() tool.Hint {
 	return tool.Advise("without the rules that ask it would ask all the same: %s", without.reason)
 }
 
-// removalHint says what to do about every rule and bound that decides.
+// removalHint returns the ways to remove every rule and bound that decides.
 func (d Decision) removalHint() tool.Hint {
 	out := d.by.removalHint()
-	said := []string{out.String()}
+	seen := []string{out.String()}
 	for _, o := range d.also {
-		if c := o.removalHint(); !slices.Contains(said, c.String()) {
-			said = append(said, c.String())
+		if c := o.removalHint(); !slices.Contains(seen, c.String()) {
+			seen = append(seen, c.String())
 			out = out.And(tool.Advise("; and "), c)
 		}
 	}
 	return out
 }
 
-// String names the rule, its layer and where it is written.
+// String returns the rule, its layer and the place where it is written.
 func (r Decider) String() string {
 	text := fmt.Sprintf("the %s rule %q", r.Source, r.Rule)
 	if r.Origin != "" {
@@ -108,7 +111,7 @@ func (r Decider) String() string {
 	return text
 }
 
-// removalHint says what to change so that the rule does not decide.
+// removalHint returns the change after which the rule or bound no longer decides.
 func (r Decider) removalHint() tool.Hint {
 	switch {
 	case r.Rule == MinTierKey:
@@ -135,7 +138,7 @@ func (r Decider) removalHint() tool.Hint {
 	return tool.Advise("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
-// minimalRule is the smallest rule about the call.
+// minimalRule returns the smallest rule that allows the call.
 func (d Decision) minimalRule() Rule {
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
@@ -151,8 +154,8 @@ func (d Decision) minimalRule() Rule {
 	return r
 }
 
-// allowRuleText is the text of the smallest rule that would allow the call; empty where no
-// rule can, or none that could be typed.
+// allowRuleText returns the text of the smallest rule that would allow the call. Empty if
+// no rule would, or none that can be typed.
 func (d Decision) allowRuleText() string {
 	if d.policy == nil || d.effect != Ask || d.mustAsk || d.opensHost != "" {
 		return ""

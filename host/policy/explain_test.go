@@ -8,8 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// What an explanation says is enough: following it leaves no other rule that
-// decides the same.
+// After the change that an explanation proposes, no other rule decides the same.
 func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 	denial := func(text string, source Source, origin string) Rule {
 		r, err := ParseDenial(text)
@@ -71,8 +70,8 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 	}
 }
 
-// What no answer opens is denied before anybody is asked, also where a rule
-// allows it, and the change that is named is made by whoever decides.
+// A call that no answer can make succeed is denied without a question, even if a rule
+// allows it. The hint addresses the person who can change that.
 func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	admin := func(c Ceiling) []Layer { return []Layer{{Source: SourceAdmin, Ceiling: c}} }
 	from := func(key string) Provenance { return Provenance{SourceAdmin, "/etc/p.toml: " + key} }
@@ -116,7 +115,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "a mount shows"},
-		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "--mount /ro:ro says so; without that", not: "administrator"},
+		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "this is because of --mount /ro:ro; without it", not: "administrator"},
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
 		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
 		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
@@ -149,7 +148,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a URL, of a tool without a network":      {caps: writes, args: `{"url":"https://b.example/x"}`, want: Ask},
 
 		"a command":          {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10-1) + `"}`, want: Ask},
-		"a command too long": {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10) + `"}`, denied: true, says: "131072 bytes, and the system takes none of more than 131071; write it to a file"},
+		"a command too long": {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10) + `"}`, denied: true, says: "131072 bytes, and the system accepts no more than 131071; write it to a file"},
 	} {
 		e := entry(t, "w", c.caps)
 		e.Content = &tool.Content{Path: "path"}
@@ -185,7 +184,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	}
 }
 
-// The explanation foresees what the changes of a call will need.
+// The explanation forecasts the decision about the changes of a call.
 func TestAnExplanationForeseesChanges(t *testing.T) {
 	e := entry(t, "w", writes)
 	e.Content = &tool.Content{Path: "path"}

@@ -11,9 +11,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// specialForCommand is [paths.SpecialForChange] or [paths.SpecialForMove], which find is, for what a
-// command has changed, which may have been git: the state of a repository is one of
-// many files, and what git does in it is decided about by what it says.
+// specialForCommand returns the special entry for a change by a command, which may have
+// been git. find is [paths.SpecialForChange] or [paths.SpecialForMove]. Files that git
+// writes in everyday use are not special here: what happens in a repository is judged by
+// its content.
 func specialForCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
 	s, special := find(name)
 	rel, inside := inGit(name)
@@ -32,7 +33,7 @@ func specialForCommand(c tool.Change, name string, find func(string) (paths.Spec
 	case s.Care == paths.Asked && rel != "": // HEAD, or a branch of such a name
 		return s, false
 	case rel == "":
-		// A new one is what is in it.
+		// The files in a new .git are judged one by one.
 		return s, gone || !c.After.Mode.IsDir() || c.Kind != tool.DirectoryCreated && c.Kind != tool.TimesChanged && c.Kind != tool.ModeChanged
 	case rel == "hooks" && !gone && c.After.Mode.IsDir(), strings.HasPrefix(rel, "hooks/") && strings.HasSuffix(rel, ".sample") && c.Before == nil:
 		return s, false
@@ -45,11 +46,11 @@ func specialForCommand(c tool.Change, name string, find func(string) (paths.Spec
 	return s, true
 }
 
-// newInRepository reports whether something is what git makes of a new repository, and
-// runs nothing.
+// newInRepository reports whether a new file is part of every new repository, and makes git
+// run nothing.
 func newInRepository(c tool.Change, name string) bool {
 	switch {
-	case c.After.Mode.IsDir(): // is what is in it
+	case c.After.Mode.IsDir(): // the files in it are judged one by one
 		return true
 	case strings.HasSuffix(name, "/config"):
 		text, err := configText(c.After)
@@ -61,27 +62,28 @@ func newInRepository(c tool.Change, name string) bool {
 // replaceRefPrefix is the prefix of the references by which git replaces objects.
 const replaceRefPrefix = "refs/replace/"
 
-// specialInGit finds changes in .git that no everyday command makes, and that mean more than
-// what is told of a repository.
+// specialInGit returns the special entry for a change in .git that no everyday command
+// makes, and that the summary of a repository's changes would not show. rel is the path
+// below .git.
 func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	s = paths.Special{Pattern: ".git/" + rel, Care: paths.Asked}
 	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified
 	switch {
 	case strings.HasPrefix(rel, "remotes/"), strings.HasPrefix(rel, "branches/"):
-		s.What, s.Why = "what a remote is called", "it says what git pulls from and pushes to"
+		s.What, s.Why = "the definition of a remote", "it names the places that git pulls from and pushes to"
 	case rel == "objects/info/alternates", rel == "objects/info/http-alternates":
-		s.What, s.Why = "another place of a repository's objects", "what is there counts as its own"
+		s.What, s.Why = "a second place for a repository's objects", "git uses the objects there as its own"
 	case strings.HasPrefix(rel, replaceRefPrefix), rel == "info/grafts", rel == "shallow":
-		s.What, s.Why = "what stands for an object of a repository", "git shows that instead of the object"
+		s.What, s.Why = "a replacement for an object of a repository", "git shows the replacement instead of the object"
 	case object && !strings.HasSuffix(rel, "/multi-pack-index"):
-		s.What, s.Why = "an object of a repository", "git believes that it holds what it held"
+		s.What, s.Why = "an object of a repository", "git does not check that its content is still the same"
 	default:
 		return paths.Special{}, false
 	}
 	return s, true
 }
 
-// inGit returns the name that a path has in the first directory .git of it.
+// inGit returns the path below the first .git in a path. inside is false if there is none.
 func inGit(name string) (rel string, inside bool) {
 	names := strings.Split(name, "/")
 	i := slices.Index(names, ".git")
@@ -91,8 +93,8 @@ func inGit(name string) (rel string, inside bool) {
 	return strings.Join(names[i+1:], "/"), true
 }
 
-// specialForConfig decides about the configuration of a repository by the keys that
-// differ.
+// specialForConfig returns the special entry for a change of a repository's configuration.
+// It depends on the keys that differ. s is the entry for the file.
 func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	if c.After == nil || c.From != "" {
 		return s, true
@@ -111,21 +113,22 @@ func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	keys, err := gitconfig.Diff(before, after)
 	switch {
 	case err != nil:
-		s.Why = fmt.Sprintf("%s, and of this %s", s.Why, err)
+		s.Why = fmt.Sprintf("%s; here: %s", s.Why, err)
 		return s, true
 	case len(keys) == 0:
 		return s, false
 	}
 	s.Care = paths.Asked
 	s.What = "the git configuration, with " + strings.Join(keys, ", ")
-	s.Why = "it says what git pulls from and pushes to"
+	s.Why = "it names the places that git pulls from and pushes to"
 	return s, true
 }
 
-// configText is the content of a configuration that can be judged.
+// configText returns the content of a configuration file. It fails if the file is not
+// regular, has a hard link or is larger than [gitconfig.MaxBytes].
 func configText(v *tool.Version) (string, error) {
 	if !v.Mode.IsRegular() || v.HardLink != "" || v.Size > gitconfig.MaxBytes {
-		return "", fmt.Errorf("it is no simple file")
+		return "", fmt.Errorf("it is not a simple file")
 	}
 	r, err := v.Open()
 	if err != nil {

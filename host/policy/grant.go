@@ -14,32 +14,32 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Mount is a directory of the host that a guest sees under the same name.
-// The zero value of Write mounts it read-only.
+// Mount is a directory of the host that a guest sees under the same path. The zero value of
+// Write mounts it read-only.
 type Mount struct {
 	Host   string // absolute and clean
 	Write  bool
-	Origin string // where, for a person: --mount DIR:ro
+	Origin string // the place where it was opened, for a person: --mount DIR:ro
 }
 
-// ErrChanged is wrapped by the error of a commit that was refused, and has
-// changed nothing, because files are not any more what the call has seen.
+// ErrChanged is wrapped by the error of a commit that was refused because the call saw an
+// older state of the files. The commit has changed nothing.
 var ErrChanged = errors.New("changed meanwhile")
 
-// ErrUntidy is wrapped by the error of a commit that has made all changes and
-// could not clean up after them. The error says what is left.
+// ErrUntidy is wrapped by the error of a commit that has made all changes but could not
+// clean up. The error names what is left over.
 var ErrUntidy = errors.New("changed, and not tidied up")
 
-// ErrAskFirst is wrapped by the error of a call that was tried before anybody was
-// asked, and cannot be: it says why, and nothing has run.
+// ErrAskFirst is wrapped by the error of a call that cannot run before the answer, with the
+// reason. Nothing has run.
 var ErrAskFirst = errors.New("it has to be asked about before it runs")
 
-// ErrNoGrant is returned to whoever tries to run something without a grant.
+// ErrNoGrant is returned when something would run without a grant.
 var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 
-// Grant is what one call may do. Its zero value grants nothing and is refused
-// by whoever runs things. Copies share the permission to start a process,
-// which is used up by the first start.
+// Grant is the permission for one call. Its zero value grants nothing, and the sandbox and
+// the jail refuse it. Copies share the permission to start a process, which the first start
+// uses up.
 type Grant struct {
 	g       *grant
 	budgets []*Budget
@@ -54,13 +54,13 @@ type grant struct {
 	masked               []string
 	opened               paths.Opened
 	limits               Limits
-	limitCaps            map[string]Limit  // by key, of these limits
-	limitOrigins         map[string]string // where each is set
+	limitCaps            map[string]Limit  // by key of the limit: its cap in the ceiling
+	limitOrigins         map[string]string // by key of the limit: the place where it is set
 	secrets              []tool.Secret
 	hasStore             bool
 	modes                map[string]bool
 
-	rehearsal bool // whatever it changes is not to be kept
+	rehearsal bool // the changes must not be committed under this grant
 
 	mayExec    bool
 	exec       Exec
@@ -85,7 +85,7 @@ func (g Grant) Check(call tool.Call, moduleDigest string) error {
 	return nil
 }
 
-// terms are what is granted; those of the zero grant are nothing.
+// terms returns the terms of the grant. They are empty for the zero grant.
 func (g Grant) terms() *grant {
 	if g.g == nil {
 		return new(grant)
@@ -93,20 +93,20 @@ func (g Grant) terms() *grant {
 	return g.g
 }
 
-// Mounts lists what the guest may see of the file system.
+// Mounts returns the directories that the guest may see.
 func (g Grant) Mounts() []Mount { return slices.Clone(g.terms().mounts) }
 
-// Masked lists directories that the guest must not see even inside a mount.
+// Masked returns directories that the guest must not see even inside a mount.
 func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
-// OpenedSecrets are the secret files that the guest may read.
+// OpenedSecrets returns the secret files that the guest may read.
 func (g Grant) OpenedSecrets() paths.Opened { return slices.Clone(g.terms().opened) }
 
-// Modes returns the modes that the call gives to files, as [tool.Content.Modes].
+// Modes returns the modes that the call gives to files, see [tool.Content.Modes].
 func (g Grant) Modes() map[string]bool { return maps.Clone(g.terms().modes) }
 
-// Secrets lists the secrets that the guest may have placeholders of, as its
-// tool asks for them.
+// Secrets returns the secrets that the guest may get placeholders for, as its tool asks for
+// them.
 func (g Grant) Secrets() []tool.Secret { return cloneSecrets(g.terms().secrets) }
 
 func cloneSecrets(secrets []tool.Secret) []tool.Secret {
@@ -117,17 +117,17 @@ func cloneSecrets(secrets []tool.Secret) []tool.Secret {
 	return out
 }
 
-// Limits bounds the call. The limits of the zero grant are zero.
+// Limits returns the limits of the call. Those of the zero grant are zero.
 func (g Grant) Limits() Limits { return g.terms().limits }
 
-// LimitHint goes on with a hint about a limit, which is so much now: where more can be
-// had, or who permits no more. The key is that of the limit in the settings.
+// LimitHint names the setting that raises a limit, or the layer that forbids more. Its
+// words continue another hint. key is the limit's key in agent.toml, now its value.
 func (g Grant) LimitHint(key string, now uint64) tool.Hint {
 	if g.g == nil {
 		return nil
 	}
-	if most, ok := g.g.limitCaps[key]; ok && now >= uint64(most.Value) {
-		return tool.Advise("; no more than %s is permitted for %s: %s", most, key, most.From)
+	if limit, ok := g.g.limitCaps[key]; ok && now >= uint64(limit.Value) {
+		return tool.Advise("; no more than %s is permitted for %s: %s", limit, key, limit.From)
 	}
 	if from := g.g.limitOrigins[key]; from != "" {
 		return tool.Advise(", or raise %s where it is set: %s", key, from)
@@ -135,68 +135,69 @@ func (g Grant) LimitHint(key string, now uint64) tool.Hint {
 	return tool.Advise(", or raise %s in ", key).And(tool.ActionHint(tool.HintSettings, ""))
 }
 
-// WithBudgets returns the grant for a call whose fuel comes out of these budgets
-// too, beside its own limit.
+// WithBudgets returns the grant for a call that takes its fuel from these budgets, too,
+// besides its own limit.
 func (g Grant) WithBudgets(budgets ...*Budget) Grant {
 	g.budgets = append(slices.Clone(g.budgets), budgets...)
 	return g
 }
 
-// Budgets are what the fuel of the call is drawn from, beside its own limit.
+// Budgets returns the budgets that the call takes its fuel from, besides its own limit.
 func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
 
-// Rehearsal reports whether the call may only be tried: what it changes can be
-// looked at, and is dropped unless another grant for the same call lets it be
-// committed.
+// Rehearsal reports whether the call runs before its answer. Its changes can be looked at,
+// and are dropped unless another grant for the same call lets them be committed.
 func (g Grant) Rehearsal() bool { return g.terms().rehearsal }
 
-// Exec is how the process of a call is confined: what it may see and reach.
+// Exec holds the terms for the process of a call: its confinement, and what it may see and
+// reach.
 type Exec struct {
-	// Tier is the one under which it was decided. It never runs in a lower one.
+	// Tier is the tier for which it was decided. The process never runs in a lower one.
 	Tier Tier
-	// Mounts are all that tools may be shown, whatever files the call itself sees.
+	// Mounts holds all mounts of the tool, even if the tool itself sees no files.
 	Mounts []Mount
-	// Masked are files and directories that it does not see, also inside of a
-	// mount: our own, and what is hidden.
+	// Masked holds files and directories that the process does not see even inside a mount:
+	// our own, and those in Hidden.
 	Masked []string
-	// Hidden are those of Masked that a layer of the policy hides.
+	// Hidden holds the part of Masked that a layer of the policy hides.
 	Hidden []string
-	// History returns whether the command may read the history of a repository, given by its
-	// git directory, that seems to hold secrets; Ask if a person has to decide. Nil is Deny.
+	// History decides whether the command may read the history of a repository that seems
+	// to hold secrets. The repository is given by its git directory. Ask: a person has to
+	// decide. A nil func denies all.
 	History func(repository string) Effect
-	// Opened are the files that look like secrets and that it may read.
+	// Opened holds the files that look like secrets and that the process may read.
 	Opened paths.Opened
-	// Network is whom it may talk to; nil is nobody.
+	// Network holds the hosts that the process may reach. Nil: none.
 	Network *network.Network
-	// Changes is what becomes of what it changes.
+	// Changes selects what happens to the files that the process changes.
 	Changes ChangesMode
 	secrets bool // the call uses secrets
 }
 
-// IsPrivileged reports whether the process has more rights than one without approval: the
-// network, a secret, the host's files, or weak confinement. It must not see what such a
-// process has built.
+// IsPrivileged reports whether the process has more rights than a process without approval:
+// the network, a secret, the host's files, or weak confinement. It must not see files that
+// a process without approval has built.
 func (e Exec) IsPrivileged() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
 
-// ReachesHosts reports whether the process reaches hosts that rules name. It does after an
-// answer, or under a rule that allows exactly this command. What it adds to caches of
-// registries is kept.
+// ReachesHosts reports whether the process can reach a host. It can after an answer, or
+// under a rule that allows exactly this command. What it adds to caches of registries is
+// kept.
 func (e Exec) ReachesHosts() bool { return !e.Network.Closed() }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }
 
-// Exec says how the process of the call is confined, if it may start one.
+// Exec returns the terms for the process of the call. ok is false if it may start none.
 func (g Grant) Exec() (e Exec, ok bool) {
 	e = g.terms().exec
 	e.Mounts, e.Masked, e.Hidden, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Hidden), slices.Clone(e.Opened)
 	return e, g.MayExec()
 }
 
-// TakeExec allows the start of exactly the approved command in the approved
-// directory, once, and says how it is confined.
+// TakeExec uses up the permission to start a process, and returns its terms. It fails
+// unless the command and the directory are the approved ones, and on any second use.
 func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	switch {
 	case g.g == nil:
@@ -212,26 +213,28 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	return e, nil
 }
 
-// ReturnExec gives the permission of TakeExec back, if no process was started.
+// ReturnExec puts back the permission that TakeExec has used up. The caller must have
+// started no process.
 func (g Grant) ReturnExec() { g.terms().execUsed.Store(false) }
 
-// Network says whom the guest may talk to; nil is nobody.
+// Network returns the hosts that the guest may reach. Nil: none.
 func (g Grant) Network() *network.Network { return g.terms().network }
 
-// ExecNetwork says whom the process of the call may talk to; nil is nobody.
+// ExecNetwork returns the hosts that the process of the call may reach. Nil: none.
 func (g Grant) ExecNetwork() *network.Network { return g.terms().exec.Network }
 
-// NetworkRules are the rules about whom the call may talk to, the guest or its process.
+// NetworkRules returns the rules about the hosts that the guest, or else the process, may
+// reach, as text.
 func (g Grant) NetworkRules() []string {
 	return cmp.Or(g.terms().network, g.terms().exec.Network).Rules()
 }
 
-// execDigest identifies a command and its directory.
+// execDigest returns a digest of a command and its directory.
 func execDigest(argv []string, dir string) [32]byte {
 	return sha256.Sum256([]byte(lengthPrefixed(dir, argv)))
 }
 
-// String is PATH:ro or PATH:rw.
+// String returns PATH:ro or PATH:rw.
 func (m Mount) String() string {
 	if m.Write {
 		return m.Host + ":rw"

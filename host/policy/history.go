@@ -14,23 +14,24 @@ import (
 // History is the result of a search through the history of a git repository.
 type History struct {
 	Repository string   // its git directory
-	Names      []string // some of the files in it that look like secrets
-	Whole      bool     // everything was searched that references lead to
-	Commits    int      // how many were searched
+	Names      []string // some of the files in the history that look like secrets
+	Whole      bool     // everything that references lead to was searched
+	Commits    int      // number of commits that were searched
 	Tips       []string // commits up to which nothing was found
-	At         string   // the state of the repository at that time
+	At         string   // the state of the repository at the time of the search
 }
 
 // Clean reports whether the whole history was searched and nothing in it looks like a secret.
 func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 
-// HistoryError is the error of a command that was not run, because it is not known what it may
-// read of the histories of repositories.
+// HistoryError is the error of a command that was not run, because the histories of some
+// repositories have to be searched or asked about first.
 type HistoryError struct {
 	Unknown  []History // repositories that were not searched in their present state
 	AskAbout []History // repositories that a person can be asked about
-	// Learn stores what the built-in tool has found in an Unknown repository. found is nil if
-	// the search failed: then not everything was searched.
+	// Learn stores the result of the built-in tool's search in an Unknown repository. found
+	// is the result of that tool; nil if it failed, and then the history counts as not
+	// searched completely.
 	Learn func(as History, found []byte) error
 }
 
@@ -41,26 +42,26 @@ func (e *HistoryError) Error() string { return "it is not known what it may read
 func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	said := Ask
+	effect := Ask
 	for _, i := range p.historyRules {
 		r := &p.rules[i]
 		if r.Tool != entry.Name || r.Project != "" && r.Project != p.project || !paths.In(repository, paths.Absolute(r.HistoryDir, p.project)) ||
 			!p.holds(&r.Binding, entry) || r.Effect == Allow && !r.Source.mayAllow() {
 			continue
 		}
-		if said = r.Effect; said == Deny && r.Source != SourceSession {
+		if effect = r.Effect; effect == Deny && r.Source != SourceSession {
 			return Deny
 		}
 	}
-	if said == Ask && !p.canAsk {
+	if effect == Ask && !p.canAsk {
 		return Deny
 	}
-	return said
+	return effect
 }
 
-// AskHistory is the decision to ask what commands may read of the histories of repositories,
-// when call is the first that could read them. The answer holds for all commands, and does not
-// answer the call.
+// AskHistory returns the decision to ask about the histories of repositories, before a
+// first command that could read them. call is that command. The answer holds for all
+// commands, and does not answer the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
 	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
 	d.histories = held
@@ -73,8 +74,9 @@ func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, rea
 	return d
 }
 
-// HistoryRules returns the rules that an answer makes. They cover the whole workspace, so that
-// nobody is asked twice. A no holds for the session.
+// HistoryRules returns the rules that the answer to a question about histories creates.
+// They cover the whole workspace, so that nobody is asked twice. A no holds for the
+// session.
 func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	for _, h := range d.histories {
 		r := Rule{Effect: Deny, Tool: d.entry.Name, HistoryDir: h.Repository, Source: SourceSession}
@@ -118,7 +120,8 @@ func (r Rule) checkHistory() error {
 	return nil
 }
 
-// historyTexts returns the texts that a person is shown of histories.
+// historyTexts returns the repositories and file names that a question about histories
+// shows.
 func historyTexts(histories []History) (out []string) {
 	for _, h := range histories {
 		out = append(append(out, h.Repository), h.Names...)
@@ -126,9 +129,9 @@ func historyTexts(histories []History) (out []string) {
 	return out
 }
 
-// DecideHistorySearch is the decision about a call that the host makes itself: a built-in tool that
-// only reads searches the history of a repository before a command can read it. No rule
-// applies, since nobody is told more of the result than names.
+// DecideHistorySearch decides about a call that the host makes itself: before a command can
+// read the history of a repository, a built-in tool that only reads searches it. No rule
+// applies, because only names of files are passed on.
 func (p *Policy) DecideHistorySearch(call tool.Call, entry *tool.Entry) Decision {
 	if RiskOf(entry) != RiskSafe {
 		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")

@@ -9,14 +9,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Layer is what one place says: what it permits at most, the questions that it
-// answers, and how the network is reached. Only the user's and the flags' answer
-// any, and only the administrator's binds anybody to a route.
+// Layer is one place that sets policy, such as the administrator's file: a ceiling, answers
+// to questions, and a route to the network. Only the answers of the user and of flags
+// count, and only the route of the administrator.
 type Layer struct {
 	Source  Source
-	Path    string // of its file, if it is one
+	Path    string // path of its file; empty if it has none
 	Ceiling Ceiling
-	Answers []Rule // that allow
+	Answers []Rule // rules that allow
 	Route   Route
 }
 
@@ -29,7 +29,7 @@ func Combine(layers []Layer) Ceiling {
 	return Narrow(all...)
 }
 
-// answers are the rules that allow, of the layers that may.
+// answers returns the answers of all layers whose answers count.
 func answers(layers []Layer) []Rule {
 	var out []Rule
 	for _, l := range layers {
@@ -40,17 +40,17 @@ func answers(layers []Layer) []Rule {
 	return out
 }
 
-// Keys of agent.toml that bound a call. Messages about a limit name its key.
+// Keys of agent.toml for limits of a call. Messages about a limit name its key.
 const (
 	TimeoutKey = "tool_timeout"
 	MemoryKey  = "tool_memory"
 )
 
-// MinTierKey is the key, of agent.toml and of policy.toml, for the least tier in
-// which a process may be started.
+// MinTierKey is the key, in agent.toml and policy.toml, for the lowest tier in which a
+// process may run.
 const MinTierKey = "bash.min_tier"
 
-// The keys of agent.toml that switch off whatever asks for a capability.
+// The keys of agent.toml that switch off all tools that ask for a capability.
 const (
 	ExecKey        = "tools.exec"
 	FilesKey       = "tools.fs"
@@ -58,14 +58,15 @@ const (
 	StoreSwitchKey = "tools.store"
 )
 
-// OffKey is the key of agent.toml that switches off tools and modules by their names.
+// OffKey is the key of agent.toml that switches off tools and modules by name.
 const OffKey = "tools.off"
 
-// isNamed reports whether a name is that of the tool or of its module.
+// isNamed reports whether the name is that of the tool or of its module.
 func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }
 
-// switchedOff says what a tool does that a switch forbids; empty if nothing. A
-// switch that is not known forbids everything.
+// switchedOff returns the clause of a reason: the thing that a tool with these capabilities
+// does and that the switch forbids. Empty if it forbids nothing. An unknown switch forbids
+// everything.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
 	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == StoreSwitchKey && !c.Store:
@@ -79,10 +80,10 @@ func switchedOff(key string, c tool.Capabilities) string {
 	case key == StoreSwitchKey:
 		return "it keeps things in a session"
 	}
-	return "what that forbids is not known"
+	return "this version does not know that switch"
 }
 
-// SwitchedOff is the key of the switch that forbids a tool; empty: none does.
+// SwitchedOff returns the key of the switch that forbids the tool; empty if none does.
 func (c Ceiling) SwitchedOff(e *tool.Entry) string {
 	for _, off := range c.DisabledCapabilities {
 		if switchedOff(off.Value, e.Capabilities) != "" {
@@ -95,19 +96,20 @@ func (c Ceiling) SwitchedOff(e *tool.Entry) string {
 	return ""
 }
 
-// bashTool is the tool whose name stands for starting processes: whoever
-// forbids it without conditions forbids every tool that may start one.
+// bashTool is the tool that stands for all processes. A rule that denies bash without
+// conditions denies every tool with a process.
 const bashTool = "bash"
 
-// forbidsProcesses reports whether no call of a tool that starts processes gets
-// past the rule.
+// forbidsProcesses reports whether the rule denies every call of a tool that starts
+// processes.
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
 		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.AfterCalls == 0 && r.Turn == 0 && r.Binding.Module == "" && r.Project == "" && r.HistoryDir == ""
 }
 
-// UnconfinedWarning says that what the ceiling permits of files does not bind processes,
-// where it permits them in this tier, which is asked for where it matters; empty if there is nothing to say.
+// UnconfinedWarning returns a warning if the ceiling restricts files, and processes that it
+// permits are not bound by that because nothing confines them. Empty if there is nothing to
+// warn of. tier is called only if needed.
 func (c Ceiling) UnconfinedWarning(tier func() Tier) string {
 	if len(c.Directories)+len(c.Hidden) == 0 || tier() > TierNone || c.MinTier != nil && c.MinTier.Value > int64(tier()) ||
 		slices.ContainsFunc(c.DisabledCapabilities, func(l Setting) bool { return l.Value == ExecKey }) ||
@@ -125,39 +127,40 @@ func (c Ceiling) UnconfinedWarning(tier func() Tier) string {
 		"to refuse commands where that is so, write [bash] with min_tier = 1", strings.Join(keys, ", "))
 }
 
-// under returns the limits as far as a ceiling lets them reach.
-func (l Limits) under(most map[string]Limit) Limits {
-	lower(&l.Timeout, most, TimeoutKey)
-	lower(&l.MemoryBytes, most, MemoryKey)
-	lower(&l.Fuel, most, "tool_fuel")
-	lower(&l.ToolFuel, most, ToolFuelKey)
-	lower(&l.SessionFuel, most, SessionFuelKey)
-	lower(&l.StoreBytes, most, StoreKey)
-	lower(&l.SessionStoreBytes, most, SessionStoreKey)
-	lower(&l.OutputBytes, most, "max_output_size")
-	lower(&l.ExecTimeoutMax, most, "bash.timeout")
-	lower(&l.ExecOutputBytes, most, "bash.max_output")
-	lower(&l.HTTPTimeout, most, "network.timeout")
-	lower(&l.HTTPRequests, most, "network.max_requests")
-	lower(&l.HTTPResponseBytes, most, "network.max_response")
+// under returns the limits, each at most its cap.
+func (l Limits) under(caps map[string]Limit) Limits {
+	lower(&l.Timeout, caps, TimeoutKey)
+	lower(&l.MemoryBytes, caps, MemoryKey)
+	lower(&l.Fuel, caps, "tool_fuel")
+	lower(&l.ToolFuel, caps, ToolFuelKey)
+	lower(&l.SessionFuel, caps, SessionFuelKey)
+	lower(&l.StoreBytes, caps, StoreKey)
+	lower(&l.SessionStoreBytes, caps, SessionStoreKey)
+	lower(&l.OutputBytes, caps, "max_output_size")
+	lower(&l.ExecTimeoutMax, caps, "bash.timeout")
+	lower(&l.ExecOutputBytes, caps, "bash.max_output")
+	lower(&l.HTTPTimeout, caps, "network.timeout")
+	lower(&l.HTTPRequests, caps, "network.max_requests")
+	lower(&l.HTTPResponseBytes, caps, "network.max_response")
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
 }
 
-func lower[T int | uint64 | time.Duration](v *T, most map[string]Limit, key string) {
-	if m, ok := most[key]; ok {
+func lower[T int | uint64 | time.Duration](v *T, caps map[string]Limit, key string) {
+	if m, ok := caps[key]; ok {
 		*v = min(*v, T(max(m.Value, 0)))
 	}
 }
 
-// Tier says how far the jail confines a process: 0 not at all, 1 its files and
-// system calls, 2 its processes and its network too, 3 in a world of its own.
+// Tier is the degree to which the jail confines a process. 0: not at all. 1: its files and
+// system calls. 2: its processes and its network, too. 3: it runs in namespaces of its own
+// and sees only its mounts and the system's programs.
 type Tier int
 
 const (
-	TierNone     Tier = 0 // confines nothing
-	TierConfined Tier = 2 // the least in which rules over commands count like others
-	MaxTier      Tier = 3 // the highest there is
+	TierNone     Tier = 0 // no confinement
+	TierConfined Tier = 2 // the lowest tier in which rules about commands count like others
+	MaxTier      Tier = 3 // the highest tier
 )
 
 func (t Tier) String() string { return fmt.Sprintf("tier %d", int(t)) }

@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// Limits bounds one call. A field that is zero in a limit asked for takes the
-// default.
+// Limits holds the limits of one call. A zero field stands for the default.
 type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest
-	Fuel        uint64        // what the guest executes, in units of package fuel
-	ToolFuel    uint64        // the same, of all calls of one tool in a session
-	SessionFuel uint64        // the same, of all calls in a session
-	OutputBytes int           // the result as the model gets it
-	LogBytes    int           // what the guest writes to stdout and stderr together, and again what it logs
-	HostCalls   uint64        // calls from the guest into host functions of our own ABI
+	Fuel        uint64        // instructions that the guest executes, in units of package fuel
+	ToolFuel    uint64        // fuel of all calls of one tool in a session
+	SessionFuel uint64        // fuel of all calls in a session
+	OutputBytes int           // size of the result that the model gets
+	LogBytes    int           // size of stdout and stderr together, and again of log messages
+	HostCalls   uint64        // number of calls from the guest into host functions of our own ABI
 
-	StoreBytes        int // what the tools of one module keep in a session: keys, values and 64 bytes for each
-	SessionStoreBytes int // the same, of all modules
+	StoreBytes        int // size of the store of one module's tools in a session: keys, values and 64 bytes for each
+	SessionStoreBytes int // size of the stores of all modules in a session
 
-	ExecTimeout     time.Duration // of a command when the call does not say
-	ExecTimeoutMax  time.Duration // of a command, whatever the call says
-	ExecOutputBytes int           // of a command, head and tail together
+	ExecTimeout     time.Duration // for a command, if the call sets none
+	ExecTimeoutMax  time.Duration // for a command, whatever the call sets
+	ExecOutputBytes int           // size of a command's output, head and tail together
 
-	HTTPTimeout       time.Duration // of one request with its redirects, whatever the call says; of silence on a connection of a command
-	HTTPRequests      int           // of a call, each redirect and each connection of a command counted
-	HTTPSentBytes     int           // of all requests of a call: URLs, headers and bodies; all that a command sends
-	HTTPResponseBytes int           // of the body of a response, as it comes and again decompressed
+	HTTPTimeout       time.Duration // for one request with its redirects; for a connection of a command, the longest silence
+	HTTPRequests      int           // number of requests of a call; each redirect and each connection of a command counts
+	HTTPSentBytes     int           // size of all requests of a call (URLs, headers and bodies), and of all that a command sends
+	HTTPResponseBytes int           // size of the body of a response, as received and again decompressed
 }
 
-// DefaultLimits are the limits of a call when nobody sets others.
+// DefaultLimits returns the default limits of a call.
 func DefaultLimits() Limits {
 	return Limits{
 		Timeout:     30 * time.Second,
@@ -56,8 +55,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// execMargin is what a call that runs a command gets beyond the command's own
-// limit, so that the command's end is reported and not the guest's.
+// execMargin is the extra time of a call that runs a command: the command reaches its own
+// time limit first, so that this limit is the one reported.
 const execMargin = 10 * time.Second
 
 func (l Limits) withDefaults() Limits {

@@ -9,9 +9,9 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Lint says why a rule, as it is written, speaks of no call or never counts;
-// nil if nothing of the kind is known. A tool or an argument counts as known
-// if one of the catalogs has it. The tier is asked for where it matters.
+// Lint returns the reason why a rule, as it is written, applies to no call or never counts.
+// Nil: no such fault is known. A tool or an argument is known if one of the catalogs has
+// it. tier is called only if needed.
 func (r Rule) Lint(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 	var entries []*tool.Entry
 	var names []string
@@ -47,7 +47,8 @@ func (r Rule) Lint(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 	return nil
 }
 
-// lintCondition is [Rule.Lint] for a condition.
+// lintCondition is [Rule.Lint] for one condition of a rule about the tool name. entries are
+// the tools that the rule is about.
 func lintCondition(c match.Condition, name string, entries []*tool.Entry) string {
 	arg, one := c.TopArg()
 	if !one {
@@ -57,7 +58,7 @@ func lintCondition(c match.Condition, name string, entries []*tool.Entry) string
 	for _, e := range entries {
 		properties := e.Schema.Properties()
 		if len(properties) == 0 && e.Schema.AllowsUnlisted() || slices.Contains(properties, arg) || arg == e.Content.Argument() {
-			return "" // one that lists none may take any
+			return "" // a tool that lists no arguments may take any
 		}
 		has = append(has, properties...)
 	}
@@ -74,8 +75,9 @@ func didYouMean(word string, known []string) string {
 	return ""
 }
 
-// whyNeverCounts says why a rule that allows a tool never counts; nil if it does. What
-// it says of a command is all that there is, where little confines one.
+// whyNeverCounts returns the reason why a rule that allows a tool with these capabilities
+// never counts. Nil: it counts. Below [TierConfined], a rule for a process counts only if
+// it names the command.
 func (r *Rule) whyNeverCounts(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil

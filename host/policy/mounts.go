@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MergeMounts are the mounts with one for each directory: of one that is named
-// twice the narrower form holds.
+// MergeMounts returns the mounts with one for each directory: read-only if any mount of the
+// directory is.
 func MergeMounts(mounts []Mount) []Mount {
 	var out []Mount
 	for _, m := range mounts {
@@ -22,9 +22,9 @@ func MergeMounts(mounts []Mount) []Mount {
 	return out
 }
 
-// Mounts are those that tools are shown which were given nothing of their own: as
-// the options name them, and as far as the ceiling permits.
+// Mounts returns the mounts of tools without an allowance, as the options name them and the
+// ceiling permits them.
 func (p *Policy) Mounts() []Mount { return slices.Clone(p.defaultAccess.mounts) }
 
-// MountsOf are those that a tool is shown, as far as it sees files.
+// MountsOf returns the mounts of a tool. They count only if it asks for files or commands.
 func (p *Policy) MountsOf(e *tool.Entry) []Mount { return slices.Clone(p.accessOf(e).mounts) }

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// networkOf is the network of rules that allow, and deny behind a "not ".
+// networkOf returns the network of these rules. A rule after "not " denies.
 func networkOf(t testing.TB, texts ...string) *network.Network {
 	t.Helper()
 	var rules []network.Rule
@@ -36,8 +36,8 @@ func denialOf(err error) *network.Denial {
 
 var networks = tool.Capabilities{Network: tool.NetworkHTTP}
 
-// TestToolsThatUseTheNetwork: they ask, with a warning, and never run before
-// the answer; those that did not ask for it get none.
+// TestToolsThatUseTheNetwork: they ask, with a warning, and never run before the answer.
+// Tools that did not ask for the network get none.
 func TestToolsThatUseTheNetwork(t *testing.T) {
 	p := New(Options{Network: networkOf(t, "a.example")})
 	e := entry(t, "get", networks)
@@ -66,8 +66,8 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	}
 }
 
-// TestABuiltInToolReachesWhomItNames: what it names narrows what tools may reach, and
-// where nothing is left the model does not see it.
+// TestABuiltInToolReachesWhomItNames: the hosts in its manifest restrict the network. If no
+// host is left, the model does not see the tool.
 func TestABuiltInToolReachesWhomItNames(t *testing.T) {
 	named := func(origin tool.Origin, hosts ...string) *tool.Entry {
 		return entry0("get", tool.Capabilities{Network: tool.NetworkHTTP, Hosts: hosts}, origin)
@@ -150,7 +150,7 @@ func TestTrafficIsBounded(t *testing.T) {
 	}
 }
 
-// A rule that denies an address is not escaped by another way to write it.
+// Writing an address in another form does not evade a rule that denies it.
 func TestOtherWaysToWriteAnAddressAreNotAllowed(t *testing.T) {
 	allow, deny := rule(t, "get", SourceFlag), rule(t, "get(host:url=127.0.0.1)", SourceFlag)
 	allow.Effect, deny.Effect = Allow, Deny

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// hostList is a layer that permits these hosts.
+// hostList returns a layer that permits these hosts.
 func hostList(source Source, hosts ...string) Layer {
 	from := Provenance{Source: source, Origin: "policy.toml: network.hosts"}
 	return Layer{Source: source, Ceiling: Ceiling{Hosts: []List{{Values: hosts, From: from}}}}
@@ -20,9 +20,8 @@ func hostList(source Source, hosts ...string) Layer {
 
 func fetching(url string) tool.Call { return call("http_fetch", fmt.Sprintf(`{"url":%q}`, url)) }
 
-// TestAHostThatNoRuleOpens: a built-in tool of the web asks for a name of the internet,
-// over https at its port. Whatever else is in the way is a denial, as where nobody can
-// be asked.
+// TestAHostThatNoRuleOpens: a built-in web tool asks for a name of the internet, over https
+// at port 443. Any other obstacle is a denial, and so is a missing person to ask.
 func TestAHostThatNoRuleOpens(t *testing.T) {
 	fetch := entry(t, "http_fetch", networks)
 	search := func(hosts ...string) *tool.Entry {
@@ -81,7 +80,7 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 		"the web is switched off":                {opts: Options{Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{DisabledCapabilities: []Setting{{NetworkKey, Provenance{SourceSettings, "agent.toml"}}}}}}}, url: a, says: "set tools.web = true"},
 		"a rule denies the tool":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch", SourceFlag))}}, url: a, says: "leave out the denial"},
 		"a rule denies the host":                 {opts: Options{Rules: []Rule{deny(rule(t, "http_fetch(host:url=a.example)", SourceUser))}}, url: a, says: "says deny"},
-		"a rule allows the tool":                 {opts: Options{Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Ask, opens: "a.example", says: `no rule opens a.example; that asks even where a rule allows the tool, and "http_fetch" does`},
+		"a rule allows the tool":                 {opts: Options{Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Ask, opens: "a.example", says: `no rule opens a.example; that asks even if a rule allows the tool, as "http_fetch" does`},
 		"a rule opens it":                        {opts: Options{Network: networkOf(t, "a.example")}, url: a, effect: Ask},
 		"a rule opens it, and allows the tool":   {opts: Options{Network: networkOf(t, "a.example"), Rules: []Rule{rule(t, "http_fetch", SourceFlag)}}, url: a, effect: Allow},
 		"a rule opens another":                   {opts: Options{Network: networkOf(t, "b.example")}, url: a, effect: Ask, opens: "a.example"},
@@ -125,7 +124,7 @@ func TestAHostThatNoRuleOpens(t *testing.T) {
 	}
 }
 
-// TestTwoHostsAreNotAskedAboutAtOnce: a yes is to one.
+// TestTwoHostsAreNotAskedAboutAtOnce: a yes opens one host.
 func TestTwoHostsAreNotAskedAboutAtOnce(t *testing.T) {
 	p := New(Options{CanAsk: true})
 	e := entry(t, "http_fetch", networks)
@@ -142,8 +141,8 @@ func TestTwoHostsAreNotAskedAboutAtOnce(t *testing.T) {
 	}
 }
 
-// opensOnly reports an error unless of all hosts the network opens one, and of where its
-// name may lead what is of the internet.
+// opensOnly reports an error unless the network opens exactly one host, and only public
+// addresses of that host.
 func opensOnly(t *testing.T, g Grant, host string) {
 	t.Helper()
 	n := g.Network()
@@ -204,7 +203,7 @@ func TestAYesOpensOneHost(t *testing.T) {
 		}
 	}
 
-	// Another host is another question, whatever else is the same.
+	// A question about another host is another question, even if all else is the same.
 	at := time.Unix(1_800_000_000, 0)
 	put, other := q.Pose("s", at), q
 	other.OpensHost = "b.example"
@@ -245,15 +244,15 @@ func TestAYesOpensOneHost(t *testing.T) {
 		}
 	}
 
-	// What is denied since wins.
+	// A denial that is added later wins.
 	p.Add(deny(rule(t, "http_fetch(host:url=a.example)", SourceUser)))
 	if d := p.Decide(fetching("https://a.example/"), e, Facts{}); d.Effect() != Deny {
 		t.Errorf("a rule that denies does not win: %s", d.Reason())
 	}
 }
 
-// TestAHostWhereOtherRulesAsk: a rule of the person's own is answered with it, one of
-// others asks each time.
+// TestAHostWhereOtherRulesAsk: the answer also covers the person's own rule that asks.
+// Rules of other layers ask each time.
 func TestAHostWhereOtherRulesAsk(t *testing.T) {
 	e := entry(t, "http_fetch", networks)
 	a, b := fetching("https://a.example/"), fetching("https://b.example/")
@@ -283,8 +282,7 @@ func TestAHostWhereOtherRulesAsk(t *testing.T) {
 	}
 }
 
-// TestToolsOfTheWebAreShownWhereTheyCanAsk, and hidden where the network is closed on
-// purpose.
+// TestToolsOfTheWebAreShownWhereTheyCanAsk, and hidden if the network is closed on purpose.
 func TestToolsOfTheWebAreShownWhereTheyCanAsk(t *testing.T) {
 	fetch := entry(t, "http_fetch", networks)
 	search := entry(t, "web_search", tool.Capabilities{Network: tool.NetworkHTTP, Hosts: []string{"search.example"}})

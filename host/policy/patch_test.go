@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// patches is a tool that applies patches.
+// patches returns a tool that applies patches.
 func patches(t testing.TB) *tool.Entry {
 	t.Helper()
 	schema, err := tool.CompileSchema(json.RawMessage(`{"type":"object","properties":{"patch":{"type":"string"},"hashes":{"type":"object"}}}`))
@@ -22,7 +22,7 @@ func patches(t testing.TB) *tool.Entry {
 	return e
 }
 
-// patched is a call with these sections.
+// patched returns a call with these sections of a patch.
 func patched(sections ...string) tool.Call {
 	text := "*** Begin Patch\n" + strings.Join(sections, "\n") + "\n*** End Patch"
 	return call("apply_patch", string(tool.Marshal(map[string]string{"patch": text})))
@@ -73,7 +73,8 @@ func TestRulesAboutPathsHoldForThoseOfAPatch(t *testing.T) {
 	}
 }
 
-// What is closed, or in no mount, is denied before the patch is looked at further.
+// A patch of a closed path, or of a path in no mount, is denied before its content is
+// checked.
 func TestAPatchOfWhatIsClosed(t *testing.T) {
 	for name, section := range map[string]string{
 		"a hook":                  "*** Add File: .git/hooks/pre-commit\n+x",

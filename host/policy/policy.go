@@ -11,57 +11,57 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options says what the user has opened and answered, and what each layer
-// permits. Its zero value opens nothing, and has no ceiling.
+// Options holds what the user has opened and answered, and what each layer permits. The
+// zero value opens nothing and has no ceiling.
 type Options struct {
 	Mounts []Mount
-	// Masked names directories that no guest sees, also where a mount holds
-	// them: our own configuration, data, state and cache.
+	// Masked holds directories that no guest sees, even inside a mount: our own
+	// configuration, data, state and cache.
 	Masked []string
 	Rules  []Rule
 	Limits Limits
-	// LimitOrigins says where limits are set, by their key in agent.toml, for a person; not
-	// there: nowhere.
+	// LimitOrigins names the place where a limit is set, for messages. The key is the
+	// limit's key in agent.toml. A limit that is not in the map is set nowhere.
 	LimitOrigins map[string]string
-	// Network is whom tools that ask for the network may talk to; nil is nobody.
+	// Network holds the hosts that tools may reach if they ask for the network. Nil: no
+	// host.
 	Network *network.Network
-	// CanAsk says that a person can be asked: about a call of a built-in tool to a host of
-	// the internet that no rule opens or denies, and about what commands may read of the
-	// histories of repositories. Otherwise both are denied.
+	// CanAsk reports whether a person can be asked about two things: a built-in tool's call
+	// to an internet host that no rule opens or denies, and the reading of repository
+	// histories by commands. If false, both are denied.
 	CanAsk bool
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
-	// Layers are what the administrator, the user, the project, the environment
-	// and the flags say. Together they are the ceiling: Mounts, Limits, Network
-	// and Rules count as far as it permits.
+	// Layers are the administrator, the user, the project, the environment and the flags.
+	// Together they form the ceiling, which limits Mounts, Limits, Network and Rules.
 	Layers []Layer
-	// Project is the directory of the workspace, in which answers of scope
-	// "project" hold. Empty: there are none.
+	// Project is the directory of the workspace. Answers of scope "project" hold in it.
+	// Empty: there is no workspace, and there are no such answers.
 	Project string
-	// Home is the home directory of the user: shells look for programs in its bin.
+	// Home is the user's home directory. Shells look for programs in its directory bin.
 	// Empty: there is none.
 	Home string
-	// Changes is what becomes of what commands change, where they can be staged.
-	// Default: [ChangesStaged].
+	// Changes selects what happens to the changes of commands. It is [ChangesDirect] for
+	// commands that cannot be staged. Default: [ChangesStaged].
 	Changes ChangesMode
-	// AskFirst has every command wait for its answer, also one whose changes are
-	// staged.
+	// AskFirst makes every command wait for an answer before it runs, even if its changes
+	// are staged.
 	AskFirst bool
-	// WhyNotStaged says why commands with these mounts cannot be staged; empty if they
-	// can. It is called when a decision needs it first, and once for each tool that was
-	// given directories of its own. Nil: they cannot.
+	// WhyNotStaged returns the reason why commands with these mounts cannot be staged, or
+	// an empty text if they can. It is called when a decision first needs it, once for the
+	// default mounts and once for each tool with its own. Nil: no command can be staged.
 	WhyNotStaged func([]Mount) string
-	// Tier finds out how far a process is confined. It is called when a decision
-	// needs it first, and once. Nil: [TierNone].
+	// Tier returns the tier in which processes run. It is called once, when a decision
+	// first needs it. Nil: [TierNone].
 	Tier func() Tier
-	// LikelyTier is what Tier will probably be, and takes no time to tell. It says which
-	// tools are shown, and decides nothing. Nil: Tier.
+	// LikelyTier returns a quick guess at Tier. It selects the tools that are shown, and
+	// decides nothing. Nil: Tier.
 	LikelyTier func() Tier
 }
 
 // Policy decides calls. It is safe for concurrent use.
 type Policy struct {
-	defaultAccess *access // what tools are shown that were given nothing of their own
+	defaultAccess *access // the access of tools without an allowance
 	masked        []string
 	limits        Limits
 	limitOrigins  map[string]string
@@ -76,16 +76,16 @@ type Policy struct {
 	askFirst      bool
 	whyNotStaged  func([]Mount) string
 	bindings      sync.Map // *tool.Entry to Binding
-	accessOfEntry sync.Map // *tool.Entry to *share
+	accessOfEntry sync.Map // *tool.Entry to *access
 
 	mu    sync.RWMutex
 	rules []Rule
-	index *match.Index // of rules
-	// historyRules are the indexes in rules of those about histories.
+	index *match.Index // of rules, without those in historyRules
+	// historyRules holds the positions in rules of the rules about histories.
 	historyRules []int
 }
 
-// New returns a policy with these options, which it copies.
+// New returns a policy with these options. It copies them.
 func New(opts Options) *Policy {
 	ceiling := Combine(opts.Layers)
 	p := &Policy{
@@ -117,7 +117,7 @@ func New(opts Options) *Policy {
 	}
 	open := opts.Network
 	if open == nil {
-		open = network.New(nil) // whose denials say what would open it
+		open = network.New(nil) // its denials name the rule that would open it; those of nil do not
 	}
 	p.defaultAccess = p.newAccess(MergeMounts(opts.Mounts), open)
 	for _, r := range slices.Concat(ceiling.Rules, opts.Rules, answers(opts.Layers)) {
@@ -126,18 +126,17 @@ func New(opts Options) *Policy {
 	return p
 }
 
-// Limits are those of every call, the defaults filled in.
+// Limits returns the limits of every call, with defaults filled in.
 func (p *Policy) Limits() Limits { return p.limits }
 
-// Hides reports whether no call of a tool by this caller can come to anything,
-// whatever its arguments, as far as is known without trying: such a tool need not be
-// shown.
+// Hides reports whether every call of the tool by this caller would be denied, whatever its
+// arguments, as far as is known without a call. Such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
 	if len(p.applyCeiling(&d, p.likelyTier)) > 0 {
 		return true
 	}
-	if !isThirdParty(entry) && d.reachesNetwork() && d.access.network.Closed() && !p.hasHostToAsk(&d) { // those of others may do something without it, too
+	if !isThirdParty(entry) && d.reachesNetwork() && d.access.network.Closed() && !p.hasHostToAsk(&d) { // a third-party tool may work without the network, too
 		return true
 	}
 	p.mu.RLock()
@@ -154,14 +153,14 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	return false
 }
 
-// Rules lists the rules in force, the newest last.
+// Rules returns the rules in force, the newest last.
 func (p *Policy) Rules() []Rule {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return slices.Clone(p.rules)
 }
 
-// Add makes a rule hold from now on.
+// Add adds a rule, which holds from now on.
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +172,7 @@ func (p *Policy) Add(r Rule) {
 	p.rules = append(p.rules, r)
 }
 
-// holds reports whether the tool is as it was when the rule was made.
+// holds reports whether the tool is still as it was when the binding was made.
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
 	if b.Module == "" {
 		return true

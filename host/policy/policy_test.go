@@ -36,7 +36,7 @@ var (
 	nothing = tool.Capabilities{}
 )
 
-// inWork shows the directory of [call].
+// inWork mounts the directory of [call].
 var inWork = []Mount{{Host: "/work", Write: true}}
 
 func call(name, args string) tool.Call {
@@ -63,7 +63,7 @@ func startErr(g Grant, argv []string, dir string) error {
 func deny(r Rule) Rule { r.Effect = Deny; return r }
 func ask(r Rule) Rule  { r.Effect = Ask; return r }
 
-// granted is a grant that was asked for and answered with yes.
+// granted returns the grant of a call after a yes.
 func granted(t testing.TB, p *Policy, c tool.Call, e *tool.Entry) Grant {
 	t.Helper()
 	g, err := p.Decide(c, e, Facts{}).Approve(Answer{Allow: true}, 1)
@@ -380,8 +380,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The rules that deny decide on what the guest gets: the schema's canonical
-// form, in which a key stands once.
+// Rules that deny decide about the arguments that the guest gets: the canonical form of the
+// schema, in which a key occurs once.
 func TestDuplicateKeysDoNotReachARule(t *testing.T) {
 	e := entry(t, "bash", execs)
 	for _, args := range []string{`{"command":"make test","command":"rm"}`, `{"command":"rm","c\u006fmmand":"make test"}`} {
@@ -530,8 +530,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// What the person has written can be answered for this session; what anybody else has
-// is asked each time.
+// An answer for this session covers rules that the person has written. Rules of other
+// layers ask each time.
 func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 	from := func(r Rule, s Source) Rule {
 		r.Source, r.Origin = s, string(s)+":"+r.String()
@@ -578,7 +578,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 				if asks := d.Question().AskingSource; asks == SourceUser {
 					t.Error("it says that a rule of the person's asks")
 				}
-				// Whatever was answered otherwise, it still asks.
+				// An answer to other rules does not help: it still asks.
 				r = Rule{Effect: Allow, Tool: "w", Source: SourceSession, Overrides: []string{asksOf("w", SourceAdmin).identity(), asksOf("w", SourceProject).identity(), lengthPrefixed("require_confirmation", []string{"x"})}}
 				p.Add(r)
 				if got := p.Decide(c["a"], e, Facts{}).Effect(); got != Ask {
@@ -586,7 +586,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 				}
 				return
 			}
-			if !strings.Contains(r.InWords(), "also where the rules of yours ask") {
+			if !strings.Contains(r.InWords(), "overriding the rules of yours") {
 				t.Errorf("it says of itself %q", r.InWords())
 			}
 			p.Add(r)
@@ -595,7 +595,7 @@ func TestAnAnswerForTheSessionWhereARuleAsks(t *testing.T) {
 					t.Errorf("then %s is decided with %s, want %s", name, got, want)
 				}
 			}
-			// One that was kept, or that answers what no rule asks, wins over none.
+			// A remembered answer, or one without Overrides, wins over no rule.
 			kept := r
 			kept.Source = SourceUser
 			plain := r
@@ -747,8 +747,8 @@ func FuzzParseRule(f *testing.F) {
 	})
 }
 
-// TestNoSetOfRulesOpensMoreThanItSays: whatever the rules and the calls, a rule
-// that denies wins, and a process needs a rule with its very command.
+// TestNoSetOfRulesOpensMoreThanItSays: for all rules and calls, a rule that denies wins,
+// and a process needs a rule with exactly its command.
 func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
@@ -787,7 +787,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 		c := call(e.Name, string(data))
 		d := New(Options{Rules: rules, ConfirmAll: rnd.IntN(2) == 0}).Decide(c, e, Facts{})
 
-		// The same again in the plainest words.
+		// A second, plain implementation.
 		speaks := func(r Rule) bool {
 			if r.Tool != e.Name || r.Binding.Module != "" && r.Binding.Module != bind(e).Module {
 				return false
@@ -884,8 +884,8 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide: 500 rules that all speak of the called tool and of an
-// argument, of which none is about this call. Target: under 5 µs.
+// BenchmarkDecide has 500 rules about the called tool and one of its arguments, and none
+// about this call. Target: under 5 µs.
 func BenchmarkDecide(b *testing.B) {
 	for name, c := range map[string]struct {
 		rule, args string

@@ -15,59 +15,60 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// OutputLines is how many lines of output a question has at most.
+// OutputLines limits the output of a command in a question, in lines.
 const OutputLines = 8
 
-// Question is what a person is asked.
+// Question is a question to a person about a call, or about histories.
 type Question struct {
 	Call              tool.Call
 	Tool              string
 	Risk              Risk
 	Reason            string
-	AskingSource      Source // the layer whose rule asks, one that asks each time before the person's own
-	ModuleText        string // which module the tool is of, in words
-	Command           string // the exact command that would run; empty when none does
-	Dir               string // where it would run
-	Output            string // the end of what it has written; empty: nothing, or it has not run
-	AskFirstReason    string // why the command is asked about before it runs; empty: it has run, or none does
-	CallerDescription string // what the caller says that the command does; its word, not a fact
-	// Paths are the files that the arguments name, see [PathArgs], and those that look
-	// like secrets and that a command could read: absolute and clean, as far as words
-	// can tell. Whoever shows them looks where they lead.
+	AskingSource      Source // layer of the rule that asks; other layers come before the person's own
+	ModuleText        string // the module of the tool, in words
+	Command           string // exact command that would run; empty if none does
+	Dir               string // working directory of the command
+	Output            string // end of its output; empty: there is none, or it has not run
+	AskFirstReason    string // reason to ask before the command runs; empty: it has run, or there is none
+	CallerDescription string // the caller's description of the command; a claim, not a fact
+	// Paths holds the files that the arguments name, see [PathArgs], and secret-looking
+	// files that a command could read. They are absolute and clean, by their text only: the
+	// code that shows them must resolve symbolic links.
 	Paths []string
-	// Network is the rules about whom the call could reach, as in
-	// [network.Network.Rules]; nil unless the tool, or its command, asks for that.
+	// Network holds the rules about the hosts that the call could reach, as in
+	// [network.Network.Rules]. Nil unless the tool or its command asks for the network.
 	Network   []string
-	OpensHost string // the one of them that no rule opens, and a yes does; empty: none
-	// Secrets are those whose placeholders the tool would get; never a value.
+	OpensHost string // a host that no rule opens and that a yes opens; empty: none
+	// Secrets holds the secrets for which the tool would get placeholders, never values.
 	Secrets []tool.Secret
-	// Histories are those that commands could read, if the question is about them: then
-	// its answer holds for all commands, and not for the call. Nil: the question is
-	// about the call.
+	// Histories holds the histories that the question is about. The answer then holds for
+	// all commands, and not for the call. Nil: the question is about the call.
 	Histories      []History
-	Changes        *diff.Set // what it would change; nil when the call was not tried yet
-	Failed         bool      // it was tried, and has failed: nothing changes
-	Tier           Tier      // how far the command would be confined; zero too when none runs
-	Warning        string    // what the person should know before answering
-	Scopes         []Scope
-	Rules          map[Scope]string // what an answer of each scope but "once" would allow, in words
-	BindingChanges []BindingChange  // since a question about this tool was answered for good
-	AllowRule      string           // the rule that would have allowed it; empty if none would
+	Changes        *diff.Set        // the changes that the call would make; nil if it has not run yet
+	Failed         bool             // the call has run and failed: it changes nothing
+	Tier           Tier             // tier in which the command would run; zero if there is no command, too
+	Warning        string           // text that the person should know before answering
+	Scopes         []Scope          // the scopes that the person can choose
+	Rules          map[Scope]string // by scope: what an answer would allow, in words; without "once"
+	BindingChanges []BindingChange  // remembered answers about this tool that no longer hold
+	AllowRule      string           // rule that would have allowed the call; empty if none would
 
-	Module  string    // the digest of the tool's module
-	Session string    // these three by [Question.Pose]
-	AskedAt time.Time // when
-	ID      [32]byte  // of the question: what an answer has to name
+	Module  string    // digest of the tool's module
+	Session string    // session of the question; with AskedAt and ID set by [Question.Pose]
+	AskedAt time.Time // time of the question; zero: it was not posed
+	ID      [32]byte  // digest of the question, which an answer has to name
 }
 
-// UnconfinedWarning is the warning that goes with every command in [TierNone].
+// UnconfinedWarning is the warning for every command in [TierNone].
 const UnconfinedWarning = "it is not confined here: it has all your rights, on all your files"
 
-// partlyConfinedWarning is the warning in the tiers between that and [TierConfined].
-const partlyConfinedWarning = "it is confined in part here: it can change the times and modes of your other files and see what they are called, " +
-	"and read what looks like a secret, or is closed to tools, in the directories that tools are shown, and in the history of git there"
+// partlyConfinedWarning is the warning for commands in the tiers between [TierNone] and
+// [TierConfined].
+const partlyConfinedWarning = "it is confined in part here: it can change the times and modes of your other files and see their names; " +
+	"in the directories that tools are shown, and in the git history there, it can read secrets and files that are closed to tools"
 
-// unconfinedWarning says what a tier below [TierConfined] does not hold; else it is empty.
+// unconfinedWarning returns the warning for commands in a tier below [TierConfined]. Empty
+// for any other tier.
 func (t Tier) unconfinedWarning() string {
 	switch {
 	case t == TierNone:
@@ -78,12 +79,11 @@ func (t Tier) unconfinedWarning() string {
 	return ""
 }
 
-// exfiltrationWarning is the warning that goes with every tool that reaches the
-// network.
+// exfiltrationWarning is the warning for tools that reach the network.
 const exfiltrationWarning = "it can send all that it is given or reads to the hosts that are allowed"
 
-// networkWarning is the warning of a call that reaches the network. Of the tool of others that
-// reads files, too, it names what is read and where it could go.
+// networkWarning returns the warning for a call that reaches the network. For a third-party
+// tool that also reads files, it names the directories and the hosts.
 func (d Decision) networkWarning() string {
 	if d.opensHost != "" {
 		others := ""
@@ -99,27 +99,27 @@ func (d Decision) networkWarning() string {
 	return fmt.Sprintf("it can send what it reads in %s to %s", listSome(dirs), listSome(d.access.network.OpenRules()))
 }
 
-// listSome are the first few of many, in words.
+// listSome returns the first few of the words, and the number of the rest.
 func listSome(words []string) string {
-	const most = 5
+	const maxWords = 5
 	switch n := len(words); {
 	case n == 0:
 		return "nobody yet"
-	case n > most:
-		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), n-most)
+	case n > maxWords:
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:maxWords], ", "), n-maxWords)
 	}
 	return strings.Join(words, ", ")
 }
 
-// Warn adds something that the person should know.
-func (q *Question) Warn(what string) {
-	if q.Warning != "" && what != "" {
+// Warn adds a clause to the warning.
+func (q *Question) Warn(clause string) {
+	if q.Warning != "" && clause != "" {
 		q.Warning += "; "
 	}
-	q.Warning += what
+	q.Warning += clause
 }
 
-// Question puts an Ask into words.
+// Question returns the question of a decision that asks.
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, AskingSource: d.askingSource(), ModuleText: bind(d.entry).words(), Dir: d.call.Cwd, AllowRule: d.allowRuleText(),
@@ -156,7 +156,8 @@ func (d Decision) Question() Question {
 	return q
 }
 
-// askingSource is the layer whose rule asks.
+// askingSource returns the layer of the rule that asks. Other layers come before the
+// person's own.
 func (d Decision) askingSource() Source {
 	for _, by := range append([]Decider{d.by}, d.also...) {
 		if d.othersAsk && !by.Source.isPersonal() {
@@ -166,11 +167,11 @@ func (d Decision) askingSource() Source {
 	return d.by.Source
 }
 
-// paths are the files that the arguments name, see [PathArgs], and those that look
-// like secrets and that a command could read.
+// paths returns the files that the arguments name, see [PathArgs], and secret-looking files
+// that a command could read.
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
-		// What is no path the tool will say.
+		// An argument that is no path is left out; the tool reports it.
 		if name, _ := paths.Clean(f.Name, d.call.Cwd); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -183,12 +184,13 @@ func (d Decision) paths() (names []string) {
 	return names
 }
 
-// reachesNetwork reports whether the call may talk to others.
+// reachesNetwork reports whether the call asks for the network.
 func (d Decision) reachesNetwork() bool {
 	return d.execNetwork || d.entry.Capabilities.Network != tool.NetworkNone
 }
 
-// networkRules is the network that a grant would give, in words.
+// networkRules returns the rules of the network that a grant would give, as text. Nil if
+// the call does not ask for the network.
 func (d Decision) networkRules() []string {
 	if d.policy == nil || !d.reachesNetwork() {
 		return nil
@@ -199,8 +201,8 @@ func (d Decision) networkRules() []string {
 	return []string{"nobody: no rule allows a host"}
 }
 
-// network is whom the call may reach: with the host that a yes opens, if it asks for one.
-// It is nil if that cannot be opened.
+// network returns the hosts that the call may reach, with the host that a yes opens if
+// there is one. Nil if that host cannot be opened.
 func (d Decision) network() *network.Network {
 	if d.opensHost == "" {
 		return d.access.network
@@ -220,33 +222,33 @@ func (d Decision) bindingChanges() []BindingChange {
 	return out
 }
 
-// Answer is what a person said to a [Question].
+// Answer is a person's answer to a [Question].
 type Answer struct {
-	Question [32]byte // the ID of the question that it is to
+	Question [32]byte // ID of the question
 	Allow    bool
 	Scope    Scope
-	By       string // "terminal", "no terminal", ...: goes into the record
+	By       string // the way it was given, for the record: "terminal", "no terminal", ...
 }
 
-// AnswerExpires is how long a question can be answered. It outlasts a lunch and
-// not a night, after which nobody remembers what the question was about.
+// AnswerExpires is the time within which a question must be answered. It outlasts a lunch
+// but not a night, after which nobody remembers the question.
 const AnswerExpires = time.Hour
 
-// Pose makes the question one that can be answered: of this session, asked at
-// this moment. Its ID covers both, and all that would run.
+// Pose returns the question with its session, its time and its ID, so that it can be
+// answered. The ID is a digest of all of them and of everything that would run.
 func (q Question) Pose(session string, at time.Time) Question {
 	q.Session, q.AskedAt = session, at
 	q.ID = q.digest()
 	return q
 }
 
-// CheckAnswer returns nil if the answer is to this very question, in time. An
-// answer to any other call, to the same call of another session, or from
-// yesterday allows nothing.
+// CheckAnswer returns an error unless the answer is to exactly this question, and in time.
+// An answer to another call, to the same call in another session, or from yesterday allows
+// nothing.
 func (q Question) CheckAnswer(a Answer, now time.Time) error {
 	switch {
 	case q.AskedAt.IsZero():
-		return errors.New("the question was never put")
+		return errors.New("the question was never asked")
 	case a.Question != q.digest():
 		return errors.New("the answer is to another question")
 	case now.Before(q.AskedAt) || now.Sub(q.AskedAt) > AnswerExpires:
@@ -255,7 +257,7 @@ func (q Question) CheckAnswer(a Answer, now time.Time) error {
 	return nil
 }
 
-// digest identifies what was asked.
+// digest returns a digest of the call, of what it would do and of the time of the question.
 func (q Question) digest() [32]byte {
 	changes := q.Changes.Digest()
 	return sha256.Sum256([]byte(lengthPrefixed(q.Session, []string{

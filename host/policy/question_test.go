@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// holding returns a set in which a file has new content.
+// holding returns a set with one file that has this new content.
 func holding(text string) *diff.Set {
 	open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
 	return diff.New(context.Background(), []tool.Change{{Path: "/w/a", Kind: tool.Created, After: &tool.Version{Size: int64(len(text)), Open: open}}}, "/w", nil)

@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Redacted returns the question without secrets, for showing it. If added content holds a
-// secret, an answer can only be for this call. What runs, and what the answer is bound to, is
-// the call of the original question.
+// Redacted returns the question without secrets, to be shown. If content that the call adds
+// holds a secret, an answer can hold for this call only. The original question still
+// defines the call that runs and the ID that the answer names.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.ModuleText, &q.AskFirstReason, &q.Command, &q.Dir, &q.CallerDescription, &q.Output, &q.Warning, &q.OpensHost, &q.AllowRule} {

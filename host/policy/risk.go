@@ -2,14 +2,14 @@ package policy
 
 import "github.com/stockade-dev/stockade/host/tool"
 
-// Risk says how much a call can do.
+// Risk is the harm that a tool can do.
 type Risk int
 
 // The risks.
 const (
-	RiskSafe   Risk = iota // computes, or is a built-in tool that reads what is mounted
-	RiskMedium             // changes files in what is mounted, uses a secret, or reads what is mounted and is not built in
-	RiskHigh               // starts a process, or reaches the network
+	RiskSafe   Risk = iota // it computes, or is built in and only reads mounted files
+	RiskMedium             // it changes mounted files, uses a secret, or reads mounted files and is not built in
+	RiskHigh               // it starts a process or reaches the network
 )
 
 func (r Risk) String() string {
@@ -22,7 +22,7 @@ func (r Risk) String() string {
 	return "high"
 }
 
-// RiskOf derives the risk of a tool from what it may have, and from whether it is ours.
+// RiskOf returns the risk of a tool, by its capabilities and its origin.
 func RiskOf(e *tool.Entry) Risk {
 	c := e.Capabilities
 	switch {
@@ -32,21 +32,21 @@ func RiskOf(e *tool.Entry) Risk {
 	case c.Files == tool.FilesNone, c.Files == tool.FilesRead && !isThirdParty(e):
 		return RiskSafe
 	}
-	return RiskMedium // or it asks for something that this version does not know
+	return RiskMedium // also for capabilities that this version does not know
 }
 
-// isThirdParty reports whether others wrote the tool, as far as is known.
+// isThirdParty reports whether the tool is not built in.
 func isThirdParty(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
 
-// isThirdPartyReader reports whether others wrote the tool and it reads files, so that
-// this alone is asked about. A person who calls a file by its path, and says what it
-// is shown, has named both.
+// isThirdPartyReader reports whether a third-party tool reads files, so that a call asks
+// for this alone. It is false if a person runs the tool by the path of its file: then the
+// person has chosen both the tool and the directories that it sees.
 func (d Decision) isThirdPartyReader() bool {
 	own := d.entry.Module.Origin == tool.OriginFile && d.call.Caller == tool.CallerPerson
 	return isThirdParty(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")
 }
 
-// Effect is what a rule or a decision says. Its zero value denies.
+// Effect is the result of a rule or a decision. Its zero value is Deny.
 type Effect int
 
 // The effects.
@@ -66,19 +66,18 @@ func (e Effect) String() string {
 	return "deny"
 }
 
-// Scope says for how long an answer holds.
+// Scope is the time for which an answer holds, or the calls that it covers.
 type Scope string
 
 // The scopes.
 const (
-	ScopeOnce    Scope = "once"
-	ScopeTurn    Scope = "turn"
+	ScopeOnce    Scope = "once"    // for this call
+	ScopeTurn    Scope = "turn"    // for this turn of the session
 	ScopeSession Scope = "session" // until this program ends
-	ScopeProject Scope = "project" // remembered, for one workspace
+	ScopeProject Scope = "project" // remembered for this workspace
 	ScopeAlways  Scope = "always"  // remembered in a file that the user can read
 
-	// For whatever changes nothing but what is in the directory in which this call
-	// does: like session, and like always.
-	ScopeBelow     Scope = "below"
-	ScopeKeepBelow Scope = "keep below"
+	// For all calls that change nothing outside the directory of this call's changes.
+	ScopeBelow     Scope = "below"      // until this program ends
+	ScopeKeepBelow Scope = "keep below" // remembered like ScopeAlways
 )

@@ -1,21 +1,20 @@
 package policy
 
-// Route is how the network is reached, as far as a layer binds everybody to it.
-// Only the administrator's counts. The zero value leaves it to the settings of
-// the user.
+// Route is the way to the network that a layer imposes on everybody. Only the
+// administrator's counts. The zero value leaves the way to the user's settings.
 type Route struct {
 	Proxy   *Proxy
-	CAFiles []Setting // with certificate authorities, beside the system's and the user's
+	CAFiles []Setting // files of certificate authorities, besides the system's and the user's
 }
 
-// Proxy is the HTTP proxy through which the internet is reached.
+// Proxy is the HTTP proxy for all connections to the internet.
 type Proxy struct {
 	URL      string
-	Resolves bool // it gets names instead of addresses, and checks where they lead
+	Resolves bool // it gets host names instead of addresses, resolves them and checks the addresses
 	From     Provenance
 }
 
-// RouteOf returns the route of the layer that may bind others to one.
+// RouteOf returns the route of the administrator's layer. It is zero if there is none.
 func RouteOf(layers []Layer) Route {
 	for _, l := range layers {
 		if l.Source == SourceAdmin {

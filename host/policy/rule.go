@@ -16,8 +16,8 @@ import (
 // Source is the layer that a rule or a bound comes from.
 type Source string
 
-// The sources. Each but the first four can only narrow what is left; what a
-// person answered, or says with --allow, answers a question within that.
+// The sources. Rules of flags, sessions and users can allow, within the ceiling. Those
+// of the other layers can only restrict.
 const (
 	SourceDefault  Source = "default"  // the risk of the tool decides
 	SourceFlag     Source = "flag"     // --allow, --deny
@@ -28,84 +28,86 @@ const (
 	SourceProject  Source = "project"
 	SourceEnv      Source = "environment"
 
-	// SourceAllowance is what a person gave one tool that was added; no rule has it.
+	// SourceAllowance is the allowance of a tool that was added. No rule has it.
 	SourceAllowance Source = network.SourceAllowance
 )
 
-// authority is the order in which layers are named where several say the same.
+// authority is the order in which layers are named if several decide the same. The highest
+// comes first.
 var authority = []Source{SourceAdmin, SourceUser, SourceProject, SourceEnv, SourceFlag, SourceSession, SourceDefault}
 
-// mayAllow: nobody but the user answers questions. An administrator's file
-// narrows, and so does what came with a project.
+// mayAllow reports whether rules of the source can answer questions. Only the user's can:
+// an administrator's file and a project's file only restrict.
 func (s Source) mayAllow() bool {
 	return s == SourceUser || s == SourceFlag || s == SourceSession
 }
 
-// isPersonal reports whether the person has written what comes from there, who so can be asked
-// whether it still holds. The environment may be a program's that has started this one.
+// isPersonal reports whether the person wrote the rules of this source, and so can be asked
+// whether they still hold. The environment is not personal: it may come from a program that
+// has started this one.
 func (s Source) isPersonal() bool { return s == SourceUser || s == SourceFlag }
 
-// AnyTool is the name that a rule has for every tool. It cannot allow.
+// AnyTool stands for every tool in a rule. A rule for it cannot allow.
 const AnyTool = "*"
 
-// Rule answers a question before it is asked, or says that a call is not to be
-// made. A rule that denies wins over one that asks, and that over one that
-// allows.
+// Rule allows calls, asks about them or denies them. A rule that denies wins over one that
+// asks, and one that asks over one that allows.
 type Rule struct {
 	Effect Effect
-	Tool   string // its name, or AnyTool
-	// Except are tools that a rule for AnyTool does not speak of.
+	Tool   string // the tool's name, or AnyTool
+	// Except holds tools that a rule for AnyTool does not apply to.
 	Except []string
-	// Where narrows the rule to calls for which all of it holds. Empty: any.
+	// Where holds conditions, all of which must hold for a call. Empty: no condition.
 	Where []match.Condition
-	// Risks and Callers narrow it to those. Empty: any.
+	// Risks and Callers restrict the rule to calls of these risks and callers. Empty: any.
 	Risks   []Risk
 	Callers []tool.Caller
-	// AfterCalls narrows it to calls of the tool after so many of it in the session.
-	// It is for rules that deny; 0 is no condition.
+	// AfterCalls is the number of calls of the tool in a session after which a rule that
+	// denies applies. 0: from the first call on.
 	AfterCalls int
-	// Secrets are the names of the secrets that the rule allows too, sorted and
-	// separated by commas. A rule that allows says nothing of a tool that asks
-	// for another one: an answer never covers more than was asked.
+	// Secrets holds the names of the secrets that a rule allows as well, sorted and
+	// separated by commas. The rule does not apply to a tool that asks for any other
+	// secret: an answer never covers more than the question did.
 	Secrets string
-	// Reads are files that look like secrets and that a call which the rule allows
-	// may read, besides those that a condition names: absolute, or relative to where
-	// the call starts.
+	// Reads holds secret-looking files that an allowed call may read, besides those in
+	// conditions. A path is absolute, or relative to the working directory of the call.
 	Reads []string
-	// Changes is what becomes of what the command changes of which the rule speaks;
-	// empty: what holds without the rule.
+	// Changes selects what happens to the changes of the command. Empty: the rule sets
+	// nothing.
 	Changes ChangesMode
-	// Below narrows a rule that allows to calls that change nothing but what is in
-	// this directory, and itself: absolute, or relative to where the call starts.
-	// It counts when a call has run on a stage. Empty: anywhere.
+	// Below restricts a rule that allows to calls that change only this directory and files
+	// below. It is absolute, or relative to the working directory of the call. The rule
+	// counts after a call has run on a stage. Empty: no such restriction.
 	Below string
-	// HistoryDir makes the rule decide whether commands of the tool may read histories that seem
-	// to hold secrets, of the repositories in this directory, absolute or relative to the
-	// workspace. Such a rule is not about calls. Empty: it is another rule.
+	// HistoryDir makes the rule one about histories: it decides whether commands of the
+	// tool may read histories that seem to hold secrets, of the repositories in this
+	// directory. It is absolute, or relative to the workspace. Empty: the rule is about
+	// calls.
 	HistoryDir string
-	// OpensHost narrows a rule that allows to calls which would reach this host, which no
-	// rule of the network opens, and opens it for them. No text of a rule has it: it is
-	// of answers in this session. Empty: the rule opens no host.
+	// OpensHost restricts a rule that allows to calls that would reach this host, and opens
+	// it for them although no network rule does. Only answers in this session have it, and
+	// [ParseRule] does not read it. Empty: the rule opens no host.
 	OpensHost string
 
-	// Binding is what the rule was made for; see [Binding].
+	// Binding holds the tool as it was when the rule was made. If the tool has changed, the
+	// rule does not apply.
 	Binding Binding
-	// Turn and Project are set in rules that hold only there. Turn is its
-	// number, Project the directory of the workspace.
+	// Turn restricts the rule to calls in the turn of this number; 0: any. Project
+	// restricts it to calls in this workspace, given by its directory; empty: any.
 	Turn    int
 	Project string
 
-	// Overrides are the rules of the person's own that ask, and that an answer of this
-	// session was given to: it wins over these and no others. Each is its identity.
+	// Overrides holds the identities of the person's own rules that asked when this answer
+	// of the session was given. The answer wins over these rules and over no others.
 	Overrides []string
 
 	Source Source
-	Origin string // where it is written: FILE:LINE; empty where the source says it
-	Why    string // what whoever wrote it says
+	Origin string // the place where it is written, FILE:LINE; empty if Source names the place
+	Why    string // the reason that its author gave; may be empty
 }
 
-// String gives the form that [ParseRule] reads, if the rule has no more than one
-// condition and nothing else to it.
+// String returns the form that [ParseRule] reads, if the rule has at most one condition and
+// nothing that this form lacks.
 func (r Rule) String() string {
 	text := r.Tool
 	if len(r.Where) > 0 {
@@ -132,7 +134,7 @@ func (r Rule) String() string {
 	return text
 }
 
-// What stands in front of each thing that a rule names behind its condition.
+// The words that introduce each clause after the condition, in the text of a rule.
 const (
 	secretsClause = " with "
 	readsClause   = " reads "
@@ -141,20 +143,20 @@ const (
 	historyClause = " history "
 )
 
-// ParseRule parses TOOL or TOOL(CONDITION), see [match.ParseCondition]. Behind it may stand
-// " with NAME,NAME" for secrets that are allowed, too, then " reads PATH, PATH" for files,
-// and last " changes CHANGES" or " below DIR"; or else it parses TOOL history DIR. The
-// value of a condition ends at the last parenthesis, and a path of " reads " holds no
-// comma. The rule allows.
+// ParseRule parses a rule that allows: TOOL or TOOL(CONDITION), see [match.ParseCondition].
+// It may be followed by " with NAME,NAME" for secrets, then by " reads PATH, PATH" for
+// files, and last by " changes CHANGES" or " below DIR". The form TOOL history DIR is a
+// rule about histories. The value of a condition ends at the last parenthesis, and a path
+// after " reads " holds no comma.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
-// ParseDenial reads what [ParseRule] does, of a rule that denies. It can be
-// about [AnyTool], and about any command. A value to the letter has no "*": whoever
-// writes one there means more than that value, and would deny nothing.
+// ParseDenial parses a rule that denies, in the form of [ParseRule]. It can be about
+// [AnyTool], and about any command. A literal value that holds a "*" is an error: its
+// author meant a pattern, and the rule would deny nothing.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
-	s, past, ofHistory := cutLast(text, historyClause)
+	s, historyDir, ofHistory := cutLast(text, historyClause)
 	s, dir, within := cutLast(s, belowClause)
 	s, changes, chosen := cutLast(s, changesClause)
 	s, files, opens := cutLast(s, readsClause)
@@ -186,20 +188,20 @@ func parseRule(text string, effect Effect) (Rule, error) {
 	if r.Below = dir; within && dir == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL below DIR'", text)
 	}
-	if r.HistoryDir = past; ofHistory && past == "" {
+	if r.HistoryDir = historyDir; ofHistory && historyDir == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL history DIR'", text)
 	}
 	switch r.Changes = ChangesMode(changes); {
 	case chosen && !slices.Contains(changesModes, r.Changes):
 		return Rule{}, fmt.Errorf("rule %q: %q is none of %q", text, changes, changesModes)
 	case chosen && (effect == Deny || within):
-		return Rule{}, fmt.Errorf("rule %q: what becomes of changes is for a rule that asks or allows, and is staged where it names a directory", text)
+		return Rule{}, fmt.Errorf("rule %q: a rule with \"changes\" asks or allows, and names no directory with \"below\": those changes are always staged", text)
 	}
 	return r, r.Check()
 }
 
-// cutLast cuts what stands behind a rule. A value ends with a parenthesis, which no
-// name does.
+// cutLast cuts a rule at the last sep. A value may hold sep, but ends with a parenthesis,
+// and no clause does.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 && !strings.HasSuffix(s, ")") {
 		return s[:i], s[i+len(sep):], true
@@ -231,11 +233,10 @@ func parsePlain(s string, effect Effect) (Rule, error) {
 	return r, nil
 }
 
-// errTooWide is wrapped by the error of a rule whose words would stand for anything.
+// errTooWide is wrapped by the error of a rule whose pattern would match any command.
 var errTooWide = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
 
-// Check says what is wrong with a rule: one that allows must not be wider than
-// it reads.
+// Check returns an error if the rule is malformed, or allows more than its text suggests.
 func (r Rule) Check() error {
 	switch {
 	case r.HistoryDir != "":
@@ -255,7 +256,7 @@ func (r Rule) Check() error {
 	case r.Effect != Allow:
 		return nil
 	case r.Tool == AnyTool:
-		return errors.New("a rule that allows names its tool: none allows them all")
+		return errors.New("a rule that allows names its tool: no rule allows all tools")
 	}
 	for _, name := range r.Reads {
 		if !r.holdsPath(name) || strings.Contains(name, ",") {
@@ -273,13 +274,14 @@ func (r Rule) Check() error {
 	return nil
 }
 
-// holdsPath reports whether the text of a rule can hold a path behind its condition.
+// holdsPath reports whether the text of a rule can hold this path in a clause after the
+// condition, and be parsed again.
 func (r Rule) holdsPath(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.HasSuffix(name, ")") && !strings.ContainsRune(name, 0) &&
 		!slices.ContainsFunc([]string{secretsClause, readsClause, changesClause, belowClause, historyClause}, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// InWords says what the rule means, for a person who is to agree to it.
+// InWords returns the meaning of the rule, for a person who has to agree to it.
 func (r Rule) InWords() string {
 	var b strings.Builder
 	name := r.Tool
@@ -335,7 +337,7 @@ func (r Rule) InWords() string {
 		fmt.Fprintf(&b, ", after %d calls in a session", r.AfterCalls)
 	}
 	if len(r.Overrides) > 0 {
-		b.WriteString(", also where the rules of yours ask that ask about this one")
+		b.WriteString(", overriding the rules of yours that ask about this call")
 	}
 	switch {
 	case r.Turn > 0:
@@ -350,7 +352,7 @@ func (r Rule) InWords() string {
 	return b.String()
 }
 
-// each is the text of every value.
+// each returns the text of every value.
 func each[T any](values []T, text func(T) string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -359,18 +361,20 @@ func each[T any](values []T, text func(T) string) []string {
 	return out
 }
 
-// remembered: the rule was kept beyond the run in which somebody wrote it.
+// remembered reports whether the rule allows and may outlast the run in which a person made
+// the rule.
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
-// matches reports whether the rule speaks of the call that is decided, and counts.
+// matches reports whether the rule applies to the call, and counts. A rule with Below does
+// not apply before the changes of the call are known.
 func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
 	if r.Below != "" {
-		return match.No // before it is known what the call changes
+		return match.No
 	}
 	return r.matchesIgnoringBelow(d, args)
 }
 
-// matchesIgnoringBelow reports whether the rule would speak of the call whatever it changes.
+// matchesIgnoringBelow is like matches, but ignores Below.
 func (r *Rule) matchesIgnoringBelow(d *Decision, args *match.Arguments) match.Truth {
 	if r.Effect == Allow && d.entry.Capabilities.Exec != "" && r.Tool == d.entry.Name && !r.mayStart(d.policy, d.entry) {
 		return match.No
@@ -378,7 +382,8 @@ func (r *Rule) matchesIgnoringBelow(d *Decision, args *match.Arguments) match.Tr
 	return r.matchesConditions(d, args)
 }
 
-// matchesConditions reports whether the rule speaks of the call that is decided.
+// matchesConditions reports whether the rule applies to the call, even if it does not
+// count.
 func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth {
 	call, e := &d.call, d.entry
 	switch {
@@ -406,22 +411,22 @@ func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth
 	return out
 }
 
-// isExactFlag: the rule was given for this run and is the command in that argument to
-// the letter.
+// isExactFlag reports whether the rule comes from a flag of this run and has the literal
+// command in the argument arg.
 func (r *Rule) isExactFlag(arg string) bool {
 	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Equal && !c.Not() })
 }
 
-// mayStart: where a process is confined, a rule about it counts like any other.
-// Else whoever allows one says which command, and only for the run in which that
-// is said. Words that would stand for anything are never remembered.
+// mayStart reports whether a rule that allows a process counts. If processes are confined,
+// every rule does. Otherwise the rule must name the command, and holds only for this run. A
+// remembered rule must not match any command.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	exec := e.Capabilities.Exec
 	return r.checkRemembered(exec) == nil && (r.namesCommand(exec) && !r.remembered() || p.tier() >= TierConfined)
 }
 
-// checkRemembered says why a rule that was remembered cannot hold for the command that it
-// names; nil if it can.
+// checkRemembered returns an error if the rule was remembered and cannot hold for its
+// command, with the reason. arg is the argument with the command.
 func (r *Rule) checkRemembered(arg string) error {
 	if !r.remembered() {
 		return nil
@@ -441,8 +446,8 @@ func (r *Rule) checkRemembered(arg string) error {
 	return nil
 }
 
-// checkRememberable says why the words of a command must not be remembered: they would
-// stand for more than one program, or for another one tomorrow.
+// checkRememberable returns an error if the words of the command must not be remembered,
+// with the reason: they would allow more than one program, or another one tomorrow.
 func checkRememberable(line command.Line) error {
 	if !line.Literal {
 		return errors.New("it is more than one program and its literal arguments")
@@ -457,12 +462,12 @@ func checkRememberable(line command.Line) error {
 	return nil
 }
 
-// namesCommand reports whether the rule says which command the argument holds.
+// namesCommand reports whether a condition of the rule names the command in arg.
 func (r *Rule) namesCommand(arg string) bool {
 	return slices.ContainsFunc(r.Where, func(c match.Condition) bool { return namesCommand(c, arg) })
 }
 
-// namesCommand reports whether a condition says which command the argument holds.
+// namesCommand reports whether the condition names the command in arg.
 func namesCommand(c match.Condition, arg string) bool {
 	return c.Arg() == arg && !c.Not() && (c.Kind() == match.Equal || c.Kind() == match.Words)
 }
@@ -476,9 +481,9 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// CheckExamples checks calls that a rule says it is about, and calls that it says it
-// is not about, each the arguments of one as JSON. They belong to the rule, so
-// that whoever changes it is told what else changes.
+// CheckExamples returns an error unless the rule applies to each example in fit, and to
+// none in unfit. An example is the arguments of a call, as a JSON object. Examples belong
+// to the rule, so that anyone who changes it learns what else changes.
 func (r Rule) CheckExamples(fit, unfit []string) error {
 	paid := match.NewWork()
 	paid.Begin(0, r.Source == SourceProject)

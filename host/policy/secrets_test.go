@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// uses is a tool that asks for secrets.
+// uses returns the capabilities of a tool that asks for these secrets.
 func uses(names ...string) tool.Capabilities {
 	c := tool.Capabilities{}
 	for _, n := range names {
@@ -39,7 +39,7 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 		if _, err := d.Grant(); err == nil {
 			t.Errorf("%s: a grant without an answer", what)
 		}
-		// It would reach the network before anybody has answered.
+		// A rehearsal would reach the network before the answer.
 		if _, err := d.Rehearse(); err == nil || d.CanRehearse() || d.AsksOnlyForChanges() {
 			t.Errorf("%s: it is tried before the answer", what)
 		}
@@ -49,8 +49,8 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 	}
 }
 
-// TestAnAnswerCoversNoOtherSecret: whatever was remembered or said by a flag, a
-// tool that comes to ask for another secret is asked about again.
+// TestAnAnswerCoversNoOtherSecret: a tool that asks for another secret than before is asked
+// about again, whatever was remembered or allowed by a flag.
 func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 	was := entry(t, "t", uses("A"))
 	d := New(Options{}).Decide(call("t", `{}`), was, Facts{})

@@ -20,25 +20,25 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// specialPath is a path of a call that is on the list.
+// specialPath is a path of a call together with its entry in the list of special paths.
 type specialPath struct {
-	path string // as a guest has it
+	path string // as seen by the guest
 	paths.Special
 }
 
 func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
 
-// applySecretReads makes the decision about a call that names files which look like
-// secrets. Only a rule that names the file has answered already. A tool that
-// replaces whole files does not read what it replaces, and is not let. A command
-// may read what its rule opens, whatever it names itself; below [TierConfined] it
-// could read the rest too, and a rule for it says so much already.
+// applySecretReads makes the decision ask if the call names files that look like secrets,
+// unless a rule names these files. A tool that replaces whole files, without reading them,
+// is not asked about. A command may read the files that its rule opens, even if its own
+// text does not name them. Below [TierConfined] a command could read all of them anyway, so
+// a rule that allows it is enough.
 func (p *Policy) applySecretReads(d *Decision) {
 	caps := d.entry.Capabilities
 	if caps.Files == tool.FilesNone && caps.Exec == "" || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
 		return
 	}
-	answered := true
+	answered := true // rules name all of the files
 	for _, file := range d.facts.Files {
 		name := paths.Guest(file.Path)
 		s, secret := paths.SpecialForRead(name)
@@ -56,7 +56,7 @@ func (p *Policy) applySecretReads(d *Decision) {
 	}
 	reason := "it reads what looks like a secret: " + d.reads[0].String()
 	if caps.Exec != "" && d.askFirstReason == "" {
-		// What it has read could be found again in what is not a file of a mount.
+		// A secret that it reads could end up somewhere else than in a file of a mount.
 		d.askFirstReason = "it reads what looks like a secret"
 		if d.by == byDefault("risk "+d.risk.String()) {
 			d.reason = "it starts a process"
@@ -73,17 +73,17 @@ func (d *Decision) hasRead(name string) bool {
 	return slices.ContainsFunc(d.reads, func(s specialPath) bool { return s.path == name })
 }
 
-// DecideChanges is the decision once it is known what the call changes. differs reports whether it
-// has changed, even for a call that was approved: now rules about paths apply, closed
-// paths are denied, and paths that need an answer are asked about each time, unless a rule
-// names the file.
+// DecideChanges decides again once the changes of the call are known. differs reports
+// whether the decision has changed, even for a call that was approved. Rules about paths
+// apply. A change of a closed path is denied. A change of any other special path asks each
+// time, unless a rule names the file. dirs describe the git repositories that have changed.
 func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	ruled := d.applyPathRules(changes)
 	if d.effect == Deny {
 		return d, ruled
 	}
-	var sorted []string // the names of all changes, once they are asked for
+	var sorted []string // the names of all changes; nil until they are needed
 	holdsSome := func(dir string) bool {
 		if sorted == nil {
 			for _, c := range changes {
@@ -96,7 +96,7 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 	}
 	for _, c := range changes {
 		find := paths.SpecialForChange
-		// What a link leads to is below its name, too.
+		// A link puts the files below its target below its own name, too.
 		if c.After != nil && (c.Kind == tool.Renamed && c.After.Mode.IsDir() || c.After.Mode.Type() == fs.ModeSymlink) {
 			find = paths.SpecialForMove
 		}
@@ -122,7 +122,7 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 				d.hint = tool.Advise(paths.ClosedHint)
 				return d, true
 			case c.Kind == tool.DirectoryCreated && holdsSome(name):
-				// It comes with what is in it, which is asked about.
+				// The changes in it ask.
 			case !d.policy.ruleNamesFile(&d, name):
 				d.changed = append(d.changed, specialPath{name, s})
 			}
@@ -130,10 +130,10 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 	}
 	for _, dir := range dirs {
 		if !dir.IsComplete() {
-			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository of which not all was looked at", Why: "what it holds may be another thing than is shown"}
+			s := paths.Special{Pattern: ".git", Care: paths.Asked, What: "a git repository that was checked only in part", Why: "it may hold something else than is shown"}
 			d.changed = append(d.changed, specialPath{paths.Guest(dir.Path), s})
 		}
-		for _, ref := range dir.Refs { // which may be packed, among others
+		for _, ref := range dir.Refs { // a packed reference is no file of its own among the changes
 			name := paths.Guest(dir.Path) + "/" + ref.Name
 			s, special := specialInGit(tool.Change{}, ref.Name)
 			if special && strings.HasPrefix(ref.Name, replaceRefPrefix) && !slices.ContainsFunc(d.changed, func(s specialPath) bool { return s.path == name }) && !d.policy.ruleNamesFile(&d, name) {
@@ -164,8 +164,9 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 	return d, true
 }
 
-// DecideShownChanges is [Decision.DecideChanges], but a rule that outlasts the call does not allow changes that a
-// person could not be shown: whoever made the rule has agreed to changes that are shown.
+// DecideShownChanges is like [Decision.DecideChanges], but asks if the call is allowed by a
+// remembered rule and its changes cannot all be shown: the person who made the rule agreed
+// only to changes that are shown.
 func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d, differs = d.DecideChanges(changes, dirs...)
 	if d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
@@ -174,12 +175,12 @@ func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change,
 	if d = d.WithDiff(ctx, changes, dirs...); d.diff.ShowsAll() {
 		return d, differs
 	}
-	d.setOutcome(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of what it changes can be shown, and the rule %q allows no more than that", d.by.Rule))
+	d.setOutcome(Ask, byDefault("changes that are not shown"), fmt.Sprintf("not all of its changes can be shown, and the rule %q allows only changes that are shown", d.by.Rule))
 	return d, true
 }
 
-// WithDiff is the decision together with the changes of the call as a person is shown them. dirs
-// describe the repositories among them.
+// WithDiff returns the decision together with the changes as shown to a person. dirs
+// describe the git repositories that have changed.
 func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {
@@ -199,14 +200,14 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 	return d
 }
 
-// leavesMounts reports whether a change makes a symbolic link that leads out of all
-// that tools are shown, or could, and where to.
+// leavesMounts reports whether the change makes a symbolic link that leads, or could lead,
+// out of all mounts. target is the target of the link.
 func leavesMounts(s *access, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
 	}
 	_, seen := s.sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
-	// Behind a name that is a link, too, ".." leads elsewhere than it reads.
+	// ".." after a name that is itself a link leads elsewhere than the text suggests.
 	up := c.After.Target
 	for strings.HasPrefix(up, "../") {
 		up = strings.TrimLeft(up[len("../"):], "/")
@@ -214,8 +215,8 @@ func leavesMounts(s *access, c tool.Change) (target string, out bool) {
 	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
 }
 
-// AssumeChanges is the decision if the call changes every file that it names and may
-// change: what can be told without running it.
+// AssumeChanges returns the decision as if the call changed every file that it names and
+// may change. It is a forecast made without running the call.
 func (d Decision) AssumeChanges() Decision {
 	if d.effect == Deny || d.entry.Capabilities.Files != tool.FilesWrite {
 		return d
@@ -230,8 +231,8 @@ func (d Decision) AssumeChanges() Decision {
 	return d
 }
 
-// ruleNamesFile reports whether a rule that allows the call names the file, without
-// links and patterns.
+// ruleNamesFile reports whether a rule that allows the call names exactly this file, not by
+// a pattern. Symbolic links are not followed.
 func (p *Policy) ruleNamesFile(d *Decision, name string) (found bool) {
 	p.allowing(d, func(r *Rule) {
 		is := func(file string) bool { return paths.Guest(paths.Absolute(filename.Parse(file), d.call.Cwd)) == name }
@@ -242,7 +243,8 @@ func (p *Policy) ruleNamesFile(d *Decision, name string) (found bool) {
 	return found
 }
 
-// addReadsOfRules adds the files that the rules which allow the call open.
+// addReadsOfRules adds the secret files that the rules which allow the call may open, to
+// d.reads.
 func (p *Policy) addReadsOfRules(d *Decision) {
 	p.allowing(d, func(r *Rule) {
 		for _, file := range r.Reads {
@@ -256,7 +258,7 @@ func (p *Policy) addReadsOfRules(d *Decision) {
 	})
 }
 
-// allowing calls yield with every rule that allows the call. One can come twice.
+// allowing calls yield with every rule that allows the call, some of them more than once.
 func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -268,8 +270,8 @@ func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	})
 }
 
-// specialPaths lists the paths because of which the decision is about this call
-// alone.
+// specialPaths returns the special paths of the call. If there are any, an answer holds for
+// this call only.
 func (d Decision) specialPaths() []specialPath {
 	if len(d.changed) > 0 {
 		return d.changed
@@ -277,8 +279,9 @@ func (d Decision) specialPaths() []specialPath {
 	return d.reads
 }
 
-// namedRule is the rule that names the one special path, if an argument does, or
-// all that a command reads.
+// namedRule returns the smallest rule that allows the call and names its special paths: the
+// only one, if an argument names it, or all files that a command reads. It fails if no such
+// rule can be written.
 func (d Decision) namedRule() (Rule, bool) {
 	special := d.specialPaths()
 	r := d.minimalRule()
@@ -307,15 +310,15 @@ func (d Decision) namedRule() (Rule, bool) {
 	return r, false
 }
 
-// relative is a path as a guest has it, without the directory in which the call
-// starts.
+// relative returns a guest path relative to the working directory of the call, if it is in
+// there; otherwise unchanged.
 func (d Decision) relative(name string) string {
 	return strings.TrimPrefix(name, strings.TrimSuffix(paths.Guest(d.call.Cwd), "/")+"/")
 }
 
-// PathArgs lists the paths that arguments of a call name, as text: those of the
-// argument in which the tool says that it takes its file, or its patch, and of all
-// whose name ends with path or file.
+// PathArgs returns the paths in the arguments of a call, going by their text. It reads the
+// argument that the tool declares for its file or its patch, and all whose names end with
+// path or file.
 func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
@@ -349,8 +352,8 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// CommandArgs lists the paths that the words of a command may name, if the call
-// runs one: each word, and what stands behind its first "=".
+// CommandArgs returns the paths that the command of the call may name: each word, and the
+// part of a word after its first "=". Nil if the call runs no command.
 func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	exec := entry.Capabilities.Exec
 	if exec == "" {
@@ -371,21 +374,22 @@ func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// maxPathArgs is how many paths of a call are looked at, besides all of a patch.
+// maxPathArgs limits the number of paths of a call that are checked. The paths of a patch
+// do not count.
 const maxPathArgs = 256
 
-// warning is what a person should know about the special paths of the call.
+// warning returns the warning about the special paths of the call, for a person.
 func (d Decision) warning() string {
 	var all []string
-	var what []string
+	var kinds []string
 	more := map[string]int{}
 	for _, s := range d.changed {
 		w := s.What + ": " + s.Why
 		if more[w]++; more[w] == 1 {
-			what, all = append(what, w), append(all, "it changes "+strconv.Quote(s.path))
+			kinds, all = append(kinds, w), append(all, "it changes "+strconv.Quote(s.path))
 		}
 	}
-	for i, w := range what {
+	for i, w := range kinds {
 		if n := more[w] - 1; n > 0 {
 			all[i] += fmt.Sprintf(" and %d more", n)
 		}
@@ -400,5 +404,5 @@ func (d Decision) warning() string {
 	return strings.Join(all, "; ")
 }
 
-// maxWarned is how many special paths a warning names.
+// maxWarned limits the number of special paths that a warning names.
 const maxWarned = 5

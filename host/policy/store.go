@@ -5,54 +5,57 @@ import (
 	"fmt"
 )
 
-// The keys of agent.toml that bound what tools keep.
+// The keys of agent.toml for the sizes of stores, in bytes.
 const (
 	StoreKey        = "tool_store"
 	SessionStoreKey = "session_store"
 )
 
-// What a store may hold beside the bytes that [Limits] has.
+// Limits of a store, besides those in [Limits].
 const (
 	MaxStoreKeys       = 1000
 	MaxStoreKeyBytes   = 256
 	MaxStoreValueBytes = 64 << 10
 )
 
-// Store is what the tools of a module keep in a session, as one call sees it: with what
-// that call has changed, which nobody else sees until the call has succeeded.
+// Store holds the data that the tools of one module store in a session, as one call sees
+// it. Changes by the call become visible to other calls once the call has succeeded.
 type Store interface {
+	// Get returns the value of a key. ok is false if there is none.
 	Get(key string) (value []byte, ok bool)
-	// Set keeps a value, for so many milliseconds if life is not nil. The error is a
-	// *StoreFullError, ErrTooManyKeys or ErrStoreWorn, and then nothing has changed.
+	// Set stores a value, for *life milliseconds if life is not nil. The error is a
+	// *StoreFullError, ErrTooManyKeys or ErrStoreExhausted; then nothing has changed.
 	Set(key string, value []byte, life *uint64) error
 	Delete(key string)
-	// Keys lists the first keys with a prefix, sorted.
+	// Keys returns the keys with a prefix, sorted, at most limit of them.
 	Keys(prefix string, limit int) []string
 }
 
-// StoreFullError says that a value does not fit into a store any more.
-type StoreFullError struct{ Limit int } // bytes
+// StoreFullError is the error for a value that no longer fits into a store. Limit is the
+// size of the store, in bytes.
+type StoreFullError struct{ Limit int }
 
 func (e *StoreFullError) Error() string { return fmt.Sprintf("the store may hold %d bytes", e.Limit) }
 
 var (
-	// ErrTooManyKeys is the error of a store that holds as many keys as it may.
+	// ErrTooManyKeys is returned when a store holds [MaxStoreKeys] keys and would get
+	// another.
 	ErrTooManyKeys = fmt.Errorf("the store holds %d keys, and no more", MaxStoreKeys)
-	// ErrStoreExhausted is the error of a store whose session has recorded as much of what
-	// tools keep as it does.
-	ErrStoreExhausted = errors.New("this session has recorded as much of what tools keep as it does; a new session can go on")
+	// ErrStoreExhausted is returned when the session's log holds as much of its stores'
+	// changes as it may.
+	ErrStoreExhausted = errors.New("this session's record of stored data is full; begin a new session")
 )
 
-// WithStore returns the grant for a call that has this view of the store of its module.
+// WithStore returns the grant for a call that uses this view of its module's store.
 func (g Grant) WithStore(s Store) Grant {
 	g.store = s
 	return g
 }
 
-// HasStore reports whether the grant allows a store.
+// HasStore reports whether the call may use a store.
 func (g Grant) HasStore() bool { return g.terms().hasStore }
 
-// Store is what the call keeps; nil: it may keep nothing.
+// Store returns the store of the call. Nil: it may not use one.
 func (g Grant) Store() Store {
 	if !g.HasStore() {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Where a process is confined a rule over commands counts like any other; below
-// that only the command of a flag does.
+// If processes are confined, a rule about commands counts like any other. In lower tiers
+// only a flag with the command counts.
 func TestRulesOverCommandsByTier(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule     string
@@ -50,7 +50,7 @@ func TestRulesOverCommandsByTier(t *testing.T) {
 			if x := d.Explain(); x.Tier == nil || *x.Tier != tier {
 				t.Errorf("%s, %s: the explanation is %+v", name, tier, x)
 			}
-			// Why a rule counts, or does not, is said where that depends on the tier.
+			// The reason names the tier if the rule counts only in some tiers.
 			if c.little != c.confined && !strings.Contains(d.Reason(), "in "+tier.String()) {
 				t.Errorf("%s, %s: it says %q", name, tier, d.Reason())
 			}
@@ -77,7 +77,7 @@ func TestAQuestionSaysWhatItsTierDoesNotHold(t *testing.T) {
 	}
 }
 
-// What is confined sees the directory in which it starts, or it cannot start.
+// A confined process must see its working directory, or it cannot start.
 func TestACommandOutsideOfAllMounts(t *testing.T) {
 	for tier := TierNone; tier <= MaxTier; tier++ {
 		p := New(Options{Tier: inTier(tier), Mounts: []Mount{{Host: "/elsewhere"}}, Rules: []Rule{rule(t, "bash(command=ls)", SourceFlag)}})
@@ -91,7 +91,7 @@ func TestACommandOutsideOfAllMounts(t *testing.T) {
 	}
 }
 
-// What is said of files binds processes where anything confines them.
+// The ceiling's rules about files bind processes only if something confines them.
 func TestTheLeastTier(t *testing.T) {
 	from := Provenance{SourceSettings, "default"}
 	for name, c := range map[string]struct {
@@ -121,8 +121,8 @@ func TestTheLeastTier(t *testing.T) {
 	}
 }
 
-// A command reaches the network when its call says so, and a person has been
-// asked, whatever rules allow.
+// A command reaches the network if its call asks for it and a person says yes, whatever
+// rules allow.
 func TestCommandsThatReachTheNetwork(t *testing.T) {
 	caps := execs
 	caps.ExecNetwork = "network"
@@ -136,7 +136,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 		want          Effect
 		says          string
 	}{
-		"a rule for the tool":           {"true", "bash", []string{"a.example"}, nil, Ask, `it reaches the network; that asks even where a rule allows it, and "bash" does`},
+		"a rule for the tool":           {"true", "bash", []string{"a.example"}, nil, Ask, `it reaches the network; that asks even if a rule allows it, as "bash" does`},
 		"a rule for its words":          {"true", "bash(words:command=ls ...)", []string{"a.example"}, nil, Ask, "it reaches the network; that asks"},
 		"to the letter":                 {"true", "bash(command=ls)", []string{"a.example"}, nil, Allow, ""},
 		"no rule":                       {"true", "", []string{"a.example"}, nil, Ask, "it starts a process, and it reaches the network"},
@@ -189,8 +189,8 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 	}
 }
 
-// A command that names what looks like a secret is asked about where that could be
-// kept from it, and gets what the answer, or its rule, has named.
+// A command that names a secret-looking file asks if the file could be hidden from it. It
+// may read the files that the answer or its rule names.
 func TestCommandsThatReadSecrets(t *testing.T) {
 	named := func(names ...string) (out []NamedFile) {
 		for _, n := range names {
@@ -241,7 +241,7 @@ func TestCommandsThatReadSecrets(t *testing.T) {
 			t.Errorf("%s: it may read %v, %v", name, x.Opened, err)
 		}
 	}
-	// Where nothing is hidden a rule for the command is one for all that it reads.
+	// If nothing is hidden, a rule for the command covers all files that it reads.
 	p := New(Options{Mounts: []Mount{{Host: "/work"}}, Rules: []Rule{rule(t, "bash(command=cat .env)", SourceFlag)}})
 	if d := p.Decide(call("bash", `{"command":"cat .env"}`), entry(t, "bash", execs), Facts{Files: env}); d.Effect() != Allow {
 		t.Errorf("in tier 0: %s", d.Reason())
@@ -277,8 +277,8 @@ func TestParseRuleThatReads(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownGoesByTheLikelyTier: to show tools no tier is tried, and a decision goes
-// by the one that there is.
+// TestWhatIsShownGoesByTheLikelyTier: the list of tools uses LikelyTier, and a decision the
+// real tier.
 func TestWhatIsShownGoesByTheLikelyTier(t *testing.T) {
 	bash := entry(t, "bash", execs)
 	for _, c := range []struct {

@@ -12,21 +12,22 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// traffic is what a call has sent and received. Copies of a grant share it.
+// traffic counts the requests and bytes that a call has sent and received. Copies of a
+// grant share it.
 type traffic struct {
 	mu       sync.Mutex // guards the rest
 	requests int
-	sent     int64
-	byHost   map[string]*tool.Traffic
+	sent     int64                    // bytes
+	byHost   map[string]*tool.Traffic // by [network.Decision.String]; nil: none yet
 }
 
-// account returns the account of a host; mu is held. A host that was never allowed
-// costs the guest nothing, so there is a bound on them.
+// account returns the account of a host; mu is held. At most 128 hosts have their own
+// account, because a guest can name any number of hosts at no cost; the rest share one.
 func (t *traffic) account(host string) *tool.Traffic {
-	const most = 128
+	const maxHosts = 128
 	account := t.byHost[host]
 	if account == nil {
-		if len(t.byHost) >= most {
+		if len(t.byHost) >= maxHosts {
 			host = "others"
 		}
 		if t.byHost == nil {
@@ -40,9 +41,9 @@ func (t *traffic) account(host string) *tool.Traffic {
 	return account
 }
 
-// TakeRequest allows one HTTP request of so many bytes, its URL and headers
-// among them, to a host that was decided on. Each redirect is a request. The
-// account holds for the call, so copies of the grant share it.
+// TakeRequest counts one HTTP request and its bytes, with URL and headers, to the host of
+// d. It fails if the host is denied or a limit is reached. Each redirect is a request of
+// its own. Copies of the grant share the count.
 func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	switch {
 	case g.g == nil:
@@ -66,8 +67,8 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	return nil
 }
 
-// TakeSent allows so many bytes more to be sent on a connection that
-// [Grant.TakeRequest] has allowed.
+// TakeSent counts further bytes that are sent on a connection that [Grant.TakeRequest] has
+// allowed. It fails if the limit is reached.
 func (g Grant) TakeSent(d network.Decision, bytes int64) error {
 	if g.g == nil {
 		return ErrNoGrant
@@ -78,7 +79,7 @@ func (g Grant) TakeSent(d network.Decision, bytes int64) error {
 	return t.send(d, bytes, g.g.limits)
 }
 
-// send counts what is sent; mu is held.
+// send counts bytes that are sent, and fails if the limit is reached; mu is held.
 func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
 	if bytes < 0 || t.sent+bytes > int64(limits.HTTPSentBytes) {
 		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
@@ -88,7 +89,7 @@ func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
 	return nil
 }
 
-// NoteReceived counts what came back.
+// NoteReceived counts bytes that were received.
 func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	t := &g.terms().traffic
 	t.mu.Lock()
@@ -96,7 +97,7 @@ func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	t.account(d.String()).ReceivedBytes += bytes
 }
 
-// NoteRefused counts a host that was asked for in vain.
+// NoteRefused counts a refused request.
 func (g Grant) NoteRefused(d network.Decision) {
 	t := &g.terms().traffic
 	t.mu.Lock()
@@ -104,7 +105,7 @@ func (g Grant) NoteRefused(d network.Decision) {
 	t.account(d.String()).Refused++
 }
 
-// Traffic lists what the call has sent and received so far, sorted by host.
+// Traffic returns the traffic of the call so far, sorted by host.
 func (g Grant) Traffic() []tool.Traffic {
 	t := &g.terms().traffic
 	t.mu.Lock()

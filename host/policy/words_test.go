@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Whatever bash would do more than start one program with these very words is
-// not literal: a rule about words does not allow it, it asks.
+// A command is not literal if bash would do more than start one program with exactly these
+// words. A rule about words does not allow it: it asks.
 func TestAnythingThatBashWouldExpandAsks(t *testing.T) {
 	allowed := rule(t, "bash(words:command=ls ...)", SourceFlag)
 	denied := deny(rule(t, "bash(words:command=rm ...)", SourceUser))
@@ -34,8 +34,8 @@ func TestAnythingThatBashWouldExpandAsks(t *testing.T) {
 	}
 }
 
-// A flag that allows a command to the letter does not pass a rule that denies a
-// program and cannot tell whether the command starts it: a person is asked.
+// A rule that denies a program, and cannot know whether the command starts it, asks even if
+// a flag allows exactly this command.
 func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
 	for _, command := range []string{"env rm x", "bash -c 'rm x'", "$R x", "r$M x", "xargs rm", "ls $(r''m x)", "git status"} {
@@ -49,7 +49,7 @@ func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 			t.Errorf("%q: granted without an answer", command)
 		}
 	}
-	// One that denies all but a command wants to be certain that it is that one.
+	// A rule that denies all but one command must be certain that it is that command.
 	only := deny(rule(t, "bash(!words:command=ls ...)", SourceAdmin))
 	for command, want := range map[string]Effect{"ls -l": Allow, "ls; rm x": Ask, "ls $(rm x)": Ask, "rm x": Deny, "/x/ls": Deny} {
 		flagged := rule(t, "bash(command="+command+")", SourceFlag)
@@ -83,7 +83,7 @@ func quoteJSON(s string) string {
 	return b.String() + `"`
 }
 
-// Interpreters and wrappers are never remembered, by whatever name they go.
+// Interpreters and wrappers are never remembered, under any of their names.
 func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 	for _, command := range []string{
 		"bash -c ls", "sh x", "env ls", "python x.py", "python3.12 x.py", "/usr/bin/python3 x", "git status", "timeout 5 ls", "nice ls", "xargs ls", "sudo ls",
@@ -102,7 +102,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		if got := d.Question().Scopes; !slices.Equal(got, []Scope{ScopeOnce}) {
 			t.Errorf("%q: offered %v", command, got)
 		}
-		// Nor does one that was written into a file count.
+		// A rule that was written into a file does not count either.
 		if r, err := ParseRule("bash(command=" + command + ")"); err == nil {
 			for _, source := range []Source{SourceUser, SourceSession} {
 				r.Source = source
@@ -112,7 +112,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 			}
 		}
 	}
-	// What starts one confined program is, to the letter.
+	// A literal command that starts one confined program is remembered.
 	p := New(Options{Mounts: inWork, Tier: inTier(2), Project: "/work"})
 	c := call("bash", `{"command":"wc -l 'a b' \"...\" '*'"}`)
 	d := p.Decide(c, entry(t, "bash", execs), Facts{})
@@ -152,13 +152,13 @@ func TestPathsOfArguments(t *testing.T) {
 			t.Errorf("%s: %s, want %s (%s)", arg, d.Effect(), want, d.Reason())
 		}
 	}
-	// A tool that works where it stands when it is given no path is held too.
+	// A missing path stands for the working directory.
 	c := call("w", `{}`)
 	c.Cwd = "/work/secret/x"
 	if d := New(Options{Rules: []Rule{secret}}).Decide(c, entry(t, "w", writes), Facts{}); d.Effect() != Deny {
 		t.Errorf("no path, in the directory: %s", d.Effect())
 	}
-	// Of several paths each has to fit, or any to be denied.
+	// To allow, each of several paths must fit; to deny, one is enough.
 	each, any := rule(t, "w(path:/list/*/p=/work/src/**)", SourceUser), deny(rule(t, "w(path:/list/*/p=/work/secret/**)", SourceUser))
 	for list, want := range map[string]Effect{
 		`[{"p":"src/a"},{"p":"src/b"}]`: Allow, `[{"p":"src/a"},{"p":"/etc/passwd"}]`: Ask, `[]`: Ask, `[{"p":"src/a"},{"p":"secret/k"}]`: Deny, `{"x":{"p":"secret/k"}}`: Deny,

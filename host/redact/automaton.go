@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// automaton finds every occurrence of many patterns at once, in time that is
-// linear in the text (Aho and Corasick, 1975). It does not change any more once
-// it is built.
+// automaton finds every occurrence of many patterns at once, in time linear in the text
+// (Aho and Corasick, 1975). It never changes once it is built.
 type automaton struct {
 	nodes   []node
-	root    [256]int32 // the child of the root, 0 if none
-	longest int        // bytes of the longest pattern
-	marker  []byte
+	root    [256]int32 // the children of node 0, by byte; 0: none
+	longest int        // length of the longest pattern, in bytes
+	marker  []byte     // replaces a pattern
 }
 
-// pattern is a text to find. Its first head and its last tail bytes are not secret, and stay.
+// pattern is a text to find. Its first head and last tail bytes are not secret, and are not
+// replaced.
 type pattern struct {
 	text       []byte
 	head, tail int
 }
 
-// node is a prefix of patterns; node 0 is the empty one.
+// node is a prefix of patterns. Node 0 is the empty prefix.
 type node struct {
-	fail         int32 // the longest proper suffix that is a prefix too
-	child        int32 // the first one, 0 if none
+	fail         int32 // node of the longest proper suffix that is a prefix, too
+	child        int32 // the first child; 0: none
 	sibling      int32 // the next child of the parent
-	match        int32 // length of the longest pattern that ends here, 0 if none
-	head, tail   int32 // bytes at both ends of that pattern that stay
-	shorterMatch int32 // the node of a shorter pattern that ends here and may cover these bytes, 0 if none
-	depth        int32
-	hold         int32 // length of the longest suffix that may grow to a pattern
-	b            byte  // on the edge that leads here
+	match        int32 // length of the longest pattern that ends here; 0: none
+	head, tail   int32 // bytes at both ends of that pattern that are not replaced
+	shorterMatch int32 // node of a shorter pattern that ends here and may cover these bytes; 0: none
+	depth        int32 // length of the prefix
+	hold         int32 // length of the longest suffix that can still grow to a pattern
+	b            byte  // last byte of the prefix
 }
 
 func newAutomaton(patterns []pattern) *automaton {
@@ -63,7 +63,7 @@ func newAutomaton(patterns []pattern) *automaton {
 		queue = queue[1:]
 		for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
 			queue = append(queue, c)
-			if at != 0 { // else its only proper suffix is empty
+			if at != 0 { // a single byte has only the empty suffix, node 0
 				a.nodes[c].fail = a.step(a.nodes[at].fail, a.nodes[c].b)
 			}
 			n, suffix := &a.nodes[c], &a.nodes[a.nodes[c].fail]
@@ -81,6 +81,7 @@ func newAutomaton(patterns []pattern) *automaton {
 	return a
 }
 
+// childOf returns the child of a node for a byte; 0: none.
 func (a *automaton) childOf(at int32, b byte) int32 {
 	if at == 0 {
 		return a.root[b]
@@ -93,7 +94,7 @@ func (a *automaton) childOf(at int32, b byte) int32 {
 	return 0
 }
 
-// step returns the state after one more byte.
+// step returns the node after one more byte.
 func (a *automaton) step(at int32, b byte) int32 {
 	for at != 0 {
 		if c := a.childOf(at, b); c != 0 {
@@ -115,20 +116,22 @@ func (a *automaton) find(text []byte) bool {
 	return false
 }
 
-// scanner replaces patterns in a text that comes in pieces. Wherever patterns
-// overlap, all that they cover is replaced, once. It holds back only what may
-// yet be the beginning of a pattern, less than the longest.
+// scanner replaces patterns in a text that comes in pieces. Overlapping patterns are
+// replaced together, by one marker. It holds back only bytes that may be the beginning of a
+// pattern, fewer than the longest pattern has.
 type scanner struct {
 	a    *automaton
-	at   int32
-	held []byte
-	runs []span // of held that are covered, in order, not overlapping
+	at   int32  // the node for the text so far
+	held []byte // bytes that are held back
+	runs []span // parts of held to be replaced, in order, without overlaps
 	open bool   // the first run began before held, and its marker is written
 }
 
+// span is a range of bytes, without the byte at end.
 type span struct{ start, end int }
 
-// feed appends to dst what is certain after one more piece.
+// feed appends to dst the text that is certain after one more piece. last is set for the
+// last piece.
 func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 	for i, b := range piece {
 		if s.at = s.a.step(s.at, b); s.at == 0 {
@@ -172,7 +175,7 @@ func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 	return dst
 }
 
-// cover adds a run, joined with all runs that end behind its start.
+// cover adds a run and joins it with all runs that end after its start.
 func (s *scanner) cover(r span) {
 	for n := len(s.runs); n > 0 && s.runs[n-1].end > r.start; n-- {
 		r.start, r.end = min(r.start, s.runs[n-1].start), max(r.end, s.runs[n-1].end)
@@ -181,8 +184,8 @@ func (s *scanner) cover(r span) {
 	s.runs = append(s.runs, r)
 }
 
-// marker returns what stands in place of a secret: something that holds no
-// pattern, and whose ends are in none, so that no pattern can arise around it.
+// marker returns the text that replaces a secret. It holds no pattern, and its first and
+// last bytes are in none, so that no pattern can arise around it.
 func marker(patterns []pattern) []byte {
 	for _, inner := range []string{"redacted", "*****", ""} {
 		for _, ends := range []string{"[]", "<>", "{}", "()", "**", "##", "~~", "||", "!!", "^^", "``", "  ", "██", "∎∎"} {

@@ -1,15 +1,14 @@
-// Package redact takes secrets out of what leaves the process: output, logs,
-// events, errors, and what servers answer to guests.
+// Package redact takes secrets out of everything that leaves the process: output, logs,
+// events, errors, and the answers of servers to guests.
 //
-// A [Redactor] is told of every value that was read in this process, and finds
-// it and its usual encodings. It finds what it knows in the forms that it knows.
-// A piece of a value is not known, so whoever shortens a text redacts it first:
-// with [Redactor.Head], or with [Redactor.Stream] in front of what keeps a part
-// of a stream. A value that a guest divides between two messages of its own (of
-// its log, of its progress) is not found; neither is the beginning of one with
-// which a process ends that is killed, nor what is left of one in the few
-// characters of a name or an argument that an error quotes.
+// A [Redactor] gets every secret value that this process reads. It finds these values
+// and their usual encodings, and nothing else. It does not find a piece of a value, so a
+// text must be redacted before it is cut: with [Redactor.Head], or with
+// [Redactor.Stream] in front of the code that keeps a part of a stream. It misses a
+// value that a guest splits between two of its log or progress messages, a beginning
+// with which the output of a killed process ends, and a rest in a shortened name or
+// argument that an error quotes.
 //
-// It is a net under mistakes, such as a server that echoes a header; it does
-// not stop somebody who has a value and means to get it out.
+// It catches mistakes, such as a server that echoes a header. It does not stop anybody
+// who has a value and wants to pass it on.
 package redact

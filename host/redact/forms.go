@@ -10,7 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// forms returns the texts in which a value may appear, each once.
+// forms returns the texts in which a value may appear, each once. Those shorter than
+// [MinBytes] are left out.
 func forms(value string) [][]byte {
 	seen := map[string]bool{}
 	var out [][]byte
@@ -27,7 +28,7 @@ func forms(value string) [][]byte {
 	percentForms(value, add)
 	jsonForms(value, add)
 	diffForms(value, add)
-	// As a flag to be copied has it, also as text in JSON.
+	// Quoted for a shell, as in a command to be copied; also as text in JSON.
 	for _, word := range []string{shellword.EscapeANSIC(value), shellword.EscapeSingle(value)} {
 		add(word)
 		add(strings.ReplaceAll(word, `\`, `\\`))
@@ -35,16 +36,15 @@ func forms(value string) [][]byte {
 	return out
 }
 
-// base64Forms are the two alphabets at the three places that a value can have
-// in what is encoded together with it. Of a character that holds bits of what
-// is before or behind the value too, nothing is known; it stays, with six bits
-// or fewer of the value's first and last byte in it. Where the encoded text ends
-// with the value, its end is known.
+// base64Forms adds the value in both alphabets, at the three offsets that it can have
+// within a longer encoded text. A character at its edge also holds bits of the neighbouring
+// bytes: it is unknown and stays, with at most six bits of the value's first or last byte.
+// If the encoded text ends with the value, its end is known.
 func base64Forms(value string, add func(string)) {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for before := range 3 {
 			whole := append(make([]byte, before), value...)
-			first := (before*8 + 5) / 6 // the first character that is all the value's
+			first := (before*8 + 5) / 6 // the first character with bits of the value only
 			add(enc.EncodeToString(whole)[first:])
 			add(enc.WithPadding(base64.NoPadding).EncodeToString(whole)[first:])
 			add(enc.EncodeToString(whole)[first : len(whole)*8/6])
@@ -52,8 +52,8 @@ func base64Forms(value string, add func(string)) {
 	}
 }
 
-// percentForms are what different encoders leave as it is, in both cases of
-// hex.
+// percentForms adds the value as percent-encoded by different encoders, in upper and lower
+// hex. They differ in the characters that they leave as they are.
 func percentForms(value string, add func(string)) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	for _, e := range []struct {
@@ -69,7 +69,7 @@ func percentForms(value string, add func(string)) {
 		{letters + "-_.!~*'()", false},               // encodeURIComponent
 		{letters + "-_.!~*'();/?:@&=+$,#", false},    // encodeURI
 		{letters + "-_.*", true},                     // forms of HTML
-		{letters + "-_.~!$&'()*+,;=:@/?[]#%", false}, // only what can be no part of a URL
+		{letters + "-_.~!$&'()*+,;=:@/?[]#%", false}, // only characters that cannot be in a URL are encoded
 		{letters + "-_.~!$&'()*+,;=:@/?[]#%", true},  //
 	} {
 		for _, format := range []string{"%%%02X", "%%%02x"} {
@@ -89,9 +89,9 @@ func percentForms(value string, add func(string)) {
 	}
 }
 
-// jsonForms are the string literals of different encoders, without the quotes,
-// and these as text in JSON once and twice more: a result is text in an
-// envelope, which is text in an event.
+// jsonForms adds the string literals of different encoders, without quotes, and the same
+// escaped as text in JSON once and twice more: a result is text in an envelope, and the
+// envelope is text in an event.
 func jsonForms(value string, add func(string)) {
 	for _, html := range []bool{false, true} {
 		quoted := string(quote(value, html))
@@ -106,10 +106,11 @@ func jsonForms(value string, add func(string)) {
 	}
 }
 
-// diffForms are the lines of a value as a diff adds them, removes them or has them around
-// a change, with what JSON makes of that. A value of one line is found in a diff as it is.
+// diffForms adds a value of several lines with the marks of added, removed and surrounding
+// lines of a diff, and the same as text in JSON. A value of one line is found in a diff
+// anyway.
 func diffForms(value string, add func(string)) {
-	lines := strings.TrimRight(value, "\n") // behind the last line stands whatever comes next
+	lines := strings.TrimRight(value, "\n") // any text can follow the last line
 	if !strings.Contains(lines, "\n") {
 		return
 	}
@@ -120,7 +121,7 @@ func diffForms(value string, add func(string)) {
 	}
 }
 
-// ascii writes what is beyond ASCII as escapes.
+// ascii replaces characters beyond ASCII by escapes.
 func ascii(text, format string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Wherever a text is cut, what is left is the beginning of what is left of the
-// whole text, in which there is no secret.
+// Wherever a text is cut, the result is a beginning of the whole redacted text, and holds
+// no secret.
 func TestHeadLeavesNoPieceOfASecret(t *testing.T) {
 	for _, v := range values[:4] {
 		r := redactorOf(v)
@@ -38,8 +38,8 @@ func TestHeadLeavesNoPieceOfASecret(t *testing.T) {
 	}
 }
 
-// Whoever writes a text must not learn from where it is cut whether it has
-// guessed how a secret begins, also if it knows another one.
+// The author of a text must not learn from the cut whether a guess at the beginning of a
+// secret is right, even if the author knows another secret.
 func TestHeadDoesNotTellHowASecretBegins(t *testing.T) {
 	const value = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 	another := strings.Repeat("known-to-the-guest.", 5)
@@ -63,7 +63,7 @@ func TestHeadDoesNotTellHowASecretBegins(t *testing.T) {
 	}
 }
 
-// It does not look at more than it has to, however long the text is.
+// Head reads no more of a long text than necessary.
 func TestHeadIsBounded(t *testing.T) {
 	r := redactorOf("hunter2-hunter2")
 	text := bytes.Repeat([]byte("hunter2-hunter2"), 1<<20)

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON returns a JSON value without secrets; it is still one, of the same
-// shape. Every string in it is redacted as the text that it stands for, also
-// where it is JSON in turn; a number that is a secret becomes a string. Whatever
-// is no JSON is redacted as text.
+// JSON returns a JSON value without secrets, of the same shape. Every string is decoded
+// before it is redacted, and a string that holds JSON is redacted as JSON in turn. A number
+// that is a secret becomes a string. Data that is not JSON is redacted as text.
 func (r *Redactor) JSON(data json.RawMessage) json.RawMessage {
 	a := r.automaton()
 	if a == nil || len(data) == 0 {
@@ -25,18 +24,19 @@ func (r *Redactor) JSON(data json.RawMessage) json.RawMessage {
 	}
 	out := r.walk(a, data, maxNested)
 	if a.find(out) {
-		// It is in the shape itself: a secret that is JSON, such as the key file of
-		// a service, in the middle of other JSON.
+		// The secret is itself JSON, such as the key file of a service, in the middle
+		// of other JSON.
 		return json.RawMessage(`{"redacted":true}`)
 	}
 	return out
 }
 
-// maxNested is how deep JSON in strings is understood as JSON. Deeper it is
-// text.
+// maxNested limits the depth at which JSON in strings is redacted as JSON. Deeper it is
+// redacted as text.
 const maxNested = 8
 
-// walk copies valid JSON and redacts its strings and numbers.
+// walk returns valid JSON with its strings and numbers redacted. depth limits the nesting
+// of JSON in strings.
 func (r *Redactor) walk(a *automaton, data []byte, depth int) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); {
@@ -70,8 +70,8 @@ func (r *Redactor) walk(a *automaton, data []byte, depth int) []byte {
 	return out
 }
 
-// literal redacts a string with its quotes. One without a secret is not
-// changed, not even in how it is written.
+// literal redacts a string literal with its quotes. A literal without a secret is returned
+// unchanged.
 func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
 	escaped := bytes.IndexByte(literal, '\\') >= 0
 	if !escaped && !a.find(literal) {
@@ -90,13 +90,13 @@ func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
 	if clean = r.Text(clean); clean != text {
 		literal = quote(clean, false)
 	}
-	if a.find(literal) { // an escape and what follows it spell a secret, as \\n and "ext" do "next"
+	if a.find(literal) { // an escape and the next letters form a secret, as \n and "ext" form "next"
 		literal = quoteHard(clean)
 	}
 	return literal
 }
 
-// quoteHard is quote with the long form of every escape.
+// quoteHard is like quote, with the long form of every escape.
 func quoteHard(text string) []byte {
 	out := []byte{'"'}
 	for _, r := range text {
@@ -109,7 +109,7 @@ func quoteHard(text string) []byte {
 	return append(out, '"')
 }
 
-// quote is a string as JSON, with <, > and & escaped for HTML or not.
+// quote returns a text as a JSON string. html escapes <, > and & as well.
 func quote(text string, html bool) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -8,29 +8,28 @@ import (
 	"sync/atomic"
 )
 
-// MinBytes is how long a value is at least. A shorter one could not be told from
-// ordinary text, so it could not be kept out of it either.
+// MinBytes is the smallest length of a value that is redacted, in bytes. A shorter value
+// would match ordinary text.
 const MinBytes = 4
 
-// Redactor takes secrets out of text. It knows the values that it was told of,
-// each in these forms:
+// Redactor replaces secrets in text. It knows the values that were added, each in these
+// forms:
 //
 //   - as it is;
 //   - in hex, lower or upper case;
-//   - in base64, of either alphabet, padded or not, also as a part of what is
-//     encoded;
-//   - percent-encoded, as the usual encoders do it, in lower or upper hex;
-//   - as a string of JSON, also as text in JSON up to twice more;
-//   - as lines of a diff, if it has several, also in JSON.
+//   - in base64, in either alphabet, padded or not, also as a part of a longer
+//     encoded text;
+//   - percent-encoded as by the usual encoders, in lower or upper hex;
+//   - as a JSON string, also escaped as text in JSON up to twice more;
+//   - as lines of a diff, if it has several lines, also in JSON.
 //
-// It does not know a part of a value, a value with something in between (base64
-// that is broken into lines), one form inside another but for JSON, nor any
-// encoding that somebody makes up. A value of less than [MinBytes] is not
-// redacted.
+// It does not know a part of a value, a value with other text in between (base64 that is
+// broken into lines), one form inside another except for JSON, or any unusual encoding. A
+// value shorter than [MinBytes] is not redacted.
 //
-// Time is linear in the text, whatever is in it and however many values are
-// known. The zero value knows no secret, and neither does a nil one. It is safe
-// for concurrent use. See RATIONALE, "Why a redactor of our own?"
+// The time is linear in the text, whatever its content and however many values are known.
+// The zero value and nil know no secret. It is safe for concurrent use. See RATIONALE, "Why
+// a redactor of our own?"
 type Redactor struct {
 	a atomic.Pointer[automaton]
 
@@ -39,8 +38,8 @@ type Redactor struct {
 	patterns []pattern
 }
 
-// Add tells of a value. What stands in it behind a space or an "=" is known by
-// itself too if it is long: the value may be a scheme and a key, or a cookie.
+// Add adds a secret value. The part of it after the first space or "=" is added, too, if it
+// is long: the value may be a scheme and a key, or a cookie.
 func (r *Redactor) Add(value string) {
 	const long = 16
 	if r == nil || len(value) < MinBytes {
@@ -56,7 +55,7 @@ func (r *Redactor) Add(value string) {
 	}
 }
 
-// add wants r.mu to be held.
+// add adds a value in all its forms. r.mu must be held.
 func (r *Redactor) add(value string) {
 	if r.values[value] {
 		return
@@ -71,11 +70,12 @@ func (r *Redactor) add(value string) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// ContextValue is a value that is secret only between two texts, and only in this form. It can be
-// shorter than [MinBytes].
+// ContextValue is a value that is secret only between these two texts, and only in this
+// form. It can be shorter than [MinBytes].
 type ContextValue struct{ Before, Value, After string }
 
-// AddContextValues adds values that are secret in their places only. The text around them stays.
+// AddContextValues adds values that are secret in their contexts only. The texts around
+// them are not replaced.
 func (r *Redactor) AddContextValues(places ...ContextValue) {
 	if r == nil || len(places) == 0 {
 		return
@@ -90,7 +90,7 @@ func (r *Redactor) AddContextValues(places ...ContextValue) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// automaton is nil as long as nothing is known.
+// automaton returns the current automaton; nil while no value is known.
 func (r *Redactor) automaton() *automaton {
 	if r == nil {
 		return nil
@@ -98,13 +98,13 @@ func (r *Redactor) automaton() *automaton {
 	return r.a.Load()
 }
 
-// Finds reports whether there is a secret in a text.
+// Finds reports whether a text holds a secret.
 func (r *Redactor) Finds(text []byte) bool {
 	a := r.automaton()
 	return a != nil && a.find(text)
 }
 
-// Text returns a text without secrets.
+// Text returns the text without secrets.
 func (r *Redactor) Text(text string) string {
 	a := r.automaton()
 	if a == nil || !a.find([]byte(text)) {
@@ -113,11 +113,10 @@ func (r *Redactor) Text(text string) string {
 	return string((&scanner{a: a}).feed(nil, []byte(text), true))
 }
 
-// Head returns the beginning of a text without secrets, at most limit bytes,
-// and whether that is all of it. It looks beyond what it returns, so that no
-// piece of a secret is left that is cut: at most Longest bytes, whatever the
-// text is. What it leaves out behind that does not depend on how the text ends;
-// it would tell whoever writes the text how a secret begins.
+// Head returns the beginning of a text without secrets, at most limit bytes, and whether it
+// is the whole text. It reads at most [Redactor.Longest] bytes beyond limit, so that no
+// piece of a secret is left at the cut. Its length does not depend on the text after that:
+// otherwise the author of the text could learn the beginning of a secret.
 func (r *Redactor) Head(text []byte, limit int) (head []byte, whole bool) {
 	a := r.automaton()
 	if a == nil {
@@ -133,8 +132,8 @@ func (r *Redactor) Head(text []byte, limit int) (head []byte, whole bool) {
 	return clean[:kept], kept == len(clean) && len(seen) == len(text)
 }
 
-// Longest is how many bytes the longest form of a value has; 0 if nothing is
-// known. Whoever cuts a text looks so far beyond the cut.
+// Longest returns the length of the longest form of a value, in bytes; 0 if no value is
+// known. Code that cuts a text must redact this many bytes beyond the cut.
 func (r *Redactor) Longest() int {
 	if a := r.automaton(); a != nil {
 		return a.longest
@@ -142,16 +141,16 @@ func (r *Redactor) Longest() int {
 	return 0
 }
 
-// Stream returns a function that is given a text in pieces and returns it in
-// others, without secrets, also those that are split between pieces. It holds
-// back what may be the beginning of one, and gives it out with the last piece.
-// It is used from one goroutine at a time.
+// Stream returns a function that takes a text in pieces and returns it in other pieces,
+// without secrets, even those that are split between pieces. It holds back bytes that may
+// be the beginning of a secret, until the last piece. It must be used by one goroutine at a
+// time.
 func (r *Redactor) Stream() func(piece string, last bool) string {
 	s := stream{r: r}
 	return func(piece string, last bool) string { return string(s.feed([]byte(piece), last)) }
 }
 
-// stream is a scanner that learns of values on the way.
+// stream is a scanner that takes up new values of its Redactor between pieces.
 type stream struct {
 	r *Redactor
 	s scanner
@@ -164,8 +163,8 @@ func (s *stream) feed(piece []byte, last bool) []byte {
 	}
 	var out []byte
 	if a != s.s.a {
-		// What was held back is looked at again: it may be the beginning of another
-		// value. A run that is open has its marker.
+		// The held bytes are scanned again: they may be the beginning of a new value.
+		// The marker of an open run is already written.
 		held := s.s.held
 		if len(s.s.runs) > 0 && s.s.open {
 			held = held[s.s.runs[0].end:]
@@ -176,27 +175,27 @@ func (s *stream) feed(piece []byte, last bool) []byte {
 	return s.s.feed(out, piece, last)
 }
 
-// Writer redacts what is written to it on its way to another writer.
+// Writer redacts text on its way to another writer.
 type Writer struct {
 	w  io.Writer
 	mu sync.Mutex
 	s  stream
 }
 
-// Writer returns a writer on top of w. It holds back what may be the beginning
-// of a secret until that is certain, less than the longest form of one, or
-// until Flush. It is safe for concurrent use.
+// Writer returns a writer on top of w. It holds back bytes that may be the beginning of a
+// secret, fewer than the longest form of a value has, until more is written or Flush is
+// called. It is safe for concurrent use.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{w: w, s: stream{r: r}} }
 
-// Write implements io.Writer. It counts what is held back as written.
+// Write implements io.Writer. Held bytes count as written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(p), w.pass(w.s.feed(p, false))
 }
 
-// Flush writes what is held back, also by a Writer below. A secret that is split by a
-// flush is not found.
+// Flush writes the bytes that are held back, and flushes w if that is a Writer, too. A
+// secret that is split by a flush is not found.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

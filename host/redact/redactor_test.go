@@ -22,8 +22,8 @@ var values = []string{
 	"[]<>{}()*#~|!^` redacted", "%41%42%43", `\u0041bcd`, strings.Repeat("long secret ", 300),
 }
 
-// leaks are the forms of a value that must not be seen, written down on their
-// own: another list than the one that is tested.
+// leaks returns the forms of a value that must not be visible. The list is written
+// independently of the tested code.
 func leaks(v string) map[string]string {
 	js, _ := json.Marshal(v)
 	var plainJSON bytes.Buffer
@@ -75,7 +75,7 @@ func redactorOf(values ...string) *Redactor {
 	return r
 }
 
-// clean fails if a text holds a value in some form.
+// clean reports an error if a text holds a value in some form.
 func clean(t *testing.T, what, text string, values ...string) {
 	t.Helper()
 	for _, v := range values {
@@ -167,7 +167,7 @@ func TestAWriterHoldsBackOnlyWhatMayBeASecret(t *testing.T) {
 			t.Errorf("after %q: %q, want %q", tt.write, out.String(), tt.want)
 		}
 	}
-	// However long the text, what is held is bounded.
+	// The held bytes are bounded, however long the text is.
 	w = redactorOf("aaaaaaaa").Writer(new(bytes.Buffer))
 	for range 1000 {
 		fmt.Fprint(w, "aaaaaaaaaaaaaaaaaaaaaaaaa")
@@ -247,7 +247,7 @@ func TestJSONKeepsItsShape(t *testing.T) {
 	if got := redactorOf(`{"key":"abcdef"}`).JSON([]byte(`{"output":{"key":"abcdef"}}`)); strings.Contains(string(got), "abcdef") || !json.Valid(got) {
 		t.Errorf("got %s", got)
 	}
-	// An escape and what follows it are no secret, and are not to look like one.
+	// An escape and the letters after it must not look like a secret.
 	if got := redactorOf("nabcd").JSON([]byte(`{"a":"\nabcd"}`)); string(got) != `{"a":"\u000aabcd"}` {
 		t.Errorf("got %s", got)
 	}
@@ -265,9 +265,8 @@ func TestAStreamOfPieces(t *testing.T) {
 	}
 }
 
-// FuzzRedactor: whatever the value and the text around it, no listed form of
-// the value is in what comes out, in one piece or in many, as text or as JSON;
-// and a text that holds no form stays as it is.
+// FuzzRedactor: the output holds no listed form of the value, for any value and text, in
+// one piece or several, as text or as JSON. A text that holds no form stays as it is.
 func FuzzRedactor(f *testing.F) {
 	for i, v := range values {
 		f.Add(v, "before ", " behind", uint8(i))
@@ -311,8 +310,7 @@ func FuzzRedactor(f *testing.F) {
 	})
 }
 
-// exhausts: the value uses so many different characters that none is left for
-// a marker.
+// exhausts reports whether the value uses so many characters that no marker is left.
 func exhausts(a *automaton) bool { return string(a.marker) == "[redacted]" && a.find(a.marker) }
 
 func TestRedactorsAreUsedFromManySides(t *testing.T) {
@@ -339,9 +337,9 @@ func TestRedactorsAreUsedFromManySides(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkRedactor compares with what the standard library has for the plain
-// form alone. Texts: prose without a secret, and one that comes close to a
-// secret all the time.
+// BenchmarkRedactor compares with the standard library, which replaces the plain form
+// alone. The texts are prose without a secret, and text that almost holds a secret
+// everywhere.
 func BenchmarkRedactor(b *testing.B) {
 	for _, text := range []struct{ name, text string }{
 		{"prose", strings.Repeat("The quick brown fox jumps over the lazy dog, 1234567890 times.\n", 1<<14)},
@@ -372,7 +370,7 @@ func BenchmarkRedactor(b *testing.B) {
 	}
 }
 
-// Who cuts a text relies on it: nothing that is found is longer.
+// Code that cuts a text relies on Longest: no form is longer.
 func TestNoFormIsLongerThanTheLongest(t *testing.T) {
 	var none *Redactor
 	r := new(Redactor)
@@ -402,7 +400,8 @@ func TestAKeyBehindASchemeIsKnownByItself(t *testing.T) {
 	}
 }
 
-// A value is redacted in its place only, in whatever pieces the text comes.
+// A value with a context is redacted in that context only, in whatever pieces the text
+// comes.
 func TestPlaces(t *testing.T) {
 	r := new(Redactor)
 	r.AddContextValues(ContextValue{"://me:", "pw", "@h"}, ContextValue{"://me:pw@h", "ost", ""}, ContextValue{"key=", "pw", ""}, ContextValue{"", "", "x"}, ContextValue{"me:", "pw@", ""}, ContextValue{"a", "key", "=pw"})

@@ -13,13 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Answer is an "always" that a person answered to a question.
+// Answer is a remembered rule: a person's answer "always" or "project" to a question.
 type Answer struct {
-	Rule    string    `toml:"rule"`              // TOOL or TOOL(CONDITION), maybe " with SECRET,SECRET"
-	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
+	Rule    string    `toml:"rule"`              // in the form of policy.ParseRule: TOOL or TOOL(CONDITION), maybe " with SECRET,SECRET"
+	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: any workspace
 	Added   time.Time `toml:"added"`
-	// What the rule was made for; when any of it changes it answers nothing.
-	Module       string         `toml:"module"` // as in [policy.Binding]
+	// The binding of the rule, see [policy.Binding]. When any of it changes, the rule no
+	// longer applies.
+	Module       string         `toml:"module"`
 	ABI          string         `toml:"abi,omitempty"`
 	Description  string         `toml:"description_sha256,omitempty"`
 	Schema       string         `toml:"schema_sha256,omitempty"`
@@ -27,13 +28,14 @@ type Answer struct {
 	Texts        tool.SpecTexts `toml:"said"`
 }
 
-// ID is a short name for the answer, by which it can be removed. It depends on
-// the rule, the module and the project.
+// ID returns a short name for the answer, which Revoke takes. It depends on the rule, the
+// module and the project.
 func (a Answer) ID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Rule, a.Module, a.Project))
 	return hex.EncodeToString(sum[:4])
 }
 
+// answers returns the file of the remembered answers.
 func (d Dirs) answers() entryFile[Answer] {
 	return entryFile[Answer]{
 		path: d.AnswersFile(), table: "allow",
@@ -45,26 +47,27 @@ func (d Dirs) answers() entryFile[Answer] {
 	}
 }
 
-// Answers reads the remembered answers, if nobody else could have written them.
+// Answers returns the remembered answers. It fails if anybody else could have written the
+// file.
 func (d Dirs) Answers() ([]Answer, error) { return d.answers().load() }
 
-// add keeps an answer, in the place of one to the same.
+// add stores an answer. It replaces an earlier answer with the same rule and project.
 func (d Dirs) add(a Answer) error {
 	return d.answers().change(func(answers []Answer) []Answer {
 		return append(slices.DeleteFunc(answers, func(old Answer) bool { return old.Rule == a.Rule && old.Project == a.Project }), a)
 	})
 }
 
-// Revoke removes the answers that have this ID or rule, and returns them.
+// Revoke removes the answers with this ID or rule, and returns them.
 func (d Dirs) Revoke(word string) (removed []Answer, err error) {
 	return d.answers().remove(func(a Answer) bool { return a.ID() == word || a.Rule == word })
 }
 
-// unknownDigest is none: an answer that does not say what it was given for is
+// unknownDigest stands for a missing digest and equals no digest: an incomplete answer is
 // asked for again.
 const unknownDigest = "unknown"
 
-// AllowRule is the rule that the answer makes.
+// AllowRule returns the rule of the answer.
 func (a Answer) AllowRule() (policy.Rule, error) {
 	r, err := policy.ParseRule(a.Rule)
 	if err != nil {
@@ -82,7 +85,7 @@ func (a Answer) AllowRule() (policy.Rule, error) {
 	return r, nil
 }
 
-// RememberedRules makes rules of the answers that were kept.
+// RememberedRules returns the rules of the remembered answers.
 func (d Dirs) RememberedRules() ([]policy.Rule, error) {
 	answers, err := d.Answers()
 	if err != nil {
@@ -100,8 +103,8 @@ func (d Dirs) RememberedRules() ([]policy.Rule, error) {
 	return rules, nil
 }
 
-// Remember keeps an answer "always" or "project". Redact takes secrets out of a
-// text: a rule that holds one is refused.
+// Remember stores the rule of an answer "always" or "project". redact takes secrets out of
+// a text: a rule that holds a secret is refused.
 func (d Dirs) Remember(r policy.Rule, redact func(string) string) error {
 	if redact(r.String()) != r.String() {
 		return errors.New("the rule holds a secret, which is not written to a file")

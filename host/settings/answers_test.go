@@ -60,8 +60,7 @@ func TestThereAreNoAnswersAtFirst(t *testing.T) {
 	}
 }
 
-// What a file was meant to say is not guessed: nothing of it holds, and adding
-// to it does not overwrite it.
+// A file that cannot be read has no effect, and adding an answer does not overwrite it.
 func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
 	const entry = "[[allow]]\nrule = \"a\"\nmodule = \"builtin\"\nadded = 2026-01-02T03:04:05Z\n"
 	for name, text := range map[string]string{
@@ -113,7 +112,7 @@ func TestAnswersAreReadFromARegularFile(t *testing.T) {
 	}
 }
 
-// What others can write says nothing, and is not written to.
+// A file that others can write has no effect, and is not written.
 func TestAnswersThatOthersCanWriteAreRefused(t *testing.T) {
 	d := Dirs{Config: t.TempDir()}
 	if err := d.add(Answer{Rule: "a", Module: "builtin", Added: added}); err != nil {
@@ -131,7 +130,8 @@ func TestAnswersThatOthersCanWriteAreRefused(t *testing.T) {
 	}
 }
 
-// A file that is refused would keep the program from starting.
+// An answer that would make the file unreadable is not written: the program could not start
+// any more.
 func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 	for name, a := range map[string]Answer{
 		"no rule":                {Module: "builtin", Added: added},
@@ -159,8 +159,8 @@ func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 	}
 }
 
-// The file is replaced: whoever has the old one open, as a crash would, sees
-// all of it and nothing of the new one.
+// The file is replaced: a program that has the old file open sees all of it and nothing of
+// the new one.
 func TestAddingReplacesTheFile(t *testing.T) {
 	d := Dirs{Config: t.TempDir()}
 	path := d.AnswersFile()

@@ -10,26 +10,27 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// Dirs are our own folders, by the XDG base directory specification. None is
-// made before something is to be put there, and no guest sees any of them.
+// Dirs holds this program's own folders, as in the XDG base directory specification. A
+// folder is created when something is first stored in it, and no guest sees any of them.
 type Dirs struct {
 	Config string // agent.toml, remembered answers
 	Data   string // sessions, secrets
-	State  string // stages, trusted project files, the key of the secrets, what was typed
+	State  string // stages, trusted project files, the key of the secrets, typed prompts
 	Cache  string // compiled code
 
-	places []place // where each of them comes from
+	places []place // origin of each folder
 }
 
-// place is where one of our folders is, and what put it there.
+// place is one of the folders and its origin.
 type place struct {
 	dir      string
-	variable string // of the environment
-	below    string // the home directory, where no variable says otherwise
+	variable string // the environment variable that decided, or HOME
+	below    string // default place, below the home directory
 }
 
-// FindDirs reads XDG_*_HOME, which count only when absolute, as the
-// specification says, and falls back to the places below HOME.
+// FindDirs returns the folders named by XDG_*_HOME. A variable without an absolute path
+// does not count, as the specification says; then the folder is in its usual place below
+// HOME.
 func FindDirs(env func(string) string) (Dirs, error) {
 	var d Dirs
 	for _, f := range []struct {
@@ -55,17 +56,17 @@ func FindDirs(env func(string) string) (Dirs, error) {
 	return d, nil
 }
 
-// NoPlaceError says that the environment names no place for our folders.
+// NoPlaceError is the error when the environment names no place for the folders.
 type NoPlaceError struct {
-	Variable string // that could name one, beside HOME
+	Variable string // the variable for the folder, an alternative to HOME
 }
 
 func (e *NoPlaceError) Error() string {
 	return fmt.Sprintf("no place for configuration and sessions: neither HOME nor %s names an absolute directory", e.Variable)
 }
 
-// AccountHome is the home directory of the user's account, "" if the system does
-// not know one. It does not ask HOME.
+// AccountHome returns the home directory of the user's account, without regard to HOME.
+// Empty if the system knows none.
 func AccountHome() string {
 	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if err != nil {
@@ -74,12 +75,12 @@ func AccountHome() string {
 	return u.HomeDir
 }
 
-// checkOutside refuses folders that a variable has put into the workspace: whatever
-// sets variables for those who enter a repository (direnv, a Makefile, the
-// settings of an editor) comes with it, and would bring configuration, answers
-// and compiled code of its own. The usual places below the home directory of the
-// account are nobody's choice; they can be in a workspace, and are masked there.
-// See RATIONALE, "Why may no variable put our folders into the workspace?"
+// checkOutside returns an error if a variable has put a folder into the workspace. A
+// repository can set variables for everybody who enters it (direnv, a Makefile, editor
+// settings), and would bring its own configuration, answers and compiled code. The usual
+// places below the home directory of the account are not chosen by anybody; they may be in
+// a workspace, and are masked there. See RATIONALE, "Why may no variable put our folders
+// into the workspace?"
 func (d Dirs) checkOutside(work string, home func() string) error {
 	if home == nil {
 		home = AccountHome
@@ -101,13 +102,13 @@ func (d Dirs) checkOutside(work string, home func() string) error {
 	return nil
 }
 
-// Within resolves a name as far as it exists, and reports whether it is dir or
-// in it, by whatever name.
+// Within resolves the part of a path that exists, and reports whether the result is dir or
+// below dir, whatever the names.
 func Within(name, dir string) (real string, in bool) {
 	real = Resolve(name)
 	top, err := os.Stat(dir)
 	if err != nil {
-		return real, true // it cannot be told
+		return real, true // unknown: the safe answer
 	}
 	for at := real; ; at = filepath.Dir(at) {
 		if st, err := os.Stat(at); err == nil && os.SameFile(st, top) {
@@ -119,10 +120,10 @@ func Within(name, dir string) (real string, in bool) {
 	}
 }
 
-// Resolve follows links in the part of a name that exists, and also those that
-// lead to nothing yet.
+// Resolve resolves symbolic links in the part of a path that exists, and links whose target
+// does not exist.
 func Resolve(name string) string {
-	for range 40 { // as many links as the kernel follows
+	for range 40 { // the kernel's limit of links
 		at, rest := name, ""
 		for {
 			if real, err := filepath.EvalSymlinks(at); err == nil {
@@ -144,8 +145,8 @@ func Resolve(name string) string {
 	return name
 }
 
-// masked is what no guest sees: our folders, and the files that count most by
-// themselves too, because a link may lead from there to a place of the user's.
+// masked returns the paths that no guest sees: the folders, and the most important files in
+// them, too, because a file may be a link to another place of the user's.
 func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
@@ -154,11 +155,12 @@ func (d Dirs) masked() []string {
 	}
 }
 
-// AgentTOML is the user's configuration.
+// AgentTOML returns the path of the user's configuration.
 func (d Dirs) AgentTOML() string { return filepath.Join(d.Config, "agent.toml") }
 
-// WriteAgentTOML writes the user's configuration, or that of a workspace, which
-// others may read. A link to the user's own stays one; that of a workspace is none.
+// WriteAgentTOML writes the user's configuration, or that of a workspace, which others may
+// read. The user's may be a symbolic link, and stays one. A link in a workspace is an
+// error.
 func (d Dirs) WriteAgentTOML(path string, data []byte) error {
 	if path == d.AgentTOML() {
 		path = Resolve(path)
@@ -175,43 +177,43 @@ func (d Dirs) WriteAgentTOML(path string, data []byte) error {
 
 func (d Dirs) policyTOML() string { return filepath.Join(d.Config, "policy.toml") }
 
-// TrustTOML says whose signatures over modules count.
+// TrustTOML returns the path of the user's list of trusted publishers of modules.
 func (d Dirs) TrustTOML() string { return filepath.Join(d.Config, "trust.toml") }
 
-// Modules is the folder of the modules that were added.
+// Modules returns the folder of the added modules.
 func (d Dirs) Modules() string { return filepath.Join(d.Data, "modules") }
 
-// AnswersFile holds what [Dirs.Answers] returns.
+// AnswersFile returns the path of the remembered answers.
 func (d Dirs) AnswersFile() string { return filepath.Join(d.Config, "allow.toml") }
 
-// trustFile is beside nothing that people edit or copy to other machines: a trust
-// is in a place of this one.
+// trustFile returns the path of the trusted project files. It is not in Config, which
+// people edit and copy to other machines: trust is in a path of this machine.
 func (d Dirs) trustFile() string { return filepath.Join(d.State, "trust.toml") }
 
-// Sessions is the file of the store of sessions.
+// Sessions returns the path of the session store.
 func (d Dirs) Sessions() string { return filepath.Join(d.Data, "sessions.db") }
 
-// Secrets is the file of secrets. Its key is in another folder: a copy of one
-// alone is worth nothing.
+// Secrets returns the path of the encrypted secrets. Their key is in another folder: a copy
+// of one of the two folders is useless.
 func (d Dirs) Secrets() string { return filepath.Join(d.Data, "secrets.sealed") }
 
-// SecretsKey is the key of the file of secrets.
+// SecretsKey returns the path of the key of the encrypted secrets.
 func (d Dirs) SecretsKey() string { return filepath.Join(d.State, "secrets.key") }
 
-// KeyringNames lists the secrets in the keyring of the system.
+// KeyringNames returns the path of the names of the secrets in the system's keyring.
 func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json") }
 
-// PromptHistory is the file of the prompts that were typed.
+// PromptHistory returns the path of the prompts that were typed.
 func (d Dirs) PromptHistory() string { return filepath.Join(d.State, "history") }
 
-// Stages is the folder of what waits for a decision.
+// Stages returns the folder of the changes that wait for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }
 
-// GitHistories is the folder of what was found in the histories of repositories.
+// GitHistories returns the folder of the results of searching repository histories.
 func (d Dirs) GitHistories() string { return filepath.Join(d.State, "histories") }
 
-// CacheLayers is the folder of what commands have written to caches of the user's.
+// CacheLayers returns the folder of the changes of commands to the user's caches.
 func (d Dirs) CacheLayers() string { return filepath.Join(d.Cache, "layers") }
 
-// Compiled is the folder of native code.
+// Compiled returns the folder of compiled code.
 func (d Dirs) Compiled() string { return filepath.Join(d.Cache, "compiled") }

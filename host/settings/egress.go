@@ -10,9 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Egress says how the network is reached: the proxy that is set, and the
-// certificate authorities of the administrator and those that are set. HOME is
-// what "~" stands for.
+// Egress returns the options of the network: the proxy, and the certificate authorities of
+// the administrator and the settings. In their paths, "~" stands for HOME.
 func (s *Settings) Egress(administrator policyfile.Place, env func(string) string) (egress.Options, error) {
 	opts, err := RouteOptions(administrator, policy.RouteOf(s.Layers))
 	if err != nil {
@@ -33,8 +32,8 @@ func (s *Settings) Egress(administrator policyfile.Place, env func(string) strin
 	return opts, nil
 }
 
-// UnreadProxy returns a variable of the environment that names a proxy and is not read. Empty:
-// there is none.
+// UnreadProxy returns the name of an environment variable that sets a proxy and is not
+// used. Empty: there is none.
 func UnreadProxy(env func(string) string) string {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"} {
 		if env(name) != "" {
@@ -44,9 +43,8 @@ func UnreadProxy(env func(string) string) string {
 	return ""
 }
 
-// RouteOptions are those of a route alone. Of the files that it names the same is
-// asked as of the administrator's policy: whoever can write to one can read what
-// is sent.
+// RouteOptions returns the options of a route alone. Its files must be as safe as the
+// administrator's policy: anybody who can write to one can read everything that is sent.
 func RouteOptions(administrator policyfile.Place, route policy.Route) (egress.Options, error) {
 	var opts egress.Options
 	if route.Proxy != nil {

@@ -19,19 +19,18 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// entryFile is a file of entries that this program keeps, mode 0600. It is replaced as
-// a whole, so that a crash leaves the old one or the new one.
+// entryFile is a TOML file of entries that this program writes, with mode 0600. It is
+// replaced as a whole, so that a crash leaves the old or the new file.
 type entryFile[E any] struct {
 	path  string
-	table string // of TOML, which each entry is one of
-	head  string // what the file begins with
-	check func(E) bool
-	needs string // what check asks for, in words
+	table string       // name of the array of tables that holds the entries
+	head  string       // comment at the beginning of the file
+	check func(E) bool // reports whether an entry is complete
+	needs string       // the condition of check, in words
 }
 
-// load reads the entries, if nobody else could have written them; a file that is
-// not there holds none. Anything unknown in it is an error: what it was meant to
-// say must not be guessed.
+// load returns the entries. A missing file has none. It is an error if anybody else could
+// have written the file, or if it holds an unknown key: the meaning must not be guessed.
 func (k entryFile[E]) load() ([]E, error) {
 	data, err := policyfile.User(k.path).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,18 +75,17 @@ func (k entryFile[E]) parse(data []byte) ([]E, error) {
 	return entries, nil
 }
 
-// lockTimeout is how long a change waits for another one.
+// lockTimeout limits the time that a change waits for another change.
 const lockTimeout = 10 * time.Second
 
-// change replaces the entries by those that f makes of them; nil leaves the file
-// as it is. Nobody else, in this process or in others, changes it meanwhile: who
-// reads it to replace it must not bring back what another has taken away. What
-// could not be read back is not written.
+// change replaces the entries by the result of f. If that is nil, the file stays as it is.
+// The file is locked, in this process and in others: otherwise a change could bring back an
+// entry that another one has removed. Entries that cannot be read back are not written.
 func (k entryFile[E]) change(f func([]E) []E) error {
 	return withLock(k.path, func() error { return k.replace(f) })
 }
 
-// withLock runs f while nobody else changes a file, whose folder is made.
+// withLock runs f while nobody else changes the file. It creates the folder of the file.
 func withLock(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -120,12 +118,12 @@ func (k entryFile[E]) replace(f func([]E) []E) error {
 	return private.Write(k.path, data.Bytes())
 }
 
-// remove takes entries out and returns them.
-func (k entryFile[E]) remove(which func(E) bool) (removed []E, err error) {
+// remove removes the entries for which match is true, and returns them.
+func (k entryFile[E]) remove(match func(E) bool) (removed []E, err error) {
 	err = k.change(func(entries []E) []E {
 		left := []E{}
 		for _, e := range entries {
-			if which(e) {
+			if match(e) {
 				removed = append(removed, e)
 			} else {
 				left = append(left, e)

@@ -10,11 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// DenyVariable holds rules of the environment that deny, one a line.
+// DenyVariable is the environment variable with rules that deny, one a line.
 const DenyVariable = "STOCKADE_DENY"
 
-// loadLayers reads what each layer permits. Whatever is wrong with any of them
-// stops the program: a policy that cannot be read must not be a missing one.
+// loadLayers reads all layers of the policy. A fault in any of them is an error: a policy
+// that cannot be read must not count as missing.
 func (s *Settings) loadLayers(o Options) error {
 	admin := o.Administrator
 	if admin == (policyfile.Place{}) {
@@ -77,7 +77,8 @@ func (s *Settings) loadLayers(o Options) error {
 	return nil
 }
 
-// settingsLayers is the layer of the settings: the switches, what is off by its name, and the least tier of a process.
+// settingsLayers returns the layer of the settings: the switches, the tools and modules
+// that are off, and the lowest tier of a process. Nil if there are none of these.
 func (s *Settings) settingsLayers() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
 	for _, w := range []struct {
@@ -103,8 +104,7 @@ func (s *Settings) settingsLayers() []policy.Layer {
 	return []policy.Layer{layer}
 }
 
-// bindRoute puts the administrator's proxy, where there is one, in the place of
-// what the user has set.
+// bindRoute replaces the user's proxy by the administrator's, if there is one.
 func (s *Settings) bindRoute() error {
 	proxy := policy.RouteOf(s.Layers).Proxy
 	if proxy == nil {
@@ -122,12 +122,12 @@ func (s *Settings) bindRoute() error {
 	return nil
 }
 
-// capSettings lowers what the configuration sets to what the layers permit.
+// capSettings lowers the settings to the limits of the ceiling.
 func (s *Settings) capSettings() {
-	for key, most := range s.Ceiling.Limits {
+	for key, limit := range s.Ceiling.Limits {
 		flag, ok := strings.CutPrefix(s.Config.Source(key), "flag ")
-		if s.Config.Cap(key, most.Value, most.From.String()) && ok {
-			s.warn("", "%s is lowered to %s: %s", flag, most, most.From)
+		if s.Config.Cap(key, limit.Value, limit.From.String()) && ok {
+			s.warn("", "%s is lowered to %s: %s", flag, limit, limit.From)
 		}
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Limits are those of a call and of a session, and where each is set that is.
+// Limits returns the limits of a call and of a session, and, by key, the place where a
+// limit is set. A default limit is not in that map.
 func (s *Settings) Limits() (limits policy.Limits, set map[string]string) {
 	c := s.Config
 	limits = policy.Limits{

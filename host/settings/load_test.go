@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// machine is a home, a workspace and an administrator's directory.
+// machine holds a home, a workspace and an administrator's directory.
 type machine struct {
 	t    *testing.T
 	root string
@@ -164,8 +164,8 @@ func TestLaterSettingsWinUpToTheCeiling(t *testing.T) {
 	}
 }
 
-// The user's own least tier and the administrator's: the higher one counts, and no
-// workspace and no variable sets either.
+// The higher of the user's and the administrator's lowest tiers counts. A workspace or a
+// variable can set neither.
 func TestTheHigherLeastTierCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		user, admin string

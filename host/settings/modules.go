@@ -6,11 +6,11 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 )
 
-// ModuleConfig is what the built-in modules are configured with, by their names.
+// ModuleConfig returns the configuration of the built-in modules, by module and key.
 func (s *Settings) ModuleConfig() map[string]map[string]string {
 	web := s.Config.Web
 	if web.Search == "" {
-		return nil // nothing was read, because nothing is called
+		return nil // the settings were not read, as no tool is called
 	}
 	url := func(w config.Web) string {
 		return map[string]string{"duckduckgo": w.DuckDuckGoURL, "brave": w.BraveURL, "google": w.GoogleURL}[web.Search]

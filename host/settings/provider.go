@@ -18,21 +18,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Keys is where the keys of providers are.
+// Keys are the sources of the keys of providers.
 type Keys struct {
 	Env     func(string) string
 	Secrets *secret.Vault
 }
 
-// Provider is where the model of a profile is, with the key that is meant for that
-// server, and with the profiles that it falls back on. Rules are those of the network.
-// Empty is the profile that answers.
+// Provider returns the provider of a profile, with the address of its model, the key for
+// that server, and the profiles that it falls back on. An empty name is the profile that
+// answers. rules are those of the network.
 //
-// A key goes to no server that it was not meant for:
+// A key is sent only to a server that it is meant for:
 //
-//   - The key in a provider's usual variable goes to its own address, to the one in the
-//     variable that goes with it, and to that of [model].
-//   - A profile that says an address of its own gets the key that it names, or none.
+//   - The key in a provider's usual variable goes to the provider's own address, to the
+//     address in its usual variable, and to that of [model].
+//   - A profile with an address of its own gets the key that it names, or none.
 //   - A server that a variable names gets the key of the usual variable, or none.
 //   - A secret goes to the hosts that it is bound to, over https or to this machine.
 func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, error) {
@@ -51,25 +51,26 @@ func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules [
 	return p, nil
 }
 
-// provider is one profile, and the names of those that it falls back on.
+// provider returns the provider of one profile, and the names of the profiles that it falls
+// back on.
 func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, []string, error) {
-	of, err := s.Config.ResolveProfile(name)
+	profile, err := s.Config.ResolveProfile(name)
 	if err != nil {
 		return nil, nil, mistake("`stockade model list` shows the profiles", "%v", err)
 	}
-	kind, ok := door.ProviderKindOf(of.Provider)
+	kind, ok := door.ProviderKindOf(profile.Provider)
 	if !ok {
-		return nil, nil, mistake("", "this build has no provider %q", of.Provider)
+		return nil, nil, mistake("", "this build has no provider %q", profile.Provider)
 	}
-	p := &door.Provider{Name: of.Provider, Profile: name, Attempts: of.MaxAttempts, Rules: rules}
-	p.Client.Model, p.Client.StallTimeout, p.Client.BaseURL = of.Name, of.StallTimeout, of.BaseURL
-	p.Client.ContextTokens, p.Client.ReasoningEffort = of.ContextTokens, of.Reasoning
-	server := serverOf{name: name, kind: kind, profile: of}
+	p := &door.Provider{Name: profile.Provider, Profile: name, Attempts: profile.MaxAttempts, Rules: rules}
+	p.Client.Model, p.Client.StallTimeout, p.Client.BaseURL = profile.Name, profile.StallTimeout, profile.BaseURL
+	p.Client.ContextTokens, p.Client.ReasoningEffort = profile.ContextTokens, profile.Reasoning
+	server := serverOf{name: name, kind: kind, profile: profile}
 	if name == config.ModelProfile {
 		if variable, ok := strings.CutPrefix(s.Config.Source("model.base_url"), "environment "); ok {
 			server.variable = variable
 		}
-	} else if of.BaseURL == "" && of.APIKeyEnv == "" && of.Key == "" {
+	} else if profile.BaseURL == "" && profile.APIKeyEnv == "" && profile.Key == "" {
 		if p.Client.BaseURL, err = addressIn(kind, keys.Env); err != nil {
 			return nil, nil, err
 		}
@@ -81,22 +82,23 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 	if p.Client.APIKey, p.Client.KeySource, err = s.key(ctx, server, keys); err != nil {
 		return nil, nil, err
 	}
-	if price, known := s.Config.Price(of.Name); known {
+	if price, known := s.Config.Price(profile.Name); known {
 		p.Price = (*llm.Price)(&price)
 	}
-	return p, of.Fallback, nil
+	return p, profile.Fallback, nil
 }
 
-// serverOf is a server, and what says where it is.
+// serverOf is the server of a profile, and the origin of its address.
 type serverOf struct {
 	kind     door.ProviderKind
 	profile  config.Profile
 	name     string // of the profile
-	variable string // of the environment that names it; empty: none does
+	variable string // environment variable with the address; empty: none
 	address  string
 }
 
-// key is the key that is meant for a server, and where it is from, or is to be.
+// key returns the key for a server, and the place that it comes from or is expected in. An
+// empty key: there is none, or the server needs none.
 func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from string, err error) {
 	usual := ""
 	for _, name := range to.kind.KeyVariables {
@@ -121,7 +123,7 @@ func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from s
 	}
 	if to.variable != "" && !slices.Contains(to.kind.KeyVariables, from) {
 		return "", "", mistake(fmt.Sprintf("set model.base_url in %s, or unset %s", s.Dirs.AgentTOML(), to.variable),
-			"the server is named by %s in the environment, and such a server gets no key but that of %s; %s names %s",
+			"the server is named by %s in the environment, and such a server gets only the key in %s; %s names %s",
 			to.variable, strings.Join(to.kind.KeyVariables, " or "), map[bool]string{true: "model.key", false: "model.api_key_env"}[to.profile.Key != ""], named)
 	}
 	if to.profile.Key != "" {
@@ -130,12 +132,12 @@ func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from s
 	return key, from, err
 }
 
-// secretFor is the value of a secret that may go to a server.
+// secretFor returns the value of the secret of a profile, if it may be sent to the server.
 func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.Vault) (string, error) {
 	name := to.profile.Key
 	record, err := secrets.Get(ctx, name)
 	if errors.Is(err, secret.ErrNotFound) {
-		return "", mistake("keep it: stockade secret set "+name, "the key for %s is the secret %s, and there is none of that name", to.address, name)
+		return "", mistake("store it: stockade secret set "+name, "the key for %s is the secret %s, which does not exist", to.address, name)
 	}
 	if err != nil {
 		return "", mistake("", "the key for %s: %v", to.address, err)
@@ -161,7 +163,7 @@ func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.V
 	return record.Value.Reveal(), nil
 }
 
-// sameServer reports whether two addresses lead to one server.
+// sameServer reports whether two addresses have the same scheme, host and port.
 func sameServer(a, b string) bool {
 	x, err := url.Parse(a)
 	y, err2 := url.Parse(b)
@@ -173,8 +175,8 @@ func isThisMachine(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// setServerAddress sets the address of [model] from the variable in which the programs of
-// its provider look for one, if nothing else says it.
+// setServerAddress sets the address of [model] from its provider's usual variable, if
+// nothing else sets it.
 func (s *Settings) setServerAddress(env func(string) string) error {
 	if s.Config.Source("model.base_url") != "default" {
 		return nil
@@ -187,7 +189,7 @@ func (s *Settings) setServerAddress(env func(string) string) error {
 	return s.Config.Set("model.base_url", base, "environment "+kind.AddressVariable)
 }
 
-// addressIn is the address in the variable of a provider; empty where it has none.
+// addressIn returns the address in a provider's usual variable; empty if there is none.
 func addressIn(kind door.ProviderKind, env func(string) string) (string, error) {
 	base := kind.AddressIn(env)
 	check := config.Default()

@@ -30,7 +30,7 @@ func TestEveryProviderCanBeNamed(t *testing.T) {
 	}
 }
 
-// Each key has a value that says whose it is.
+// The value of each key names its owner.
 func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 	const corp = "[model]\nprovider = 'openai'\nname = 'm'\nbase_url = 'https://corp.example/v1'\napi_key_env = 'CORP_KEY'\n"
 	for name, c := range map[string]struct {
@@ -46,9 +46,9 @@ func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 		"[model] at an address of its own":    {"model.base_url = 'https://mine.example'", "OPENAI_API_KEY=openai OPENAI_BASE_URL=https://env.example", nil, "", "https://mine.example openai OPENAI_API_KEY"},
 		"the key that [model] names":          {corp, "OPENAI_API_KEY=openai CORP_KEY=corp", nil, "", "https://corp.example/v1 corp CORP_KEY"},
 		"not to where a variable says": {"model.api_key_env = 'CORP_KEY'", "CORP_KEY=corp OPENAI_BASE_URL=https://env.example", nil, "",
-			"the server is named by OPENAI_BASE_URL in the environment, and such a server gets no key but that of OPENAI_API_KEY; model.api_key_env names CORP_KEY"},
+			"the server is named by OPENAI_BASE_URL in the environment, and such a server gets only the key in OPENAI_API_KEY; model.api_key_env names CORP_KEY"},
 		"nor a secret": {"model.key = 'VAULT'", "OPENAI_BASE_URL=https://env.example", nil, "",
-			"the server is named by OPENAI_BASE_URL in the environment, and such a server gets no key but that of OPENAI_API_KEY; model.key names VAULT"},
+			"the server is named by OPENAI_BASE_URL in the environment, and such a server gets only the key in OPENAI_API_KEY; model.key names VAULT"},
 		"another provider, by a flag": {corp, "CORP_KEY=corp ANTHROPIC_API_KEY=anthropic OPENAI_BASE_URL=https://env.example", []Flag{{"--provider", "model.provider", "anthropic"}}, "", " anthropic ANTHROPIC_API_KEY"},
 		"another one, by a variable":  {corp, "CORP_KEY=corp XAI_API_KEY=xai STOCKADE_MODEL_PROVIDER=xai", nil, "", " xai XAI_API_KEY"},
 		"another one that has no key": {corp, "CORP_KEY=corp OPENAI_API_KEY=openai", []Flag{{"--provider", "model.provider", "google"}}, "", "  GEMINI_API_KEY"},
@@ -75,7 +75,7 @@ func TestAKeyGoesToNoServerThatItWasNotMeantFor(t *testing.T) {
 		"a secret that is bound to nothing":          {"[profiles.p]\nprovider = 'anthropic'\nkey = 'VAULT'", "ANTHROPIC_API_KEY=anthropic ANTHROPIC_BASE_URL=https://env.example", nil, "p", " of-vault the secret VAULT"},
 		"a secret, over http":                        {"[profiles.p]\nprovider = 'openai'\nbase_url = 'http://desk.example/v1'\nkey = 'VAULT'", "", nil, "p", "the secret VAULT is not sent to http://desk.example/v1: anybody on the way could read it"},
 		"a secret, over http to this machine":        {"[profiles.p]\nprovider = 'openai'\nbase_url = 'http://localhost:80/v1'\nkey = 'VAULT'", "", nil, "p", "http://localhost:80/v1 of-vault the secret VAULT"},
-		"a secret that there is not":                 {"[profiles.p]\nprovider = 'openai'\nkey = 'NONE'", "OPENAI_API_KEY=openai", nil, "p", "the key for https://api.openai.com/v1 is the secret NONE, and there is none of that name"},
+		"a secret that there is not":                 {"[profiles.p]\nprovider = 'openai'\nkey = 'NONE'", "OPENAI_API_KEY=openai", nil, "p", "the key for https://api.openai.com/v1 is the secret NONE, which does not exist"},
 		"the profile that answers, with a key":       {"profile = 'p'\n[profiles.p]\nprovider = 'openai'\nkey = 'VAULT'", "OPENAI_API_KEY=openai", nil, "", " of-vault the secret VAULT"},
 		"a flag that leaves it out, with its secret": {"profile = 'p'\n[profiles.p]\nprovider = 'openai'\nkey = 'VAULT'", "OPENAI_API_KEY=openai", []Flag{{"--provider", "model.provider", "openai"}}, "", " openai OPENAI_API_KEY"},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
-// TrustFiles say whose signatures over modules count: the administrator's trust.toml,
-// which is beside the policy and asked for the same, and then the user's.
+// TrustFiles returns the files that list trusted publishers of modules: the administrator's
+// trust.toml next to the policy, which must be as safe, and then the user's.
 func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, error) {
 	var files []*trust.File
 	for _, p := range []struct {
@@ -36,7 +36,7 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 	return files, nil
 }
 
-// publishers reads the user's own trust.toml; nil if there is none.
+// publishers returns the user's trust.toml; nil if there is none.
 func (d Dirs) publishers() ([]byte, error) {
 	data, err := policyfile.User(d.TrustTOML()).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,8 @@ func (d Dirs) publishers() ([]byte, error) {
 	return data, nil
 }
 
-// ChangePublishers replaces the user's own trust.toml by what f makes of it.
+// ChangePublishers replaces the user's trust.toml by the result of f. The old content is
+// nil if there is none.
 func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
 	return withLock(d.TrustTOML(), func() error {
 		data, err := d.publishers()

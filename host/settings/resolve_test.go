@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// linked is a directory with links in it.
+// linked returns a directory with symbolic links.
 func linked(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -46,8 +46,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The user's own file may be a link to where they keep such files. That of a workspace
-// leads nowhere, and is no secret.
+// The user's file may be a link to another place. That of a workspace may not be a link,
+// and can be read by others.
 func TestWriteAgentTOML(t *testing.T) {
 	dir := t.TempDir()
 	d := Dirs{Config: filepath.Join(dir, "config")}

@@ -1,19 +1,18 @@
-// Package settings finds, reads and merges what a person, a project and an
-// administrator have set for one run in one workspace.
+// Package settings finds, reads and merges the settings of a person, a project and an
+// administrator, for one run in one workspace.
 //
-// The settings are those of agent.toml: the user's, the workspace's, then the
-// environment, then flags. What a workspace's file asks for beyond what any may
-// set, it gets by a [Trust] in exactly its content. The layers of the policy
-// are those of the administrator, the user, the project, the environment and
-// flags; what all of them permit is the ceiling, and no setting is higher. An
-// [Answer] is an "always" of a person, which is a rule in the next run. All that
-// the program itself keeps is in folders of its own ([Dirs]), which must not be
-// in the workspace by a variable, and which no guest sees.
+// Settings come from the user's agent.toml, then the workspace's, then the environment,
+// then flags; later ones win. Some keys count in a workspace's file only if a person
+// trusts exactly its content ([Trust]). The layers of the policy are the administrator,
+// the user, the project, the environment and flags. What all of them permit is the
+// ceiling, and settings are lowered to it. An [Answer] is an answer that a person gave
+// for good; it is a rule in the next run. The program stores its own files in folders
+// ([Dirs]) that no guest sees and that no variable may put into the workspace.
 //
-//	s, err := settings.Load(ctx, settings.Options{Env: os.Getenv, Work: dir, Ask: ask, Warn: warn})
+//	s, err := settings.Load(ctx, settings.Options{Env: os.Getenv, Workspace: dir, Ask: ask, Warn: warn})
 //
-// Whatever is wrong with any of it is an [Error]: settings that cannot be read
-// must not be missing ones.
+// A fault in any of them is an [Error]: settings that cannot be read must not count as
+// missing.
 package settings
 
 import (
@@ -29,37 +28,37 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Options say where settings come from. Env and Work are needed.
+// Options holds the sources of settings. Env and Workspace are required.
 type Options struct {
 	Env       func(string) string
-	Workspace string // the workspace: absolute, without symbolic links
-	// Flags are set over every file and variable; those without a value are not.
+	Workspace string // absolute, without symbolic links
+	// Flags override every file and variable. A flag without a value is ignored.
 	Flags []Flag
 	Deny  []string // rules of --deny
-	// Ask asks a person whether to trust a workspace's file that wants more than
-	// it may set. Was is the trust in an earlier content, or the zero Trust. Nil:
-	// nobody can be asked, and the file gets nothing.
+	// Ask asks a person whether to trust a workspace's file with keys that need trust. was
+	// is the trust in an earlier content, or the zero Trust. Nil: nobody can be asked, and
+	// these keys do not count.
 	Ask func(ctx context.Context, f *config.File, was Trust) (bool, error)
-	// Warn is told what a person should know, and what to do about it, which can
-	// be empty. Nil: nobody is told.
+	// Warn receives warnings for the person. hint is the remedy and may be empty. Nil:
+	// warnings are dropped.
 	Warn func(text, hint string)
-	// SkipTrustWarning: there is no warning of what waits for trust.
+	// SkipTrustWarning drops the warnings about keys that wait for trust.
 	SkipTrustWarning bool
-	// Administrator is where the administrator's policy is. Nothing that a user of
-	// the program can set changes it. The zero Place is the system's.
+	// Administrator is the place of the administrator's policy. A user of the program
+	// cannot set it. The zero Place is the system's.
 	Administrator policyfile.Place
-	// AccountHome is the home directory of the user's account, "" if there is none.
-	// Nil: the system is asked.
+	// AccountHome returns the home directory of the user's account, or an empty text. Nil:
+	// the function [AccountHome].
 	AccountHome func() string
 }
 
 // Flag is a setting of the command line.
 type Flag struct{ Name, Key, Value string }
 
-// Settings are what holds in a run. Copies share what they hold.
+// Settings holds the merged settings of a run. Copies share their maps and slices.
 type Settings struct {
 	Config            config.Config
-	UntrustedWarnings []config.Warning // what the workspace's file is not trusted to set
+	UntrustedWarnings []config.Warning // keys of the workspace's file that wait for trust
 	Layers            []policy.Layer
 	Ceiling           policy.Ceiling // of all layers
 	Dirs              Dirs
@@ -67,11 +66,10 @@ type Settings struct {
 	Warn              func(text, hint string) // as in Options
 }
 
-// Error is a mistake in what is set, or why it must not be believed, and what to
-// do about it.
+// Error is a fault in the settings, or the reason not to believe them, with a remedy.
 type Error struct {
 	What string
-	Hint string // can be empty
+	Hint string // the remedy; may be empty
 }
 
 func (e *Error) Error() string { return e.What }
@@ -80,8 +78,8 @@ func mistake(hint, format string, args ...any) error {
 	return &Error{fmt.Sprintf(format, args...), hint}
 }
 
-// Load reads everything and merges it. Errors of what is set are *Error values;
-// where nothing can be set there is a *NoPlaceError.
+// Load reads and merges all settings. A fault in them is an *[Error]. The error is a
+// *[NoPlaceError] if there is no place for the program's folders.
 func Load(ctx context.Context, o Options) (*Settings, error) {
 	s := &Settings{Workspace: o.Workspace, Warn: o.Warn}
 	var err error
@@ -120,8 +118,8 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 	return s, s.loadLayers(o)
 }
 
-// warnUnused says which variables about [model] change nothing, because a file names a
-// profile that answers.
+// warnUnused warns of variables about [model] that have no effect, because a file selects
+// another profile.
 func (s *Settings) warnUnused() {
 	profile, from := s.Config.Profile, s.Config.Source("profile")
 	if profile == "" || profile == config.ModelProfile || strings.HasPrefix(from, "flag ") || strings.HasPrefix(from, "environment ") {
@@ -129,13 +127,13 @@ func (s *Settings) warnUnused() {
 	}
 	for _, key := range []string{"model.provider", "model.name", "model.base_url"} {
 		if variable, ok := strings.CutPrefix(s.Config.Source(key), "environment "); ok && strings.HasPrefix(variable, "STOCKADE_") {
-			s.warn("STOCKADE_PROFILE="+config.ModelProfile+" has [model] answer", "%s is not used: the profile %s answers (%s)", variable, profile, from)
+			s.warn("STOCKADE_PROFILE="+config.ModelProfile+" makes [model] answer", "%s is not used: the profile %s answers (%s)", variable, profile, from)
 		}
 	}
 }
 
-// setFlag sets what a flag says. A model that is named is that of the profile that
-// answers, and a provider that is named is that of none.
+// setFlag applies a flag. A model changes the model of the selected profile. A provider
+// unselects the profile, since a profile has its own provider.
 func (s *Settings) setFlag(f Flag) error {
 	profile, source := s.Config.Profile, "flag "+f.Name
 	switch {
@@ -154,8 +152,8 @@ func (s *Settings) setFlag(f Flag) error {
 	return nil
 }
 
-// loadOwn is [config.Load] for the user's file. What it may set, a project's may
-// not, so who could have written it matters.
+// loadOwn is [config.Load] for the user's file. It fails if anybody else could have written
+// the file, because that file may set more than a project's.
 func loadOwn(path string) (*config.File, error) {
 	data, err := policyfile.User(path).Bytes()
 	if err != nil {
@@ -164,6 +162,7 @@ func loadOwn(path string) (*config.File, error) {
 	return config.Parse(path, config.User, data)
 }
 
+// orNone turns a missing file into nil, and another error into an *Error.
 func orNone(f *config.File, err error) (*config.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -174,12 +173,12 @@ func orNone(f *config.File, err error) (*config.File, error) {
 	return f, nil
 }
 
-// merge lays the files and the environment over each other. A person is asked
-// about a project's file that wants more than it may.
+// merge merges the files and the environment. It asks a person about a project's file with
+// keys that need trust.
 func (s *Settings) merge(ctx context.Context, o Options, user, project *config.File) error {
 	if len(project.TrustRequests()) > 0 {
 		var err error
-		if _, _, err := config.Merge(user, project, o.Env); err != nil { // before anybody is asked
+		if _, _, err := config.Merge(user, project, o.Env); err != nil { // a faulty file is not asked about
 			return mistake("", "%v", err)
 		}
 		if project.Trusted, err = s.ensureTrust(ctx, o, project); err != nil {
@@ -208,11 +207,11 @@ func (s *Settings) warn(hint, format string, args ...any) {
 	}
 }
 
-// ProjectFile is the configuration that comes with a workspace.
+// ProjectFile returns the path of the configuration in a workspace.
 func ProjectFile(work string) string { return filepath.Join(work, "agent.toml") }
 
-// ProjectPolicy is the policy that comes with a workspace.
+// ProjectPolicy returns the path of the policy in a workspace.
 func ProjectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
 
-// Masked is what no guest sees.
+// Masked returns the paths that no guest sees.
 func (s *Settings) Masked() []string { return append(s.Dirs.masked(), ProjectPolicy(s.Workspace)) }

@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// bounds are what a policy.toml of the test says; nil lists are no bound.
+// bounds is a policy.toml of the test; a nil list is no bound.
 type bounds struct {
 	directories, hosts, urls []string
 	timeout                  int // seconds; 0 is no bound
@@ -41,8 +41,8 @@ func (b bounds) file() string {
 	return s.String()
 }
 
-// directory says in other words than the policy's whether a directory may be
-// seen, and written to.
+// directory reports whether a directory may be seen and written. It does not use the code
+// of the policy.
 func (b bounds) directory(dir string) (read, write bool) {
 	if b.directories == nil {
 		return true, true
@@ -60,8 +60,8 @@ func (b bounds) url(url string) bool { return b.urls == nil || slices.Contains(b
 
 func (b bounds) host(host string) bool { return b.hosts == nil || slices.Contains(b.hosts, host) }
 
-// A project that is trusted asks for as much as it can. What comes of it is
-// never more than what the administrator and the user each permit.
+// A trusted project asks for as much as it can. It never gets more than the administrator
+// and the user both permit.
 func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -98,7 +98,7 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 	ceiling := func() bounds {
 		b := bounds{timeout: r.IntN(3) * 10, hosts: some(hosts, ""), urls: some(urls, "")}
 		if r.IntN(2) == 0 {
-			// The workspace too, which is not what this is about.
+			// The workspace is always permitted here.
 			b.directories = append([]string{path("work")}, some(dirs, ":ro")...)
 		}
 		return b

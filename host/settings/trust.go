@@ -10,23 +10,23 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 )
 
-// Trust is a person's yes to a project file: to one content at one place.
+// Trust is a person's yes to a project file: to one content at one path.
 type Trust struct {
 	Path   string                `toml:"path" json:"path"`     // absolute
 	SHA256 string                `toml:"sha256" json:"sha256"` // of the content, in hex
 	Added  time.Time             `toml:"added" json:"added"`
-	Asks   []config.TrustRequest `toml:"asks" json:"asks"` // what was shown, so that a change of it can be
+	Asks   []config.TrustRequest `toml:"asks" json:"asks"` // the requests that the person saw, for showing changes later
 }
 
-// Covers reports whether the yes was to this content. A program that finds more
-// in it than was shown (a later version may) has to ask again, so what it asks
-// for is compared, too.
+// Covers reports whether the yes was to this content. The requests are compared, too: a
+// later version of the program may find more of them in the same content, and has to ask
+// again.
 func (t Trust) Covers(f *config.File) bool {
 	return t.SHA256 != "" && t.SHA256 == f.SHA256 && slices.Equal(t.Asks, f.TrustRequests())
 }
 
-// Changes says in words what a file asks for that is not what was trusted, a line
-// for each. It is empty if that is the same, and the rest of the file changed.
+// Changes returns the differences between the trusted requests and those of now, a line for
+// each. It is empty if only the rest of the file has changed.
 func (t Trust) Changes(now []config.TrustRequest) []string {
 	var out []string
 	value := func(asks []config.TrustRequest, key string) (string, bool) {
@@ -37,7 +37,7 @@ func (t Trust) Changes(now []config.TrustRequest) []string {
 		return asks[i].Value, true
 	}
 	keys := config.Keys()
-	for _, ask := range slices.Concat(t.Asks, now) { // those below names
+	for _, ask := range slices.Concat(t.Asks, now) { // further keys, below names that the user chose
 		if !slices.Contains(keys, ask.Key) {
 			keys = append(keys, ask.Key)
 		}
@@ -57,6 +57,7 @@ func (t Trust) Changes(now []config.TrustRequest) []string {
 	return out
 }
 
+// trusts returns the file of the trusted project files.
 func (d Dirs) trusts() entryFile[Trust] {
 	return entryFile[Trust]{
 		path: d.trustFile(), table: "trust",
@@ -72,11 +73,12 @@ func (d Dirs) trusts() entryFile[Trust] {
 	}
 }
 
-// Trusts reads what was trusted, if nobody else could have written it.
+// Trusts returns the trusted project files. It fails if anybody else could have written the
+// list.
 func (d Dirs) Trusts() ([]Trust, error) { return d.trusts().load() }
 
-// FindTrust is the trust in the file at a place, or the zero Trust, which covers
-// nothing.
+// FindTrust returns the trust in the file at a place, see [FilePlace]. Without one, it is
+// the zero Trust, which covers nothing.
 func (d Dirs) FindTrust(place string) (Trust, error) {
 	trusts, err := d.Trusts()
 	if i := slices.IndexFunc(trusts, func(t Trust) bool { return t.Path == place }); i >= 0 {
@@ -85,8 +87,8 @@ func (d Dirs) FindTrust(place string) (Trust, error) {
 	return Trust{}, err
 }
 
-// Trust keeps a yes to a file as it is. What was trusted at the same place
-// before is not any more.
+// Trust stores a yes to the file with its present content. It replaces the trust in an
+// earlier content.
 func (d Dirs) Trust(f *config.File) error {
 	return d.addTrust(Trust{Path: f.Path, SHA256: f.SHA256, Added: time.Now().UTC().Truncate(time.Second), Asks: f.TrustRequests()})
 }
@@ -97,15 +99,14 @@ func (d Dirs) addTrust(t Trust) error {
 	})
 }
 
-// Distrust takes trust in the file at a place back, and reports whether there was
-// any.
+// Distrust removes the trust in the file at a place. found reports whether there was any.
 func (d Dirs) Distrust(place string) (found bool, err error) {
 	removed, err := d.trusts().remove(func(t Trust) bool { return t.Path == place })
 	return removed != nil, err
 }
 
-// FilePlace is the name under which a file is trusted: links in the directory
-// are followed, as those to a workspace are, and that of the file is not.
+// FilePlace returns the path under which a file is trusted. Symbolic links in its directory
+// are resolved, as in the path of a workspace; the file itself may be a link.
 func FilePlace(name string) (string, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -114,8 +115,8 @@ func FilePlace(name string) (string, error) {
 	return filepath.Join(Resolve(filepath.Dir(abs)), filepath.Base(abs)), nil
 }
 
-// ensureTrust reports whether a person has trusted the workspace's file as it is, or
-// does so now.
+// ensureTrust reports whether a person trusts the workspace's file with its present
+// content. It asks if necessary.
 func (s *Settings) ensureTrust(ctx context.Context, o Options, project *config.File) (bool, error) {
 	was, err := s.Dirs.FindTrust(project.Path)
 	if err != nil || was.Covers(project) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// project is a workspace's file with this content.
+// project returns the workspace's file with this content.
 func project(t *testing.T, path, src string) *config.File {
 	t.Helper()
 	f, err := config.Parse(path, config.Project, []byte(src))
@@ -26,12 +26,13 @@ func project(t *testing.T, path, src string) *config.File {
 	return f
 }
 
-// trustIn is a yes to a file.
+// trustIn returns the trust in a file.
 func trustIn(f *config.File) Trust {
 	return Trust{Path: f.Path, SHA256: f.SHA256, Added: added, Asks: f.TrustRequests()}
 }
 
-// "Approve once, exploit forever": trust in a folder outlived what was in it.
+// "Approve once, exploit forever": trust must not outlive the content that it was given
+// for.
 func TestTrustIsInOneContent(t *testing.T) {
 	const src = "model.base_url = 'https://a.example'\n"
 	f := project(t, "/p/agent.toml", src)
@@ -52,7 +53,7 @@ func TestTrustIsInOneContent(t *testing.T) {
 			t.Errorf("%s: it is covered, too", name)
 		}
 	}
-	// A later version of the program may find more in the same bytes.
+	// A later version of the program may find more requests in the same bytes.
 	more := trust
 	more.Asks = nil
 	if more.Covers(f) {
@@ -107,7 +108,7 @@ func TestTrustComesBackAsItWasGiven(t *testing.T) {
 		}
 	}
 
-	// At one place one content is trusted.
+	// Only one content is trusted at a path.
 	again := want[0]
 	again.SHA256 = strings.Repeat("0", 64)
 	if err := d.addTrust(again); err != nil {

@@ -10,18 +10,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Commands that are easily regretted ask even where a rule allows them: a
-// courtesy to whoever has allowed more than was meant, and never what protects
-// anything. An interpreter or a program of the workspace does the same unseen;
-// the jail is what holds.
+// Dangerous commands ask even if a rule allows them. This helps people who have allowed
+// more than they meant; it protects nothing. An interpreter or a program of the
+// workspace can do the same unseen. The jail is the protection.
 //
-// One answer counts all the same: --allow with the whole command to the letter,
-// on the command line of this run. Whoever writes it has read this command.
+// One answer still counts: --allow with the whole literal command, on the command line
+// of this run. Its author has read this command.
 
-// dangerousPrograms are programs and what each does, as words behind its name.
+// dangerousPrograms maps a program to its danger, as words that follow its name.
 var dangerousPrograms = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
-	for what, programs := range map[string]string{
+	for danger, programs := range map[string]string{
 		"deletes files":               "rm unlink srm wipe rimraf trash",
 		"overwrites what is in files": "shred truncate",
 		"writes over whole disks":     "dd badblocks blkdiscard hdparm",
@@ -32,22 +31,22 @@ var dangerousPrograms = sync.OnceValue(func() map[string]string {
 		"stops or restarts the machine":                  "shutdown reboot halt poweroff init telinit kexec",
 		"changes the accounts of the machine":            "useradd userdel usermod groupadd groupdel groupmod adduser deluser passwd chpasswd visudo vipw chsh",
 		"changes the kernel":                             "insmod rmmod modprobe sysctl",
-		"changes who may reach the machine":              "iptables ip6tables nft ufw firewall-cmd pfctl",
+		"changes the firewall":                           "iptables ip6tables nft ufw firewall-cmd pfctl",
 		"removes a database":                             "dropdb dropuser",
 	} {
 		for name := range strings.FieldsSeq(programs) {
-			out[name] = what
+			out[name] = danger
 		}
 	}
 	return out
 })
 
-// dangerousArguments are programs that are regretted with some of their arguments
-// only: any of the words, or a short option in a bundle of them.
+// dangerousArguments holds programs that are dangerous only with certain arguments: one of
+// these words, or a short option in a bundle of options.
 var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	out := map[string][]dangerousArgument{}
-	for _, r := range []struct{ programs, words, what string }{
-		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
+	for _, r := range []struct{ programs, words, danger string }{
+		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes the rights of all files below"},
 		{"find fd fdfind", "-delete", "deletes files"},
 		{"rsync", "--delete --delete-before --delete-during --delete-after --delete-excluded --remove-source-files", "deletes files"},
 		{"git", "clean", "deletes files"},
@@ -62,17 +61,18 @@ var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	} {
 		for name := range strings.FieldsSeq(r.programs) {
 			for word := range strings.FieldsSeq(r.words) {
-				out[name] = append(out[name], dangerousArgument{word, r.what})
+				out[name] = append(out[name], dangerousArgument{word, r.danger})
 			}
 		}
 	}
 	return out
 })
 
-type dangerousArgument struct{ word, what string }
+// dangerousArgument is an argument, and its danger in words.
+type dangerousArgument struct{ word, danger string }
 
-// wrappers are programs that start the command in their arguments, with the
-// number of their operands that come before it.
+// wrappers are programs that start the command in their arguments. The value is the number
+// of operands before that command.
 var wrappers = sync.OnceValue(func() map[string]int {
 	out := map[string]int{
 		"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
@@ -90,12 +90,11 @@ var wrappers = sync.OnceValue(func() map[string]int {
 	return out
 })
 
-// shells take the command from one argument or, with none, from their standard
-// input.
+// shells take the command from one argument or, without one, from standard input.
 var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
 
-// Dangers says what is regretted in a command, each thing once: "rm deletes
-// files". It finds nothing in what is no command.
+// Dangers returns the dangers of a command, each once: "rm deletes files". It finds none in
+// a line that cannot be parsed.
 func (l Line) Dangers() []string {
 	var s dangerScan
 	if l.Literal {
@@ -107,19 +106,21 @@ func (l Line) Dangers() []string {
 }
 
 const (
-	maxWithin = 4    // commands in a text in a command
-	maxScan   = 1000 // words of one command that are looked at
+	maxWithin = 4    // depth of commands in a text in a command
+	maxScan   = 1000 // words of one command that are checked
 )
 
+// dangerScan collects the dangers of a command.
 type dangerScan struct{ found []string }
 
-func (s *dangerScan) add(program, what string) {
-	if words := fmt.Sprintf("%s %s", program, what); !slices.Contains(s.found, words) {
+func (s *dangerScan) add(program, danger string) {
+	if words := fmt.Sprintf("%s %s", program, danger); !slices.Contains(s.found, words) {
 		s.found = append(s.found, words)
 	}
 }
 
-// file looks at every command in a line of bash, within so many others.
+// file checks every command in a line of bash. within is the depth of nested texts that may
+// still be checked.
 func (s *dangerScan) file(f *syntax.File, within int) {
 	if f == nil {
 		return
@@ -139,9 +140,9 @@ func (s *dangerScan) file(f *syntax.File, within int) {
 	})
 }
 
-// command looks at a program and, where it starts others, at those. Which word
-// of a wrapper is the program is not always clear, as any of its options may
-// have an argument: all that can be are looked at.
+// command checks a program and the programs that it starts. The program of a wrapper is not
+// always certain, because any of its options may take an argument: all candidates are
+// checked.
 func (s *dangerScan) command(words []string, within int) {
 	words = words[:min(len(words), maxScan)]
 	starts := make([]bool, len(words))
@@ -173,8 +174,8 @@ var (
 	findersStart = []string{"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}
 )
 
-// startsBehind marks the arguments of a wrapper that may be the program, with so
-// many operands before it.
+// startsBehind marks the arguments of a wrapper that may be the program it starts. before
+// is the number of operands in front of that program.
 func startsBehind(before int, args []string, starts []bool) {
 	operands, options := 0, 0
 	for i, w := range args {
@@ -183,7 +184,7 @@ func startsBehind(before int, args []string, starts []bool) {
 			if !strings.Contains(w, "=") {
 				options++
 			}
-		case strings.Contains(w, "="): // an assignment is for env
+		case strings.Contains(w, "="): // env takes assignments
 		default:
 			if operands >= before && operands <= before+options {
 				starts[i] = true
@@ -193,7 +194,7 @@ func startsBehind(before int, args []string, starts []bool) {
 	}
 }
 
-// argument looks into one of a wrapper that is a command by itself.
+// argument checks an argument of a wrapper that may itself be a command line.
 func (s *dangerScan) argument(w string, within int) {
 	if !strings.ContainsAny(w, " \t\n;|&") {
 		return
@@ -205,16 +206,16 @@ func (s *dangerScan) argument(w string, within int) {
 }
 
 func (s *dangerScan) program(name string, args []string) {
-	what, ok := dangerousPrograms()[name]
+	danger, ok := dangerousPrograms()[name]
 	if !ok && strings.HasPrefix(name, "mkfs.") {
-		what, ok = dangerousPrograms()["mkfs"], true
+		danger, ok = dangerousPrograms()["mkfs"], true
 	}
 	if ok {
-		s.add(name, what)
+		s.add(name, danger)
 	}
 	for _, r := range dangerousArguments()[name] {
 		if slices.ContainsFunc(args, func(arg string) bool { return matchesWord(arg, r.word) }) {
-			s.add(name+" "+r.word, r.what)
+			s.add(name+" "+r.word, r.danger)
 		}
 	}
 	switch {
@@ -225,8 +226,8 @@ func (s *dangerScan) program(name string, args []string) {
 	}
 }
 
-// matchesWord reports whether an argument is a word, or holds a short option with
-// others behind one hyphen.
+// matchesWord reports whether an argument is the word, or a bundle of short options that
+// holds it.
 func matchesWord(arg, word string) bool {
 	bundle := len(word) == 2 && word[0] == '-' && len(arg) > 2 && arg[0] == '-' && arg[1] != '-'
 	return arg == word || bundle && strings.Contains(arg, word[1:])
@@ -242,7 +243,7 @@ func programName(word string) string {
 	return strings.TrimSuffix(strings.ToLower(path.Base(word)), ".exe")
 }
 
-// roughWords are words as they would be if every expansion gave an "x".
+// roughWords returns the words as if every expansion resulted in "x".
 func roughWords(in []*syntax.Word) []string {
 	out := make([]string, len(in))
 	for i, w := range in {

@@ -1,10 +1,10 @@
-// Package command reads command lines as bash does, as far as that can be told:
-// into the words of programs and their arguments.
+// Package command splits command lines into programs and their arguments, as bash
+// does, as far as this is known without running them.
 //
-// A [Line] is literal if it is one program with words that bash does not change.
-// [RunsOthers] tells the programs for which that says nothing, as they run what
-// their arguments say. A [Pattern] is what a rule says about words. What is easily
-// regretted in a command, [Line.Dangers] says.
+// A [Line] is literal if it is one program with words that bash does not change. Even
+// a literal line can run anything if its program runs other programs that its
+// arguments name; [RunsOthers] reports this. A [Pattern] matches the words of a
+// command. [Line.Dangers] lists the dangers of a command.
 package command
 
 import (
@@ -15,39 +15,40 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Line is what a rule sees of a command: the simple commands in it, as words, and
-// whether that is all there is to know.
+// Line is a command line as seen by rules: the simple commands in it, and whether there is
+// anything else.
 type Line struct {
-	Commands [][]string // the words that are literal, up to the first that is not
-	// Literal: it is one simple command of literal words. Everything else
-	// (expansion, substitution, redirection, glob, assignment, pipeline, list,
-	// keyword) is not.
+	Commands [][]string // the leading literal words of each simple command
+	// Literal is set if the line is one simple command with literal words only. Expansion,
+	// substitution, redirection, glob, assignment, pipeline, list and keyword make it
+	// false.
 	Literal bool
 
-	file *syntax.File // nil: not needed, or not to be read
+	file *syntax.File // nil if the line needs no parser, or cannot be parsed
 }
 
-// StartsOneProgram says that the command starts the program that it names and, as far as anybody
-// can tell from here, no other.
+// StartsOneProgram reports whether the line starts exactly one program and this program, as
+// far as is known, starts no other.
 func (l Line) StartsOneProgram() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
 
-// Of a longer command, or one with more brackets, nothing is known: the
-// parser's stack grows with each of them.
+// Limits of a command that is parsed. Beyond them its words stay unknown, because the
+// parser's stack grows with each bracket.
 const (
 	maxCommand  = 64 << 10 // bytes
 	maxBrackets = 1000
 )
 
 // parsesDifferently reports whether bash and the parser may read a command differently. A
-// carriage return is a letter to bash, and a blank or nothing to the parser, so
-// that a backslash before the end of a line of Windows continues it for one and
-// not for the other. Bash uses some control characters as marks of its own.
+// carriage return is a letter for bash, and a blank or nothing for the parser: a backslash
+// before a Windows line end continues the line for one of them and not for the other. Bash
+// also uses some control characters as marks of its own.
 func parsesDifferently(s string) bool {
 	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
 	return !utf8.ValidString(s) || strings.ContainsFunc(s, control)
 }
 
-// Parse reads a command as bash does. Of what it cannot read it knows no words.
+// Parse parses a command as bash does. If it cannot, the line has no commands and is not
+// literal.
 func Parse(s string) Line {
 	if words, ok := simpleWords(s); ok {
 		return Line{Commands: [][]string{words}, Literal: true}
@@ -71,8 +72,8 @@ func Parse(s string) Line {
 	return l
 }
 
-// Words are the words that are literal, wherever in the command they stand: also
-// behind one that is not, and in a redirection.
+// Words returns all literal words of the command, even after a word that is not literal,
+// and in redirections.
 func (l Line) Words() []string {
 	if l.file == nil {
 		return slices.Concat(l.Commands...)
@@ -89,7 +90,8 @@ func (l Line) Words() []string {
 	return out
 }
 
-// parse returns nil for what is no command, or too much of one.
+// parse returns the syntax tree of a command, or nil if it is no command or exceeds a
+// limit.
 func parse(s string) *syntax.File {
 	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets {
 		return nil
@@ -101,8 +103,8 @@ func parse(s string) *syntax.File {
 	return f
 }
 
-// onlyCall returns the program and its arguments, if there is nothing else to a
-// line, not even a comment.
+// onlyCall returns the simple command of a line that holds nothing else, not even a
+// comment.
 func onlyCall(f *syntax.File) (*syntax.CallExpr, bool) {
 	if len(f.Stmts) != 1 || len(f.Last) > 0 {
 		return nil, false
@@ -112,8 +114,8 @@ func onlyCall(f *syntax.File) (*syntax.CallExpr, bool) {
 	return call, ok && !st.Negated && !st.Semicolon.IsValid() && !st.Coprocess && len(st.Redirs)+len(st.Comments)+len(call.Assigns) == 0
 }
 
-// simpleWords splits a command in which nothing has a meaning for bash, which
-// most are. That it agrees with the parser is a fuzz test.
+// simpleWords splits a command without any character that is special to bash. Most commands
+// are like this. A fuzz test compares it with the parser.
 func simpleWords(s string) ([]string, bool) {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -130,15 +132,15 @@ func simpleWords(s string) ([]string, bool) {
 	return words, true
 }
 
-// keywords begin something else than a simple command, or declare variables
-// that a later command reads.
+// keywords begin something other than a simple command, or declare variables that a later
+// command reads.
 var keywords = []string{
 	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function",
 	"time", "coproc", "declare", "local", "export", "readonly", "typeset", "nameref", "let",
 }
 
-// literalWords returns the words up to the first that bash would change, and
-// whether that is all of them.
+// literalWords returns the words before the first that bash would change. all reports
+// whether there is none.
 func literalWords(in []*syntax.Word) (words []string, all bool) {
 	for _, w := range in {
 		text, ok := literalWord(w)
@@ -171,7 +173,7 @@ func literalWord(w *syntax.Word) (string, bool) {
 			}
 			for _, p := range part.Parts {
 				lit, ok := p.(*syntax.Lit)
-				if !ok || strings.ContainsAny(lit.Value, "\\`$!") { // escapes differ within quotes: rare, so it asks
+				if !ok || strings.ContainsAny(lit.Value, "\\`$!") { // escapes within quotes have other rules: rare, so not literal
 					return "", false
 				}
 				b.WriteString(lit.Value)
@@ -183,8 +185,8 @@ func literalWord(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// unescape takes the backslashes out of an unquoted literal. It fails where
-// bash would expand the word: a glob, a tilde, braces.
+// unescape removes the backslashes from an unquoted literal. It fails if bash would expand
+// the word: a glob, a tilde, braces. first is set at the beginning of a word.
 func unescape(s string, first bool) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

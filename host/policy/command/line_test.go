@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// What a rule takes for the words of a command is what bash makes of it.
+// The literal words of a line are the words that bash gives to the program.
 func TestLiteralWordsAreWhatBashSees(t *testing.T) {
 	for _, command := range []string{
 		"echo a b", `echo "a b" c`, `echo 'x y'z"w"`, `echo a\ b`, `echo \*`, `echo a\"b`, `echo ''`, "echo  a   b ", "echo a,b:c/d.e-f_g", "echo a=b", `echo a\\b`,
@@ -42,8 +42,8 @@ func TestALongPatternIsRefusedUnread(t *testing.T) {
 	}
 }
 
-// FuzzParse: the short way through a plain command says what the parser says,
-// and what is literal parses again as itself.
+// FuzzParse: the fast path for simple commands returns the same as the parser, and literal
+// words, quoted, parse to themselves.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"ls -l", "time ls", "a b/c:d", "export X", "ls $X", "a 'b c' \"d\"", "let a", "! a", "function f", "in x", "a\\b", "~ x", "a{b,c}"} {
 		f.Add(s)

@@ -10,23 +10,22 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Pattern is a command of a rule: words to the letter, "*" for one word
-// whatever it is, and a last "..." for any more of them. The program is always
-// to the letter.
+// Pattern matches commands. It consists of literal words, "*" for any one word, and a last
+// "..." for any number of further words. The program, its first word, is always literal.
 type Pattern struct {
 	words   []string
-	any     []bool // of each word
-	more    bool
-	literal int // how many words come before the first star
+	any     []bool // for each word: it is "*"
+	more    bool   // the last word is "..."
+	literal int    // number of words before the first "*"
 }
 
-// MaxPattern is the longest pattern, in bytes.
+// MaxPattern limits the length of a pattern, in bytes.
 const MaxPattern = 4096
 
-// ParsePattern reads a pattern, its words separated and quoted as bash does.
+// ParsePattern parses a pattern. Its words are separated and quoted as in bash.
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
-	if len(s) > MaxPattern || parsesDifferently(s) { // before the parser's stack grows with its brackets
+	if len(s) > MaxPattern || parsesDifferently(s) { // the limit also bounds the parser's stack
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
@@ -58,17 +57,17 @@ func ParsePattern(s string) (Pattern, error) {
 	return p, nil
 }
 
-// Words are those of the pattern, a "*" for any.
+// Words returns the words of the pattern: an empty text for "*", and nothing for "...".
 func (p Pattern) Words() []string { return p.words }
 
-// Literal are the words before the first that is any.
+// Literal returns the words before the first "*".
 func (p Pattern) Literal() []string { return p.words[:p.literal] }
 
-// Exact reports whether there is one command that the pattern is about.
+// Exact reports whether the pattern matches only one command.
 func (p Pattern) Exact() bool { return !p.more && p.literal == len(p.words) }
 
-// Match reports whether the pattern is about these words. With base, the program
-// may stand there with its directory.
+// Match reports whether the pattern matches these words. With base, the program may also be
+// given with its directory.
 func (p Pattern) Match(words []string, base bool) bool {
 	if len(words) < len(p.words) || len(words) > len(p.words) && !p.more {
 		return false
@@ -84,7 +83,7 @@ func (p Pattern) Match(words []string, base bool) bool {
 	return true
 }
 
-// Quote writes words as the pattern that is about no others.
+// Quote returns the text of a pattern that matches exactly these words.
 func Quote(words []string) (string, error) {
 	quoted := make([]string, len(words))
 	for i, w := range words {

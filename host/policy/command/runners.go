@@ -7,11 +7,10 @@ import (
 	"sync"
 )
 
-// runners are programs that run what their arguments or a file beside them say,
-// or load it as a library: ssh-keygen -D.
-// A rule about one of them would be a rule about everything, so none is ever
-// remembered. Builtins of bash are among them that evaluate the subscript in the
-// name of a variable: test -v 'a[$(id)]'.
+// runners are programs that run commands or code which their arguments or a file next to
+// them name, or load a library (ssh-keygen -D). A rule about one of them would allow
+// everything, so no such rule is ever remembered. Some are builtins of bash that evaluate
+// the subscript of a variable's name: test -v 'a[$(id)]'.
 var runners = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -42,14 +41,14 @@ var runners = sync.OnceValue(func() map[string]bool {
 	return out
 })
 
-// personalities are the names of setarch, by each of which it runs a command as
-// on that machine.
+// personalities are the names under which setarch is installed. Under each it runs a
+// command as on that machine.
 var personalities = strings.Fields(`setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 x32 ppc ppc32 ppc64 ppcle ppc32le ppc64le ppc64iseries
 	s390 s390x sparc sparc32 sparc32bash sparc64 mips mips32 mips64 arm aarch64 armv7l armv8l alpha parisc parisc32 parisc64 ia64 riscv32 riscv64 loongarch loongarch64`)
 
-// RunsOthers reports whether the program of a command is an interpreter, a
-// wrapper or another program that runs what its arguments name: bash, env,
-// timeout, python3.12, /usr/bin/git. An empty command is one too.
+// RunsOthers reports whether the program of a command is an interpreter, a wrapper or
+// another program that runs commands in its arguments: bash, env, timeout, python3.12,
+// /usr/bin/git. It is also true for an empty command.
 func RunsOthers(words []string) bool {
 	if len(words) == 0 || words[0] == "" {
 		return true
@@ -66,9 +65,9 @@ func RunsOthers(words []string) bool {
 	return runners()[strings.TrimRight(name, "0123456789.-")]
 }
 
-// MayBeWritten reports whether the program is a file that somebody may have written
-// into a workspace: a rule about it would hold for whatever is written there
-// next. Programs of the system are named without a directory, or by one of its.
+// MayBeWritten reports whether the program is a file that may have been written into a
+// workspace: a rule about it would also allow the next content of that file. Programs of
+// the system are named without a directory, or with a directory of the system.
 func MayBeWritten(program string) bool {
 	if !strings.Contains(program, "/") {
 		return false

@@ -1,5 +1,5 @@
-// Package gitconfig reads configurations of git, to tell which of their keys have
-// git run something.
+// Package gitconfig parses configurations of git and finds keys that can make git run a
+// program.
 package gitconfig
 
 import (
@@ -10,23 +10,23 @@ import (
 	"sync"
 )
 
-// MaxBytes is how long a configuration can be that is judged.
+// MaxBytes limits the size of a configuration that callers pass to this package, in bytes.
 const MaxBytes = 64 << 10
 
-// harmlessKeys are keys with which git runs nothing. A star is a subsection.
+// harmlessKeys are keys that never make git run a program. A star is any subsection.
 var harmlessKeys = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.symlinks",
 	"core.precomposeunicode", "remote.*.url", "remote.*.fetch", "branch.*.remote", "branch.*.merge", "submodule.active", "user.name", "user.email",
 	"init.defaultbranch",
 }
 
-// Key is a key with its value. Name is section.key, or section.subsection.key, the
-// subsection as it is written and the rest in lower case.
+// Key is a key with its value. Name is section.key, or section.subsection.key. The
+// subsection keeps its case, the rest is in lower case.
 type Key struct{ Name, Value string }
 
 func (k Key) String() string { return k.Name + " = " + k.Value }
 
-// kind is the name with a star in place of a subsection.
+// kind returns the name with a star in place of the subsection.
 func (k Key) kind() string {
 	first, last := strings.Index(k.Name, "."), strings.LastIndex(k.Name, ".")
 	if first == last {
@@ -35,8 +35,8 @@ func (k Key) kind() string {
 	return k.Name[:first] + ".*" + k.Name[last:]
 }
 
-// Parse reads a configuration. It takes less than git does: what git writes itself
-// where nothing has to be quoted.
+// Parse parses a configuration. It accepts less than git does: only the form that git
+// itself writes for values that need no quotes.
 func Parse(text string) (keys []Key, err error) {
 	section, n := "", 0
 	for line := range strings.Lines(text) {
@@ -77,13 +77,13 @@ func Parse(text string) (keys []Key, err error) {
 	return keys, nil
 }
 
-// keyName reports whether a name is one of a section or a key.
+// keyName reports whether a name can be that of a section or a key.
 func keyName(name string) bool {
 	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// Harmless is an error unless a configuration has only keys with which git runs
-// nothing.
+// Harmless returns an error unless the configuration has only keys and values that never
+// make git run a program.
 func Harmless(text string) error {
 	keys, err := Parse(text)
 	if err != nil {
@@ -93,7 +93,7 @@ func Harmless(text string) error {
 		if !slices.Contains(harmlessKeys, k.kind()) {
 			return fmt.Errorf("the key %s", k.kind())
 		}
-		// "ext::" and the like name a program.
+		// A URL such as "ext::PROGRAM" names a program.
 		if strings.Contains(k.Value, "::") || strings.HasPrefix(k.Value, "-") {
 			return fmt.Errorf("the value of %s", k.kind())
 		}
@@ -101,8 +101,8 @@ func Harmless(text string) error {
 	return nil
 }
 
-// askable are keys that may change after an answer, with what they can be: they say
-// what git pulls from and pushes to, by http, https or ssh.
+// askable holds the keys that may change after an answer, each with the form of its value.
+// They name the places that git pulls from and pushes to, by http, https or ssh.
 var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"branch.*.remote":     regexp.MustCompile(`^(\.|[A-Za-z0-9_][A-Za-z0-9._/-]*)$`),
@@ -114,12 +114,12 @@ var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 	}
 })
 
-// Diff lists the keys that differ between two configurations, in words. It is an
-// error unless all of them are such as may change after an answer.
+// Diff returns the keys that differ between two configurations, as text. It returns an
+// error unless each of them may change after an answer.
 func Diff(before, after string) (words []string, err error) {
 	was, err := Parse(before)
 	if err != nil {
-		return nil, fmt.Errorf("as it is: %w", err)
+		return nil, fmt.Errorf("before the change: %w", err)
 	}
 	is, err := Parse(after)
 	if err != nil {

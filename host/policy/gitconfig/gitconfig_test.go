@@ -53,7 +53,7 @@ func TestHarmlessConfigurations(t *testing.T) {
 
 var harmless = regexp.MustCompile(`(?s)^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks|precomposeunicode)|remote\..*\.(url|fetch)|branch\..*\.(remote|merge)|submodule\.active|user\.(name|email)|init\.defaultbranch)\n`)
 
-// What is harmless for us is so as git reads it.
+// A configuration that Harmless accepts has the same keys for git itself.
 func FuzzHarmlessConfig(f *testing.F) {
 	for text := range configs {
 		f.Add(text)

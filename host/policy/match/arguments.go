@@ -15,57 +15,55 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Arguments are those of one call, decoded when the first is asked for: many
-// rules may look at them, most calls meet none that does.
+// Arguments holds the arguments of one call. They are decoded on first use: many rules may
+// need them, and most calls meet no such rule.
 type Arguments struct {
 	raw     json.RawMessage
 	cwd     string
-	work    *Work // what looking at them takes
+	work    *Work // account that pays for decoding and looking up
 	decoded bool
 	all     map[string]json.RawMessage
-	derived string                  // an argument that stands for what another one says; empty: there is none
-	derive  func() ([]string, bool) // its values, and whether they could be told
+	derived string                  // name of an argument with values from another argument; empty: none
+	derive  func() ([]string, bool) // returns the values of derived, and whether they are known
 
-	lookups []lookup // few: a map would cost more
+	lookups []lookup // results so far; few, so a map would cost more
 }
 
-// NewArguments takes the arguments as they were sent, a JSON object, and the
-// working directory of the call.
+// NewArguments returns the arguments of a call. raw is the JSON object as it was sent, cwd
+// the working directory of the call, and work pays for decoding.
 func NewArguments(raw json.RawMessage, cwd string, work *Work) *Arguments {
 	return &Arguments{raw: raw, cwd: cwd, work: work}
 }
 
-// Derive makes values that are written in another argument those of an argument of
-// this name, too. derive is called when somebody asks for them; it reports whether
-// it can tell them.
+// Derive adds values that are written in another argument to the argument of this name.
+// derive is called when they are needed. It reports whether the values are known.
 func (a *Arguments) Derive(name string, derive func() (values []string, known bool)) {
 	a.derived, a.derive = name, derive
 }
 
-// lookup is what the name of an argument, or a pointer, has led to.
+// lookup holds the values that the name of an argument, or a pointer, leads to.
 type lookup struct {
 	arg    string
-	values []value // nil: nothing
-	// lacks: the pointer has led nowhere at some of the places where it was
-	// followed to.
+	values []value // nil: none
+	// lacks is set if the pointer led to no value at some of the places that it passed.
 	lacks bool
-	// unknown: there was not enough work left to look.
+	// unknown is set if there was not enough work left to look the values up.
 	unknown bool
 	work    *Work
 }
 
-// take is [Work.take]; without it nothing is known of the values.
+// take takes units of work, as [Work.take]. If there are not enough, the lookup is unknown.
 func (l *lookup) take(units int) bool {
 	l.unknown = l.unknown || !l.work.take(units)
 	return !l.unknown
 }
 
-// value is one argument, or a part of one.
+// value is an argument, or a part of an argument.
 type value struct {
-	text   string // a string as it is, anything else as plain JSON
+	text   string // a string as it is; anything else as canonical JSON
 	isText bool
-	// caseDiffers: its name differs in case from the one that was asked for. Many
-	// decoders take it for that one all the same.
+	// caseDiffers is set if the name of the value differs from the requested name in case.
+	// Many decoders accept such a name.
 	caseDiffers bool
 
 	cleaned        string
@@ -117,8 +115,8 @@ func (a *Arguments) Object() map[string]json.RawMessage {
 	return a.all
 }
 
-// values returns what an argument, or a JSON pointer, names. More than one is
-// there if a pointer has a star, or names differ in case alone.
+// values returns the values of an argument or a JSON pointer. There can be several if a
+// pointer has a star, or if names differ only in case.
 func (a *Arguments) values(arg string) *lookup {
 	if !a.work.take(1 + len(a.lookups)/4) {
 		return &lookup{unknown: true}
@@ -149,12 +147,12 @@ func (l *lookup) addDerived(a *Arguments, likely bool) {
 	l.unknown = !known
 	for _, text := range texts {
 		l.values = append(l.values, value{text: text, isText: true, caseDiffers: likely})
-		l.lacks = false // it is no argument that could be there itself
+		l.lacks = false // the derived argument need not exist in the object
 	}
 }
 
-// inObject follows a pointer from an object. A star is every member, also
-// where one has that name.
+// inObject follows a pointer into an object. A star stands for every member, even if one of
+// them is called "*".
 func (l *lookup) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
 	if step != "*" {
@@ -167,7 +165,7 @@ func (l *lookup) inObject(object map[string]json.RawMessage, pointer string, lik
 	}
 }
 
-// named follows a pointer from the members with that name, in whatever case.
+// named follows a pointer from the members with that name, in any case.
 func (l *lookup) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
 	found := false
 	if !l.take(len(object)) {
@@ -194,7 +192,7 @@ func (l *lookup) inList(list []json.RawMessage, pointer string, likely bool) {
 	l.lacks = l.lacks || !found
 }
 
-// follow takes a value, or goes on into it, if there is more to the pointer.
+// follow adds the value or, if the pointer has more steps, follows it into the value.
 func (l *lookup) follow(raw json.RawMessage, pointer string, more, likely bool) {
 	if more {
 		l.into(raw, pointer, likely)
@@ -202,7 +200,7 @@ func (l *lookup) follow(raw json.RawMessage, pointer string, more, likely bool) 
 	}
 	cost := len(raw) / 8
 	if len(raw) > 0 && raw[0] != '"' {
-		cost = len(raw) * 16 // it is written anew
+		cost = len(raw) * 16 // it is converted to canonical JSON
 	}
 	if !l.take(1 + cost) {
 		return
@@ -226,7 +224,7 @@ func (l *lookup) into(raw json.RawMessage, pointer string, likely bool) {
 	}
 }
 
-// Pointer is the JSON pointer to an argument, and on to an element of it.
+// Pointer returns the JSON pointer to an argument, or to an element of it.
 func Pointer(name string, steps ...string) string {
 	var b strings.Builder
 	for _, s := range append([]string{name}, steps...) {
@@ -247,8 +245,8 @@ func valueOf(raw json.RawMessage) value {
 	return value{text: canonicalJSON(raw)}
 }
 
-// Texts returns what an argument or a JSON pointer leads to: a string as it is,
-// anything else as JSON.
+// Texts returns the values of an argument or a JSON pointer: a string as it is, anything
+// else as canonical JSON.
 func (a *Arguments) Texts(arg string) []string {
 	var out []string
 	for _, v := range a.values(arg).values {
@@ -257,8 +255,7 @@ func (a *Arguments) Texts(arg string) []string {
 	return out
 }
 
-// Commands reads what an argument leads to as command lines, each once for a
-// decision.
+// Commands returns the values of an argument, parsed as command lines. Each is parsed once.
 func (a *Arguments) Commands(arg string) iter.Seq[*command.Line] {
 	return func(yield func(*command.Line) bool) {
 		values := a.values(arg).values
@@ -270,7 +267,7 @@ func (a *Arguments) Commands(arg string) iter.Seq[*command.Line] {
 	}
 }
 
-// Text returns an argument that is a string, and nothing else.
+// Text returns an argument that is a string. ok is false for any other.
 func (a *Arguments) Text(name string) (string, bool) {
 	raw, ok := a.Get(name)
 	if !ok {
@@ -279,16 +276,16 @@ func (a *Arguments) Text(name string) (string, bool) {
 	return Text(raw)
 }
 
-// Text returns a value of JSON that is a string, and nothing else.
+// Text returns the string that a JSON value holds. ok is false for any other value.
 func Text(raw json.RawMessage) (s string, ok bool) {
-	// null decodes into a string too, as the empty one.
+	// null would decode into an empty string.
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
-		return string(inner), true // most are what they read like; raw is JSON
+		return string(inner), true // no escapes: the common case
 	}
-	var unquoted string // or the result would always be on the heap
+	var unquoted string // a variable of its own: s would always be on the heap
 	err := json.Unmarshal(raw, &unquoted)
 	return unquoted, err == nil
 }

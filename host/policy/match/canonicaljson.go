@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// canonicalJSON writes a value as there is one way to write it: 1e3, 1000.0 and
-// 1000 are one number, and neither blanks nor the order of members mean
-// anything. No digit is rounded away. What is no JSON stands for itself.
+// canonicalJSON returns the one canonical form of a JSON value: 1e3, 1000.0 and 1000 are
+// the same number, and blanks and the order of members do not count. No digit is rounded
+// away. Text that is not JSON is returned unchanged.
 func canonicalJSON(raw []byte) string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -42,8 +42,8 @@ func canonicalNumbers(v any) any {
 	return v
 }
 
-// canonicalNumber writes a number of JSON without an exponent, or where that would
-// be long, with the shortest.
+// canonicalNumber writes a JSON number without an exponent. If that would be long, it uses
+// the fewest digits and an exponent.
 func canonicalNumber(s string) string {
 	const long = 40
 	unsigned := strings.TrimPrefix(s, "-")

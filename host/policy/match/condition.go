@@ -1,9 +1,9 @@
-// Package match compares the arguments of a call with what rules say about them.
+// Package match compares the arguments of a call with the conditions of rules.
 //
-// A [Condition] is about one argument. Whether it holds is a [Truth], because the
-// words of a call do not always tell. [Arguments] are those of one call, decoded
-// once for all rules. An [Index] finds the rules whose conditions could hold. The
-// work that all this takes is counted: [Work] is the account of one decision.
+// A [Condition] is about one argument. It holds, does not hold, or is unsure ([Truth]),
+// because the text of a call does not always show it. [Arguments] holds the arguments
+// of one call, decoded once for all rules. An [Index] finds the rules whose conditions
+// could hold. All this work is counted: [Work] is the account of one decision.
 package match
 
 import (
@@ -21,25 +21,25 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Kind says how a [Condition] compares an argument with its value.
+// Kind is the way in which a [Condition] compares an argument with its value.
 type Kind string
 
-// The kinds. Except for Is, a kind is written before the argument, with a
-// colon: path:path=/work/**.
+// The kinds. A kind other than Equal is written before the argument, with a colon:
+// path:path=/work/**.
 const (
-	Equal    Kind = ""        // equal: text to the letter, anything else as JSON
-	Path     Kind = "path"    // a path under a pattern, see [NewCondition]
-	Hostname Kind = "host"    // a host, or a URL with one: NAME, or *.NAME
+	Equal    Kind = ""        // equal: literal text, anything else as JSON
+	Path     Kind = "path"    // a path that matches a pattern, see [NewCondition]
+	Hostname Kind = "host"    // a host or the host of a URL: NAME, or *.NAME
 	Words    Kind = "words"   // a command, by its literal words
-	Pattern  Kind = "pattern" // a regular expression (RE2) over the whole value
-	OneOf    Kind = "one_of"  // a JSON array of texts, of which it is one
-	Maximum  Kind = "maximum" // a number, which it does not exceed
+	Pattern  Kind = "pattern" // a regular expression (RE2) that matches the whole value
+	OneOf    Kind = "one_of"  // an element of a JSON array of texts
+	Maximum  Kind = "maximum" // a number that is at most this large
 )
 
 var kinds = []Kind{Path, Hostname, Words, Pattern, OneOf, Maximum}
 
-// Condition narrows a rule to calls with a certain argument. It is made by
-// [NewCondition] or [ParseCondition] only; the zero value holds for no call.
+// Condition restricts a rule to calls with a certain argument. Only [NewCondition] and
+// [ParseCondition] make one. For the zero value, [Condition.Holds] is always Unsure.
 type Condition struct {
 	arg   string
 	kind  Kind
@@ -50,21 +50,22 @@ type Condition struct {
 	host      network.Pattern
 	words     command.Pattern
 	re        *regexp.Regexp
-	steps     int // that re can take for a byte
+	steps     int // work units of re for each byte of a value
 	oneOf     []string
 	max       float64
-	canonical string // the value of Is as plain JSON
+	canonical string // of Equal: the value as canonical JSON
 }
 
-// NewCondition makes a condition on an argument: the name of one, or a JSON
-// pointer ("/edits/0/path") into the arguments, in which a "*" stands for every
-// element or member. not turns it around.
+// NewCondition returns a condition on an argument. arg is its name, or a JSON pointer
+// ("/edits/0/path") into the arguments, in which "*" stands for every element or member.
+// not inverts the condition.
 //
-// A path pattern is absolute; "*" stands for any letters of one segment, a
-// segment "**" for any number of segments; ?, [, ], {, } and \ are refused. Words are separated as bash does, "*"
-// is any one word, and "..." at the end any more. Everything is compared
-// with case, but hosts; what is no text is compared by its value, not by how it
-// is spelled. An argument whose name differs from arg in case alone may be it.
+// A path pattern is absolute. In it, "*" stands for any characters of one segment and a
+// segment "**" for any number of segments; ?, [, ], {, } and \ are refused. The words of a
+// command are separated as in bash; "*" is any one word, and a last "..." any number of
+// words. Only hosts are compared without case. A value that is no text is compared as a
+// value, not by its spelling. An argument whose name differs from arg only in case may be
+// the argument that is meant: then the result is at most Unsure.
 func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	c := Condition{arg: arg, kind: kind, value: value, not: not}
 	if arg == "" || len(arg) > 256 {
@@ -104,16 +105,17 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	return c, nil
 }
 
-// Time and memory of a pattern grow with its program and with what it is held
-// against. A longer value is not known to match, nor not to.
+// Limits of patterns: their time and memory grow with the program and the value. A
+// longer value makes the condition Unsure.
 const (
-	maxPattern = 4096     // bytes
-	maxProgram = 2000     // instructions
-	maxMatched = 64 << 10 // bytes
+	maxPattern = 4096     // bytes of a pattern
+	maxProgram = 2000     // instructions of its program
+	maxMatched = 64 << 10 // bytes of a value
 )
 
-// compilePattern compiles a pattern over the whole of a value. What does not
-// compile without what we put around it is none: "a)|(?:b" would be.
+// compilePattern compiles a pattern that has to match a whole value. It must compile on its
+// own, too, without the text around it: "a)|(?:b" is an error. steps is the number of
+// instructions.
 func compilePattern(s string) (re *regexp.Regexp, steps int, err error) {
 	if len(s) > maxPattern {
 		return nil, 0, fmt.Errorf("the pattern has more than %d bytes", maxPattern)
@@ -133,10 +135,9 @@ func compilePattern(s string) (re *regexp.Regexp, steps int, err error) {
 	return re, len(program.Inst), err
 }
 
-// ParseCondition reads ARGUMENT=VALUE, KIND:ARGUMENT=VALUE, or either after a
-// "!", which turns it around. The value is taken as it is, up to the end. An
-// argument whose name holds a colon or begins with "!" is written as a JSON
-// pointer.
+// ParseCondition parses ARGUMENT=VALUE or KIND:ARGUMENT=VALUE. A leading "!" inverts the
+// condition. The value is everything up to the end. An argument whose name holds a colon or
+// begins with "!" is written as a JSON pointer.
 func ParseCondition(s string) (Condition, error) {
 	rest, not := strings.CutPrefix(s, "!")
 	arg, value, ok := strings.Cut(rest, "=")
@@ -153,11 +154,11 @@ func ParseCondition(s string) (Condition, error) {
 	return NewCondition(kind, arg, value, not)
 }
 
-// Arg is the argument: a name or a JSON pointer.
+// Arg returns the argument: a name or a JSON pointer.
 func (c Condition) Arg() string { return c.arg }
 
-// TopArg is the argument itself: of a JSON pointer, its first step. It fails where
-// that is any argument.
+// TopArg returns the name of the argument; for a JSON pointer, its first step. It is false
+// if that step stands for any argument.
 func (c Condition) TopArg() (string, bool) {
 	pointer, ok := strings.CutPrefix(c.arg, "/")
 	if !ok {
@@ -167,19 +168,19 @@ func (c Condition) TopArg() (string, bool) {
 	return unescape(step), step != "*"
 }
 
-// Kind says how the argument is compared.
+// Kind returns the kind of comparison.
 func (c Condition) Kind() Kind { return c.kind }
 
-// Value is what it is compared with, as it is written.
+// Value returns the value that the argument is compared with, as it is written.
 func (c Condition) Value() string { return c.value }
 
-// Not reports whether the condition is turned around.
+// Not reports whether the condition is inverted.
 func (c Condition) Not() bool { return c.not }
 
-// Words are the pattern of a condition of the kind [Words].
+// Words returns the pattern of a condition of the kind [Words].
 func (c Condition) Words() command.Pattern { return c.words }
 
-// String gives the form that [ParseCondition] reads.
+// String returns the form that [ParseCondition] parses.
 func (c Condition) String() string {
 	not, kind := "", ""
 	if c.not {
@@ -191,7 +192,7 @@ func (c Condition) String() string {
 	return not + kind + c.arg + "=" + c.value
 }
 
-// InWords says what the condition means, for a person.
+// InWords returns the meaning of the condition, for a person.
 func (c Condition) InWords() string {
 	is := "is"
 	if c.not {
@@ -204,11 +205,11 @@ func (c Condition) InWords() string {
 	return fmt.Sprintf("%s %s "+what, c.arg, is, c.value)
 }
 
-// Truth is the answer of a condition. What cannot be told from the words of a
-// call never allows, and never escapes a rule that denies: it asks.
+// Truth is the result of a condition. Unsure means that the text of a call does not show
+// whether the condition holds. It never allows, and makes a rule that denies ask.
 type Truth int
 
-// The answers. The smaller is the safer one for a rule that allows.
+// The results. The smaller is the safer one for a rule that allows.
 const (
 	No Truth = iota
 	Unsure
@@ -217,9 +218,9 @@ const (
 
 func (t Truth) inverted() Truth { return Yes - t }
 
-// Holds answers for a call. strict is how a rule that allows reads it: each of
-// several values has to fit, and a command or a path has to be one that is
-// certain. Any other rule is met by any of them.
+// Holds returns the result for a call. strict is set for a rule that allows: then each of
+// several values must fit, and a command or a path must be certain. For any other rule one
+// fitting value is enough.
 func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 	if c.arg == "" {
 		return Unsure
@@ -242,14 +243,14 @@ func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 		if !args.work.take(c.cost(&values[i])) {
 			return Unsure
 		}
-		// What is turned around is read the other way: a rule that denies all
-		// but one command wants to be certain that it is that one.
+		// An inverted condition is read the other way: a rule that denies all but one
+		// command has to be certain that it is that command.
 		t := c.compareOne(&values[i], args, strict != c.not)
 		if c.not {
 			t = t.inverted()
 		}
 		if values[i].caseDiffers {
-			t = min(t, Unsure) // whether the tool takes it for the argument is not known
+			t = min(t, Unsure) // the tool may or may not take it for the argument
 		}
 		if strict {
 			out = min(out, t)
@@ -260,8 +261,8 @@ func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 	return out
 }
 
-// missing: an argument that is not there is nothing that a rule could have
-// meant, but for a path, which is the working directory then.
+// missing returns the result for an argument that does not exist: No. A missing path stands
+// for the working directory, except for a rule that allows.
 func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	if c.kind != Path || strict {
 		return No
@@ -276,9 +277,8 @@ func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	return No
 }
 
-// compareOne compares one value. What is of another type than the condition speaks of
-// does not fit it; where that would be to escape it, nobody can tell what the
-// tool makes of it.
+// compareOne compares one value. A value of another type than the condition expects never
+// fits a rule that allows, and is Unsure for any other rule: the tool may convert it.
 func (c *Condition) compareOne(v *value, args *Arguments, strict bool) Truth {
 	other := Unsure
 	if strict {
@@ -336,9 +336,9 @@ func (c *Condition) compareOne(v *value, args *Arguments, strict bool) Truth {
 	return Unsure
 }
 
-// command: a rule that allows wants the one command that is literal. Any other
-// rule looks into every part of the line for its program, and where the line
-// may hold more than is seen, is unsure.
+// command compares a command. A rule that allows needs a line that is one literal command.
+// Any other rule searches every command of the line, and is Unsure if the line may start
+// programs that are not seen.
 func (c *Condition) command(line *command.Line, strict bool) Truth {
 	if strict {
 		switch {

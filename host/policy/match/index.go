@@ -8,27 +8,28 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Index finds the rules that could speak of a call, so that thousands of
-// remembered answers cost nothing. It knows rules by their position. What they say
-// of the call is for [Condition.Holds] to tell.
+// Index finds the rules that could apply to a call, so that thousands of remembered answers
+// cost nothing. It knows rules by their positions. [Condition.Holds] then decides whether
+// they apply.
 //
-// A rule is filed under its tool and one key of one condition: the text of an
-// exact one, the part before the first star of a path or of a command, the name
-// of a host. A call is looked up under every key that its arguments can have:
-// each directory above a path, each beginning of a command. Where an argument
-// leaves a doubt, all rules about it are candidates.
+// A rule is filed under its tool and the key of one condition: the value of an equal one,
+// the part before the first star of a path or a command, or the name of a host. A call is
+// looked up under every key that its arguments can have: each directory above a path, each
+// beginning of a command. If an argument is ambiguous, all rules about it are candidates.
 type Index struct {
-	unkeyed map[string][]int       // rules without such a condition, by tool
-	keyed   map[ruleKey][]int      // the others
-	kinds   map[string][]argOfKind // of each tool, what keyed rules look at
-	all     map[ruleKey][]int      // the keyed rules by that, with an empty text
+	unkeyed map[string][]int       // by tool: rules without a condition that has a key
+	keyed   map[ruleKey][]int      // the other rules, by key
+	kinds   map[string][]argOfKind // by tool: the arguments and kinds of its keyed rules
+	all     map[ruleKey][]int      // by key with an empty text: all keyed rules about that argument and kind
 }
 
+// argOfKind is an argument together with the kind of comparison.
 type argOfKind struct {
 	arg  string
 	kind Kind
 }
 
+// ruleKey is the key of a rule: its tool, and an argument, kind and text of a condition.
 type ruleKey struct {
 	tool string
 	argOfKind
@@ -40,7 +41,7 @@ func NewIndex() *Index {
 	return &Index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
 }
 
-// Add files a rule about a tool, with these conditions.
+// Add files the rule at position i, about a tool, with these conditions.
 func (x *Index) Add(i int, tool string, where []Condition) {
 	for j := range where {
 		c := &where[j]
@@ -61,7 +62,8 @@ func (x *Index) Add(i int, tool string, where []Condition) {
 	x.unkeyed[tool] = append(x.unkeyed[tool], i)
 }
 
-// key is what a rule with this condition is filed under.
+// key returns the text under which a rule with this condition is filed. It is false if the
+// condition has no key.
 func (c *Condition) key() (string, bool) {
 	if c.not || strings.HasPrefix(c.arg, "/") {
 		return "", false
@@ -79,13 +81,12 @@ func (c *Condition) key() (string, bool) {
 	return "", false
 }
 
-// Unkeyed are the positions of the rules about a tool that are filed under no
-// condition.
+// Unkeyed returns the positions of the rules about a tool that no condition has a key for.
 func (x *Index) Unkeyed(tool string) []int { return x.unkeyed[tool] }
 
-// Find calls try with the position of every rule about a tool that could speak of
-// the call. A position can come twice. What it takes to look is for the rule that
-// begin is called with.
+// Find calls try with the position of every rule about a tool that could apply to the call,
+// some of them more than once. It calls begin with the rule that the following work is
+// charged to.
 func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
 	each(x.unkeyed[tool], try)
 	for _, at := range x.kinds[tool] {
@@ -99,7 +100,7 @@ func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	all := x.all[key]
 	found := args.values(key.arg)
 	if found.values == nil || found.unknown {
-		if found.unknown || key.kind == Path { // where there is no path, it is the working directory
+		if found.unknown || key.kind == Path { // a missing path stands for the working directory
 			each(all, try)
 		}
 		return
@@ -113,8 +114,8 @@ func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	}
 }
 
-// findValue finds the rules about one value. It fails if all could be: where the value
-// can be written in several ways, or is no path, host or command.
+// findValue finds the rules about one value. It is false if all rules could be about it: if
+// the value can be written in several ways, or is no path, host or command.
 func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int)) bool {
 	if !v.isText {
 		return false
@@ -129,7 +130,7 @@ func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int))
 	case Path:
 		name, sure := v.path(args.cwd)
 		name = strings.TrimSuffix(name, "/")
-		for len(name) > paths.MaxPattern { // which no rule is
+		for len(name) > paths.MaxPattern { // no rule is longer
 			name = strings.TrimSuffix(name[:strings.LastIndexByte(name, '/')+1], "/")
 		}
 		if !sure || !args.work.take(len(name)*len(name)/256) {
@@ -161,8 +162,8 @@ func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int))
 	return true
 }
 
-// findWords looks up each beginning of a command that a rule can have, with the
-// program as it stands there and by its name alone.
+// findWords looks up each beginning of a command that a rule can have, with the program as
+// it is written and without its directory.
 func findWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
 	beginnings := func(line string) {

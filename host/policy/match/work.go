@@ -1,52 +1,50 @@
 package match
 
-// What holding rules against one call may take, in units of about 10 ns at
-// worst. It is counted, and not timed, so that a decision is the same on every
-// machine. The rules of a project's file can be anybody's, and get a smaller
-// share.
+// Limits of the work of one decision, in units of at most about 10 ns. Work is counted
+// and not timed, so that a decision is the same on every machine. The rules of a
+// project's file may come from strangers, and get a smaller share.
 const (
 	MaxWork        = 64 << 20
 	MaxProjectWork = 16 << 20
 )
 
-// Work is the account of one decision. What cannot be paid for is not known: a
-// project's rule of which it is not known whether it speaks asks, like any other
-// of which that cannot be told. Where the whole is used up, nobody knows what the
-// administrator's rules say, and no answer may stand in for them: that denies.
+// Work is the account of one decision. Without enough units, the result of a condition is
+// Unsure. If the project's share is used up, its rules therefore ask. If the whole account
+// is used up, even the administrator's rules are unknown, and no answer may replace them:
+// the call is denied.
 type Work struct {
 	left, projectLeft           int
-	rule                        int  // that is held against the call now; noRule: none
-	project                     bool // it is a project's
-	asked                       int  // units that it asked for
-	most, mostProject           spender
+	rule                        int  // position of the rule that is being checked; noRule: none
+	project                     bool // that rule is a project's
+	asked                       int  // units that the rule has asked for
+	costliest, costliestProject spender
 	exhausted, projectExhausted bool
 }
 
-// spender is the rule that asked for the most.
+// spender is the rule that asked for the most units.
 type spender struct{ rule, units int }
 
 const noRule = -1
 
-// NewWork returns an account of which nothing is used up.
+// NewWork returns a full account.
 func NewWork() *Work {
-	return &Work{left: MaxWork, projectLeft: MaxProjectWork, rule: noRule, most: spender{rule: noRule}, mostProject: spender{rule: noRule}}
+	return &Work{left: MaxWork, projectLeft: MaxProjectWork, rule: noRule, costliest: spender{rule: noRule}, costliestProject: spender{rule: noRule}}
 }
 
-// Begin says for which rule units are taken from now on, and whether it is a
-// project's.
+// Begin charges the units from now on to a rule. project is set for a project's rule.
 func (w *Work) Begin(rule int, project bool) { w.rule, w.project, w.asked = rule, project, 0 }
 
-// End says that units are taken for no rule from now on.
+// End charges the units from now on to no rule.
 func (w *Work) End() { w.Begin(noRule, false) }
 
-// take reports whether so many units could be taken.
+// take takes units and reports whether there were enough.
 func (w *Work) take(units int) bool {
-	most := &w.most
+	costliest := &w.costliest
 	if w.project {
-		most = &w.mostProject
+		costliest = &w.costliestProject
 	}
-	if w.asked += units; w.rule != noRule && w.asked > most.units {
-		*most = spender{w.rule, w.asked}
+	if w.asked += units; w.rule != noRule && w.asked > costliest.units {
+		*costliest = spender{w.rule, w.asked}
 	}
 	switch {
 	case w.project && units > w.projectLeft:
@@ -62,19 +60,21 @@ func (w *Work) take(units int) bool {
 	return true
 }
 
-// Exhausted reports whether units were asked for that were not left, and the rule that
-// asked for the most.
+// Exhausted reports whether the account was too small, and returns the rule that asked for
+// the most units.
 func (w *Work) Exhausted() (rule int, out bool) {
-	if w.mostProject.units > w.most.units {
-		return w.mostProject.rule, w.exhausted
+	if w.costliestProject.units > w.costliest.units {
+		return w.costliestProject.rule, w.exhausted
 	}
-	return w.most.rule, w.exhausted
+	return w.costliest.rule, w.exhausted
 }
 
-// ProjectExhausted is Out for the share of a project's rules.
-func (w *Work) ProjectExhausted() (rule int, out bool) { return w.mostProject.rule, w.projectExhausted }
+// ProjectExhausted is [Work.Exhausted] for the share of a project's rules.
+func (w *Work) ProjectExhausted() (rule int, out bool) {
+	return w.costliestProject.rule, w.projectExhausted
+}
 
-// cost is what it takes to compare one value, at worst.
+// cost returns the units for comparing one value, at worst.
 func (c *Condition) cost(v *value) int {
 	n := len(v.text)
 	switch {

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// reserved is a range of addresses that no name leads to and no prefix that
-// is wider opens.
+// reserved is a range of addresses that can be reached only under a rule about addresses
+// that is no wider than the range.
 type reserved struct {
 	prefix netip.Prefix
-	what   string
+	what   string // kind of range, to follow "is" in a message
 }
 
-// reservedRanges lists whatever is not the public internet, from the registries
-// of IANA for special purposes, and the places where clouds keep credentials.
-// They are written out because the predicates of netip know a part of them:
-// not 100.64.0.0/10, 198.18.0.0/15, 240.0.0.0/4, ::/96, 64:ff9b::/96,
-// 2002::/16 or fec0::/10. Ranges may lie within each other; each of them has to
-// be granted.
+// reservedRanges holds all addresses outside the public internet, from IANA's registries
+// for special purposes, and the addresses where clouds serve credentials. They are written
+// out because the predicates of netip know only a part of them: not 100.64.0.0/10,
+// 198.18.0.0/15, 240.0.0.0/4, ::/96, 64:ff9b::/96, 2002::/16 or fec0::/10. Ranges may
+// overlap; an address needs a rule for each range that holds it.
 var reservedRanges = []reserved{
 	{netip.MustParsePrefix("0.0.0.0/8"), "this network"},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private"},
@@ -45,7 +44,7 @@ var reservedRanges = []reserved{
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
 	{netip.MustParsePrefix("255.255.255.255/32"), "broadcast"},
 
-	// Of IPv6, 2000::/3 is the internet; these three are the rest.
+	// The internet is 2000::/3 of IPv6; these three are the rest.
 	{netip.MustParsePrefix("::/3"), "reserved"},
 	{netip.MustParsePrefix("4000::/2"), "reserved"},
 	{netip.MustParsePrefix("8000::/1"), "reserved"},
@@ -74,16 +73,16 @@ var reservedRanges = []reserved{
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// loopbackPrefixes are this machine.
+// loopbackPrefixes are the addresses of this machine.
 var loopbackPrefixes = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Public reports whether an address belongs to the internet at large: it is in
-// none of the ranges that have to be granted by address.
+// Public reports whether an address belongs to the public internet: it is in no reserved
+// range.
 func Public(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && len(rangesOf(a)) == 0
 }
 
-// rangesOf lists the ranges that hold an address, the narrowest first.
+// rangesOf returns the reserved ranges that hold an address, the narrowest first.
 func rangesOf(a netip.Addr) []reserved {
 	var out []reserved
 	for _, r := range reservedRanges {
@@ -95,11 +94,11 @@ func rangesOf(a netip.Addr) []reserved {
 	return out
 }
 
-// contains is Prefix.Contains whatever the zone.
+// contains is Prefix.Contains without regard to the zone.
 func contains(p netip.Prefix, a netip.Addr) bool { return p.Contains(a.WithZone("")) }
 
-// embeddedIPv4 returns the IPv4 address to which a gateway may send what is addressed
-// to a.
+// embeddedIPv4 returns the IPv4 address that is part of an IPv6 address, if a gateway may
+// forward packets to it.
 func embeddedIPv4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false

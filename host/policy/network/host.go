@@ -11,37 +11,37 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Host is who is talked to: a name or an address, in the one form that
-// everything behind the parser sees. Two hosts are the same if they are equal.
-// The zero value is nobody, and no rule matches it.
+// Host is a name or an address, in one canonical form: two hosts are the same if they are
+// equal. The zero value is no host, and no rule matches it.
 type Host struct {
-	name string     // lower case, A-labels, no dot at the end; or
-	addr netip.Addr // without a zone
+	name string     // lower case, A-labels, no dot at the end; empty for an address
+	addr netip.Addr // without a zone; the zero Addr for a name
 }
 
-// Limits on a name, from RFC 1035.
+// Limits of a name, from RFC 1035.
 const (
 	maxNameBytes  = 253
 	maxLabelBytes = 63
 )
 
-// Every form of an address that some parser reads and another does not is a
-// way around a rule, so there is one that is accepted.
+// errNumeric is the error for a name that some parsers take for an address. Only one form
+// of an address is accepted: a form that some parsers accept and others do not could be a
+// way around a rule.
 var errNumeric = errors.New("it ends in a number and is no address; an IPv4 address is four decimal numbers without leading zeros")
 
-// strict is IDNA2008 without any mapping: what would have to be changed to be
-// a name (capitals, full-width digits, ideographic dots) is none.
+// strict is IDNA2008 without any mapping. A name that would have to be mapped (capitals,
+// full-width digits, ideographic dots) is an error.
 var strict = idna.New(
 	idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true),
 	idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true),
 )
 
-// ParseHost reads a host name or an address. A name consists of labels of
-// letters, digits and hyphens; ASCII capitals become small, one dot at the end
-// is dropped, and an international name is taken in either form if it is
-// exactly what the other form says. An IPv4 address has four decimal numbers;
-// an IPv6 address may stand in brackets and has no zone. Nothing else is a
-// host: what is accepted parses to itself again.
+// ParseHost parses a host name or an address. A name consists of labels of letters, digits
+// and hyphens. ASCII capitals become lower case, and one dot at the end is dropped. An
+// international name may have either of its two forms, if each converts exactly to the
+// other. An IPv4 address has four decimal numbers; an IPv6 address may stand in brackets
+// and has no zone. Anything else is an error. The text of the result parses to the same
+// host.
 func ParseHost(s string) (Host, error) {
 	h, err := parseHost(s)
 	if err != nil {
@@ -70,7 +70,7 @@ func parseHost(s string) (Host, error) {
 }
 
 func canonicalName(s string) (string, error) {
-	if len(s) > 4*maxNameBytes { // before anybody spends time on it
+	if len(s) > 4*maxNameBytes { // before the slower checks
 		return "", errors.New("it is too long")
 	}
 	name := strings.TrimSuffix(asciiLower(s), ".")
@@ -100,8 +100,7 @@ func canonicalName(s string) (string, error) {
 	return name, nil
 }
 
-// international returns the A-labels of a name that is in exactly one of its
-// two forms.
+// international returns the A-labels of an international name, in either of its two forms.
 func international(name string) (string, error) {
 	ascii, err := strict.ToASCII(name)
 	if err != nil {
@@ -144,8 +143,8 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// numeric reports whether a last label makes some parser take the whole for an
-// IPv4 address: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+// numeric reports whether some parsers take a name with this last label for an IPv4
+// address: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
 func numeric(label string) bool {
 	if strings.Trim(label, "0123456789") == "" {
 		return true
@@ -171,14 +170,14 @@ func isASCII(s string) bool {
 // IsAddr reports whether the host is an address.
 func (h Host) IsAddr() bool { return h.addr.IsValid() }
 
-// Addr is the address; the zero Addr if the host is a name.
+// Addr returns the address; the zero Addr if the host is a name.
 func (h Host) Addr() netip.Addr { return h.addr }
 
-// Name is the name, in A-labels and without a dot at the end; "" if the host
-// is an address.
+// Name returns the name, in A-labels and without a dot at the end; empty if the host is an
+// address.
 func (h Host) Name() string { return h.name }
 
-// String is the name, or the address without brackets.
+// String returns the name, or the address without brackets.
 func (h Host) String() string {
 	if h.IsAddr() {
 		return h.addr.String()
@@ -186,21 +185,20 @@ func (h Host) String() string {
 	return h.name
 }
 
-// nonPublicDomains are the domains of no host of the internet: of this machine, of networks nearby and
-// of what is not looked up in the DNS.
+// nonPublicDomains are top-level domains without hosts of the internet: those of this
+// machine, of local networks, and of names that are not in the DNS.
 var nonPublicDomains = []string{
 	"alt", "arpa", "corp", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain", "localhost", "onion", "private", "test",
 }
 
-// public reports whether a name can be one of the internet, as far as that can be read
-// off it.
+// public reports whether the name can be one of the internet, going by its text.
 func (h Host) public() bool {
 	i := strings.LastIndexByte(h.name, '.')
 	return i > 0 && !slices.Contains(nonPublicDomains, h.name[i+1:])
 }
 
-// loopback reports whether the name is of this machine wherever it is looked
-// up (RFC 6761, 6.3): it is never looked up.
+// loopback reports whether the name stands for this machine (RFC 6761, 6.3). Such a name is
+// never looked up.
 func (h Host) loopback() bool {
 	return h.name == "localhost" || strings.HasSuffix(h.name, ".localhost")
 }

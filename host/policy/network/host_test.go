@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// goodHosts are hosts with the form in which they are compared.
+// goodHosts maps hosts to their canonical form.
 var goodHosts = map[string]string{
 	"example.com":                  "example.com",
 	"EXAMPLE.com":                  "example.com",
@@ -40,7 +40,7 @@ var goodHosts = map[string]string{
 	"LOCALHOST.":                   "localhost",
 }
 
-// badHosts are none, each for a reason that some other parser does not see.
+// badHosts are no hosts here, although some other parser accepts them.
 var badHosts = []string{
 	"", ".", "..", "a..b", ".a", "a.b..", "-a", "a-", "a.-b.c", "a_b", "a b", " a", "a ", "a\tb", "a\nb", "a\x00b", "a\x7fb",
 	"a%2eb", "%31", "127%2e0.0.1", "a@b", "a:b", "a:80", "a/b", "a\\b", "a?b", "a#b", "a;b", "a,b", "a'b", `a"b`, "a<b", "a|b", "*.a", "*",
@@ -49,10 +49,10 @@ var badHosts = []string{
 	"127.1", "127.0.1", "2130706433", "0", "0x7f000001", "0x7f.1", "0x7f.0.0.1", "0x7f.0x0.0x0.0x1", "017700000001", "0177.0.0.1", "0177.1",
 	"127.000.000.001", "127.0.0.01", "010.0.0.1", "256.1.1.1", "1.2.3.4.5", "1.2.3", "1.2.3.4.", "127.0.0.1..", "1.1", "0x", "a.0x", "a.0x7f", "a.1",
 	"4294967295", "99999999999", "0xffffffff", "127.0.0.1:80", "127.0.0.1/8",
-	// IPv6 in forms of its own.
+	// Malformed IPv6.
 	"[::1", "::1]", "[::1]]", "[[::1]]", "[]", "[127.0.0.1]", "[::1]:80", "[::1%25eth0]", "[fe80::1%eth0]", "fe80::1%eth0", "::1%lo", "[v1.a]",
 	":::1", "1::2::3", "::12345", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "::ffff:127.1", "::ffff:0177.0.0.1",
-	// What becomes something else when it is mapped.
+	// Names that mapping would change.
 	"１２７.０.０.１", "①②⑦.⓪.⓪.①", "ｌocalhost", "ⓛⓞⓒⓐⓛⓗⓞⓢⓣ", "127。0。0。1", "example。com", "example．com", "ex\u00adample.com", "exam\u200bple.com",
 	"\u202eexample.com", "BÜCHER.example", "faß.EXAMPLE\u0301", "e\u0301xample.com", "ℂ.example", "a\u2044b.example", "evil\u2100.com", "\ufeffa", "\xff", "a\xc0\xae",
 	// Labels that claim to be international.
@@ -75,7 +75,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// checkHost holds what is true for every host that is accepted.
+// checkHost checks the properties of every host that is accepted.
 func checkHost(t *testing.T, in string, h Host) {
 	t.Helper()
 	text := h.String()
@@ -105,7 +105,7 @@ func checkHost(t *testing.T, in string, h Host) {
 			t.Errorf("%q became %q", in, text)
 		}
 	}
-	// What others make of it is the same.
+	// Other parsers return the same host.
 	if u, err := url.Parse("https://" + text + "/x"); err != nil || u.Host != text || u.Hostname() != h.String() || u.User != nil {
 		t.Errorf("%q in a URL is %v, %v", text, u, err)
 	}
@@ -129,8 +129,8 @@ func FuzzParseHost(f *testing.F) {
 			return
 		}
 		checkHost(t, in, h)
-		// An allowed host leads to no address that a predicate of netip, which
-		// does not know our list, takes for something special.
+		// No address of an allowed host is special for the predicates of netip, which do
+		// not know our list.
 		for _, a := range d.Addresses() {
 			if d.Err() != nil || special(a) {
 				t.Errorf("%q leads to %s", in, a)
@@ -142,8 +142,8 @@ func FuzzParseHost(f *testing.F) {
 	})
 }
 
-// wideNetwork allows all names of two labels in some domains, and everything
-// that can be allowed by prefixes as wide as they get.
+// wideNetwork allows all names of two labels in some domains, and all addresses that the
+// widest prefixes can allow.
 func wideNetwork(t testing.TB) *Network {
 	t.Helper()
 	var rules []Rule
@@ -157,7 +157,7 @@ func wideNetwork(t testing.TB) *Network {
 	return New(rules)
 }
 
-// special is what netip knows of addresses that are not the internet.
+// special reports whether netip knows an address as one outside the internet.
 func special(a netip.Addr) bool {
 	return !a.IsValid() || a.Zone() != "" || a.Unmap().IsLoopback() || a.Unmap().IsPrivate() || a.Unmap().IsLinkLocalUnicast() || a.Unmap().IsMulticast() ||
 		a.Unmap().IsUnspecified() || a.Is4In6() || !a.IsGlobalUnicast()

@@ -1,15 +1,13 @@
-// Package network says who may be reached.
+// Package network decides which hosts may be reached.
 //
-// A [Host] is a name or an address, and [ParseHost] the one parser of hosts: of
-// those that are connected to, that rules and lists name and that stand in
-// arguments. What it refuses is no host to anybody. A [Rule] opens or closes a way
-// to hosts, a [Network] is all rules together.
+// A [Host] is a name or an address. [ParseHost] is the only parser of hosts, for
+// connections, rules, lists and arguments alike. A [Rule] allows or denies hosts, and a
+// [Network] holds all rules.
 //
-// [Network.Decide] says whether a host, a port and a protocol may be reached. It is
-// pure: it asks no resolver. A name that is allowed is not yet an address that is:
-// whoever resolves it asks [Decision.CheckAddr] about each address, and connects to
-// no other. A refusal is a [*Denial], which knows the smallest rule that would allow
-// what was refused.
+// [Network.Decide] decides about a host, a port and a protocol. It is pure: it asks no
+// resolver. Code that resolves an allowed name must pass each address to
+// [Decision.CheckAddr], and connect to no other address. A refusal is a [*Denial]. It
+// holds the smallest rule that would allow the connection.
 package network
 
 import (
@@ -19,30 +17,31 @@ import (
 	"strings"
 )
 
-// Network says which hosts may be talked to. It never changes; a nil Network
-// denies everything. What is not allowed is denied, and a rule that denies wins
-// over every rule that allows.
+// Network holds the rules about the hosts that may be reached. It never changes; a nil
+// Network denies everything. A host that no rule allows is denied, and a rule that denies
+// wins over every rule that allows.
 //
-// It has layers, of which each has to allow: [Network.Restrict] adds one, so it
-// can only take away.
+// A Network has layers, and each of them must allow a host. [Network.Restrict] adds a
+// layer, so it can only take hosts away.
 type Network struct {
 	layers []layer
 	deny   []Rule
 }
 
+// layer is one list of rules that allow, with its source.
 type layer struct {
 	source string
 	allow  []Rule
 }
 
-// The layers of the network of one tool, see [Network.ForTool].
+// The sources of the layers for one tool, see [Network.ForTool].
 const (
-	SourceAllowance = "allowance" // what a person lets it have
-	SourceManifest  = "manifest"  // what it asks for
+	SourceAllowance = "allowance" // the hosts that a person gave the tool
+	SourceManifest  = "manifest"  // the hosts that the tool asks for
 )
 
-// Whose other layers they are, as far as a message differs. No flag adds to those of
-// the administrator, the user's policy and the project's.
+// The sources of other layers that have messages of their own. No flag adds hosts to the
+// layers of the administrator, the user's policy and the project.
 const (
 	sourceSettings      = "settings"
 	sourceAdministrator = "administrator"
@@ -50,14 +49,14 @@ const (
 	sourceProject       = "project"
 )
 
-// New returns the network of these rules, which it copies.
+// New returns the network with these rules. It copies them.
 func New(rules []Rule) *Network {
 	return new(Network).Restrict(sourceSettings, rules)
 }
 
-// Restrict returns what is left of n when these rules have to allow, too, such as
-// the administrator's list. Source is whose they are, in the word that a policy
-// has for it.
+// Restrict returns the network with a further layer, such as the administrator's list: a
+// host must be allowed by these rules, too. Rules that deny are added to those of n. source
+// is the layer's source, as in policy.Source.
 func (n *Network) Restrict(source string, rules []Rule) *Network {
 	if n == nil {
 		return nil
@@ -75,11 +74,11 @@ func (n *Network) Restrict(source string, rules []Rule) *Network {
 	return out
 }
 
-// ForProvider returns the network of a client that talks to the one host
-// that the user has configured: that host, and wherever it leads on this machine
-// itself, where local models listen. Of the user's rules, those that deny hold,
-// and those that allow addresses, because a provider may live in a private
-// network. An administrator's list goes on top of it, with [Network.Restrict].
+// ForProvider returns the network of a client that talks to the one host that the user has
+// configured. The host may also resolve to this machine, where local models listen. Of the
+// user's rules, it keeps those that deny, and those that allow addresses, because a
+// provider may be in a private network. An administrator's list has to be added with
+// [Network.Restrict].
 func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network {
 	own := []Rule{{Allow: true, Name: host.name, Port: port, Protocol: proto}}
 	if host.IsAddr() {
@@ -96,9 +95,10 @@ func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network 
 	return New(own)
 }
 
-// ForTool returns the network of one tool, which was given hosts of its own: of n it
-// keeps what n denies, and nothing that n allows. Asked are the hosts that the tool
-// wants, in the form of [ParseAsked]; nil: any that it was given.
+// ForTool returns the network of a tool with an allowance. It keeps the rules of n that
+// deny, and none that allow. given are the hosts that the tool was given; asked are those
+// in its manifest, in the form of [ParseAsked]. asked is nil if it may reach any that it
+// was given.
 func (n *Network) ForTool(given, asked []Rule) *Network {
 	out := new(Network)
 	if n != nil {
@@ -111,11 +111,11 @@ func (n *Network) ForTool(given, asked []Rule) *Network {
 	return out
 }
 
-// WithHost returns the network that reaches one name more, over https at its port, for
-// who asks a person about a host that no rule opens. It fails where anything else is in
-// the way: a rule that denies the name, a layer that leaves it out, or that it can be no
-// name of the internet. So an address, http and another port need a rule, and where a
-// name leads is still for [Decision.CheckAddr].
+// WithHost returns the network with one further name, over https at port 443. It serves a
+// question to a person about a host that no rule opens. It fails if a rule denies the name,
+// if another layer leaves it out, if the network already allows it, or if it cannot be a
+// name of the internet. An address, http or another port needs a rule. [Decision.CheckAddr]
+// still checks the addresses of the name.
 func (n *Network) WithHost(name string) (*Network, bool) {
 	if !n.startsWithSettings() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
 		return nil, false
@@ -130,7 +130,7 @@ func (n *Network) WithHost(name string) (*Network, bool) {
 	return out, out.Decide(host.name, HTTPS.port(), HTTPS).Err() == nil
 }
 
-// CanAddHost reports whether [Network.WithHost] can open any name at all.
+// CanAddHost reports whether [Network.WithHost] can succeed for some name.
 func (n *Network) CanAddHost() bool {
 	if !n.startsWithSettings() {
 		return false
@@ -143,14 +143,14 @@ func (n *Network) CanAddHost() bool {
 	return true
 }
 
-// startsWithSettings reports whether the first layer is the settings: what a tool was given is not
-// added to.
+// startsWithSettings reports whether the first layer is the settings. Nothing is added to
+// the hosts of an allowance.
 func (n *Network) startsWithSettings() bool {
 	return n != nil && len(n.layers) > 0 && n.layers[0].source == sourceSettings
 }
 
-// Rules lists what the network consists of, for the record: the rules, and for
-// each layer under which they are "only" with what it leaves.
+// Rules returns the rules as text, for the record: those of the first layer that allow,
+// then "only" and the rules of each further layer, then "not" and each rule that denies.
 func (n *Network) Rules() []string {
 	var out []string
 	if n == nil {
@@ -176,11 +176,12 @@ func (n *Network) Rules() []string {
 	return out
 }
 
-// Closed reports whether no host at all can be reached: each layer would have to
-// allow it.
+// Closed reports whether no host at all can be reached, because no rule of the first layer
+// is left by all other layers.
 func (n *Network) Closed() bool { return len(n.openRules()) == 0 }
 
-// OpenRules lists the rules that leave some host to be reached, if nothing denies it.
+// OpenRules returns the rules that leave some host reachable, as text. Rules that deny are
+// not considered.
 func (n *Network) OpenRules() []string {
 	var out []string
 	for _, r := range n.openRules() {
@@ -189,7 +190,8 @@ func (n *Network) OpenRules() []string {
 	return out
 }
 
-// openRules are the rules of the first layer of which each other layer leaves something.
+// openRules returns the rules of the first layer that overlap with a rule of each other
+// layer.
 func (n *Network) openRules() []Rule {
 	if n == nil {
 		return nil
@@ -203,7 +205,7 @@ func (n *Network) openRules() []Rule {
 	return left
 }
 
-// overlaps reports whether some host can be one that both rules allow.
+// overlaps reports whether both rules can match the same host, port and protocol.
 func (r *Rule) overlaps(o *Rule) bool {
 	switch {
 	case r.Port != 0 && o.Port != 0 && r.Port != o.Port, r.Protocol != "" && o.Protocol != "" && r.Protocol != o.Protocol:
@@ -218,20 +220,20 @@ func (r *Rule) overlaps(o *Rule) bool {
 	return o.matchesName(r.Name)
 }
 
-// Decision is the answer to one request for a connection. It is made by
-// [Network.Decide] only; its zero value denies. It allows a host as it is named:
-// each address that the name leads to has still to pass [Decision.CheckAddr].
+// Decision is the result for one connection. Only [Network.Decide] makes one; its zero
+// value denies. It allows a host by its name: each address of the name must still pass
+// [Decision.CheckAddr].
 type Decision struct {
 	net    *Network
 	host   Host
 	port   uint16
 	proto  Protocol
-	addrs  []netip.Addr // known without a resolver
-	denial *Denial
+	addrs  []netip.Addr // checked addresses of a host that needs no resolver; nil: resolve the name
+	denial *Denial      // nil: allowed
 }
 
-// Decide says whether a host may be talked to. It looks at its arguments and at
-// the rules, and asks nobody: no resolver, no clock.
+// Decide decides whether a host may be reached. It depends only on its arguments and the
+// rules, not on a resolver or a clock.
 func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 	d := Decision{net: n, port: port, proto: proto}
 	h, err := ParseHost(host)
@@ -258,7 +260,7 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 	if h.loopback() {
 		return d.local()
 	}
-	for _, l := range slices.Backward(n.layers) { // a flag opens nothing that a layer above does not
+	for _, l := range slices.Backward(n.layers) { // the first layer last: only to it a flag can add
 		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.matchesPort(port, proto) && r.matchesName(h.name) }) {
 			return d.deny(h.name, l.denial(d.exact()))
 		}
@@ -266,8 +268,8 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 	return d
 }
 
-// local decides about this machine under its own name: the grant is that of
-// the address, which needs no other.
+// local decides about the name of this machine. A rule about a loopback address is enough;
+// none about the name is needed.
 func (d Decision) local() Decision {
 	var first *Denial
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
@@ -283,6 +285,7 @@ func (d Decision) local() Decision {
 	return d
 }
 
+// address decides about a host that is an address.
 func (d Decision) address() Decision {
 	if denial := d.check(d.host.addr); denial != nil {
 		return d.deny(d.host.String(), *denial)
@@ -296,14 +299,16 @@ func (d Decision) address() Decision {
 	return d
 }
 
-// allowsAddr reports whether a rule of at least so many bits allows an address.
+// allowsAddr reports whether a rule of the layer allows an address. The rule's prefix must
+// have at least so many bits.
 func (l *layer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
 	return slices.ContainsFunc(l.allow, func(r Rule) bool {
 		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.matchesPort(port, proto) && contains(r.Prefix, a)
 	})
 }
 
-// check is nil if an address may be reached in so far as it is an address.
+// check returns nil unless a rule denies the address, or the address is in a reserved range
+// that some layer does not open by address. Rules about names do not matter.
 func (d Decision) check(a netip.Addr) *Denial {
 	for i := range d.net.deny {
 		if r := &d.net.deny[i]; r.Prefix.IsValid() && r.matchesPort(d.port, d.proto) && contains(r.Prefix, a) {
@@ -314,8 +319,8 @@ func (d Decision) check(a netip.Addr) *Denial {
 	}
 	for _, r := range rangesOf(a) {
 		for _, l := range slices.Backward(d.net.layers) {
-			// A rule that is wider than the range means something else: whoever
-			// writes 0.0.0.0/0 thinks of the internet.
+			// A rule with a wider prefix than the range does not open it: 0.0.0.0/0
+			// stands for the internet.
 			if !l.allowsAddr(a, d.port, d.proto, r.prefix.Bits()) {
 				denial := l.denial(d.exactAddr(a))
 				denial.Addr = a
@@ -343,9 +348,8 @@ func (d Decision) check(a netip.Addr) *Denial {
 	return nil
 }
 
-// CheckAddr returns nil if the host may be reached at this address, or a
-// [*Denial]. Whoever resolves a name asks for each address, and connects to
-// no other.
+// CheckAddr returns nil if the host may be reached at this address; otherwise a [*Denial].
+// Code that resolves a name must check each address, and connect to no other.
 func (d Decision) CheckAddr(a netip.Addr) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -355,7 +359,7 @@ func (d Decision) CheckAddr(a netip.Addr) error {
 	case !a.IsValid() || a.Zone() != "":
 		return d.deny(text, Denial{Reason: "the name leads to something that is no address, or has a zone"}).denial
 	case a.Is4In6():
-		a = a.Unmap() // that is where a connection to it goes
+		a = a.Unmap() // a connection to it goes to the IPv4 address
 	}
 	if len(d.addrs) > 0 && !slices.Contains(d.addrs, a) {
 		return d.deny(text, Denial{Addr: a, Reason: fmt.Sprintf("%s is another address", a)}).denial
@@ -366,7 +370,7 @@ func (d Decision) CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// Err is nil if the host may be talked to, or a [*Denial].
+// Err returns nil if the host may be reached; otherwise a [*Denial].
 func (d Decision) Err() error {
 	switch {
 	case d.denial != nil:
@@ -377,7 +381,7 @@ func (d Decision) Err() error {
 	return nil
 }
 
-// String is PROTOCOL://HOST:PORT.
+// String returns PROTOCOL://HOST:PORT.
 func (d Decision) String() string {
 	host := d.host.String()
 	if d.denial != nil {
@@ -393,17 +397,17 @@ func bracketed(host string) string {
 	return host
 }
 
-// Host is who may be talked to.
+// Host returns the host. It is zero if the host, the port or the protocol was invalid.
 func (d Decision) Host() Host { return d.host }
 
-// Port is where.
+// Port returns the port.
 func (d Decision) Port() uint16 { return d.port }
 
-// Protocol is how.
+// Protocol returns the protocol.
 func (d Decision) Protocol() Protocol { return d.proto }
 
-// Addresses are those of a host that needs no resolver: an address, or this
-// machine. They are checked. Nil: the name has to be resolved.
+// Addresses returns the checked addresses of a host that needs no resolver: an address, or
+// this machine. Nil: the name has to be resolved.
 func (d Decision) Addresses() []netip.Addr { return slices.Clone(d.addrs) }
 
 func (d Decision) deny(host string, denial Denial) Decision {
@@ -412,7 +416,7 @@ func (d Decision) deny(host string, denial Denial) Decision {
 	return d
 }
 
-// exact is the smallest rule that allows the host as it is named.
+// exact returns the smallest rule that allows the host by its name.
 func (d Decision) exact() Rule {
 	return Rule{Allow: true, Name: d.host.name, Port: d.port, Protocol: d.proto}
 }
@@ -425,7 +429,8 @@ func (r *Rule) denial() Denial {
 	return Denial{Rule: r.String(), Source: sourceSettings, Reason: fmt.Sprintf("the %s rule %q denies it", sourceSettings, r)}
 }
 
-// denial is the denial of a layer in which a rule is missing.
+// denial returns the denial of a layer without a rule that allows the host. missing is the
+// smallest such rule.
 func (l *layer) denial(missing Rule) Denial {
 	denial := Denial{Source: l.source, Reason: "no rule allows it"}
 	switch {
@@ -444,22 +449,23 @@ func (l *layer) denial(missing Rule) Denial {
 	return denial
 }
 
-// Denial is a refusal, and what a person can do about it.
+// Denial is the error for a refused connection, with the reason and the rule that would
+// allow the connection.
 type Denial struct {
 	Host     string
 	Port     uint16
 	Protocol Protocol
-	// Addr is the address that was refused; the zero Addr if it was the name.
+	// Addr is the refused address. The zero Addr: the name was refused.
 	Addr   netip.Addr
-	Rule   string // that denied; empty: none allowed
-	Source string // of that rule, or of the list in which one is missing
+	Rule   string // rule that denied; empty: no rule allowed
+	Source string // source of that rule, or of the layer without a rule that allows
 	Reason string // one clause
-	// AllowRule is the smallest rule that would allow what was refused. Nil: no rule
-	// of the user would.
+	// AllowRule is the smallest rule that would allow the connection. Nil: no rule of the
+	// user would.
 	AllowRule *Rule
 }
 
-// Error says what was refused, why, and what would allow it.
+// Error returns the connection, the reason, and the rule that would allow it.
 func (e *Denial) Error() string {
 	text := fmt.Sprintf("no connection to %s://%.300s:%d: %s", e.Protocol, bracketed(e.Host), e.Port, e.Reason)
 	if e.Host == "" {

@@ -198,8 +198,8 @@ func TestWhereANameLeads(t *testing.T) {
 	}
 }
 
-// TestReservedRanges holds the list against its edges: the first and the last
-// address of each range are refused to a name, and to a rule that is wider.
+// TestReservedRanges: the first and the last address of each range are refused to a name,
+// and to a rule with a wider prefix.
 func TestReservedRanges(t *testing.T) {
 	wide := New(rulesOf(t, "a.example", "0.0.0.0/0", "::/0", "64.0.0.0/2", "::/2"))
 	d := wide.Decide("a.example", 443, HTTPS)
@@ -240,8 +240,8 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// TestTheGrantOfADenialAllows adds what a denial asks for until it is content:
-// each is the smallest, and there are no more than two.
+// TestTheGrantOfADenialAllows adds the rules that denials propose until the host is
+// allowed. Each is the smallest, and two are enough.
 func TestTheGrantOfADenialAllows(t *testing.T) {
 	for _, host := range []string{"a.example", "10.0.0.1", "::1", "fd00::1", "localhost", "169.254.169.254", "64:ff9b::7f00:1", "8.8.8.8"} {
 		for _, proto := range []Protocol{HTTP, HTTPS, TCP} {
@@ -346,8 +346,8 @@ func TestTheProvidersNetwork(t *testing.T) {
 	}
 }
 
-// TestDenyWinsAndLayersNarrow tries random rules: what a denying rule matches
-// is denied, and a layer never allows what was denied before.
+// TestDenyWinsAndLayersNarrow tries random rules: a host that matches a rule which denies
+// is denied, and a further layer never allows a denied host.
 func TestDenyWinsAndLayersNarrow(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	hosts := []string{"a.example", "b.a.example", "example", "10.0.0.1", "10.0.1.1", "127.0.0.1", "8.8.8.8", "::1", "2606::1", "localhost", "64:ff9b::a00:1"}
@@ -393,8 +393,8 @@ func TestDenyWinsAndLayersNarrow(t *testing.T) {
 	}
 }
 
-// A tool that was given hosts of its own has nothing of what others have, but for
-// what is denied to all.
+// A tool with an allowance does not get the hosts of other tools; denials for all tools
+// hold for it.
 func TestAToolHasANetworkOfItsOwn(t *testing.T) {
 	all := New(rulesOf(t, "open.example", "10.0.0.1", "not denied.example"))
 	asked := func(texts ...string) (rules []Rule) {
@@ -465,8 +465,8 @@ func FuzzRule(f *testing.F) {
 		if !allow {
 			return
 		}
-		// One rule for a name opens no address, and one for an address that is not
-		// within a special range opens none that is special.
+		// A rule for a name opens no address. A rule for a prefix outside the special
+		// ranges opens no special address.
 		n := New([]Rule{r})
 		for _, s := range []string{"127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254", "64:ff9b::7f00:1"} {
 			a := netip.MustParseAddr(s)
@@ -478,7 +478,8 @@ func FuzzRule(f *testing.F) {
 	})
 }
 
-// TestOpened: a name of the internet, where nothing but a rule of the settings is missing.
+// TestOpened: WithHost opens a name of the internet if only a rule of the settings is
+// missing.
 func TestOpened(t *testing.T) {
 	n := New(rulesOf(t, "a.example", "e.example", "f.example", "not d.example")).Restrict(sourceAdministrator, rulesOf(t, "*.example:*", "http://10.0.0.1:*"))
 	for name, want := range map[string]bool{

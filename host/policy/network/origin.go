@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Origin is the server that a URL names.
+// Origin is the server in a URL.
 type Origin struct {
 	Protocol Protocol
 	Host     Host
 	Port     uint16
 }
 
-// ParseOrigin reads the beginning of http[s]://HOST[:PORT][/...], and returns what
-// follows. A user name is refused, and so is what is no host.
+// ParseOrigin parses the beginning of http[s]://HOST[:PORT][/...] and returns the rest of
+// the URL. A user name, or text that is no host, is an error.
 func ParseOrigin(url string) (o Origin, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, "://")
 	o.Protocol = Protocol(strings.ToLower(scheme))
@@ -41,8 +41,7 @@ func ParseOrigin(url string) (o Origin, rest string, err error) {
 	return o, rest, err
 }
 
-// splitAuthority takes the port off a host. IPv6 stands in brackets, which it
-// keeps.
+// splitAuthority splits HOST[:PORT]. An IPv6 address keeps its brackets.
 func splitAuthority(s string) (host, port string, hasPort bool, err error) {
 	colon := strings.LastIndexByte(s, ':')
 	if strings.HasPrefix(s, "[") {

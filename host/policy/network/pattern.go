@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// Pattern is a pattern over hosts: one name or address, or "*.NAME" for every
-// name below NAME, at any depth and without NAME itself. Labels are compared
-// whole.
+// Pattern matches hosts: one name or address, or "*.NAME" for all subdomains of NAME, at
+// any depth and without NAME itself. Labels are compared whole.
 type Pattern struct {
-	name       string // as nameOf gives it
+	name       string // the text from nameOf
 	subdomains bool
 }
 
-// ParsePattern reads a name, an address, or "*." and a name that is no top-level
-// domain.
+// ParsePattern parses a name, an address, or "*." and a name that is no top-level domain.
 func ParsePattern(s string) (Pattern, error) {
 	name, below := strings.CutPrefix(s, "*.")
 	if strings.Contains(name, "*") {
@@ -34,7 +32,7 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{nameOf(h), below}, nil
 }
 
-// Match takes a host as [HostOf] gives it.
+// Match reports whether the pattern matches a host, given as [HostOf] returns it.
 func (p Pattern) Match(name string) bool {
 	if p.subdomains {
 		return strings.HasSuffix(name, "."+p.name)
@@ -42,10 +40,10 @@ func (p Pattern) Match(name string) bool {
 	return name == p.name
 }
 
-// Name is the name or address: for "*.NAME" it is NAME.
+// Name returns the name or address; for "*.NAME" it is NAME.
 func (p Pattern) Name() string { return p.name }
 
-// String gives the form that [ParsePattern] reads.
+// String returns the form that [ParsePattern] parses.
 func (p Pattern) String() string {
 	if p.subdomains {
 		return "*." + p.name
@@ -53,8 +51,8 @@ func (p Pattern) String() string {
 	return p.name
 }
 
-// nameOf is a host as it is compared: an IPv4 address and the mapped form of it
-// are one machine.
+// nameOf returns the text by which hosts are compared. An IPv4 address and its mapped form
+// are the same.
 func nameOf(h Host) string {
 	if h.IsAddr() {
 		return h.addr.Unmap().String()
@@ -62,9 +60,9 @@ func nameOf(h Host) string {
 	return h.name
 }
 
-// HostOf is the host that an argument names, as it is compared: a host, or a URL
-// with one. It fails if there is none.
-func HostOf(arg string) (string, bool) {
+// HostOf returns the host in an argument, which is a host or a URL, as text for
+// [Pattern.Match]. ok is false if there is none.
+func HostOf(arg string) (name string, ok bool) {
 	if strings.Contains(arg, "/") {
 		u, err := url.Parse(arg)
 		if err != nil || u.Scheme == "" || u.User != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// P18 of the attack suite, and the zero byte by which others were passed.
+// P18 of the attack suite, and the zero byte that has misled other programs.
 func TestHostsAreComparedByWholeLabels(t *testing.T) {
 	var patterns []Pattern
 	for _, text := range []string{"*.example.com", "api.example.org", "10.1.2.3", "[2606:2800:0220::1]", "b\u00fccher.example"} {

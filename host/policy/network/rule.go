@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Protocol is what is spoken over a connection.
+// Protocol is the protocol of a connection.
 type Protocol string
 
 // The protocols.
 const (
 	HTTP  Protocol = "http"
 	HTTPS Protocol = "https"
-	TCP   Protocol = "tcp" // bytes that nobody of ours reads
+	TCP   Protocol = "tcp" // any bytes, which this program does not parse
 )
 
-// port is where a protocol is spoken when nobody says; 0 is nowhere.
+// port returns the default port of the protocol; 0: it has none.
 func (p Protocol) port() uint16 { return map[Protocol]uint16{HTTP: 80, HTTPS: 443}[p] }
 
 func (p Protocol) known() bool { return p == HTTP || p == HTTPS || p == TCP }
 
-// Rule opens or closes a way to hosts. Exactly one of Name and Prefix is set.
+// Rule allows or denies hosts. Exactly one of Name and Prefix is set.
 type Rule struct {
 	Allow bool // false: it denies
-	// Name matches the host of that name, in the form of [Host.Name]. With
-	// Below, it matches the hosts below that name and not the name itself.
+	// Name matches the host of this name, in the form of [Host.Name]. If Subdomains is set,
+	// it matches all names below it instead, and not the name itself.
 	Name       string
 	Subdomains bool
 	// Prefix matches addresses.
@@ -37,20 +37,19 @@ type Rule struct {
 	Protocol Protocol // empty: any
 }
 
-// ParseRule reads a rule that allows: [PROTOCOL://]HOST[:PORT]. The protocol is
-// http, https or tcp. HOST is a name, "*." and a name for all that is below it,
-// an address, or a prefix such as 10.0.0.0/8; IPv6 before a port stands in
-// brackets, also with its length ([fd00::/8]:443). PORT is a number, or "*" for
-// any. Without a protocol it is https, and without a port the one of the
-// protocol; tcp has none.
+// ParseRule parses a rule that allows: [PROTOCOL://]HOST[:PORT]. The protocol is http,
+// https or tcp. HOST is a name, "*." and a name for its subdomains, an address, or a prefix
+// such as 10.0.0.0/8. IPv6 before a port stands in brackets, with its length if it has one
+// ([fd00::/8]:443). PORT is a number, or "*" for any. The default protocol is https, and
+// the default port that of the protocol; tcp has none.
 func ParseRule(s string) (Rule, error) { return parseRule(s, true) }
 
-// ParseDenial reads a rule that denies, in the form of [ParseRule]. Without a
-// protocol or a port, it denies any.
+// ParseDenial parses a rule that denies, in the form of [ParseRule]. Without a protocol or
+// a port, it denies any.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, false) }
 
-// ParseListed reads an entry of a list of hosts, in the form of [ParsePattern].
-// The rule allows any port and any protocol.
+// ParseListed parses an entry of a list of hosts, in the form of [ParsePattern]. The rule
+// allows any port and any protocol.
 func ParseListed(s string) (Rule, error) {
 	if _, err := ParsePattern(s); err != nil {
 		return Rule{}, err
@@ -62,7 +61,7 @@ func ParseListed(s string) (Rule, error) {
 	return r, nil
 }
 
-// ParseAsked reads a host that a tool asks for: HOST or HOST:PORT, with HOST as in
+// ParseAsked parses a host in a tool's manifest: HOST or HOST:PORT, with HOST as in
 // [ParseRule]. The rule allows any protocol and, without a port, any port.
 func ParseAsked(s string) (Rule, error) {
 	r, err := parseRule(s, false)
@@ -110,7 +109,7 @@ func readRule(s string, allow bool) (Rule, error) {
 	return r, nil
 }
 
-// splitRule takes the port off a host, which can hold colons and a slash.
+// splitRule splits HOST[:PORT]. HOST can hold colons and a slash.
 func splitRule(s string) (host, port string, hasPort bool, err error) {
 	if strings.HasPrefix(s, "[") {
 		inner, after, closed := strings.Cut(s[1:], "]")
@@ -138,7 +137,7 @@ func (r *Rule) setHost(s string) error {
 		p, err := netip.ParsePrefix(s)
 		switch {
 		case err != nil:
-			return errors.New("what stands before the slash is no address, or what follows is no length")
+			return errors.New("the prefix is not ADDRESS/LENGTH")
 		case p.Addr().Is4In6():
 			return errMapped
 		case p != p.Masked():
@@ -168,7 +167,7 @@ func (r *Rule) setHost(s string) error {
 
 var errMapped = errors.New("write the IPv4 address that is within; the mapped form cannot be reached")
 
-// parsePort reads the number of a port, from 1 to 65535, without leading zeros.
+// parsePort parses a port, from 1 to 65535, without leading zeros.
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
@@ -177,7 +176,7 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// String gives the shortest form that [ParseRule] or [ParseDenial] reads.
+// String returns the shortest form that [ParseRule] or [ParseDenial] parses.
 func (r Rule) String() string {
 	var b strings.Builder
 	if r.Protocol != "" && (!r.Allow || r.Protocol != HTTPS) {
@@ -212,7 +211,8 @@ func (r *Rule) matchesPort(port uint16, proto Protocol) bool {
 	return (r.Port == 0 || r.Port == port) && (r.Protocol == "" || r.Protocol == proto)
 }
 
-// matchesName compares whole labels: *.example.com is not evilexample.com.
+// matchesName reports whether the rule matches a name. Labels are compared whole:
+// *.example.com does not match evilexample.com.
 func (r *Rule) matchesName(name string) bool {
 	if r.Name == "" || r.Prefix.IsValid() {
 		return false

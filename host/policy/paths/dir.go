@@ -2,41 +2,43 @@ package paths
 
 import "strings"
 
-// Dir is a directory as somebody has it who walks a tree: it remembers how far
-// its name has come along the list, so that a name in it costs no more than that
-// name. What it says is what [SpecialForRead], [SpecialForChange] and [SpecialForMove] say of the whole path.
-// Its methods may be called at the same time.
+// Dir is a directory for code that walks a tree. It keeps the state of matching its path
+// against the list of special paths, so that a lookup costs no more than the last name. The
+// results are the same as those of [SpecialForRead], [SpecialForChange] and
+// [SpecialForMove] for the whole path. Its methods are safe for concurrent use.
 type Dir struct {
-	given     trail
-	originals trail // the same for the names that backups were made from
-	backup    bool  // there is one among the names; otherwise both trails are the same
+	given     trail // for the names of the path
+	originals trail // for the same names, those of backups replaced by the original names
+	backup    bool  // a name is that of a backup; if false, both trails are the same
 }
 
-// trail is what is left of the patterns that have begun: one is left for each
-// place where it can go on.
+// trail holds the rests of all patterns that have begun to match. A pattern has one rest
+// for each place where it can continue.
 type trail []rest
 
+// rest is the part of a pattern that is still to be matched.
 type rest struct {
 	*specialEntry
 	parts []part
 }
 
-// Protection is what the list says of a name in a directory.
+// Protection holds the entries of the list that apply to a name in a directory.
 type Protection struct {
-	// ReadOnly is the entry because of which no command may change it, or nil: one that
-	// is closed, or one that would be asked about each time, which a command that
-	// runs cannot be. Git itself changes HEAD.
+	// ReadOnly is the entry because of which no command may change the name; nil: none. It
+	// is of the care Closed, or Asked, since nobody can ask about each change while a
+	// command runs. HEAD is no such entry, because git itself changes HEAD.
 	ReadOnly *Special
-	// Secret is an entry of that care, or nil.
+	// Secret is an entry of the care Secret; nil: none.
 	Secret *Special
-	// Hidden is Secret, unless that is what git has to read, its configuration.
+	// Hidden is like Secret, but without the entries for files that git must read, its
+	// configuration.
 	Hidden *Special
-	// ReadOnlyAll and SecretAll say of a directory that this goes for all that is
-	// in it.
+	// ReadOnlyAll and SecretAll are set for a directory if the entry applies to its whole
+	// content, too.
 	ReadOnlyAll, SecretAll bool
 }
 
-// DirOf is the Dir of an absolute path, with slashes.
+// DirOf returns the Dir of an absolute path with slashes.
 func DirOf(name string) Dir {
 	var d Dir
 	for _, c := range components(nil, name) {
@@ -45,11 +47,11 @@ func DirOf(name string) Dir {
 	return d
 }
 
-// Enter is the Dir of a directory in it.
+// Enter returns the Dir of a directory in d.
 func (d Dir) Enter(name string) Dir { return d.enter(componentOf(name)) }
 
-// Repository is the directory as one that git takes for a repository, whatever
-// its name is, see the function [PossibleRepositories].
+// Repository returns the directory as a git repository, whatever its name: see
+// [PossibleRepositories].
 func (d Dir) Repository() Dir {
 	d.given = d.given[:len(d.given):len(d.given)]
 	for _, e := range specialIndex().repository {
@@ -61,8 +63,8 @@ func (d Dir) Repository() Dir {
 	return d
 }
 
-// LeadsToReadOnly says that a path below the directory can be held because of how the
-// directory is called.
+// LeadsToReadOnly reports whether the name of the directory can make a path below it
+// read-only.
 func (d Dir) LeadsToReadOnly() bool {
 	for _, r := range d.given {
 		if r.Care != Secret && match(r.parts, nil) == reachAbove {
@@ -86,7 +88,7 @@ func (d Dir) enter(c component) Dir {
 	return out
 }
 
-// enter returns a new trail, or nil.
+// enter returns the trail after a further name, or nil.
 func (t trail) enter(c *component) trail {
 	var out trail
 	for _, r := range t {
@@ -100,7 +102,7 @@ func (t trail) enter(c *component) trail {
 	return out
 }
 
-// follow appends what is left of a pattern after a name.
+// follow appends the rests of a pattern after a further name.
 func (t trail) follow(e *specialEntry, parts []part, c *component) trail {
 	for len(parts) > 0 && parts[0].text == anyNames {
 		t = append(t, rest{e, parts})
@@ -112,8 +114,7 @@ func (t trail) follow(e *specialEntry, parts []part, c *component) trail {
 	return t
 }
 
-// Find says what a name in the directory is, and whether there is anything to
-// say.
+// Find returns the protection of a name in the directory. any is false if no entry applies.
 func (d Dir) Find(name string) (f Protection, any bool) {
 	c := componentOf(name)
 	d.given.find(&c, &f)
@@ -175,13 +176,13 @@ func (f *Protection) addSecret(s *Special, all bool) {
 	}
 }
 
+// headFile is the file that makes a directory a git repository.
 const headFile = "HEAD"
 
-// WrittenByGit reports whether git changes the path by itself.
+// WrittenByGit reports whether git itself writes the path.
 func (s *Special) WrittenByGit() bool {
 	return s.OfGit() && (strings.HasSuffix(s.Pattern, "/config") || strings.Contains(s.Pattern, "/rebase-") || strings.Contains(s.Pattern, "/sequencer/"))
 }
 
-// OfGit reports whether the path is in a directory where git keeps a
-// repository.
+// OfGit reports whether the path is in the directory of a git repository.
 func (s *Special) OfGit() bool { return strings.HasPrefix(s.Pattern, gitDir+"/") }

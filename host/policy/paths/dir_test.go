@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What is found name by name is what is found of the whole path.
+// sameOnAWalk checks that walking a path name by name gives the same result as the whole
+// path.
 func sameOnAWalk(t *testing.T, name string) {
 	t.Helper()
 	names := components(nil, name)
@@ -33,8 +34,8 @@ func sameOnAWalk(t *testing.T, name string) {
 	}
 }
 
-// held reports whether no command may change a path. It is not sure of HEAD, which
-// can be held because of another entry.
+// held reports whether no command may change a path. sure is false for HEAD, which another
+// entry may make read-only.
 func held(name string, counts reach) (_, sure bool) {
 	s, ok := find(name, counts, Closed, Asked)
 	return ok, s.Pattern != headFile
@@ -130,7 +131,7 @@ func TestABareRepositoryOnAWalk(t *testing.T) {
 	}
 }
 
-// projectNames are some as they are in projects.
+// projectNames are names of files as in projects.
 var projectNames = []string{"main.go", "README.md", "index.test.tsx", "file17.go", "package.json", "lib_util-2.c", "Makefile", "0a1b2c3d4e5f6071", "x.min.js", "z_test.py"}
 
 func BenchmarkDir(b *testing.B) {

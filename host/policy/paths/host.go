@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// Clean is the path that an argument names, and whether the words alone
-// tell which that is: ".." after a symbolic link leads elsewhere than it reads, and some
-// tools do not read the form of package filename.
+// Clean returns the clean absolute path that an argument names. sure is false if its text
+// is not enough: ".." after a symbolic link leads elsewhere than it reads, and some tools
+// do not parse the form of package filename. name is empty if the argument is no path.
 func Clean(arg, cwd string) (name string, sure bool) {
 	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
 		return "", false
@@ -28,12 +28,12 @@ func Clean(arg, cwd string) (name string, sure bool) {
 	return path.Clean(arg), sure
 }
 
-// isAbs takes a path of Windows too, with slashes.
+// isAbs reports whether a path with slashes is absolute, even in the form of Windows.
 func isAbs(s string) bool {
 	return strings.HasPrefix(s, "/") || len(s) > 2 && s[1] == ':' && s[2] == '/' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
 }
 
-// Absolute is the path of the host that a name leads to from a directory, clean.
+// Absolute returns the clean host path of a name, relative to cwd unless it is absolute.
 func Absolute(name, cwd string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -41,18 +41,19 @@ func Absolute(name, cwd string) string {
 	return filepath.Join(cwd, name)
 }
 
-// Guest is a path of the host as a guest has it, with slashes. Those are the
-// names of special paths.
+// Guest returns a host path in the form that guests see, with slashes. Special paths have
+// this form.
 func Guest(host string) string { return path.Clean("/" + filepath.ToSlash(host)) }
 
-// In reports whether a path of the host is a directory or in it, by its name.
+// In reports whether a host path is a directory or inside that directory, going by its
+// name.
 func In(host, dir string) bool {
 	host, dir = Guest(host), Guest(dir)
 	return host == dir || strings.HasPrefix(host, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// SystemDirs are where a system shows its kernel and every process. No guest sees
-// them, whatever is mounted; what is mounted inside of one can be ordinary.
+// SystemDirs returns the directories of the kernel and its processes. No guest sees them,
+// even inside a mount. A mount inside one of them can be an ordinary directory.
 func SystemDirs() []string {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// component is one name of a path, in the forms in which some file system of a
-// host takes it for another.
+// component is one name of a path, in all forms that some file system treats as the same
+// name.
 type component struct {
 	given string
-	forms [2]string // folded; the second, unless empty, is without what Windows takes for a stream
-	short string    // what stands before the "~1" of a short name of Windows
+	forms [2]string // folded; the second, unless empty, is without a Windows stream (":...")
+	short string    // of a Windows short name, the part before "~1"; empty: it is none
 }
 
-// components appends what a path is made of.
+// components appends the components of a path.
 func components(out []component, name string) []component {
 	for part := range strings.SplitSeq(name, "/") {
 		if part != "" {
@@ -44,7 +44,7 @@ func componentOf(name string) component {
 	return c
 }
 
-// simple reports whether a name is its only form: most are.
+// simple reports whether a name has only one form. Most names do.
 func simple(name string) bool {
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -57,9 +57,9 @@ func simple(name string) bool {
 	return true
 }
 
-// fold is the form that is compared: without case, compatibility forms and
-// composed accents, characters that nobody sees, and the dots and blanks at the
-// end that Windows drops.
+// fold returns the form in which names are compared: without case, compatibility forms,
+// composed accents and invisible characters, and without the dots and blanks at the end
+// that Windows drops.
 func fold(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return trimmed(strings.ToLower(name))
@@ -75,7 +75,7 @@ func fold(name string) string {
 
 func trimmed(name string) string { return strings.TrimRight(name, ". ") }
 
-// isHarmless reports whether the last name of a path says that there is no secret.
+// isHarmless reports whether the name, the last of a path, marks a file without a secret.
 func (c component) isHarmless() bool {
 	return harmless(c.forms[0]) && (c.forms[1] == "" || harmless(c.forms[1]))
 }
@@ -89,9 +89,9 @@ func harmless(form string) bool {
 	return false
 }
 
-// original is the component without what people and programs put to the name of
-// a backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both
-// sides. It says whether there is anything of the kind.
+// original returns the component without the additions of people and programs to the name
+// of a backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both sides.
+// backup reports whether there were any.
 func (c *component) original() (_ component, backup bool) {
 	out := component{given: c.given}
 	for i, form := range c.forms {
@@ -99,14 +99,15 @@ func (c *component) original() (_ component, backup bool) {
 		out.forms[i] = name
 		backup = backup || len(name) != len(form)
 		if hidden, ok := strings.CutPrefix(name, "."); ok && swap && c.forms[1] == "" {
-			out.forms[1] = hidden // an editor has put the dot there
+			out.forms[1] = hidden // the editor has added the dot
 			break
 		}
 	}
 	return out, backup
 }
 
-// withoutEnds also says whether the name is that of an editor's swap file.
+// withoutEnds returns a name without the additions for a backup. swap reports whether it is
+// the name of an editor's swap file.
 func withoutEnds(name string) (_ string, swap bool) {
 	if strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") && len(name) > 2 {
 		name = name[1 : len(name)-1]
@@ -133,17 +134,17 @@ func withoutEnds(name string) (_ string, swap bool) {
 	}
 }
 
-// separates reports whether the end of a backup's name can stand behind c.
+// separates reports whether c can stand before an ending for backups.
 func separates(c byte) bool { return c == '.' || c == '-' || c == '_' || c == '~' || c == ' ' }
 
-// backupEnds are what stands at the end of a backup's name.
+// backupEnds are the endings of names of backups.
 var backupEnds = map[string]bool{
 	"": true, "bak": true, "bck": true, "bk": true, "bkp": true, "backup": true, "old": true, "orig": true, "original": true,
 	"save": true, "saved": true, "copy": true, "prev": true, "previous": true, "new": true, "tmp": true, "temp": true,
 	"dpkg": true, "ucf": true, "rpmsave": true, "rpmnew": true, "rpmorig": true, "pacsave": true, "pacnew": true,
 }
 
-// number reports whether the end of a name is a number, a date or a time.
+// number reports whether an ending is a number, a date or a time.
 func number(end string) bool {
 	if len(end) > 2 && end[0] == '(' && end[len(end)-1] == ')' {
 		end = end[1 : len(end)-1]
@@ -154,11 +155,11 @@ func number(end string) bool {
 // part is one name of a pattern.
 type part struct {
 	text   string // folded, without the star
-	star   byte   // 0, '<' where any letters stand before, '>' behind
-	short6 string // how a short name of Windows begins
+	star   byte   // 0: none; '<': the name may have more before text; '>': more after text
+	short6 string // the first characters, at most six, of a Windows short name for the part
 }
 
-// anyNames is the text of the part that stands for any number of names.
+// anyNames is the text of a part that matches any number of names.
 const anyNames = "**"
 
 func partOf(text string) part {
@@ -178,7 +179,7 @@ func partOf(text string) part {
 	return p
 }
 
-// is reports whether the name can be one that the part speaks of.
+// is reports whether the name can be one that the part matches.
 func (c *component) is(p part) bool {
 	if c.short != "" && c.short == p.short6 {
 		return true
@@ -196,19 +197,19 @@ func (p part) fits(form string) bool {
 	return form == p.text
 }
 
-// specialEntry is a [Special] that was taken apart.
+// specialEntry is a [Special] with its parsed pattern.
 type specialEntry struct {
 	Special
 	parts []part
 }
 
-// index is the list, by the first name of each pattern.
+// index holds the entries of the list by the first name of their patterns.
 type index struct {
-	byName     map[string][]*specialEntry // that are a name
-	byShort    map[string][]*specialEntry
-	byEnd      [256][]*specialEntry // that begin with a star, by their last byte
-	byStart    [256][]*specialEntry // that end with one, by their first
-	repository []*specialEntry      // what is closed in a directory of git
+	byName     map[string][]*specialEntry // without a star, by the folded name
+	byShort    map[string][]*specialEntry // by short6
+	byEnd      [256][]*specialEntry       // with a star at the beginning, by the last byte
+	byStart    [256][]*specialEntry       // with a star at the end, by the first byte
+	repository []*specialEntry            // the closed entries below .git
 }
 
 var specialIndex = sync.OnceValue(func() *index {
@@ -237,8 +238,8 @@ var specialIndex = sync.OnceValue(func() *index {
 	return x
 })
 
-// entries are those that could begin with the name. A pattern with a star at
-// its beginning has one name.
+// entries returns the entries whose pattern could begin with the name. last is set for the
+// last name of a path: patterns with a star consist of one name.
 func (c *component) entries(last bool) []*specialEntry {
 	x := specialIndex()
 	out := x.byName[c.forms[0]]

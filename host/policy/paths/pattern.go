@@ -8,25 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is a pattern over absolute paths, as rules and directories use
-// it. Segments are compared one by one and case counts. "*" within a segment
-// stands for any run of characters of it, a segment "**" for any number of
-// whole segments, none included: "/a/**" is /a and everything below. Nothing
-// else is special, and what is special elsewhere is refused.
+// Pattern matches absolute paths, in rules and lists of directories. It is compared segment
+// by segment, with case. "*" within a segment matches any characters; a segment "**"
+// matches any number of segments, even none: "/a/**" matches /a and everything below.
+// Characters with a meaning in other kinds of patterns are refused.
 type Pattern struct {
 	segments []string
 	literal  string // see Literal
 }
 
-// MaxPattern is the longest pattern, in bytes.
+// MaxPattern limits the length of a pattern, in bytes.
 const MaxPattern = 4096
 
-// unsupportedChars is what other patterns mean something by. Whoever writes it means
-// more than the letter, and a rule that denies would cover less than it reads.
+// unsupportedChars have a meaning in other kinds of patterns. Their author expects that
+// meaning, and a rule that denies would cover less than it seems to.
 const unsupportedChars = `[]{}?\`
 
-// ParsePattern refuses what is no absolute path, and what is special in the
-// patterns of others.
+// ParsePattern parses a pattern. A path that is not absolute, or a character that is
+// special in other kinds of patterns, is an error.
 func ParsePattern(s string) (Pattern, error) {
 	if err := checkPattern(s); err != nil {
 		return Pattern{}, err
@@ -76,16 +75,15 @@ func checkPattern(s string) error {
 	return nil
 }
 
-// Literal is the path before the first segment with a star; "" is the root.
+// Literal returns the path before the first segment with a star; empty for the root.
 func (p Pattern) Literal() string { return p.literal }
 
-// Match takes a path that is absolute and clean, with slashes.
+// Match reports whether the pattern matches an absolute, clean path with slashes.
 func (p Pattern) Match(name string) bool {
 	return matchSegments(p.segments, segmentsOf(name))
 }
 
-// Covers reports whether the pattern matches a path of the host or a directory
-// above it.
+// Covers reports whether the pattern matches a host path or one of the directories above.
 func (p Pattern) Covers(host string) bool {
 	segments := segmentsOf(filepath.ToSlash(host))
 	for n := len(segments); n >= 0; n-- {
@@ -104,8 +102,8 @@ func segmentsOf(name string) []string {
 	return strings.Split(name, "/")
 }
 
-// matchSegments goes back to the last "**" only: the time is at most the
-// product of both lengths, whatever the pattern.
+// matchSegments matches segments. It backtracks only to the last "**", so that its time is
+// at most the product of both lengths.
 func matchSegments(pattern, name []string) bool {
 	i, j, star, mark := 0, 0, -1, 0
 	for j < len(name) {
@@ -129,8 +127,8 @@ func matchSegments(pattern, name []string) bool {
 	return i == len(pattern)
 }
 
-// matchSegment finds what stands between two stars at the first place: if the
-// rest does not fit there, it fits nowhere.
+// matchSegment matches one segment. It looks for the text between two stars at the first
+// possible place: if the rest does not fit there, it fits nowhere.
 func matchSegment(pattern, name string) bool {
 	text, pattern, star := strings.Cut(pattern, "*")
 	if !star {

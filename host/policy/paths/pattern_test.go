@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// P17: what stars stand for, case, slashes and dots.
+// P17: stars, case, slashes and dots.
 func TestPatterns(t *testing.T) {
 	for pattern, c := range map[string]struct{ yes, no string }{
 		"/work":         {"/work", "/ /work/a /WORK /workx /wor"},
@@ -45,8 +45,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// FuzzPattern: a pattern that parses matches itself without its stars, and
-// never a path outside of its literal beginning.
+// FuzzPattern: a pattern matches its own text without the stars, and never a path outside
+// its literal beginning.
 func FuzzPattern(f *testing.F) {
 	for _, s := range []string{"/a/**", "/a/*/b", "/", "/**/x", "/a/b*c"} {
 		f.Add(s, "/a/b/c")

@@ -1,10 +1,9 @@
-// Package paths tells about a path of the host by its name alone: it opens
-// nothing.
+// Package paths judges paths of the host by their names alone. It opens no file.
 //
-// A special path is one on the list of those that need care, whatever a tool is
-// allowed: it is closed, asked about, or secret ([Care]). [SpecialForChange], [SpecialForMove], [SpecialForRead]
-// and [SpecialInside] say by which entry of the list. A [Pattern] is what rules and lists
-// of directories say about paths.
+// A special path is on the list of paths that need care, whatever a tool is allowed: it is
+// closed, asked about, or secret ([Care]). [SpecialForChange], [SpecialForMove],
+// [SpecialForRead] and [SpecialInside] return the entry of a path. A [Pattern] matches
+// paths, for rules and lists of directories.
 package paths
 
 import (
@@ -13,60 +12,57 @@ import (
 	"strings"
 )
 
-// Care says what nobody does with a special path without more than the usual
-// answer, whatever a tool is allowed.
+// Care is the restriction of a special path. It applies whatever a tool is allowed.
 type Care string
 
-// The cares.
+// The kinds of care.
 const (
-	// Closed paths are changed by no guest. No answer and no rule opens one: a
-	// person changes it by hand.
+	// Closed paths are changed by no guest. No answer and no rule permits a change; a
+	// person makes it by hand.
 	Closed Care = "closed"
-	// Asked paths are changed after an answer to exactly this change, which
-	// holds once. Of the rules only one that names the file answers.
+	// Asked paths are changed after a yes to exactly this change, which holds once. Only a
+	// rule that names the file replaces the answer.
 	Asked Care = "asked"
-	// Secret files are read after an answer for exactly this file, in the same
-	// way: what a tool reads goes to the provider.
+	// Secret files are read after a yes for exactly this file, as for Asked, because the
+	// content goes to the provider.
 	Secret Care = "secret"
 )
 
-// Special is an entry of the list of paths that need care. A path is on it at
-// any depth, also as a part of the name of a mount, and whether or not it
-// exists.
+// Special is an entry of the list of special paths. It applies at any depth, also to a part
+// of the path of a mount, and whether or not the path exists.
 type Special struct {
-	// Pattern is names, separated by slashes. A name may begin or end with a
-	// "*", which stands for any letters, and "**" is any number of names; at the
-	// end it also stands for none.
+	// Pattern is one or more names, separated by slashes. A name may begin or end with a
+	// "*", which stands for any characters. "**" stands for any number of names; at the end
+	// it also stands for none.
 	Pattern string
 	Care    Care
-	What    string // what it is, with an article
-	Why     string // what could happen, in one clause
+	What    string // the kind of thing, with an article
+	Why     string // the danger, in one clause
 }
 
-// SpecialForChange returns the entry by which a path cannot simply be made, changed,
-// replaced or removed. Paths are absolute, with slashes, and are the names that
-// the host has: what a link leads to and not the link. Where several entries
-// speak of it, it is one of the most careful.
+// SpecialForChange returns the entry that restricts making, changing, replacing or removing
+// a path. Paths here are absolute, with slashes, and resolved: the target of a link and not
+// the link. If several entries match, it returns one with the strictest care.
 func SpecialForChange(name string) (Special, bool) {
 	return find(name, reachExact|reachInside, Closed, Asked)
 }
 
-// SpecialForMove is Change for a directory that gets or loses this name: also where
-// something below it would need care.
+// SpecialForMove is like [SpecialForChange], for a directory that gets or loses this name.
+// It also returns the entry of a path below the directory.
 func SpecialForMove(name string) (Special, bool) {
 	return find(name, reachExact|reachInside|reachAbove, Closed, Asked)
 }
 
-// SpecialForRead returns the entry by which the content of a file cannot simply be read.
+// SpecialForRead returns the entry that restricts reading the content of a file.
 func SpecialForRead(name string) (Special, bool) {
 	return find(name, reachExact|reachInside, Secret)
 }
 
-// Opened are secret files that an answer has opened, by the names that the host
-// has.
+// Opened holds secret files that an answer or a rule has opened, by their paths as for
+// [SpecialForRead].
 type Opened []string
 
-// SpecialForRead is [SpecialForRead] but for these files.
+// SpecialForRead is like the function [SpecialForRead], but finds no entry for these files.
 func (o Opened) SpecialForRead(name string) (Special, bool) {
 	if slices.Contains(o, name) {
 		return Special{}, false
@@ -74,18 +70,17 @@ func (o Opened) SpecialForRead(name string) (Special, bool) {
 	return SpecialForRead(name)
 }
 
-// SpecialInside is Read for a directory: something in it may be secret because it is in
-// there, and would not be under another name.
+// SpecialInside returns the entry because of which files below a directory may be secret:
+// they would not be secret under another path.
 func SpecialInside(name string) (Special, bool) {
 	return find(name, reachInside|reachAbove, Secret)
 }
 
-// PossibleRepositories lists directories above a path, the mount's own name included,
-// that would make it a closed one if git kept a repository in them, which is
-// where they hold a file HEAD. A repository is not always called .git: it can be
-// bare, of a submodule or behind a link.
+// PossibleRepositories returns the directories above a path that would make it a closed
+// path if they were git repositories, that is, held a file HEAD. A repository need not be
+// called .git: it can be bare, belong to a submodule or be reached through a link.
 //
-// moves says that it is a directory that gets or loses this name.
+// moves is set for a directory that gets or loses this name.
 func PossibleRepositories(name string, moves bool) []string {
 	counts := reachExact | reachInside
 	if moves {
@@ -103,17 +98,17 @@ func PossibleRepositories(name string, moves bool) []string {
 	return out
 }
 
-// RepositorySpecial is the entry for what [PossibleRepositories] speaks of.
+// RepositorySpecial is the entry for a path in such a repository.
 var RepositorySpecial = Special{"HEAD/..", Closed, "a part of a git repository", gitRuns}
 
-// HomeBin is the entry for the directory bin of a home, wherever that is.
+// HomeBin is the entry for the directory bin of a home directory anywhere.
 var HomeBin = Special{"bin/*", Asked, foundByName, shellRuns}
 
-// ClosedHint is what can be done about a closed path.
+// ClosedHint is the hint for a call that would change a closed path.
 const ClosedHint = "no tool changes it, and no rule allows one to; a person can by hand"
 
-// RefusalText says what became of a call that met a special path, and what can be
-// done.
+// RefusalText returns the message for a call that was refused because of a special path,
+// with the ways to go on.
 func (s Special) RefusalText(host string) string {
 	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
 	switch s.Care {
@@ -125,17 +120,16 @@ func (s Special) RefusalText(host string) string {
 	return fmt.Sprintf("%q looks like a secret, %s: %s; it is read after a yes for this file, by a call that names it, such as file_read", host, s.What, s.Why)
 }
 
-// reach says how a path stands to a pattern; zero is not at all. As a set, it
-// says which of that counts.
+// reach is the relation of a path to a pattern, or a set of relations. 0: none.
 type reach int
 
 const (
-	reachAbove  reach = 1 << iota // it is on the way to something special
-	reachInside                   // it is a directory in which everything is special, or in one
+	reachAbove  reach = 1 << iota // it is a directory above a special path
+	reachInside                   // it is a directory whose whole content is special, or in one
 	reachExact                    // it is special itself
 )
 
-// find returns an entry with the first of these cares that has one.
+// find returns an entry with one of these relations. It tries the cares in their order.
 func find(name string, counts reach, cares ...Care) (Special, bool) {
 	var room [16]component
 	names := components(room[:0], name)
@@ -152,8 +146,8 @@ func find(name string, counts reach, cares ...Care) (Special, bool) {
 	return Special{}, false
 }
 
-// originals makes the names that look like those of backups what they are
-// backups of, and reports whether there are any.
+// originals replaces the names of backups by the original names. any reports whether there
+// were any.
 func originals(names []component) (any bool) {
 	for i := range names {
 		if c, backup := names[i].original(); backup {
@@ -163,6 +157,7 @@ func originals(names []component) (any bool) {
 	return any
 }
 
+// findEntry returns an entry of this care with one of these relations, or nil.
 func findEntry(names []component, counts reach, care Care) *specialEntry {
 	if care == Secret && len(names) > 0 && names[len(names)-1].isHarmless() {
 		return nil
@@ -177,7 +172,7 @@ func findEntry(names []component, counts reach, care Care) *specialEntry {
 	return nil
 }
 
-// match follows a pattern along names.
+// match returns the relation of a path to a pattern.
 func match(parts []part, names []component) reach {
 	for ; len(parts) > 0; parts, names = parts[1:], names[1:] {
 		switch {
@@ -201,7 +196,7 @@ func match(parts []part, names []component) reach {
 	return reachExact
 }
 
-// join makes an absolute path of names, as they were given.
+// join returns the absolute path of names, as they were given.
 func join(names []component) string {
 	var b strings.Builder
 	for _, n := range names {

@@ -6,7 +6,7 @@ import (
 	"testing/quick"
 )
 
-// Which care each path needs to be changed and to be read.
+// The care that each path needs, for changing and for reading.
 func TestSpecialPaths(t *testing.T) {
 	for name, want := range map[string]struct{ change, read Care }{
 		"/ws/.git":                              {Closed, ""},
@@ -64,7 +64,7 @@ func TestSpecialPaths(t *testing.T) {
 		"/ws/.git-credentials":                  {"", Secret},
 		"/ws/.env.example.bak":                  {"", Secret},
 
-		// What git does next in a rebase, with commands among it.
+		// The remaining steps of a rebase, which can hold commands.
 		"/ws/.git/rebase-merge":                             {Closed, ""},
 		"/ws/.git/rebase-merge/git-rebase-todo":             {Closed, ""},
 		"/ws/.git/rebase-apply/0001":                        {Closed, ""},
@@ -121,7 +121,7 @@ func TestSpecialPaths(t *testing.T) {
 		"/etc/ppp/chap-secrets":                         {"", Secret},
 		"/srv/image/etc/shadow":                         {"", Secret},
 
-		// Backups of what looks like a secret.
+		// Backups of secret-looking files.
 		"/ws/.git-credentials~":       {"", Secret},
 		"/ws/.netrc.bak":              {"", Secret},
 		"/ws/id.key.bak":              {"", Secret},
@@ -242,7 +242,7 @@ func TestSpecialPaths(t *testing.T) {
 		"/ws/src/credentials.go":                  {},
 		"/ws/cmd/stockade/agent.toml.tmpl":        {},
 
-		// Other names that some file system takes for these (F36, F37).
+		// Other spellings that some file system treats as the same name (F36, F37).
 		"/ws/.GIT/hooks/pre-commit":          {Closed, ""},
 		"/ws/.Git/Config":                    {Closed, Secret},
 		"/ws/.gIt":                           {Closed, ""},
@@ -344,7 +344,7 @@ func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
 	}
 }
 
-// Each entry is met by its own pattern, and says what it is about.
+// Each entry applies to its own pattern, and has its texts.
 func TestSpecialsMeetThemselves(t *testing.T) {
 	for _, s := range specials {
 		name := "/ws/" + strings.ReplaceAll(strings.TrimSuffix(s.Pattern, "/**"), "*", "x")
@@ -364,7 +364,7 @@ func TestSpecialsMeetThemselves(t *testing.T) {
 	}
 }
 
-// FuzzSpecialPaths looks for a spelling of a special path that gets by.
+// FuzzSpecialPaths looks for a spelling of a special path that is not recognized.
 func FuzzSpecialPaths(f *testing.F) {
 	for _, name := range []string{".git/hooks/x", "id.key.~1~", "#.netrc#", ".x.key.swp", ".aws.old/x-1", ".GIT/config", "a/.env", ".g\u200cit", "git~1/config", ".git::$DATA/config", "x.pem", "\uff0egit", ".env.example", "İ/ſ", "\xff/.git"} {
 		f.Add(name, "sub")
@@ -386,8 +386,7 @@ func FuzzSpecialPaths(f *testing.F) {
 		if got[0] == Closed && got[1] != Closed {
 			t.Errorf("%q is closed and can be moved: %v", name, got)
 		}
-		// Case makes no difference, whatever is above changes nothing, and slashes
-		// are only between names.
+		// Case, directories above, and additional slashes make no difference.
 		ascii := strings.Map(func(r rune) rune {
 			if 'a' <= r && r <= 'z' {
 				return r - 'a' + 'A'
@@ -412,7 +411,7 @@ func FuzzSpecialPaths(f *testing.F) {
 	})
 }
 
-// What is simple is its own form.
+// A simple name is its own folded form.
 func TestSimpleNamesAreFolded(t *testing.T) {
 	if err := quick.Check(func(name string) bool { return !simple(name) || fold(name) == name }, nil); err != nil {
 		t.Error(err)

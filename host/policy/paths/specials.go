@@ -2,10 +2,10 @@ package paths
 
 import "slices"
 
-// gitDir is where git keeps a repository, usually.
+// gitDir is the usual name of the directory of a git repository.
 const gitDir = ".git"
 
-// Why entries are on the list.
+// The dangers of entries, for [Special.Why].
 const (
 	gitRuns      = "git runs what it names, as you"
 	hgRuns       = "the program runs what it names, as you"
@@ -23,43 +23,43 @@ const (
 
 const foundByName = "a program that is found by its name"
 
-// specials is the one list of paths that need care. A pattern with a star at
-// its beginning has one name. For what is not here see RATIONALE, "Why are some
-// paths closed, and others asked about each time?"
+// specials is the list of special paths. A pattern with a star at its beginning consists of
+// one name. For the paths that are missing here see RATIONALE, "Why are some paths closed,
+// and others asked about each time?"
 var specials = slices.Concat(
-	// What git runs, or reads what to run from. The rest of .git is what a
-	// commit has to write.
-	group(Closed, "a git repository, or what leads to one", gitRuns, gitDir),
+	// Programs that git runs, and files that name them. A commit has to write the rest
+	// of .git.
+	group(Closed, "a git repository, or a pointer to one", gitRuns, gitDir),
 	group(Closed, "git hooks", gitRuns, ".git/hooks/**"),
 	group(Closed, "the git configuration of a repository", gitRuns, ".git/config"),
 	group(Closed, "the git configuration of a worktree", gitRuns, ".git/config.worktree"),
-	group(Closed, "what leads to a git repository", gitRuns, ".git/commondir", ".git/gitdir"),
+	group(Closed, "a pointer to a git repository", gitRuns, ".git/commondir", ".git/gitdir"),
 	group(Closed, "the git attributes of a repository", gitRuns, ".git/info/attributes"),
-	group(Closed, "what git does next in a rebase", gitRuns, ".git/rebase-merge/**", ".git/rebase-apply/**"),
-	group(Closed, "what git does next", gitRuns, ".git/sequencer/**"),
+	group(Closed, "the remaining steps of a rebase", gitRuns, ".git/rebase-merge/**", ".git/rebase-apply/**"),
+	group(Closed, "the remaining steps of a git command", gitRuns, ".git/sequencer/**"),
 	group(Closed, "git hooks of a submodule", gitRuns, ".git/modules/**/hooks/**"),
 	group(Closed, "the git configuration of a submodule", gitRuns, ".git/modules/**/config", ".git/modules/**/config.worktree"),
-	group(Closed, "what leads to a git repository", gitRuns, ".git/modules/**/commondir", ".git/modules/**/gitdir"),
+	group(Closed, "a pointer to a git repository", gitRuns, ".git/modules/**/commondir", ".git/modules/**/gitdir"),
 	group(Closed, "the git attributes of a submodule", gitRuns, ".git/modules/**/info/attributes"),
-	group(Closed, "what git does next in a rebase", gitRuns, ".git/modules/**/rebase-merge/**", ".git/modules/**/rebase-apply/**"),
-	group(Closed, "what git does next", gitRuns, ".git/modules/**/sequencer/**"),
-	group(Closed, "what git does next in a rebase", gitRuns, ".git/worktrees/*/rebase-merge/**", ".git/worktrees/*/rebase-apply/**"),
-	group(Closed, "what git does next", gitRuns, ".git/worktrees/*/sequencer/**"),
+	group(Closed, "the remaining steps of a rebase", gitRuns, ".git/modules/**/rebase-merge/**", ".git/modules/**/rebase-apply/**"),
+	group(Closed, "the remaining steps of a git command", gitRuns, ".git/modules/**/sequencer/**"),
+	group(Closed, "the remaining steps of a rebase", gitRuns, ".git/worktrees/*/rebase-merge/**", ".git/worktrees/*/rebase-apply/**"),
+	group(Closed, "the remaining steps of a git command", gitRuns, ".git/worktrees/*/sequencer/**"),
 	group(Closed, "the git configuration of a worktree", gitRuns, ".git/worktrees/*/config.worktree"),
-	group(Closed, "what leads to a git repository", gitRuns, ".git/worktrees/*/commondir", ".git/worktrees/*/gitdir"),
+	group(Closed, "a pointer to a git repository", gitRuns, ".git/worktrees/*/commondir", ".git/worktrees/*/gitdir"),
 	group(Closed, "the list of submodules", "git gets and checks out what it names", ".gitmodules"),
 
-	// The same of others that keep the history of files.
+	// The same for other version control systems.
 	group(Closed, "the configuration of a Mercurial repository", hgRuns, ".hg/hgrc", ".hg/hgrc-not-shared"),
-	group(Closed, "what leads to a Mercurial repository", hgRuns, ".hg/sharedpath"),
+	group(Closed, "a pointer to a Mercurial repository", hgRuns, ".hg/sharedpath"),
 	group(Closed, "the configuration of a Sapling repository", hgRuns, ".sl/config"),
 	group(Closed, "the configuration of a Jujutsu repository", hgRuns, ".jj/repo/config.toml", ".jj/repo/workspace-config.toml"),
 
 	// Our own, in any workspace.
 	group(Closed, "our own configuration", governsTools, "agent.toml", "stockade.lock", ".stockade/**"),
 
-	// With one, a directory is a git repository, with hooks and configuration.
-	group(Asked, "what makes a directory a git repository", gitRuns, headFile),
+	// A HEAD makes a directory a git repository, with hooks and configuration.
+	group(Asked, "the file that makes a directory a git repository", gitRuns, headFile),
 	group(Asked, "your git configuration", gitRuns, ".gitconfig", ".config/git/**"),
 	group(Asked, "your Mercurial configuration", hgRuns, ".hgrc", ".config/hg/**"),
 	group(Asked, "your Jujutsu configuration", hgRuns, ".jjconfig.toml", ".config/jj/**"),
@@ -83,7 +83,7 @@ var specials = slices.Concat(
 		"AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "QWEN.md", ".cursorrules", ".windsurfrules", ".clinerules/**",
 		".roorules", ".goosehints", ".github/copilot-instructions.md", ".github/instructions/**", ".github/prompts/**", ".github/agents/**",
 		".github/chatmodes/**", ".rules"),
-	// Not all of it: worktrees are kept in there.
+	// Not all of .claude: it also holds worktrees.
 	group(Asked, "agent configuration", agentRuns,
 		".claude.json", ".claude/settings*", ".claude/hooks/**", ".claude/rules/**", ".claude/commands/**", ".claude/agents/**", ".claude/skills/**",
 		".claude/plugins/**"),
@@ -96,11 +96,11 @@ var specials = slices.Concat(
 	group(Asked, "terminal configuration", shellRuns,
 		".tmux.conf", ".config/tmux/**", ".screenrc", ".wezterm.lua", ".config/wezterm/**", ".config/kitty/**", ".config/alacritty/**",
 		".config/ghostty/**"),
-	group(Asked, "what direnv runs in a directory", shellRuns, ".envrc"),
-	group(Asked, "what rvm runs in a directory", shellRuns, ".rvmrc"),
-	group(Asked, "what mise runs in a directory", shellRuns,
+	group(Asked, "commands that direnv runs in a directory", shellRuns, ".envrc"),
+	group(Asked, "commands that rvm runs in a directory", shellRuns, ".rvmrc"),
+	group(Asked, "commands that mise runs in a directory", shellRuns,
 		"mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", "mise/config.toml", ".mise/**", ".config/mise/**"),
-	group(Asked, "what direnv runs in a directory", shellRuns, ".config/direnv/**"),
+	group(Asked, "commands that direnv runs in a directory", shellRuns, ".config/direnv/**"),
 	group(Asked, "a program of your session", loginRuns, ".xinitrc", ".xprofile", ".xsessionrc"),
 	group(Asked, "the environment of your session", loginRuns, ".pam_environment"),
 	group(Asked, "programs of your session", loginRuns, ".config/autostart/**"),
@@ -116,34 +116,34 @@ var specials = slices.Concat(
 	group(Asked, "services of your session", loginRuns, ".local/share/systemd/**", ".local/share/dbus-1/**"),
 	group(Asked, "a program of your menu", loginRuns, ".local/share/applications/**"),
 	group(Asked, "services of your session", loginRuns, "LaunchAgents/**"),
-	// For bin of a home that is elsewhere see [HomeBin].
+	// For the bin of a home directory elsewhere see [HomeBin].
 	group(Asked, foundByName, shellRuns,
 		".local/bin/**", ".cargo/bin/**", "go/bin/**", "home/*/bin/**", "Users/*/bin/**", "root/bin/**", ".bun/bin/**", ".deno/bin/**",
 		".dotnet/tools/**", ".volta/bin/**", ".pyenv/shims/**", ".rbenv/shims/**", ".nodenv/shims/**", ".jenv/shims/**", ".goenv/shims/**",
 		".asdf/shims/**", ".local/share/mise/shims/**"),
-	group(Asked, "what chooses the versions of programs", shellRuns, ".nvm/**", ".sdkman/**"),
-	group(Asked, "what a virtual environment runs in your shell", shellRuns, ".venv/bin/activate*", "venv/bin/activate*", ".venv/Scripts/activate*", "venv/Scripts/activate*"),
+	group(Asked, "scripts that choose the versions of programs", shellRuns, ".nvm/**", ".sdkman/**"),
+	group(Asked, "a script of a virtual environment, for your shell", shellRuns, ".venv/bin/activate*", "venv/bin/activate*", ".venv/Scripts/activate*", "venv/Scripts/activate*"),
 	group(Asked, "a filter that less runs", toolRuns, ".lessfilter"),
 	group(Asked, "plugins of Docker", toolRuns, ".docker/cli-plugins/**"),
 	group(Asked, "configuration or tokens of a forge", toolRuns, ".config/gh/**", ".config/glab-cli/**"),
 	group(Asked, "the configuration of a build", toolRuns, ".bazelrc", "user.bazelrc", ".bazeliskrc"),
 	group(Asked, "a program that Bazel starts", toolRuns, "tools/bazel"),
-	group(Asked, "what a tool runs first", toolRuns, ".pylintrc", "pylintrc", ".ycm_extra_conf.py"),
+	group(Asked, "code that a tool runs first", toolRuns, ".pylintrc", "pylintrc", ".ycm_extra_conf.py"),
 	group(Asked, "configuration or keys of ssh", toolRuns, ".ssh/**"),
 	group(Asked, "configuration or keys of GnuPG", toolRuns, ".gnupg/**"),
 	group(Asked, "configuration or keys of a cloud", toolRuns, ".aws/**"),
 	group(Asked, "configuration or keys of a cluster", toolRuns, ".kube/config"),
 	group(Asked, "configuration or passwords of registries", toolRuns, ".docker/config.json"),
 	group(Asked, "programs for the types of files", toolRuns, ".mailcap"),
-	group(Asked, "what becomes of your mail", toolRuns, ".forward"),
+	group(Asked, "the forwarding of your mail", toolRuns, ".forward"),
 
-	// What interpreters and debuggers run when they start, often from the
-	// directory where that is.
-	group(Asked, "what an interpreter runs first", toolRuns, ".irbrc", ".pryrc", ".Rprofile"),
+	// Files that interpreters and debuggers run at their start, often from the working
+	// directory.
+	group(Asked, "code that an interpreter runs first", toolRuns, ".irbrc", ".pryrc", ".Rprofile"),
 	group(Asked, "the environment of an interpreter", toolRuns, ".Renviron"),
-	group(Asked, "what an interpreter runs first", toolRuns, ".ghci", ".iex.exs", ".erlang", ".ocamlinit", ".octaverc", ".julia/config/startup.jl"),
-	group(Asked, "what a debugger runs first", toolRuns, ".gdbinit", ".lldbinit", ".pdbrc"),
-	group(Asked, "what a client of a database runs first", toolRuns, ".psqlrc", ".sqliterc"),
+	group(Asked, "code that an interpreter runs first", toolRuns, ".ghci", ".iex.exs", ".erlang", ".ocamlinit", ".octaverc", ".julia/config/startup.jl"),
+	group(Asked, "commands that a debugger runs first", toolRuns, ".gdbinit", ".lldbinit", ".pdbrc"),
+	group(Asked, "commands that a client of a database runs first", toolRuns, ".psqlrc", ".sqliterc"),
 
 	group(Asked, "the configuration of a package manager", toolRuns, ".npmrc", ".yarnrc", ".yarnrc.yml"),
 	group(Asked, "a program of a package manager", toolRuns, ".yarn/releases/**", ".yarn/plugins/**"),
@@ -154,8 +154,8 @@ var specials = slices.Concat(
 		".gradle/init.gradle.kts", ".gradle/init.d/**", ".gradle/gradle.properties", ".bundle/config", ".gemrc", ".condarc", "pip.conf",
 		".cargo/config", ".cargo/config.toml"),
 
-	// What looks like a secret. The name is enough: nothing is looked into. What
-	// looks like a backup of one is one, see [component.original].
+	// Files that look like secrets by their names: no content is read. A backup of such
+	// a file is one, too, see [component.original].
 	group(Secret, "an environment file", hasTokens,
 		".env", ".env.*", ".env~*", ".env-*", ".env_*", "env.local", "env.dev", "env.development", "env.staging", "env.prod", "env.production",
 		"*.env", ".envrc", ".dev.vars"),
@@ -202,11 +202,11 @@ var specials = slices.Concat(
 	group(Secret, "a file of secrets", hasTokens, "secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", ".secrets"),
 	group(Secret, "tokens of an agent", isKey, ".codex/auth.json", ".gemini/oauth_creds.json", ".claude/.credentials.json"),
 	group(Secret, "configuration of an agent", hasTokens, ".claude.json", ".mcp.json", "mcp.json"),
-	group(Secret, "what was typed in a shell", hasTokens, ".bash_history", ".zsh_history", ".sh_history", "fish_history"),
-	group(Secret, "what was typed in a client of a database", hasTokens, ".psql_history", ".mysql_history"),
-	group(Secret, "what was typed in an interpreter", hasTokens, ".python_history", ".node_repl_history"),
+	group(Secret, "the history of a shell", hasTokens, ".bash_history", ".zsh_history", ".sh_history", "fish_history"),
+	group(Secret, "the history of a client of a database", hasTokens, ".psql_history", ".mysql_history"),
+	group(Secret, "the history of an interpreter", hasTokens, ".python_history", ".node_repl_history"),
 
-	// The system's own, also in an image of one.
+	// Files of the system, also in an image of one.
 	group(Secret, "passwords of accounts", ofSystem, "etc/shadow"),
 	group(Secret, "passwords of groups", ofSystem, "etc/gshadow"),
 	group(Secret, "passwords of accounts", ofSystem, "etc/master.passwd", "etc/spwd.db", "etc/security/opasswd"),
@@ -222,7 +222,7 @@ var specials = slices.Concat(
 	group(Secret, "secrets of services", ofSystem, "etc/credstore/**"),
 )
 
-// group are paths that need the same care for the same reason.
+// group returns entries with the same care and the same danger.
 func group(care Care, what, why string, patterns ...string) []Special {
 	out := make([]Special, len(patterns))
 	for i, pattern := range patterns {

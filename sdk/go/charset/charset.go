@@ -1,10 +1,10 @@
-// Package charset tells how the text of a file is encoded, and turns it into UTF-8 and
-// back: a file is shown and edited as UTF-8, and is written in the encoding that it has.
+// Package charset detects the encoding of text files, and converts text to UTF-8 and back:
+// a file is shown and edited as UTF-8, and written in its own encoding.
 //
-// An encoding is told by the byte order mark, by the pattern of NUL bytes in text of
-// Western languages, and by bytes that are no UTF-8. A caller can name an encoding that the
-// file does not tell: see [Named]. The tools that edit files and the host that shows what
-// they change use this package.
+// An encoding is detected by the byte order mark, by the pattern of NUL bytes in Western
+// text, and by bytes that are not UTF-8. A caller can name an encoding that cannot be
+// detected: see [Named]. The tools that edit files and the host that shows their changes
+// use this package.
 package charset
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// Form is how characters are written as bytes.
+// Form is the form in which characters are written as bytes.
 type Form string
 
-// The forms. Latin-1 is read as Windows-1252, which has the same letters and gives
-// every byte a meaning. UTF-32 is told from binary files and goes no further.
+// The forms. Latin-1 is read as Windows-1252, which has the same letters and gives every
+// byte a meaning. UTF-32 is detected, but not converted.
 const (
 	UTF8        Form = "utf-8"
 	UTF16LE     Form = "utf-16le"
@@ -36,13 +36,14 @@ const (
 	Binary      Form = "binary"
 )
 
-// Encoding is the form of a file, and its byte order mark if it begins with one.
+// Encoding is the form of a file, and its byte order mark. Mark is empty if it has none.
 type Encoding struct {
 	Form Form
 	Mark string
 }
 
-// String is empty for plain UTF-8, about which there is nothing to say.
+// String returns the name of the encoding; empty for UTF-8 without a mark, which needs no
+// mention.
 func (e Encoding) String() string {
 	switch {
 	case e.Mark != "":
@@ -56,7 +57,7 @@ func (e Encoding) String() string {
 // isWide reports whether a line feed is more than one byte.
 func (e Encoding) isWide() bool { return e.Form == UTF16LE || e.Form == UTF16BE }
 
-// Of tells the encoding by the first bytes of a file, but for Windows-1252:
+// Of detects the encoding by the first bytes of a file. It does not detect Windows-1252:
 // see [Encoding.Guess].
 func Of(head []byte) Encoding {
 	for _, e := range []Encoding{
@@ -88,9 +89,8 @@ func Of(head []byte) Encoding {
 	return Encoding{Form: Binary}
 }
 
-// looksWide reports whether the units, a few at least, read as text of which half is
-// ASCII: few other files have so many NUL bytes in the right places and no control
-// characters.
+// looksWide reports whether the units, at least four, are text of which half is ASCII. Few
+// other files have so many NUL bytes in the right places and no control characters.
 func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
 	const few = 4
 	if len(head)%size != 0 || len(head) < few*size {
@@ -110,8 +110,8 @@ func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
 	return ascii*2 >= all
 }
 
-// Guess makes Windows-1252 of what was taken for UTF-8 if most of what is not ASCII in
-// a part of the file is no UTF-8. Else some bytes of it are damaged.
+// Guess replaces UTF-8 by Windows-1252 if most non-ASCII bytes in a part of the file are
+// not UTF-8. If they are fewer, the file is damaged UTF-8.
 func (e Encoding) Guess(part []byte) Encoding {
 	if e != (Encoding{Form: UTF8}) || utf8.Valid(part) {
 		return e
@@ -134,22 +134,23 @@ func (e Encoding) Guess(part []byte) Encoding {
 	return e
 }
 
-// Told returns the encoding that a caller has named. Without a name, or where the file tells its
-// own encoding, it returns that of [Encoding.Guess]: part of the file decides.
-func (e Encoding) Told(told Encoding, part []byte) Encoding {
+// Told returns the encoding that a caller has named. If there is no name, or the file
+// itself shows its encoding, it returns the result of [Encoding.Guess]. part is a part of
+// the file.
+func (e Encoding) Told(named Encoding, part []byte) Encoding {
 	_, whole, err := encoding.UTF8Validator.Transform(make([]byte, len(part)), part, false)
 	isUTF8 := err != encoding.ErrInvalidUTF8 // the last character may be cut off
 	isASCII := bytes.IndexFunc(part[:whole], func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	switch {
-	case told.Form == "" || e.Mark != "":
-	case e.Form == Binary && told.isWide(), e.Form == UTF8 && (!isUTF8 || isASCII && !told.isWide()):
-		return Encoding{Form: told.Form}
+	case named.Form == "" || e.Mark != "":
+	case e.Form == Binary && named.isWide(), e.Form == UTF8 && (!isUTF8 || isASCII && !named.isWide()):
+		return Encoding{Form: named.Form}
 	}
 	return e.Guess(part)
 }
 
-// Decode makes UTF-8 of a whole file, and leaves out its mark. It fails where that could
-// not be turned round.
+// Decode converts a whole file to UTF-8, without its mark. It fails if Encode would not
+// return the same bytes.
 func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 	raw = raw[len(e.Mark):]
 	if e.Form == Windows1252 {
@@ -167,8 +168,8 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 	return text, err == nil && bytes.Equal(raw, back)
 }
 
-// Encode writes text as the file has it, with its mark. It returns the first character
-// that the encoding lacks, and where it is; at is -1 if there is none.
+// Encode converts text to the encoding of the file, with its mark. If the encoding lacks a
+// character, lacks is the first such character and at its position; otherwise at is -1.
 func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	if e == (Encoding{Form: UTF8}) || e == (Encoding{}) {
 		return text, 0, -1
@@ -195,8 +196,9 @@ func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	return raw, 0, -1
 }
 
-// Reader reads the rest of a file, behind its mark, as UTF-8; but Windows-1252 as it is.
-// damaged reports whether, so far, there was something that [Encoding.Decode] fails for.
+// Reader returns the rest of a file, after its mark, as UTF-8. Windows-1252 is not
+// converted. damaged reports whether the text so far had bytes for which [Encoding.Decode]
+// fails.
 func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
 	c := codec(e.Form)
 	if c == nil {
@@ -206,7 +208,7 @@ func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bo
 	return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
 }
 
-// decoder notes whether it has read bytes that are no text in its encoding.
+// decoder records whether it has read bytes that are no text in its encoding.
 type decoder struct {
 	r     io.Reader
 	lossy bool
@@ -218,8 +220,8 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// AppendWindows1252 decodes text of that form. Where it has no character, the byte is that of
-// Latin-1.
+// AppendWindows1252 appends Windows-1252 text as UTF-8. A byte without a character stands
+// for the character of Latin-1.
 func AppendWindows1252(out, raw []byte) []byte {
 	for _, b := range raw {
 		r := charmap.Windows1252.DecodeByte(b)

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// names are some of those that [Named] knows.
+// names are examples of names that [Named] knows.
 const names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
-// aliases has names of Windows and Python that the index lacks.
+// aliases are names from Windows and Python that the index lacks.
 var aliases = map[string]string{"cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5", "latin-1": "latin1"}
 
-// Named returns the encoding of a name, such as those that a web page can have, with the mark that
-// new files begin with. An empty name is the zero value.
+// Named returns the encoding of a name, such as web pages use, with the mark for new files.
+// An empty name returns the zero value.
 func Named(name string) (e Encoding, known bool) {
 	name = strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(name))
 	if name == "" {
@@ -38,7 +38,7 @@ func Named(name string) (e Encoding, known bool) {
 	return Encoding{Form(form), marks[Form(form)]}, true
 }
 
-// UnmarshalText reads a name, as [Named] does.
+// UnmarshalText parses a name as [Named] does.
 func (e *Encoding) UnmarshalText(name []byte) error {
 	is, known := Named(string(name))
 	if !known {
@@ -48,7 +48,8 @@ func (e *Encoding) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// codec returns nil for UTF-8 and Windows-1252, which need none, and for files that are no text.
+// codec returns nil for UTF-8 and Windows-1252, which need none, and for files that are no
+// text.
 func codec(form Form) encoding.Encoding {
 	if form == UTF8 || form == Windows1252 {
 		return nil
@@ -57,8 +58,9 @@ func codec(form Form) encoding.Encoding {
 	return c
 }
 
-// Likely names the encodings in which a part of a file that is no UTF-8 reads as text of one
-// script. It needs some characters, and names none for Western text.
+// Likely returns the encodings in which a part of a file, if it is not UTF-8, is text of
+// one script. It needs at least four characters beyond ASCII, and returns none for Western
+// text.
 func Likely(part []byte) (forms []Form) {
 	// In Western text a letter beyond ASCII rarely has another one beside it.
 	runs := bytes.FieldsFunc(part, func(r rune) bool { return r < utf8.RuneSelf })
@@ -83,7 +85,7 @@ func Likely(part []byte) (forms []Form) {
 				fit++
 			}
 		}
-		halfASCII := f.form == "shift_jis" // the second bytes of its characters
+		halfASCII := f.form == "shift_jis" // the second byte of a character may be ASCII
 		if !strings.Contains(text, "\uFFFD") && beyond >= 4 && fit*100 >= beyond*f.percent && (isDense || halfASCII) {
 			forms = append(forms, f.form)
 		}

@@ -1,12 +1,12 @@
-// Package config says what a module is configured with. A module declares the names
-// and their defaults with tool.Config.
+// Package config reads the configuration of a module. A module declares the names and
+// their defaults with tool.Config.
 package config
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// Get returns the value of a name that the module declares: what a person has set, or
-// the default. Of another name, and before the first call, there is none. A value is
-// at most 8 KiB, and never a secret: see package secrets.
+// Get returns the value of a name that the module declares: set by a person, or the
+// default. ok is false for any other name, and before the first call. A value has at most 8
+// KiB, and is never a secret: see package secrets.
 func Get(name string) (value string, ok bool) {
 	var f abi.Frame
 	defer f.Free()

@@ -1,5 +1,5 @@
-// Package digest hashes at the speed of the host. The packages of crypto give the same
-// hashes, some hundred times as slowly in WebAssembly; they are for what does not fit
+// Package digest hashes at the speed of the host. The packages of crypto return the same
+// hashes, some hundred times as slowly in WebAssembly; use them for data that does not fit
 // into memory.
 package digest
 
@@ -15,15 +15,15 @@ func SHA256(data []byte) (sum [32]byte) {
 	return sum
 }
 
-// SHA1 returns the SHA-1 of data. It is for formats that name their contents by it,
-// as git does; against who means to deceive it is no protection.
+// SHA1 returns the SHA-1 of data. It is for formats that identify content by SHA-1, as git
+// does. It does not protect against deliberate collisions.
 func SHA1(data []byte) (sum [20]byte) {
 	copy(sum[:], hashed(hostSHA1, data))
 	return sum
 }
 
-// hashed passes data where it lies: the host is done with it before it allocates
-// anything, so that no collection can come between.
+// hashed passes data without a copy. The host finishes reading before it allocates, so no
+// garbage collection can come between.
 func hashed(host func(data unsafe.Pointer, size, ret uint32), data []byte) []byte {
 	var f abi.Frame
 	defer f.Free()

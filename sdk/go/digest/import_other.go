@@ -22,7 +22,7 @@ func hostSHA1(data unsafe.Pointer, size, ret uint32) {
 	give(ret, sum[:])
 }
 
-// give returns a list<u8>, as the host does.
+// give returns a list<u8> as the host does.
 func give(ret uint32, sum []byte) {
 	abi.Record(abi.Take(ret, 8)).SetPair(0)(new(abi.Frame).Bytes(sum))
 }

@@ -18,13 +18,13 @@ import (
 )
 
 var (
-	// ErrDenied: the command is not the one that was approved, or there was
-	// one already. It is fs.ErrPermission too.
+	// ErrDenied is returned if the command is not the approved command, or if the call has
+	// already run a command. It is fs.ErrPermission, too.
 	ErrDenied = abi.Sentinel("command denied", fs.ErrPermission)
-	// ErrNotFound: the program or the directory does not exist. It is
-	// fs.ErrNotExist too.
+	// ErrNotFound is returned if the program or the directory does not exist. It is
+	// fs.ErrNotExist, too.
 	ErrNotFound = abi.Sentinel("command not found", fs.ErrNotExist)
-	// ErrFailed: the process could not be started or watched.
+	// ErrFailed is returned if the process could not be started or watched.
 	ErrFailed = errors.New("command failed to run")
 )
 
@@ -32,29 +32,28 @@ var (
 type Command struct {
 	Argv []string // the program and its arguments
 	Dir  string   // absolute; empty means the call's directory
-	// Timeout is when the host kills the process and its descendants. It is
-	// counted in milliseconds, and lowers the host's limit; 0 leaves that as
-	// it is.
+	// Timeout is the time after which the host kills the process and its descendants, in
+	// milliseconds at the finest. It can only lower the host's limit; 0 leaves that limit.
 	Timeout time.Duration
-	// MaxOutput is how many bytes are kept of each stream. It lowers the host's
-	// limit; 0 leaves that as it is.
+	// MaxOutput limits the bytes that are returned of each stream. It can only lower the
+	// host's limit; 0 leaves that limit.
 	MaxOutput int
 	// MergeStderr sends both streams to Stdout, in the order of the writes.
 	MergeStderr bool
 }
 
-// Outcome is what came of a process that was started.
+// Outcome is the result of a process that was started.
 type Outcome struct {
-	ExitCode  int // -1 when the process did not exit by itself
-	Signal    int // what ended it; 0 for none
+	ExitCode  int // -1 if the process did not exit by itself
+	Signal    int // number of the signal that killed the process; 0 for none
 	TimedOut  bool
 	Stdout    []byte
 	Stderr    []byte
-	Truncated bool // a stream had more than was kept
+	Truncated bool // a stream had more bytes than are returned
 }
 
-// Run starts a process and waits for its end. A command that fails by itself
-// is no error: see [Outcome]. A Timeout is bounded by the deadline of ctx.
+// Run starts a process and waits for its end. A command that fails by itself is no error:
+// see [Outcome]. The deadline of ctx bounds Timeout.
 func Run(ctx context.Context, cmd Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -105,5 +104,5 @@ func errorOf(r abi.Record) error {
 	return fmt.Errorf("%w: %s", err, r.Text(8))
 }
 
-// clamp keeps v in what the host takes.
+// clamp limits v to the range of a uint32.
 func clamp(v int64) uint32 { return uint32(min(max(v, 0), math.MaxUint32)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// got is what the fake host was asked for.
+// got is the request that the fake host received.
 type got struct {
 	Argv                     []string
 	HasDir                   uint32
@@ -23,8 +23,8 @@ type got struct {
 	Millis, MaxOutput, Merge uint32
 }
 
-// fake answers the next calls; answer fills the result, to which the test's
-// host owns f's blocks.
+// fake sets the answer of the fake host. answer fills the result; the blocks of f belong to
+// the host.
 func fake(t *testing.T, answer func(r abi.Record, f *abi.Frame)) *got {
 	t.Helper()
 	g := new(got)

@@ -1,8 +1,8 @@
-// Package filename writes the names of files as text, and reads them back. A name can hold
-// any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
-// which do not show, or that begins with a quotation mark is written as a string of Go:
-// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. Names of WASI are
-// UTF-8: the host reads this form in all paths of guests, and search.list returns it.
+// Package filename writes the names of files as text, and parses them. A name can hold any
+// byte but NUL and a slash. In a path, a part is written as a Go string if it is not UTF-8,
+// has invisible characters, or begins with a quotation mark: dir/"caf\xe9.txt". All tools
+// show and accept paths in this form. Names of WASI are UTF-8: the host parses this form in
+// all paths of guests, and search.list returns it.
 package filename
 
 import (
@@ -22,8 +22,8 @@ func Show(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// UTF8 writes a path for WASI. It is the path itself, unless that is no UTF-8 or [Parse] would
-// read another one.
+// UTF8 returns a path for WASI. It is the path itself, unless that is not UTF-8 or [Parse]
+// would return a different path.
 func UTF8(path string) string {
 	if utf8.ValidString(path) && Parse(path) == path {
 		return path
@@ -35,8 +35,8 @@ func isPlain(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// Parse reads a path that [Show] has written. A part that Show would write in another way, such
-// as "a" or "\x61" with its quotation marks, is the name itself.
+// Parse parses a path that [Show] has written. A part that Show would write differently,
+// such as "a" or "\x61" with its quotation marks, is the name itself.
 func Parse(text string) string {
 	if !strings.Contains(text, `"`) {
 		return text

@@ -27,7 +27,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is read as %q, want %q", text, got, path)
 		}
 	}
-	// Nothing has a second spelling.
+	// A name has only one spelling.
 	for _, text := range []string{`"a"`, `"secr\x65t"`, `"..\u002f.."`, `"\x2e\x2e"`, `"caf\351.txt"`, `"caf\xE9.txt"`, `"`, `""`, "`a`", `'a'`, `"a/b\xff"`} {
 		if got := Parse(text); got != text {
 			t.Errorf("%s is read as %q", text, got)

@@ -16,25 +16,26 @@ import (
 )
 
 var (
-	// ErrDenied: the host or the address was not granted. It is
-	// fs.ErrPermission too.
+	// ErrDenied is returned if the host or the address was not granted. It is
+	// fs.ErrPermission, too.
 	ErrDenied = abi.Sentinel("request denied", fs.ErrPermission)
-	// ErrInvalid: the URL, the method or a header is malformed.
+	// ErrInvalid is returned if the URL, the method or a header is malformed.
 	ErrInvalid = errors.New("invalid request")
-	// ErrDNS: the name could not be resolved.
+	// ErrDNS is returned if the name could not be resolved.
 	ErrDNS = errors.New("resolve the host")
-	// ErrConnect: nobody answers at the address.
+	// ErrConnect is returned if no server answers at the address.
 	ErrConnect = errors.New("connect")
-	// ErrTLS: the server could not be authenticated.
+	// ErrTLS is returned if the server could not be authenticated.
 	ErrTLS = errors.New("tls")
-	// ErrTimeout: there was no answer in time. It is os.ErrDeadlineExceeded too.
+	// ErrTimeout is returned if there was no answer in time. It is os.ErrDeadlineExceeded,
+	// too.
 	ErrTimeout = abi.Sentinel("no answer in time", os.ErrDeadlineExceeded)
-	// ErrProtocol: the answer is not HTTP, or broke off.
+	// ErrProtocol is returned if the answer is not HTTP, or broke off.
 	ErrProtocol = errors.New("http protocol")
 )
 
-// TooLargeError says that the answer exceeds the host's limit, beyond which it
-// does not even cut.
+// TooLargeError is the error for an answer beyond the host's limit, of which it does not
+// even return a part.
 type TooLargeError struct {
 	Limit uint64 // bytes
 }
@@ -43,34 +44,35 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("response is larger than %d bytes", e.Limit)
 }
 
-// Header is one line of a request's or a response's head.
+// Header is one header of a request or a response.
 type Header struct{ Name, Value string }
 
-// Request is what to send.
+// Request is a request to send.
 type Request struct {
 	Method  string // empty means GET
 	URL     string // absolute, http or https
 	Headers []Header
 	Body    []byte // nil means none
-	// Timeout is for the whole exchange; 0 leaves it to the host. It is counted in
-	// milliseconds.
+	// Timeout limits the whole exchange, in milliseconds at the finest; 0 leaves the limit
+	// to the host.
 	Timeout time.Duration
-	// MaxBytes is how much of the body is kept; 0 leaves it to the host. With it what
-	// came of a slow body is an answer, too, and without it an ErrTimeout.
+	// MaxBytes limits the part of the body that is returned; 0 leaves the limit to the
+	// host. If it is set, the part of a slow body that came in time is an answer, too;
+	// otherwise it is an ErrTimeout.
 	MaxBytes int
 }
 
 // Response is the last answer, after all redirects.
 type Response struct {
 	Status    int
-	URL       string // where the answer came from
+	URL       string // address of the answer, after redirects
 	Headers   []Header
 	Body      []byte
-	Truncated bool // the body was longer than what was kept, or than what came in time
+	Truncated bool // the body was longer than MaxBytes, or than the part that came in time
 }
 
-// Fetch sends a request and reads the answer. An answer of any status is no
-// error. When ctx has a deadline, it bounds the timeout.
+// Fetch sends a request and reads the answer. A status such as 404 is no error. A deadline
+// of ctx bounds the timeout.
 func Fetch(ctx context.Context, req Request) (*Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -140,8 +142,7 @@ func errorOf(r abi.Record) error {
 	return fmt.Errorf("%w: %s", err, r.Text(16))
 }
 
-// option lowers an option<u32>; a value of 0 becomes 1, as it would ask for
-// nothing at all.
+// option lowers an option<u32>. A value of 0 becomes 1, because 0 would leave nothing.
 func option(v int64, some bool) (has, value uint32) {
 	if !some {
 		return 0, 0

@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// got is what the fake host was asked for.
+// got is the request that the fake host received.
 type got struct {
 	Method, URL           string
 	Headers               []string

@@ -4,8 +4,7 @@ package kv
 
 const noHost = "kv: no host: the program does not run as a Stockade module"
 
-// The host's functions. Natively there is no host; tests of this package put
-// their own here.
+// The host's functions. Natively there is no host; tests of this package set their own.
 var (
 	hostGet    = func(keyPtr, keyLen, ret uint32) { panic(noHost) }
 	hostDelete = func(keyPtr, keyLen, ret uint32) { panic(noHost) }

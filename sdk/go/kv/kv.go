@@ -1,13 +1,13 @@
 // Package kv is a small store that outlives a call, for tools with tool.KeepsData. The
-// tools of a module share one, in one session, and no other module reads it. A call has
-// it alone: no other call of the module runs beside one that has a store.
+// tools of a module share one store in a session; other modules cannot read it. While a
+// call uses the store, no other call of the module runs.
 //
-// What a call sets or deletes counts when the call succeeds. Of one that fails, nothing
-// does. It is written to the log of the session, so it is no place for secrets: values
-// that the host knows for such are replaced.
+// Changes count if the call succeeds, and are dropped if it fails. They are written to the
+// log of the session, so the store is no place for secrets: values that the host knows to
+// be secret are replaced.
 //
 // A key has at most 256 bytes, a value 64 KiB, a store 1,000 keys and, unless the user
-// says otherwise, 256 KiB: keys, values, and 64 bytes for each.
+// sets another limit, 256 KiB: keys, values, and 64 bytes for each key.
 package kv
 
 import (
@@ -20,15 +20,16 @@ import (
 )
 
 var (
-	// ErrDenied: the module was not granted a store. It is fs.ErrPermission too.
+	// ErrDenied is returned if the module was not granted a store. It is fs.ErrPermission,
+	// too.
 	ErrDenied = abi.Sentinel("store denied", fs.ErrPermission)
-	// ErrFailed: the key is too long, there are too many, or the host could not read or
-	// write the store.
+	// ErrFailed is returned if the key is too long, if there are too many keys, or if the
+	// host could not read or write the store.
 	ErrFailed = errors.New("store failed")
 )
 
-// QuotaError says that a value has too many bytes, or does not fit into the store of
-// the module or those of all modules.
+// QuotaError is the error for a value that has too many bytes, or does not fit into the
+// store of the module or the stores of all modules.
 type QuotaError struct {
 	Limit uint64 // bytes
 }
@@ -37,9 +38,9 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("store is full: the limit is %d bytes", e.Limit)
 }
 
-// resultSize is that of every result here: the case at 0, and at 8 either the
-// value or an error of 16 bytes, whose case is at 8 and whose u64 or text is
-// at 16 because a u64 is aligned to 8.
+// resultSize is the size of every result here, in bytes. The case is at 0. At 8 is either
+// the value or an error of 16 bytes, with its case at 8 and its u64 or text at 16, because
+// a u64 is aligned to 8.
 const resultSize = 24
 
 func errorOf(r abi.Record) error {
@@ -56,7 +57,7 @@ func errorOf(r abi.Record) error {
 	}
 }
 
-// Get returns the value of key. Without one, ok is false and err is nil.
+// Get returns the value of key. If there is none, ok is false and err is nil.
 func Get(key string) (value []byte, ok bool, err error) {
 	var f abi.Frame
 	defer f.Free()
@@ -72,8 +73,8 @@ func Get(key string) (value []byte, ok bool, err error) {
 	return r.Bytes(12), true, nil
 }
 
-// Set stores a value, replacing an earlier one. After ttl it is gone; 0 keeps
-// it. A ttl is counted in milliseconds; less than one counts as one.
+// Set stores a value, replacing an earlier one. It is deleted after ttl, in milliseconds
+// but at least one; a ttl of 0 never ends.
 func Set(key string, value []byte, ttl time.Duration) error {
 	var f abi.Frame
 	defer f.Free()

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// answerAll makes every function of the host answer the same.
+// answerAll sets the same answer for every function of the host.
 func answerAll(t *testing.T, answer func(r abi.Record, f *abi.Frame)) {
 	t.Helper()
 	one := func(keyPtr, keyLen, ret uint32) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// reference finds lines in the obvious way.
+// reference is a simple implementation of the search.
 func reference(text, expr string, context int) (out []string) {
 	if strings.Contains(text[:min(len(text), BinaryProbe)], "\x00") {
 		return nil
@@ -119,7 +119,7 @@ func TestBinaryFilesHaveNoLines(t *testing.T) {
 	}
 }
 
-// Who searches learns that there is text that was not.
+// The caller learns that there is text that was not searched.
 func TestTextInUTF16IsNotSearched(t *testing.T) {
 	p, err := Compile("hit", 0)
 	if err != nil {
@@ -229,7 +229,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// work searches a text for what is not there.
+// work searches a text without a match and returns the work.
 func work(t *testing.T, expr, text string) (w Work, checks int) {
 	t.Helper()
 	p, err := Compile(expr, 0)
@@ -243,7 +243,7 @@ func work(t *testing.T, expr, text string) (w Work, checks int) {
 	return w, checks
 }
 
-// The case of a letter that does not occur is not looked for in every line.
+// A case of a letter that does not occur is not searched for again in every line.
 func TestACaseThatIsNotThereIsLookedForOnce(t *testing.T) {
 	const size = 1 << 20
 	for _, text := range []string{strings.Repeat("q\n", size/2), strings.Repeat("Q\n", size/2)} {
@@ -257,7 +257,7 @@ func TestACaseThatIsNotThereIsLookedForOnce(t *testing.T) {
 	}
 }
 
-// A long text that is nearly there everywhere.
+// A long text of which almost all occurs everywhere.
 func TestATextInAnyCaseIsComparedInPart(t *testing.T) {
 	long := "(?i:" + strings.Repeat("q", 900) + "z)"
 	p, err := Compile(long, 0)
@@ -275,7 +275,7 @@ func TestATextInAnyCaseIsComparedInPart(t *testing.T) {
 	}
 }
 
-// The lines are one step each, and it is the same with one line.
+// Check is called about once in a block, for many empty lines as for one long line.
 func TestCheckIsCalledOnceInABlock(t *testing.T) {
 	for _, text := range []string{strings.Repeat("\n", 4*MaxLine), strings.Repeat("x", MaxLine), strings.Repeat(strings.Repeat("x", 300)+"\n", 4000)} {
 		reads := len(text)/blockBytes + 10
@@ -286,7 +286,7 @@ func TestCheckIsCalledOnceInABlock(t *testing.T) {
 	}
 }
 
-// What is too large is refused before it is made.
+// An expression that is too large is refused before it is compiled.
 func TestASizeIsEstimatedBeforehand(t *testing.T) {
 	for _, expr := range []string{strings.Repeat("x{1000}", 100), strings.Repeat("(?:(?:x{10}){10}){10}", 40), strings.Repeat(`(?:\pL{30}|b?){30}`, 50)} {
 		tree, err := syntax.Parse(expr, syntax.Perl)
@@ -300,7 +300,7 @@ func TestASizeIsEstimatedBeforehand(t *testing.T) {
 			t.Errorf("%.20q: %v allocations", expr, n)
 		}
 	}
-	// Nothing is refused that would have been small enough.
+	// An expression that is small enough is never refused.
 	for _, expr := range append(expressions, "(a|b)*c+?d{2,}e{0,3}f{3,5}", "((?:(?:)|^){3}$){4}", "x{0}", "(?:x{0,9}y){7}") {
 		tree, err := syntax.Parse(expr, syntax.Perl)
 		if err != nil {

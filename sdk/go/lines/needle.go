@@ -2,17 +2,17 @@ package lines
 
 import "bytes"
 
-// needle is a text to look for. It is not empty.
+// needle is a text to search for. It is never empty.
 type needle struct {
 	text []byte // lower case if fold is set
 	fold bool   // ASCII letters match in either case
-	at   int    // the rarest byte of text
-	a, b byte   // that byte; and in the other case if that is another
+	at   int    // position of the rarest byte in text
+	a, b byte   // that byte, and its other case; equal if there is none
 }
 
-// maxFold is how long a text is of which the case does not matter. It is
-// compared byte by byte wherever its rarest byte is found, and a part of it is
-// as necessary as the whole.
+// maxFold limits the length of a needle without regard to case, in bytes: it is compared
+// byte by byte wherever its rarest byte is found. A part of a text is as necessary as the
+// whole.
 const maxFold = 16
 
 func newNeedle(n requiredText) needle {
@@ -35,22 +35,23 @@ func newNeedle(n requiredText) needle {
 	return out
 }
 
-// maxMisses is how often a byte may be found in vain, beside once in 64 bytes,
-// until the text is looked for as a whole.
+// maxMisses is the number of times that the rarest byte may be found in vain, besides once
+// in 64 bytes, before the whole text is searched for.
 const maxMisses = 16
 
-// sighting is what is known of a needle in a block: where its byte is found
-// next, in either case, behind everything if nowhere, and where the text is.
-// It is kept from line to line: a case that does not occur would be looked for
-// to the end of the block for each of them.
+// sighting holds the next positions of a needle in a block: of its rarest byte in both
+// cases, and of its text. A position beyond the block means that there is none. It is kept
+// from line to line: otherwise a case that does not occur would be searched to the end of
+// the block for each line.
 type sighting struct{ a, b, text int }
 
+// unseen is a sighting before the first search.
 var unseen = sighting{-1, -1, -1}
 
-// index is where the text is found first, at pos or later, or -1. It adds to
-// the work what it looked at, and how often it looked closer for nothing.
+// index returns the position of the text at pos or later; -1 if there is none. It adds the
+// searched bytes and the comparisons in vain to w.
 func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
-	end := len(data) - len(n.text) // the last place where it can begin
+	end := len(data) - len(n.text) // its last possible position
 	for i, tries := pos, 0; i <= end; {
 		from := i + n.at
 		if seen.a < from {
@@ -85,8 +86,8 @@ func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
 	return -1
 }
 
-// indexByte is where a byte is found at from or later, or the end of the data
-// and more.
+// indexByte returns the position of a byte at from or later. If there is none, it is beyond
+// the end of the data.
 func indexByte(data []byte, from int, c byte, w *Work) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
 		w.Looked += uint64(i) + 1

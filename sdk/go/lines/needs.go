@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxNeedles is how many texts are looked for side by side at most. More take
-// longer than they save.
+// maxNeedles limits the number of texts that are searched for together. More take longer
+// than they save.
 const maxNeedles = 8
 
 // requiredText is a text that every match contains, in any case if fold is set.
@@ -17,8 +17,8 @@ type requiredText struct {
 	fold bool
 }
 
-// findNeedles finds texts of which every match contains one. whole says that a
-// match is one of them and nothing else.
+// findNeedles returns texts such that every match contains at least one of the texts, or
+// nil. whole reports whether each occurrence of the text is a match.
 func findNeedles(re *syntax.Regexp) (_ []needle, whole bool) {
 	best := requiredTexts(re)
 	if best == nil {
@@ -31,8 +31,7 @@ func findNeedles(re *syntax.Regexp) (_ []needle, whole bool) {
 	return out, re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0 && best[0].text == string(re.Rune)
 }
 
-// requiredTexts returns the best set of texts that is found for an expression, or
-// nil.
+// requiredTexts returns the rarest set of texts for an expression, or nil.
 func requiredTexts(re *syntax.Regexp) []requiredText {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -55,7 +54,7 @@ func requiredTexts(re *syntax.Regexp) []requiredText {
 		return all
 	case syntax.OpConcat:
 		var best []requiredText
-		var run requiredText // literals in a row
+		var run requiredText // consecutive literals
 		consider := func(set []requiredText) {
 			if set != nil && (best == nil || rarity(set) > rarity(best)) {
 				best = set
@@ -84,10 +83,10 @@ func literal(re *syntax.Regexp) requiredText {
 	return requiredText{string(re.Rune), re.Flags&syntax.FoldCase != 0}
 }
 
-// bestPiece is the rarest part of a text that can be looked for byte by byte.
-// The text is what it is for the expression: where case is ignored, k and s
-// have equals that are no ASCII, and U+FFFD stands for bytes that are not
-// UTF-8.
+// bestPiece returns the rarest part of a text that can be searched for byte by byte. It
+// splits the text at U+FFFD, which stands for bytes that are not UTF-8. If case is ignored,
+// it also splits at k, s and all characters beyond ASCII, because their cases differ in
+// more bytes.
 func bestPiece(n requiredText) []requiredText {
 	var best []requiredText
 	pieces := strings.FieldsFunc(n.text, func(r rune) bool {
@@ -104,8 +103,8 @@ func bestPiece(n requiredText) []requiredText {
 	return best
 }
 
-// rarity says how rarely one of the texts is found, by about the logarithm to
-// base 2 of how many bytes there are for each.
+// rarity estimates the rarity of a set of texts: about the logarithm to base 2 of the
+// number of bytes for each occurrence of one of them.
 func rarity(set []requiredText) int {
 	least := 0
 	for i, n := range set {
@@ -120,7 +119,7 @@ func rarity(set []requiredText) int {
 	return least - len(set)/2
 }
 
-// byFrequency are the bytes of source text, the most frequent first.
+// byFrequency holds the bytes of source text, the most frequent first.
 const byFrequency = " etnaroislcdup\tm.=fh\n,g(\")yb:v/_T{}0S*CE1wIAR-NxkPFLOMD[2]B8;U'34Vq5"
 
 var rank [256]int

@@ -10,22 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern is an expression that lines are matched with. It is safe for
-// concurrent use.
+// Pattern is a compiled expression. It is safe for concurrent use.
 type Pattern struct {
 	re        *regexp.Regexp
 	steps     uint64   // instructions of the program
-	needles   []needle // a line that matches contains one of them; none: nothing is known
-	isLiteral bool     // and every line that does matches
+	needles   []needle // a matching line contains at least one needle; nil: none is known
+	isLiteral bool     // every line that contains the needle matches
 }
 
-// ErrTooLarge is returned for an expression that compiles to more instructions
-// than it may.
+// ErrTooLarge is returned for an expression that compiles to more instructions than the
+// limit.
 var ErrTooLarge = errors.New("the expression is too large")
 
-// Compile reads an RE2 expression, as package regexp has it. limit is how many
-// instructions it may compile to: so much a character can cost to match. At
-// most 0 is no limit.
+// Compile compiles an RE2 expression, in the form of package regexp. limit is the largest
+// number of instructions, which is also the cost of matching a character. If it is not
+// positive, there is no limit.
 func Compile(expr string, limit int) (*Pattern, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -50,9 +49,9 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	return p, nil
 }
 
-// Heavy counts what makes an expression large to read however short it is: classes
-// of Unicode, each some hundred ranges, and ranges that can be large where
-// case is ignored, in which every character is looked up.
+// Heavy counts the parts that make even a short expression large to parse. classes are
+// Unicode classes, each with some hundred ranges. folds are ranges without regard to case,
+// which may be large and need a lookup for every character.
 func Heavy(expr string) (classes, folds int) {
 	ignoresCase := false
 	for i := range len(expr) - 1 {
@@ -66,7 +65,7 @@ func Heavy(expr string) (classes, folds int) {
 		}
 	}
 	for i := range len(expr) - 1 {
-		// A range that ends with what is written as an escape can be large.
+		// A range that ends with an escape can be large.
 		if next := expr[i+1]; ignoresCase && expr[i] == '-' && (next >= utf8.RuneSelf || next == '\\') {
 			folds++
 		}
@@ -74,12 +73,12 @@ func Heavy(expr string) (classes, folds int) {
 	return classes, folds
 }
 
-// size is how many instructions an expression compiles to at least, or more
-// than most.
-func size(re *syntax.Regexp, most uint64) uint64 {
+// size returns the least number of instructions that an expression compiles to. If that is
+// more than limit, it may return any larger number than limit.
+func size(re *syntax.Regexp, limit uint64) uint64 {
 	n := uint64(0)
 	for _, sub := range re.Sub {
-		if n += size(sub, most); n > most {
+		if n += size(sub, limit); n > limit {
 			return n
 		}
 	}
@@ -96,7 +95,7 @@ func size(re *syntax.Regexp, most uint64) uint64 {
 		return n
 	case syntax.OpAlternate:
 		return n + uint64(len(re.Sub)) - 1
-	case syntax.OpRepeat: // at most 1000 times, so that nothing overflows
+	case syntax.OpRepeat: // at most 1000 times, so there is no overflow
 		if re.Max < 0 {
 			return n*uint64(max(re.Min, 1)) + 1
 		}
@@ -105,22 +104,22 @@ func size(re *syntax.Regexp, most uint64) uint64 {
 	return 1
 }
 
-// Steps is the number of instructions of the pattern.
+// Steps returns the number of instructions of the pattern.
 func (p *Pattern) Steps() uint64 { return p.steps }
 
-// MatchString reports whether the text holds a match. It takes the time of its
-// length times Steps at most, some nanoseconds each.
+// MatchString reports whether the text holds a match. It takes at most some nanoseconds for
+// each byte and each of Steps.
 func (p *Pattern) MatchString(text string) bool { return p.re.MatchString(text) }
 
-// Needs is how many texts are looked for in what is read.
+// Needs returns the number of texts that a scan searches for before it matches lines.
 func (p *Pattern) Needs() int { return len(p.needles) }
 
-// maxSteps is how many steps may be taken between two looks at whether
-// anybody waits for the result still. They take some tens of milliseconds.
+// maxSteps limits the steps between two calls of Check. They take some tens of
+// milliseconds.
 const maxSteps = 4 << 20
 
-// match reports whether a line matches. Matching a long line with a large
-// expression can take minutes, so check can end it.
+// match reports whether a line matches. check is called now and then and ends the match
+// with its error: a long line with a large expression can take minutes.
 func (p *Pattern) match(line []byte, check func() error) (bool, error) {
 	steps := max(p.steps, leastSteps)
 	if uint64(len(line))*steps <= maxSteps {
@@ -131,10 +130,10 @@ func (p *Pattern) match(line []byte, check func() error) (bool, error) {
 	return matches, c.err
 }
 
-// checkedReader is a reader that ends when nobody waits for the result.
+// checkedReader is a reader that ends at the first error of check.
 type checkedReader struct {
 	r           *bytes.Reader
-	every, seen uint64
+	every, seen uint64 // characters between two checks, and so far
 	check       func() error
 	err         error
 }
@@ -148,11 +147,11 @@ func (c *checkedReader) ReadRune() (rune, int, error) {
 	return c.r.ReadRune()
 }
 
-// Cut returns at most max characters of a line as valid UTF-8, and whether
-// there were more. The result may share memory with the line.
+// Cut returns at most max characters of a line as valid UTF-8. more reports whether the
+// line has more. The result may share memory with the line.
 func Cut(line []byte, max int) (text []byte, more bool) {
 	end := len(line)
-	if len(line) > max { // fewer bytes are not more characters
+	if len(line) > max { // a character has at least one byte
 		end = 0
 		for n := 0; end < len(line); n++ {
 			if n == max {

@@ -7,75 +7,75 @@ import (
 )
 
 const (
-	// MaxLine is how much of a line is matched: minified files have lines of
-	// megabytes.
+	// MaxLine limits the part of a line that is matched, in bytes: minified files have
+	// lines of megabytes.
 	MaxLine = 1 << 20
-	// BinaryProbe is how much of a file decides whether it is binary.
+	// BinaryProbe is the number of bytes at the beginning of a file that decide whether it
+	// is binary.
 	BinaryProbe = 8000
 
-	// blockBytes is how much is read at a time. It fits in the processor's
-	// cache.
+	// blockBytes is the number of bytes that are read at a time. They fit into the
+	// processor's cache.
 	blockBytes = 128 << 10
 )
 
-// IsBinary reports whether the beginning of a file, of which BinaryProbe bytes count,
-// holds a NUL byte. Git decides in the same way.
+// IsBinary reports whether the first BinaryProbe bytes of a file hold a NUL byte. Git
+// decides in the same way. head is the beginning of the file.
 func IsBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), BinaryProbe)], 0) >= 0
 }
 
-// errUTF16 is the error of a file that begins with the byte order mark of UTF-16: it is
-// text, and not searched.
+// errUTF16 is returned for a file that begins with the byte order mark of UTF-16. It is
+// text, but cannot be searched.
 var errUTF16 = errors.New("the file is text in UTF-16")
 
 func isUTF16(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff"))
 }
 
-// Line is a line that matches, or one beside it.
+// Line is a line that matches, or a line of context.
 type Line struct {
-	Number  uint64 // from 1
-	Text    []byte // valid UTF-8, and until the next line only
+	Number  uint64 // counted from 1
+	Text    []byte // valid UTF-8; only until the next call of Emit
 	Matches bool
-	Before  bool // it is there for the sake of the next match
+	Before  bool // it is context of the next match, and comes before that match
 	Cut     bool // the line has more characters than Text
 }
 
-// Work is what a file took to search.
+// Work is the work that searching a file took.
 type Work struct {
-	Read    uint64 // bytes
-	Looked  uint64 // bytes that were looked at for a text, each time
-	Vain    uint64 // how often what looked like a text was none
+	Read    uint64 // bytes that were read
+	Looked  uint64 // bytes that were searched for a text, counted for each text
+	Vain    uint64 // number of places that only began like a text
 	Lines   uint64 // lines that were matched with the expression
-	Matched uint64 // and their bytes
+	Matched uint64 // bytes of these lines
 }
 
-// Scanner searches files one after the other. It is used by one goroutine.
+// Scanner searches files, one after the other. It is used by one goroutine.
 type Scanner struct {
 	Pattern *Pattern
-	Context int // how many lines before and after each match are wanted too
-	Chars   int // of a line that are wanted
-	// Check ends a scan with its error. It is called every few milliseconds.
+	Context int // number of lines of context before and after each match
+	Chars   int // number of characters of a line that are returned
+	// Check is called every few milliseconds. Its error ends the scan.
 	Check func() error
-	// Emit takes the lines in order. Its error ends the scan.
+	// Emit receives the lines in order. Its error ends the scan.
 	Emit func(Line) error
 
 	buf       []byte
-	sightings []sighting // of each needle, in the block
+	sightings []sighting // by needle, for the current block
 
-	// Of the file:
+	// For the current file:
 	work   Work
-	number uint64 // lines before the one that is looked at
+	number uint64 // lines before the current line
 	before []Line // the latest lines that were not emitted, at most Context
-	after  int    // how many lines to emit after the latest match
+	after  int    // lines of context still to be emitted after the latest match
 	spent  uint64 // steps since the last check
 }
 
-// Work is what the file has taken until now. Check may call it.
+// Work returns the work on the file so far. Check may call it.
 func (s *Scanner) Work() Work { return s.work }
 
-// Scan searches a file. size is what is known of its size; at most 0 is
-// nothing.
+// Scan searches a file. size is its size in bytes; if it is not positive, it is unknown.
 func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 	s.work, s.number, s.after, s.spent, s.before = Work{}, 0, 0, 0, s.before[:0]
 	if s.buf == nil {
@@ -83,14 +83,14 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 	}
 	var off int64
 	have := 0         // bytes at the beginning of buf that are not a whole line yet
-	skipping := false // the rest of a line of which enough was seen
+	skipping := false // skips the rest of a long line
 	for {
 		if err := s.Check(); err != nil {
 			return s.work, err
 		}
 		room := s.buf[have:]
 		if left := size - off; left > 0 && left < int64(len(room)) {
-			room = room[:left] // and not another read to learn that this is all
+			room = room[:left] // saves a further read at the end of the file
 		}
 		n, err := r.ReadAt(room, off)
 		if err != nil && err != io.EOF {
@@ -124,7 +124,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 			return s.work, err
 		}
 		data = data[whole:]
-		if len(data) >= MaxLine+2 { // with what may be its ending
+		if len(data) >= MaxLine+2 { // 2 for the ending
 			if err := s.block(data[:MaxLine], false); err != nil {
 				return s.work, err
 			}
@@ -141,7 +141,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 	}
 }
 
-// block searches whole lines. last says that nothing comes after them.
+// block searches whole lines. last is set for the last lines of the file.
 func (s *Scanner) block(data []byte, last bool) error {
 	s.sightings = s.sightings[:0]
 	for pos := 0; pos < len(data); {
@@ -151,7 +151,7 @@ func (s *Scanner) block(data []byte, last bool) error {
 		}
 		if from < 0 {
 			if last && s.Context == 0 {
-				return nil // how many there are does not matter any more
+				return nil // nobody needs the number of the lines
 			}
 			return s.pass(data[pos:])
 		}
@@ -173,7 +173,7 @@ func (s *Scanner) block(data []byte, last bool) error {
 	return nil
 }
 
-// emit passes on a line, which is the next one.
+// emit counts and emits a line.
 func (s *Scanner) emit(line []byte, matches bool) error {
 	s.count(line)
 	return s.Emit(s.line(line, matches))
@@ -184,7 +184,7 @@ func (s *Scanner) line(line []byte, matches bool) Line {
 	return Line{Number: s.number, Text: text, Matches: matches, Cut: more}
 }
 
-// count counts the lines in data, of which the last need not be ended.
+// count adds the lines in data to number. The last line may have no ending.
 func (s *Scanner) count(data []byte) {
 	s.number += uint64(bytes.Count(data, []byte("\n")))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -192,7 +192,7 @@ func (s *Scanner) count(data []byte) {
 	}
 }
 
-// pass takes note of lines that do not match.
+// pass counts lines that do not match, and emits or stores them as context.
 func (s *Scanner) pass(data []byte) error {
 	if s.Context == 0 {
 		s.count(data)
@@ -225,7 +225,8 @@ func (s *Scanner) pass(data []byte) error {
 	return nil
 }
 
-// next finds the next line that matches: where it begins, or -1, and ends.
+// next returns the beginning and the end of the next line that matches; from is -1 if there
+// is none.
 func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 	for pos < len(data) {
 		from := pos
@@ -256,14 +257,14 @@ func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 }
 
 const (
-	// lineSteps is what it takes to begin with a line, in bytes of it.
+	// lineSteps is the work of beginning a line, in bytes of a line.
 	lineSteps = 8
-	// leastSteps is what a byte counts at least: however simple the
-	// expression is, Check is called once in blockBytes.
+	// leastSteps is the least number of steps for a byte: even with the simplest expression
+	// Check is called once in blockBytes.
 	leastSteps = maxSteps / blockBytes
 )
 
-// spend counts steps, and checks when they are many.
+// spend counts steps, and calls Check after maxSteps.
 func (s *Scanner) spend(steps uint64) error {
 	if s.spent += steps; s.spent <= maxSteps {
 		return nil
@@ -272,7 +273,7 @@ func (s *Scanner) spend(steps uint64) error {
 	return s.Check()
 }
 
-// nextNeedle is where one of the needles is found first, at pos or later, or -1.
+// nextNeedle returns the position of the first needle at pos or later; -1 if there is none.
 func (s *Scanner) nextNeedle(data []byte, pos int) (int, error) {
 	needs := s.Pattern.needles
 	if len(s.sightings) == 0 {
@@ -288,8 +289,8 @@ func (s *Scanner) nextNeedle(data []byte, pos int) (int, error) {
 			if seen.text = needs[i].index(data, pos, seen, &s.work); seen.text < 0 {
 				seen.text = len(data)
 			}
-			// Some sixteen bytes are looked at in the time that one takes to
-			// be matched; a closer look is one at maxFold bytes, one by one.
+			// Searching some sixteen bytes takes as long as matching one. A
+			// comparison in vain takes up to maxFold bytes, one by one.
 			looked := (s.work.Looked-before.Looked)/16 + (s.work.Vain-before.Vain)*maxFold
 			if err := s.spend(looked * leastSteps); err != nil {
 				return -1, err
@@ -303,7 +304,7 @@ func (s *Scanner) nextNeedle(data []byte, pos int) (int, error) {
 	return first, nil
 }
 
-// lineEnd is where the first line of data ends, with its ending.
+// lineEnd returns the length of the first line of data, with its ending.
 func lineEnd(data []byte) int {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1
@@ -311,7 +312,7 @@ func lineEnd(data []byte) int {
 	return len(data)
 }
 
-// content is a line without its ending, and what counts of it.
+// content returns a line without its ending, and at most MaxLine bytes.
 func content(line []byte) []byte {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]

@@ -20,16 +20,16 @@ const (
 	errorLevel
 )
 
-// Tracef logs what is of use only for somebody who follows every step.
+// Tracef logs details for following every step.
 func Tracef(format string, args ...any) { send(trace, fmt.Sprintf(format, args...)) }
 
-// Debugf logs what helps to find a mistake.
+// Debugf logs details for finding a mistake.
 func Debugf(format string, args ...any) { send(debug, fmt.Sprintf(format, args...)) }
 
-// Infof logs what an operator may want to know.
+// Infof logs events that an operator may want to know.
 func Infof(format string, args ...any) { send(info, fmt.Sprintf(format, args...)) }
 
-// Warnf logs what an operator should look at.
+// Warnf logs events that an operator should look at.
 func Warnf(format string, args ...any) { send(warn, fmt.Sprintf(format, args...)) }
 
 // Errorf logs a failure. It returns nothing: a tool returns its error as well.

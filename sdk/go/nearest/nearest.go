@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// maxWordLen is the length beyond which nobody mistypes a word; to compare takes quadratic
-// time.
+// maxWordLen limits the length of words that are compared, in bytes. Nobody mistypes longer
+// words, and the comparison takes quadratic time.
 const maxWordLen = 128
 
 // Find returns the candidate with the smallest edit distance to word, or ""
@@ -38,10 +38,10 @@ func Hint(word string, candidates []string) string {
 	return ""
 }
 
-// Few returns at most three of the candidates that word may be a mistake for, the
-// nearest first. distance tells how far away one is, and whether that is near.
+// Few returns at most three of the candidates that word may be a mistake for, the nearest
+// first. distance returns the distance of a candidate, and whether it is near.
 func Few(word string, candidates []string, distance func(candidate string) (far int, near bool)) []string {
-	const most = 3
+	const limit = 3
 	if word == "" || len(word) > maxWordLen {
 		return nil
 	}
@@ -60,13 +60,13 @@ func Few(word string, candidates []string, distance func(candidate string) (far 
 	}
 	slices.SortStableFunc(found, func(a, b scored) int { return a.far - b.far })
 	var names []string
-	for _, s := range found[:min(most, len(found))] {
+	for _, s := range found[:min(limit, len(found))] {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// Distance is the Levenshtein distance in bytes.
+// Distance returns the Levenshtein distance in bytes.
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

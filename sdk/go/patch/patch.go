@@ -1,12 +1,12 @@
-// Package patch reads patches in the form that begins with *** Begin Patch, which
-// models write. What it says of a patch is what the tool does that applies it, and
-// what the host decides by: both read it with this package.
+// Package patch parses patches in the form that begins with *** Begin Patch, which
+// models write. The tool that applies a patch and the host that decides about it both
+// use this package, and so agree about its meaning.
 //
-// A patch is sections, one for each file, that add, delete or update it. The section
-// of an update holds hunks. A hunk is lines of the file, of which some are removed
-// and others added; an anchor is a line of the file that stands somewhere above.
+// A patch consists of sections. Each adds, deletes or updates one file. The section of an
+// update holds hunks. A hunk holds lines of the file, some of them removed or added. An
+// anchor is a line of the file somewhere above the hunk.
 //
-// A unified diff that says the same is read as such a patch.
+// A unified diff is parsed as such a patch.
 package patch
 
 import (
@@ -16,14 +16,14 @@ import (
 	"sync"
 )
 
-// What a patch may have at most.
+// Limits of a patch.
 const (
 	MaxBytes = 1 << 20
 	MaxFiles = 128
 	MaxHunks = 1000
 )
 
-// Grammar is the form of a patch in one line.
+// Grammar describes the form of a patch in one line.
 const Grammar = `"*** Begin Patch", then for each file "*** Add File: PATH" with lines that begin with +, "*** Delete File: PATH", ` +
 	`or "*** Update File: PATH" with hunks ("@@", then lines that begin with a blank, - or +), and last "*** End Patch"`
 
@@ -35,24 +35,24 @@ const (
 	fence     = "```"
 )
 
-// Op is what a section does with its file.
+// Op is the operation of a section on its file.
 type Op string
 
-// The operations, as they stand in the header of a section.
+// The operations, as in the header of a section.
 const (
 	Add    Op = "Add"
 	Delete Op = "Delete"
 	Update Op = "Update"
 )
 
-// File is one section.
+// File is one section of a patch.
 type File struct {
 	Op     Op
-	Path   string // as package filename writes it
-	MoveTo string // of an update; empty: it stays where it is
-	Mode   string // [Executable] or [Plain], as a unified diff says; empty: the mode stays
-	Line   int    // of the patch, where the section begins, counted from 1
-	Text   string // of a file that is added
+	Path   string // in the form of package filename
+	MoveTo string // of an update: the new path; empty: the path stays
+	Mode   string // [Executable] or [Plain], from a unified diff; empty: the mode stays
+	Line   int    // line of the patch at which the section begins, counted from 1
+	Text   string // of a file that is added: its content
 	Hunks  []Hunk // of an update
 }
 
@@ -62,21 +62,21 @@ const (
 	Plain      = "100644"
 )
 
-// Hunk is a piece of an update.
+// Hunk is one change of an update.
 type Hunk struct {
-	Line    int      // of the patch, where its lines begin
-	Anchors []string // lines above it, each below the one before
-	// Lines are those of the hunk, each with a blank, - or + in front.
+	Line    int      // line of the patch at which the lines of the hunk begin
+	Anchors []string // lines of the file above the hunk, in their order
+	// Lines holds the lines of the hunk, each after a blank, - or +.
 	Lines []string
-	End   bool // they are the last of the file
-	// NoOldEnd and NoNewEnd report whether the last line has no newline, before and after. Then End is set.
+	End   bool // the hunk ends with the last line of the file
+	// NoOldEnd and NoNewEnd report whether the last line has no newline, before and after
+	// the change. If one is set, End is set.
 	NoOldEnd, NoNewEnd bool
-	At                 int // the line of the file at which a unified diff has it; 0 if nobody says
+	At                 int // line of the file at which a unified diff places the hunk; 0: unknown
 }
 
-// Parse reads a patch. It leaves out what may stand around one: blank lines, a fence of
-// Markdown, and the command with which a shell would be told of it. The line
-// *** Begin Patch may be missing. Errors say at which line of the patch they are.
+// Parse parses a patch. It ignores blank lines, a Markdown fence and a shell command around
+// the patch. The line *** Begin Patch may be missing. Errors name the line of the patch.
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the patch has %d bytes, more than the limit of %d", len(text), MaxBytes)
@@ -110,8 +110,8 @@ func Parse(text string) ([]File, error) {
 type parser struct {
 	lines []string
 	at    int
-	diff  bool // it is a unified one
-	empty int  // lines at the end of the hunk that have not even the blank
+	diff  bool // the patch is a unified diff
+	empty int  // lines at the end of the hunk that are entirely empty
 }
 
 func (p *parser) line() string { return p.lines[p.at] }
@@ -122,12 +122,12 @@ func (p *parser) skipBlank() {
 	}
 }
 
-// errorAt is an error at a line, counted from 0.
+// errorAt returns an error with a line, which is counted from 0 here.
 func (p *parser) errorAt(at int, format string, args ...any) error {
 	return fmt.Errorf("line %d of the patch: %s", at+1, fmt.Sprintf(format, args...))
 }
 
-// unwrap leaves the sections.
+// unwrap removes everything around the sections.
 func (p *parser) unwrap() error {
 	trim := func() {
 		for len(p.lines) > 0 && strings.TrimSpace(p.lines[len(p.lines)-1]) == "" {
@@ -174,7 +174,7 @@ func (p *parser) unwrap() error {
 	return nil
 }
 
-// command is the first line of a patch that is handed to a shell.
+// command is the first line of a shell command that holds a patch.
 var command = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^apply_patch\s+<<\s*['"]?(\w+)['"]?\s*$`) })
 
 var ops = []Op{Add, Delete, Update}
@@ -199,7 +199,7 @@ func (p *parser) file() (File, error) {
 	}
 	switch {
 	case f.Op == "":
-		return f, p.errorAt(p.at, `here begins a file, with "*** Add File: PATH", "*** Delete File: PATH" or "*** Update File: PATH", and not %q`, cut(p.line()))
+		return f, p.errorAt(p.at, `a file must begin here, with "*** Add File: PATH", "*** Delete File: PATH" or "*** Update File: PATH", and not %q`, cut(p.line()))
 	case f.Path == "":
 		return f, p.errorAt(p.at, "the path is missing")
 	}
@@ -242,13 +242,13 @@ func (p *parser) update(f *File) error {
 		f.Hunks = append(f.Hunks, h)
 	}
 	if len(f.Hunks) == 0 && f.MoveTo == "" {
-		return p.errorAt(f.Line-1, `nothing is said of %q: "*** Update File" has hunks, which begin with @@`, cut(f.Path))
+		return p.errorAt(f.Line-1, `no change for %q: "*** Update File" needs hunks, which begin with @@`, cut(f.Path))
 	}
 	return nil
 }
 
-// skipAnchorless leaves out blank lines where nothing but another section follows: in
-// front of a hunk they are lines of it.
+// skipAnchorless skips blank lines if another section or the end follows. In front of a
+// hunk they belong to the hunk.
 func (p *parser) skipAnchorless() {
 	from := p.at
 	if p.skipBlank(); p.at < len(p.lines) && !isHeader(p.line()) && !strings.HasPrefix(p.line(), "@@") {
@@ -259,8 +259,8 @@ func (p *parser) skipAnchorless() {
 func (p *parser) hunk() (Hunk, error) {
 	var h Hunk
 	for ; p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.at++ {
-		// Of @@ -1,3 +1,4 @@ the numbers are those of an old version, or made up, and what
-		// stands behind them need not be near.
+		// The numbers in @@ -1,3 +1,4 @@ may be outdated or invented, and the text after
+		// them need not be near the hunk.
 		if anchor := strings.TrimSpace(p.line()[2:]); anchor != "" && !hunkRanges().MatchString(anchor) {
 			h.Anchors = append(h.Anchors, anchor)
 		}
@@ -276,7 +276,7 @@ func (p *parser) hunk() (Hunk, error) {
 			return h, err
 		}
 	}
-	// They stand between sections more often than in a file.
+	// Empty lines at the end of a hunk mostly separate sections.
 	h.Lines = h.Lines[:len(h.Lines)-p.empty]
 	if len(h.Lines) == 0 {
 		return h, p.errorAt(h.Line-1, "the hunk has no lines")
@@ -312,7 +312,7 @@ func (p *parser) add(h *Hunk) error {
 
 var hunkRanges = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@`) })
 
-// Old are the lines that the hunk expects in the file.
+// Old returns the lines that the hunk expects in the file.
 func (h Hunk) Old() []string {
 	var old []string
 	for _, line := range h.Lines {
@@ -323,11 +323,11 @@ func (h Hunk) Old() []string {
 	return old
 }
 
-// cut is the beginning of a text for an error.
+// cut shortens a text for an error message.
 func cut(s string) string {
-	const most = 60
+	const maxBytes = 60
 	for i := range s {
-		if i > most {
+		if i > maxBytes {
 			return s[:i] + "..."
 		}
 	}

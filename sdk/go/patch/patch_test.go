@@ -76,13 +76,13 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 	tests := map[string]struct{ patch, want string }{
 		"nothing":                     {" \n\n", "the patch is empty; a patch is"},
 		"only a fence":                {"```\n```", "the patch is empty"},
-		"a diff without names":        {"diff --git a/x b/x\n", "line 1 of the patch: the diff says nothing of \"x\""},
+		"a diff without names":        {"diff --git a/x b/x\n", "line 1 of the patch: no change for \"x\""},
 		"a diff that renames":         {"--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", `"a/x" and "b/y" are not the same file: to move one, a patch is "*** Begin Patch"`},
-		"a diff without hunks":        {"--- a/x\n+++ b/x\n", "line 1 of the patch: the diff says nothing of \"x\""},
-		"a diff of no file":           {"--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n", "no path that is read here"},
+		"a diff without hunks":        {"--- a/x\n+++ b/x\n", "line 1 of the patch: no change for \"x\""},
+		"a diff of no file":           {"--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n-a\n", "cannot be the path of a file"},
 		"a copy":                      {"diff --git a/x b/y\nsimilarity index 100%\ncopy from x\ncopy to y\n", `and this is "copy from x"`},
-		"a binary":                    {"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n", "line 1 of the patch: the diff says nothing of \"x\""},
-		"files that differ":           {"diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n", "line 1 of the patch: the diff says nothing of \"x\""},
+		"a binary":                    {"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n", "line 1 of the patch: no change for \"x\""},
+		"files that differ":           {"diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n", "line 1 of the patch: no change for \"x\""},
 		"a new link":                  {"diff --git a/x b/x\nnew file mode 120000\nindex 0..1\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+y\n", `line 2 of the patch: a file has the mode 100644 or 100755, and not "120000": no tool makes links`},
 		"names that say otherwise":    {"diff --git a/x b/x\nnew file mode 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-y\n+z\n", `line 6 of the patch: every line of a file that is added begins with +`},
 		"half a rename":               {"diff --git a/x b/y\nrename from x\n", `the lines --- and +++ name each file`},
@@ -94,7 +94,7 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 		"a last line of nothing":      {in("*** Update File: a\n@@\n\\ No newline at end of file\n b"), `line 4 of the patch`},
 		"a hunk without a file":       {"@@ -1 +1 @@\n-a\n+b\n", "no file is named above the hunk"},
 		"a new file with context":     {"--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n a\n", "every line of a file that is added begins with +"},
-		"a diff with two meanings":    {"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n", "line 5 of the patch: here another file may begin"},
+		"a diff with two meanings":    {"--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n", "line 5 of the patch: this may begin another file"},
 		"a diff with loose context":   {"--- a/x\n+++ b/x\n@@ -1 +1 @@\nfoo\n", "a line of a hunk begins with a blank"},
 		"a hunk of nothing":           {"--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "the hunk has no lines"},
 		"words in front":              {"Here is the patch:\n*** Begin Patch\n*** Delete File: a\n*** End Patch", `line 1 of the patch: "Here is the patch:" is not the beginning`},
@@ -104,12 +104,12 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 		"no file":                     {in(""), "names no file"},
 		"no path":                     {in("*** Delete File:  "), "line 2 of the patch: the path is missing"},
 		"no path to move to":          {in("*** Update File: a\n*** Move to: \n@@\n-a"), "line 3 of the patch: the path is missing"},
-		"no header":                   {in("@@\n-a\n+b"), `line 2 of the patch: here begins a file`},
-		"a header that there is not":  {in("*** Change File: a\n-a"), "here begins a file"},
+		"no header":                   {in("@@\n-a\n+b"), `line 2 of the patch: a file must begin here`},
+		"a header that there is not":  {in("*** Change File: a\n-a"), "a file must begin here"},
 		"a new file without +":        {in("*** Add File: a\n+one\ntwo"), `line 4 of the patch: every line of a file that is added begins with +`},
 		"a gap in a new file":         {in("*** Add File: a\n+one\n\n+two"), `line 5 of the patch: every line`},
-		"a deletion with lines":       {in("*** Delete File: a\n-one"), "line 3 of the patch: here begins a file"},
-		"an update that says nothing": {in("*** Update File: a"), `line 2 of the patch: nothing is said of "a"`},
+		"a deletion with lines":       {in("*** Delete File: a\n-one"), "line 3 of the patch: a file must begin here"},
+		"an update that says nothing": {in("*** Update File: a"), `line 2 of the patch: no change for "a"`},
 		"context without its blank":   {in("*** Update File: a\n@@\nfoo\n-bar"), `line 4 of the patch: a line of a hunk begins with a blank`},
 		"an anchor and no lines":      {in("*** Update File: a\n@@ foo"), "the hunk has no lines"},
 		"lines behind the file's end": {in("*** Update File: a\n@@\n+x\n*** End of File\ny"), "a line of a hunk begins"},
@@ -127,9 +127,7 @@ func TestWhatIsNoPatchSaysWhy(t *testing.T) {
 	}
 }
 
-// Whatever is read as a patch has files with names, and hunks with lines that say what
-// they are, within the limits.
-// The host reads patches, too, without fuel.
+// The host parses patches, too, and has no fuel to limit it.
 func TestPatchesOfManyLinesTakeLittleMemory(t *testing.T) {
 	lines := strings.Repeat("+\n", 100_000)
 	for name, text := range map[string]string{
@@ -149,6 +147,8 @@ func TestPatchesOfManyLinesTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// FuzzParse: every parsed patch has files with names and hunks with valid lines, within the
+// limits.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"*** Begin Patch\n*** Add File: n\n+one\n*** Delete File: o\n*** Update File: a\n*** Move to: b\n@@ f\n x\n-y\n+z\n*** End of File\n*** End Patch",

@@ -9,18 +9,18 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// isDiff reports whether a file of a unified diff begins here.
+// isDiff reports whether a file of a unified diff begins at the current line.
 func (p *parser) isDiff() bool {
 	line := p.line()
 	return strings.HasPrefix(line, "diff ") || strings.HasPrefix(line, "Index: ") || p.isPair(p.at)
 }
 
-// isPair reports whether the two lines that name a file stand there.
+// isPair reports whether the two lines that name a file are at this position.
 func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// preambleLine matches the lines that can stand above those names.
+// preambleLine matches the lines that may precede these two lines.
 var preambleLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
 		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
@@ -32,8 +32,8 @@ var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
 
 const nowhere = "/dev/null"
 
-// diffFile reads one file of a unified diff, with the lines of git above its hunks. It refuses
-// a line that no tool can obey.
+// diffFile parses one file of a unified diff, with the lines that git adds above its hunks.
+// A line that no tool can carry out is an error.
 func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
 	names, from, to := "", "", ""
@@ -86,7 +86,7 @@ func (p *parser) diffFile() (File, error) {
 	case f.Path == "":
 		return f, p.errorAt(at, "%q and %q are not the same file: to move one, a patch is %s", cut(a), cut(b), Grammar)
 	case f.Path == nowhere:
-		return f, p.errorAt(at, "%q is no path that is read here; a patch is %s", cut(f.Path), Grammar)
+		return f, p.errorAt(at, "%q cannot be the path of a file; a patch is %s", cut(f.Path), Grammar)
 	}
 	for p.skipBlank(); p.at < len(p.lines) && strings.HasPrefix(p.line(), "@@"); p.skipBlank() {
 		h, err := p.diffHunk()
@@ -97,7 +97,7 @@ func (p *parser) diffFile() (File, error) {
 	}
 	switch {
 	case f.Op == Update && len(f.Hunks) == 0 && f.MoveTo == "" && f.Mode == "":
-		return f, p.errorAt(f.Line-1, "the diff says nothing of %q: its hunks are missing", cut(f.Path))
+		return f, p.errorAt(f.Line-1, "no change for %q: its hunks are missing", cut(f.Path))
 	case f.Op == Add:
 		var text strings.Builder // a sum of strings would take half a minute for 1 MiB
 		for _, h := range f.Hunks {
@@ -114,14 +114,15 @@ func (p *parser) diffFile() (File, error) {
 		}
 	}
 	if f.Op != Update {
-		f.Hunks = nil // of a file that is deleted its hash says what it was
+		f.Hunks = nil // the old content of a deleted file is known by its hash
 	}
 	return f, nil
 }
 
-// sameName returns the path in a text that names a file twice, such as a/x b/x; else it is empty.
+// sameName returns the path in a text that names a file twice, such as a/x b/x; otherwise
+// an empty text.
 func sameName(names string) string {
-	half := len(names) / 2 // where the blank is between two of one length
+	half := len(names) / 2 // the blank between two names of the same length
 	path := strings.TrimPrefix(diffPath(names[:half]), "a/")
 	if strings.TrimPrefix(diffPath(names[half:]), "b/") != path {
 		return ""
@@ -129,8 +130,8 @@ func sameName(names string) string {
 	return path
 }
 
-// diffPath returns a path without the time that may stand behind it. git writes an unusual path
-// in quotation marks.
+// diffPath returns the path in a line of a diff, without the time after the path. git puts
+// an unusual path into quotation marks.
 func diffPath(text string) string {
 	path, _, _ := strings.Cut(text, "\t")
 	path = strings.TrimSpace(path)
@@ -140,8 +141,8 @@ func diffPath(text string) string {
 	return path
 }
 
-// diffHunk reads a hunk: as many lines as its header says, or as there are, since a model
-// counts badly.
+// diffHunk parses a hunk up to the next hunk or file, because models count lines badly. The
+// counts in the header only decide about lines with two meanings.
 func (p *parser) diffHunk() (Hunk, error) {
 	m := hunkHeader().FindStringSubmatch(p.line())
 	if m == nil {
@@ -161,7 +162,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 			if h.hasLines(allOld, allAdded) {
 				break
 			}
-			return h, p.errorAt(p.at, "here another file may begin, or two lines may change: the header of the hunk says which if it counts its lines rightly; a patch is %s", Grammar)
+			return h, p.errorAt(p.at, "this may begin another file, or be two changed lines of the hunk: its header must count its lines exactly; a patch is %s", Grammar)
 		}
 		if err := p.add(&h); err != nil {
 			return h, err
@@ -176,7 +177,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 	return h, nil
 }
 
-// hasLines reports whether the hunk has so many lines before, and so many after.
+// hasLines reports whether the hunk has so many lines before and after the change.
 func (h Hunk) hasLines(before, after int) bool {
 	for _, line := range h.Lines {
 		if line[0] != '+' {
@@ -189,7 +190,7 @@ func (h Hunk) hasLines(before, after int) bool {
 	return before == 0 && after == 0
 }
 
-// counted is how many lines a header says; without a number it is one.
+// counted returns the number of lines in a header; without a number it is 1.
 func counted(text string) int {
 	if text == "" {
 		return 1

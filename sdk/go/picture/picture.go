@@ -1,9 +1,9 @@
-// Package picture tells which image some bytes are, from its structure and never
-// from a name: its format, how large it is, and whether its end is there. It looks
-// at headers and decodes nothing, so that it costs no more than the bytes.
+// Package picture identifies an image by its structure, never by a name: its format, its
+// size, and whether it is complete. It reads headers and decodes no pixels, so it
+// needs little time and no further memory.
 //
-// A guest uses it to know what it has read, and the host to check what a guest
-// says of an image.
+// A guest uses it on files that it has read, and the host to check the images of a
+// guest.
 package picture
 
 import (
@@ -13,25 +13,25 @@ import (
 	"fmt"
 )
 
-// What the servers of models take. That of Anthropic refuses an image of more than
-// 5 MiB of base64, which are 3.75 MiB, and one of more than 8000 pixels a side:
-// https://docs.claude.com/en/docs/build-with-claude/vision. OpenAI's and Google's
-// take more.
+// Limits of the servers of models. Anthropic's refuses an image of more than 5 MiB of
+// base64, which are 3.75 MiB, and one of more than 8000 pixels a side:
+// https://docs.claude.com/en/docs/build-with-claude/vision. OpenAI's and Google's accept
+// more.
 const (
 	MaxBytes = 5 << 20 / 4 * 3
 	MaxSide  = 8000
 )
 
-// Info is what an image is.
+// Info describes an image.
 type Info struct {
 	Mime          string // image/png, image/jpeg, image/gif or image/webp
 	Width, Height int    // pixels
 }
 
-// String is the image in short, such as "image/png, 640x480".
+// String returns a short description, such as "image/png, 640x480".
 func (i Info) String() string { return fmt.Sprintf("%s, %dx%d", i.Mime, i.Width, i.Height) }
 
-// Why bytes are no image that can be used.
+// The errors for bytes that are no usable image.
 var (
 	ErrUnknown = errors.New("is not a PNG, JPEG, GIF or WebP image")
 	ErrBroken  = errors.New("is cut short or damaged")
@@ -55,8 +55,8 @@ func begins(magic string) func([]byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
 }
 
-// Mime is the format that bytes begin with; empty if it is none of the four. HeadBytes
-// are enough.
+// Mime returns the format of an image, by its first [HeadBytes] bytes. Empty if it is none
+// of the four formats.
 func Mime(head []byte) string {
 	for _, f := range formats {
 		if f.is(head) {
@@ -66,11 +66,11 @@ func Mime(head []byte) string {
 	return ""
 }
 
-// HeadBytes is how many bytes [Mime] looks at.
+// HeadBytes is the number of bytes that [Mime] reads.
 const HeadBytes = 12
 
-// Look tells what image data is. The error is one of ErrUnknown, ErrBroken and
-// ErrLarge with more words; with ErrLarge the Info is set where it is known.
+// Look identifies an image. The error wraps ErrUnknown, ErrBroken or ErrLarge; with
+// ErrLarge the Info holds what is known.
 func Look(data []byte) (Info, error) {
 	for _, f := range formats {
 		if !f.is(data) {
@@ -92,12 +92,12 @@ func Look(data []byte) (Info, error) {
 	return Info{}, ErrUnknown
 }
 
-// TooLarge is the error of an image of so many bytes, more than [MaxBytes].
+// TooLarge returns the error for an image of n bytes, more than [MaxBytes].
 func TooLarge(n int64) error {
 	return fmt.Errorf("%w: %d bytes, and models take %d", ErrLarge, n, MaxBytes)
 }
 
-// sizesOfPNG walks the chunks to the last one.
+// sizesOfPNG reads the chunks up to the last.
 func sizesOfPNG(data []byte) (width, height int, ok bool) {
 	const header = 8 + 8 + 13 + 4 // the mark, and the chunk with the sizes
 	if len(data) < header || string(data[12:16]) != "IHDR" {
@@ -120,7 +120,7 @@ func sizesOfPNG(data []byte) (width, height int, ok bool) {
 	return 0, 0, false
 }
 
-// sizesOfJPEG walks the segments to the frame, behind which the mark of the end has to come.
+// sizesOfJPEG reads the segments up to the frame, which the end marker must follow.
 func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 	for rest := data[2:]; len(rest) >= 4; {
 		if rest[0] != 0xff {
@@ -128,10 +128,10 @@ func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 		}
 		kind := rest[1]
 		switch {
-		case kind == 0xff: // fills
+		case kind == 0xff: // padding
 			rest = rest[1:]
 			continue
-		case kind == 0x01, kind >= 0xd0 && kind <= 0xd8: // have no length
+		case kind == 0x01, kind >= 0xd0 && kind <= 0xd8: // segments without a length
 			rest = rest[2:]
 			continue
 		}
@@ -145,7 +145,7 @@ func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 			}
 			return int(binary.BigEndian.Uint16(rest[7:])), int(binary.BigEndian.Uint16(rest[5:])), true
 		}
-		if kind == 0xd9 || kind == 0xda { // it ends, or its pixels begin
+		if kind == 0xd9 || kind == 0xda { // the end, or the beginning of the pixels
 			return 0, 0, false
 		}
 		rest = rest[n:]
@@ -153,7 +153,7 @@ func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 	return 0, 0, false
 }
 
-// sizesOfGIF walks the blocks to the last one.
+// sizesOfGIF reads the blocks up to the last.
 func sizesOfGIF(data []byte) (width, height int, ok bool) {
 	if len(data) < 13 {
 		return 0, 0, false
@@ -175,7 +175,7 @@ func sizesOfGIF(data []byte) (width, height int, ok bool) {
 		default:
 			return 0, 0, false
 		}
-		for at < len(data) && data[at] != 0 { // pieces, each behind its length
+		for at < len(data) && data[at] != 0 { // pieces, each after its length
 			at += int(data[at]) + 1
 		}
 		at++
@@ -183,7 +183,7 @@ func sizesOfGIF(data []byte) (width, height int, ok bool) {
 	return 0, 0, false
 }
 
-// colors is how many bytes the table of colors has of which flags tell.
+// colors returns the size of a table of colors in bytes, by the flags that precede it.
 func colors(flags byte) int {
 	if flags&0x80 == 0 {
 		return 0
@@ -191,7 +191,7 @@ func colors(flags byte) int {
 	return 3 << (flags&7 + 1)
 }
 
-// sizesOfWebP reads the first chunk, in which the sizes are.
+// sizesOfWebP reads the first chunk, which holds the sizes.
 func sizesOfWebP(data []byte) (width, height int, ok bool) {
 	const header = 30 // of the longest of the three kinds
 	if len(data) < 25 || uint64(binary.LittleEndian.Uint32(data[4:]))+8 > uint64(len(data)) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// encoded are images of a size, as the standard library writes them; there, nothing
-// writes WebP.
+// encoded returns images of a size by format, as the standard library encodes them. It
+// cannot encode WebP.
 func encoded(t testing.TB, width, height int) map[string][]byte {
 	t.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, width, height), palette.Plan9)
@@ -28,7 +28,7 @@ func encoded(t testing.TB, width, height int) map[string][]byte {
 	return map[string][]byte{"image/png": p.Bytes(), "image/jpeg": j.Bytes(), "image/gif": g.Bytes()}
 }
 
-// riff is a WebP image with one chunk.
+// riff returns a WebP image with one chunk.
 func riff(kind, body string) []byte {
 	out := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(4+8+len(body)))
 	out = append(out, "WEBP"+kind...)
@@ -62,7 +62,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// animated is a GIF of three frames with colors and comments of their own.
+// animated returns a GIF of three frames with their own colors and comments.
 func animated(t *testing.T) []byte {
 	t.Helper()
 	frame := image.NewPaletted(image.Rect(0, 0, 3, 3), palette.WebSafe)

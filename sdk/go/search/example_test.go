@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// What has to be done in two files of the call's directory.
+// Example finds the lines with TODO in two files of the call's directory.
 func Example() {
 	found, err := search.Lines(search.Query{
 		Files:   []string{"/work/main.go", "/work/go.mod"},

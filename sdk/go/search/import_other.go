@@ -2,8 +2,7 @@
 
 package search
 
-// The host's functions. Natively there is no host; tests of this package put
-// their own here.
+// The host's functions. Natively there is no host; tests of this package set their own.
 var (
 	hosted      = false
 	hostList    = func(dirsPtr, dirsLen, ret uint32) {}

@@ -1,6 +1,6 @@
 package search
 
-// hosted says that there is a host.
+// hosted reports that there is a host.
 const hosted = true
 
 //go:wasmimport stockade:tool/search@0.1.0 list

@@ -1,9 +1,9 @@
-// Package search lists and searches many files in one call of the host, which
-// is some tens of times faster than to open them one by one. It reaches what
-// the standard library reaches, by the same names, which have to be absolute.
+// Package search lists and searches many files in one call of the host. This is some tens
+// of times faster than opening them one by one. It reaches the same files as the standard
+// library, by absolute names.
 //
-// Natively there is no host, and everything is [ErrUnavailable]; a tool that
-// is to work there too, or has to take any pattern, does it by itself then.
+// Natively there is no host, and every function fails with [ErrUnavailable]. A tool that
+// should also work natively, or with any pattern, needs a search of its own.
 package search
 
 import (
@@ -20,36 +20,35 @@ import (
 )
 
 var (
-	// ErrDenied: no files were granted. It is fs.ErrPermission too.
+	// ErrDenied is returned if no files were granted. It is fs.ErrPermission, too.
 	ErrDenied = abi.Sentinel("search denied", fs.ErrPermission)
-	// ErrInvalid: the pattern is not valid RE2, or is too large for the host,
-	// or there are more than MaxNames bytes of names, or than 65536 of them; or
-	// a search has to be collected first, or begun.
+	// ErrInvalid is returned if the pattern is not valid RE2 or is too large for the host,
+	// if the names have more than MaxNames bytes or are more than 65536, or if Begin and
+	// Collect are not called in turn.
 	ErrInvalid = errors.New("search invalid")
-	// ErrUnavailable: there is no host. It is ErrUnsupported too.
+	// ErrUnavailable is returned if there is no host. It is ErrUnsupported, too.
 	ErrUnavailable = abi.Sentinel("search unavailable: the program does not run as a Stockade module", errors.ErrUnsupported)
 )
 
-// MaxNames is how many bytes the names of one call may have, each with one
-// byte more.
+// MaxNames limits the names of one call, in bytes. Each name counts one byte more.
 const MaxNames = 1 << 20
 
 // Entry is an entry of a directory.
 type Entry struct {
-	Name string // as the host has it; package os needs its [filename.UTF8]
-	// Type is 0 for a regular file, a directory or a symbolic link, which is
-	// not followed, or irregular for everything else.
+	Name string // the host's name; package os needs its [filename.UTF8]
+	// Type is 0 for a regular file, a directory, a symbolic link (which is not followed),
+	// or irregular for everything else.
 	Type fs.FileMode
 }
 
-// Listing is the entries of a directory, sorted by name. It is nil if the
-// directory cannot be read or has too many; os.ReadDir tells which. A directory
-// without entries has one that is not nil.
+// Listing holds the entries of a directory, sorted by name. It is nil if the directory
+// cannot be read or has too many entries; os.ReadDir returns the reason. An empty directory
+// has an empty Listing that is not nil.
 type Listing []Entry
 
-// List lists directories by their absolute names. The result holds the first
-// ones, and one at least: as many as the host puts into one. Ask for the others
-// again.
+// List lists directories, given by their absolute names. The result has at least one
+// listing, but may end early, because the host limits its size: call List again for the
+// other directories.
 func List(dirs ...string) ([]Listing, error) {
 	if !hosted {
 		return nil, ErrUnavailable
@@ -96,18 +95,18 @@ func typeOf(kind uint8) fs.FileMode {
 	return fs.ModeIrregular
 }
 
-// Info is what is told of a name.
+// Info holds the metadata of a file or directory.
 type Info struct {
 	Type fs.FileMode // as in [Entry]
-	Size int64       // of a link 0
-	// Modified is when the content was modified, and Changed when the host changed
-	// anything, in nanoseconds since 1970.
+	Size int64       // bytes; 0 for a link
+	// Modified is the time of the last change of the content, Changed that of any change by
+	// the host, in nanoseconds since 1970.
 	Modified, Changed int64
 }
 
-// Stat says what has each of the names, which are absolute; there are at most [MaxNames]
-// bytes of them. It is nil where a name leads nowhere, or the module must not look;
-// os.Lstat tells which.
+// Stat returns the metadata of each of the absolute names, which may have [MaxNames] bytes.
+// It is nil for a name that does not exist, or that the module may not see; os.Lstat
+// returns the reason.
 func Stat(names ...string) ([]*Info, error) {
 	if !hosted {
 		return nil, ErrUnavailable
@@ -134,42 +133,41 @@ func Stat(names ...string) ([]*Info, error) {
 	return out, nil
 }
 
-// Query says what to search for, and where. More than the host allows of
-// something is as much as it allows.
+// Query describes a search. A number above the host's limit is lowered to that limit.
 type Query struct {
 	Files []string // absolute names
-	// Names are more of them, after Files: one text in which each is followed
-	// by a NUL. For thousands it takes less than Files.
+	// Names holds further names after Files, each followed by a NUL byte. For thousands of
+	// names it is faster than Files.
 	Names []byte
-	// Pattern is an RE2 expression, of 1024 bytes at most, that is matched
-	// against each line without its ending, \n or \r\n, and the first MiB of
-	// it. Files with a NUL among the first 8000 bytes have no lines.
+	// Pattern is an RE2 expression of at most 1024 bytes. It is matched against each line
+	// without its ending, \n or \r\n, and at most against the first MiB of a line. Files
+	// with a NUL byte among the first 8000 bytes have no lines.
 	Pattern string
-	Context int // lines before and after each match; at most 20
-	// MaxMatches is how many lines that match are returned, at most 1000, and
-	// MaxText after how many bytes of text no other is, at most 256 KiB.
+	Context int // lines of context before and after each match; at most 20
+	// MaxMatches limits the lines that match, at most 1000. MaxText limits the text: after
+	// so many bytes no further line is returned; at most 256 KiB.
 	MaxMatches, MaxText int
-	MaxChars            int // of each line that are returned; at most 2000
+	MaxChars            int // limits the characters of each returned line; at most 2000
 }
 
-// Found is what was found: the lines in the order of the files and of their
+// Found is the result of a search: the lines in the order of the files and of their
 // numbers.
 type Found struct {
 	Lines  []Line
-	Failed int  // how many files could not be opened or not be read to the end, or are text in UTF-16
+	Failed int  // files that could not be opened or read to the end, or are text in UTF-16
 	More   bool // there is at least one more match
 }
 
-// Line is a line that matches, or one beside it.
+// Line is a line that matches, or a line of context.
 type Line struct {
-	File    int // in Query.Files
+	File    int // position in Query.Files, followed by Query.Names
 	Number  uint64
 	Text    string // valid UTF-8
 	Matches bool
 	Cut     bool // the line has more characters than Text
 }
 
-// Lines searches files, and waits for what is found.
+// Lines searches files and waits for the result.
 func Lines(q Query) (Found, error) {
 	if err := Begin(q); err != nil {
 		return Found{}, err
@@ -177,9 +175,8 @@ func Lines(q Query) (Found, error) {
 	return Collect()
 }
 
-// Begin begins to search files, and returns. The host searches while the module
-// does something else, such as to find out what to search next. The result has
-// to be collected before the next search, also by Lines; if it never is, the
+// Begin starts a search and returns. The host searches while the module does something
+// else. The result has to be collected before the next search, even by Lines; otherwise the
 // search ends with the call.
 func Begin(q Query) error {
 	if !hosted {
@@ -203,7 +200,7 @@ func Begin(q Query) error {
 	return nil
 }
 
-// Collect waits for what Begin has begun. The module pays for it here.
+// Collect waits for the search that Begin has started. The module pays for the search here.
 func Collect() (Found, error) {
 	if !hosted {
 		return Found{}, ErrUnavailable
@@ -232,7 +229,7 @@ func Collect() (Found, error) {
 	return out, nil
 }
 
-// join makes one text of names, each followed by a NUL.
+// join returns the names as one text, each followed by a NUL.
 func join(names []string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -250,5 +247,5 @@ func errorOf(r abi.Record) error {
 	return fmt.Errorf("%w: %s", err, r.Text(8))
 }
 
-// clamp keeps v in what the host takes.
+// clamp limits v to the range of a uint32.
 func clamp(v int) uint32 { return uint32(min(max(int64(v), 0), math.MaxUint32)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// host makes this package believe that there is one.
+// host makes this package behave as if it had a host.
 func host(t *testing.T) {
 	t.Helper()
 	hosted = true

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Call is what a tool may know about the call that it serves.
+// Call holds the facts about a call that its tool may know.
 type Call struct {
 	// ID is the host's name for the call, the same as in its log.
 	ID string
-	// Dir is where relative paths start, an absolute path. It is the process's
-	// working directory too, if the tool asked for files. Empty means none.
+	// Dir is the absolute path at which relative paths start. It is the process's working
+	// directory, too, if the tool asked for files. Empty means none.
 	Dir string
-	// Locale is a language tag such as "de-AT"; empty when the host told none.
+	// Locale is a language tag such as "de-AT"; empty if the host gave none.
 	Locale string
-	// Deadline is when the host will stop waiting; zero means never. The
-	// context has it too.
+	// Deadline is the time after which the host no longer waits; zero means never. The
+	// context has it, too.
 	Deadline time.Time
 }
 
 type callKey struct{}
 
-// WithCall returns a context that carries call. The package does it for every
-// call; tests do it for tools that they call directly.
+// WithCall returns a context that carries call. This package does it for every call; tests
+// do it for tools that they call directly.
 func WithCall(ctx context.Context, call Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
@@ -48,8 +48,8 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, ima
 		ctx, cancel = context.WithDeadline(ctx, call.Deadline)
 		defer cancel()
 	}
-	// A panic is the author's mistake, but one bad call should not cost a
-	// module that keeps state its other calls.
+	// A panic is the author's mistake. It should not end the other calls of a module
+	// that keeps state.
 	defer func() {
 		if p := recover(); p != nil {
 			result, images, fault = nil, nil, &Error{CodeFailed, fmt.Errorf("panic: %v", p)}
@@ -75,9 +75,9 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, ima
 	return text, images, nil
 }
 
-// enterDir makes relative paths start at dir. A tool that sees no files has no
-// directory to be in; for one that does, staying in the directory of an
-// earlier call would make its paths mean other files.
+// enterDir changes the working directory to dir, for a tool that asked for files. Without
+// that, relative paths would start in the directory of an earlier call. A tool without
+// files has no working directory.
 func (e *entry) enterDir(dir string) error {
 	if e.Capabilities.Files == "" || dir == "" {
 		return nil
@@ -88,8 +88,8 @@ func (e *entry) enterDir(dir string) error {
 	return nil
 }
 
-// deadlineAfter is the moment when so many milliseconds have passed; the zero
-// time when that is too far away to matter.
+// deadlineAfter returns the time in so many milliseconds; the zero time if that is more
+// than a year away.
 func deadlineAfter(now time.Time, millis uint64) time.Time {
 	const year = 365 * 24 * time.Hour
 	if millis > uint64(year/time.Millisecond) {

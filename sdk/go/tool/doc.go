@@ -1,4 +1,4 @@
-// Package tool is how a WebAssembly module offers tools to Stockade.
+// Package tool offers the tools of a WebAssembly module to Stockade.
 //
 // A module is a Go program with an empty main. It names itself and registers
 // functions; the arguments' JSON Schema comes from the fields of a struct:
@@ -41,28 +41,28 @@
 //
 // # Files
 //
-// A tool that asked for them with [ReadsFiles] or [WritesFiles] uses package
-// os. It sees the directories that were granted, by their names on the host,
-// and nothing else; relative paths start at the caller's working directory.
+// A tool that asked for files with [ReadsFiles] or [WritesFiles] uses package os. It
+// sees only the directories that were granted, by their names on the host. Relative
+// paths start at the caller's working directory.
 //
 // # Secrets
 //
-// A tool that asked for a secret with [UsesSecret] gets a placeholder of it from
-// package secrets and puts that into a header, such as "Bearer "+placeholder.
-// It never sees the value.
+// A tool that asked for a secret with [UsesSecret] gets a placeholder from package
+// secrets and puts the placeholder into a header, such as "Bearer "+placeholder. It
+// never sees the value.
 //
-// # Keeping things
+// # Stored data
 //
-// Nothing stays in the memory from one call to the next. A tool that asked for a store
-// with [KeepsData] keeps what later calls need with package kv, for one session.
+// No memory stays from one call to the next. A tool that asked for a store with
+// [KeepsData] stores data for later calls of the same session with package kv.
 //
 // # Results and errors
 //
-// A result that is a JSON object goes to the caller as it is; any other value
-// v becomes {"output": v}. Errors are sorted by [AsError]; their text is for
-// the model, so it should say what to do next. [Coded] gives one a code of the
-// tool's own, by which a model or a script tells it from others. A result that
-// is [Pictured] has images, which the model sees.
+// A result that is a JSON object goes to the caller as it is; any other value v
+// becomes {"output": v}. [AsError] gives errors their codes. The text of an error is
+// for the model, so it should say what to do next. [Coded] gives an error a code of
+// the tool's own, for models and scripts. A result that implements [Pictured] has
+// images, which the model sees.
 //
 // A panic in a tool is an error of that call and the module stays usable. A
 // panic in another goroutine ends the module, as it ends any Go program; so

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Code says what kind of failure an [Error] is. The values are the cases of
-// the variant types.error in wit/, in their order.
+// Code is the kind of failure of an [Error]. The values are the cases of the variant
+// types.error in wit/, in their order.
 type Code uint8
 
 // The codes.
 const (
 	CodeInvalidInput Code = iota // the arguments are wrong
-	CodeUnknownTool              // no tool of this name; made by this package only
-	CodeNotFound                 // what the arguments name does not exist
+	CodeUnknownTool              // there is no tool of this name; made by this package only
+	CodeNotFound                 // something that the arguments name does not exist
 	CodeDenied                   // it exists but may not be used
 	CodeIO                       // reading or writing failed
-	CodeParse                    // something was read but not understood
-	CodeUnavailable              // a service does not answer; later it may
+	CodeParse                    // data was read but not understood
+	CodeUnavailable              // a service does not answer, but may later
 	CodeCancelled                // the caller no longer wants the result
-	CodeFailed                   // all else
+	CodeFailed                   // any other failure
 )
 
 // String returns the case's name in wit/.
@@ -43,49 +43,49 @@ type Error struct {
 
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap returns the error that the code was put on.
+// Unwrap returns the error without the code.
 func (e *Error) Unwrap() error { return e.err }
 
 func errorf(code Code, format string, args []any) error {
 	return &Error{Code: code, err: fmt.Errorf(format, args...)}
 }
 
-// InvalidInput says that the arguments are wrong and how to correct them.
+// InvalidInput returns an error for wrong arguments. Its text should explain the
+// correction.
 func InvalidInput(format string, args ...any) error { return errorf(CodeInvalidInput, format, args) }
 
-// NotFound says that what the arguments name does not exist.
+// NotFound returns an error for something that the arguments name and that does not exist.
 func NotFound(format string, args ...any) error { return errorf(CodeNotFound, format, args) }
 
-// Denied says that something may not be used.
+// Denied returns an error for something that may not be used.
 func Denied(format string, args ...any) error { return errorf(CodeDenied, format, args) }
 
-// IO says that reading or writing failed.
+// IO returns an error for reading or writing that failed.
 func IO(format string, args ...any) error { return errorf(CodeIO, format, args) }
 
-// Parse says that data is not what it should be.
+// Parse returns an error for data of the wrong form.
 func Parse(format string, args ...any) error { return errorf(CodeParse, format, args) }
 
-// Unavailable says that a service does not answer, and that it may later.
+// Unavailable returns an error for a service that does not answer but may later.
 func Unavailable(format string, args ...any) error { return errorf(CodeUnavailable, format, args) }
 
-// Cancelled says that the tool stopped because its caller gave up. The text
-// stays in the guest: the host knows why.
+// Cancelled returns an error for a tool that stopped because its caller gave up. The text
+// stays in the guest: the host knows the reason.
 func Cancelled(format string, args ...any) error { return errorf(CodeCancelled, format, args) }
 
-// Failed says that the tool could not do its work for any other reason.
+// Failed returns an error for any other failure.
 func Failed(format string, args ...any) error { return errorf(CodeFailed, format, args) }
 
-// Coded gives an error a code of the tool's own, with which a model or a script
-// tells it from the others of its kind: 3 to 40 capitals, digits and '_', the
-// first a capital, such as "NOT_UNIQUE". Without one the host makes a code of the
-// kind, such as NOT_FOUND. The text of the error stays as it is: the code stands
-// before it only on its way to the host.
+// Coded gives an error a code of the tool's own, so that a model or a script can recognize
+// it: 3 to 40 capitals, digits and '_', the first a capital, such as "NOT_UNIQUE". Without
+// a code, the host makes one from the kind, such as NOT_FOUND. The text of the error does
+// not change: the code is put in front of it only on the way to the host.
 //
 //	tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs 3 times; add context"))
 //
-// Codes with which the host says what it has found itself, such as DENIED and all
-// that begin with TOOL_, are not a tool's to give: the host leaves one of those in
-// the text. A code of another form is left out. A nil error stays nil.
+// Codes that the host uses itself, such as DENIED and all that begin with TOOL_, are not
+// for tools: the host treats such a code as text. A code of another form is left out. A nil
+// error stays nil.
 func Coded(code string, err error) error {
 	if err == nil || !validCode(code) {
 		return err
@@ -93,8 +93,8 @@ func Coded(code string, err error) error {
 	return &coded{code, err}
 }
 
-// CodeOf is the code that [Coded] gave to an error in the chain of err; empty if
-// none has one.
+// CodeOf returns the code that [Coded] gave to an error in the chain of err; empty if there
+// is none.
 func CodeOf(err error) string {
 	if c, ok := errors.AsType[*coded](err); ok {
 		return c.code
@@ -116,9 +116,9 @@ func validCode(s string) bool {
 	return len(s) >= 3 && len(s) <= 40 && s[0] >= 'A' && s[0] <= 'Z' && strings.Trim(s, allowed) == ""
 }
 
-// text is the error as the host gets it: behind the code, if it has one. A text
-// that only looks as if it began with a code, as one with the name of a file may,
-// gets the one of its kind, which is the code that it would have anyway.
+// text returns the error as sent to the host: after its code, if it has one. A text that
+// only looks as if it began with a code, such as one with the name of a file, gets the code
+// of its kind, which it would have anyway.
 func (e *Error) text() string {
 	text, code := e.Error(), CodeOf(e.err)
 	if first, _, ok := strings.Cut(text, ": "); code == "" && ok && validCode(first) && int(e.Code) < len(kindCodes) {
@@ -136,11 +136,11 @@ var kindCodes = [...]string{
 	CodeParse: "PARSE_ERROR", CodeUnavailable: "UNAVAILABLE", CodeCancelled: "TOOL_CANCELLED", CodeFailed: "TOOL_FAILED",
 }
 
-// AsError returns err as the host gets it; nil stays nil. An [Error] anywhere
-// in the chain gives the code. Otherwise fs.ErrNotExist is not-found,
-// fs.ErrPermission is denied (also when a host function refused),
-// context.Canceled is cancelled, any other *fs.PathError or *os.LinkError is
-// io, and all else is failed. The text is always that of err.
+// AsError returns err in the form that the host gets; nil stays nil. If the chain holds an
+// [Error], it has that code. Otherwise the code is not-found for fs.ErrNotExist, denied for
+// fs.ErrPermission (also when a host function refused), cancelled for context.Canceled, io
+// for any other *fs.PathError or *os.LinkError, and failed for all others. The text is
+// always that of err.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil

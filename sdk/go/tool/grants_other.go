@@ -2,5 +2,5 @@
 
 package tool
 
-// outsideGrants is about errors that only WASI has.
+// outsideGrants is false: only WASI has such errors.
 func outsideGrants(error) bool { return false }

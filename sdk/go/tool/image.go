@@ -2,25 +2,25 @@ package tool
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// Image is an image that goes with a result: the model sees it as one. The host
-// passes on PNG, JPEG, GIF and WebP that are what Mime says, of at most 3.75 MiB and
-// 8000 pixels a side, see package picture, and of one result at most eight and
-// 7.5 MiB. Of any other it tells the model that it was left out, and why.
+// Image is an image in a result, which the model sees. The host passes on at most eight
+// images of a result, with 7.5 MiB together. Each must be a PNG, JPEG, GIF or WebP as Mime
+// says, of at most 3.75 MiB and 8000 pixels a side, see package picture. For any other
+// image the model gets the reason why it was left out.
 type Image struct {
 	Mime string // such as "image/png"
 	Data []byte
 }
 
-// Pictured is implemented by results with images. The result itself should say in
-// words what they show: a person reads that, and a model that takes no images.
+// Pictured is implemented by results with images. The result itself should describe them in
+// words, for people and for models that accept no images.
 type Pictured interface{ Images() []Image }
 
 const (
-	contentSize  = 36 // of a content
-	contentImage = 2  // the case; behind it, at 4, lie the mime and at 12 the data
+	contentSize  = 36 // bytes of the variant content
+	contentImage = 2  // its case image, with the mime at 4 and the data at 12
 )
 
-// lowerImages lays out a list of contents.
+// lowerImages lays out images as a list of contents.
 func lowerImages(f *abi.Frame, images []Image) (ptr, n uint32) {
 	if len(images) == 0 {
 		return f.Bytes(nil)

@@ -2,7 +2,7 @@ package tool
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// describe lowers the manifest as describe's result, a string.
+// describe returns the manifest as the result of the export describe, a string.
 func (r *registry) describe() (ptr uint32) {
 	f := new(abi.Frame)
 	ptr, area := f.Area(8)
@@ -10,10 +10,9 @@ func (r *registry) describe() (ptr uint32) {
 	return f.Return(ptr)
 }
 
-// lower lays out a result<output, error>, 24 bytes: the case at 0, then at 4
-// either output, whose list of contents has the images and whose option of
-// structured text has its case at 12 and its text at 16, or the error, whose
-// text is at 8.
+// lower lays out a result<output, error> in 24 bytes. The case is at 0. For an output, the
+// list of contents, with the images, is at 4; the case of the optional structured text is
+// at 12, and the text at 16. For an error, its case is at 4 and its text at 8.
 func lower(result []byte, images []Image, fault *Error) (ptr uint32) {
 	f := new(abi.Frame)
 	ptr, area := f.Area(24)

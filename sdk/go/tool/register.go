@@ -12,27 +12,27 @@ import (
 	"strings"
 )
 
-// abiName is the WIT package that this SDK lowers to; see wit/ in the repository.
+// abiName is the WIT package that this SDK implements; see wit/ in the repository.
 const abiName = "stockade:tool@0.1.0"
 
-// validName avoids package regexp, which every module would carry.
+// validName does without package regexp, which every module would contain.
 func validName(s string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
 }
 
-// std is what the exports of the module serve.
+// std holds the tools of this module, for its exports.
 var std = new(registry)
 
-// Module names the module: 1 to 64 letters, digits, '_' or '-', and a version
-// such as "0.1.0". It is called once, from an init function. It panics when
-// the name is bad or when it is called twice.
+// Module names the module: 1 to 64 letters, digits, '_' or '-', and a version such as
+// "0.1.0". It is called once, from an init function. It panics when the name is bad or when
+// it is called twice.
 func Module(name, version string) { std.setModule(name, version) }
 
-// Config declares a name that the module asks package config for, and the value that
-// it has where a person has set none. A name is 1 to 64 letters, digits, '_' or '-'; a
-// value has at most 8 KiB, and a module at most 64 names. It is called from an init
-// function, and panics when the name is bad or declared already.
+// Config declares a name whose value the module reads with package config, and the default
+// value. A name is 1 to 64 letters, digits, '_' or '-'; a value has at most 8 KiB, and a
+// module at most 64 names. It is called from an init function, and panics when the name is
+// bad or declared already.
 //
 // The host sets values of built-in modules only.
 func Config(name, value string) { std.setConfig(name, value) }
@@ -42,7 +42,7 @@ func Config(name, value string) { std.setConfig(name, value) }
 // The name is 1 to 64 letters, digits, '_' or '-', unique in the module. The
 // description tells the model when and how to use the tool.
 //
-// In is a struct, whose exported fields are the arguments. Tags say the rest:
+// In is a struct, whose exported fields are the arguments. Tags describe them:
 //
 //	json:"name"            the argument's name; ",omitempty" or ",omitzero" makes it optional, as does a pointer type
 //	desc:"Which file."     what the model reads about it
@@ -68,8 +68,8 @@ func Register[In, Out any](name, description string, fn func(context.Context, In
 	}
 }
 
-// Option says what a tool needs beyond computing, or documents it. Asking is not
-// getting: a person or a policy decides. A tool without options sees no files.
+// Option asks for a capability of a tool, or documents the tool. A person or a policy
+// decides whether the tool gets the capability. A tool without options sees no files.
 type Option func(*entry)
 
 // ReadsFiles asks for the granted directories, read-only.
@@ -86,10 +86,10 @@ func WritesFiles() Option {
 	return func(e *entry) { e.Capabilities.Files = "write" }
 }
 
-// RunsCommand asks for one process through package exec. The argument
-// commandArg, a string, holds the bash command that is shown to a person and
-// run; timeoutArg holds its time limit in whole seconds, or is "" when there
-// is no such argument. The host runs exactly what the argument says.
+// RunsCommand asks for one process through package exec. The argument commandArg, a string,
+// holds the bash command that is shown to a person and run. timeoutArg holds its time limit
+// in whole seconds; empty: there is no such argument. The host runs exactly the command in
+// the argument.
 func RunsCommand(commandArg, timeoutArg string) Option {
 	return func(e *entry) {
 		e.Capabilities.Exec = commandArg
@@ -97,18 +97,17 @@ func RunsCommand(commandArg, timeoutArg string) Option {
 	}
 }
 
-// CommandNetwork names the argument, a boolean, with which a call says that its
-// command needs the network. Where it is true a person is asked, and the command
-// reaches the hosts that are granted; where it is not, nobody. The option stands
-// beside [RunsCommand].
+// CommandNetwork names a boolean argument: if it is true in a call, the command needs the
+// network. Then a person is asked, and the command reaches the hosts that are granted;
+// otherwise it reaches none. It is used together with [RunsCommand].
 func CommandNetwork(arg string) Option {
 	return func(e *entry) { e.Capabilities.ExecNetwork = arg }
 }
 
-// UsesNetwork asks for requests through package http, to the hosts that are
-// granted. The hosts are those that the tool wants, at most 32: NAME, "*.NAME" for
-// all below it, or NAME:PORT; 443 if there is no port. A person sees them and can
-// grant them with one key. Without hosts it is the person who names them.
+// UsesNetwork asks for requests through package http. hosts are the hosts that the tool
+// wants, at most 32: NAME, "*.NAME" for all subdomains, or NAME:PORT; the default port is
+// 443. A person sees them and can grant them all with one key. Without hosts the person
+// names them. The tool reaches only hosts that are granted.
 func UsesNetwork(hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Network = "http"
@@ -116,8 +115,8 @@ func UsesNetwork(hosts ...string) Option {
 	}
 }
 
-// UsesHostOf asks for requests through package http to the host of the URL that the
-// module is configured with under this name, see [Config].
+// UsesHostOf asks for requests through package http to the host of the URL that the module
+// is configured with under the name config, see [Config].
 func UsesHostOf(config string) Option {
 	return func(e *entry) {
 		e.Capabilities.Network = "http"
@@ -125,97 +124,93 @@ func UsesHostOf(config string) Option {
 	}
 }
 
-// UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
-// the first a letter. The tool gets a placeholder from package secrets, and the
-// host puts the value in its place, in a request of package http to one of the
-// hosts and in the one header. A host is NAME or NAME:PORT, such as
-// "api.github.com"; 443 if there is no port. Without hosts, or with an empty
-// header, it is the person who says where the secret goes. A tool asks for at
-// most 16 secrets.
+// UsesSecret asks for a secret. Its name is 1 to 64 letters, digits, '_' or '-', the first
+// a letter. The tool gets a placeholder from package secrets. The host replaces the
+// placeholder by the value, in a request of package http to one of the hosts and in the one
+// header. A host is NAME or NAME:PORT, such as "api.github.com"; the default port is 443.
+// Without hosts, or with an empty header, the person decides where the secret goes. A tool
+// asks for at most 16 secrets.
 func UsesSecret(name, header string, hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header})
 	}
 }
 
-// UsesSecretWhen is [UsesSecret] where the module is configured with this value under
-// this name, see [Config]. Where it is not, the secret is not asked for.
+// UsesSecretWhen is like [UsesSecret], but asks for the secret only if the module is
+// configured with this value under the name config, see [Config].
 func UsesSecretWhen(config, value, name, header string, hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header, When: config + "=" + value})
 	}
 }
 
-// KeepsData asks for a store: what package kv sets in a call that succeeds, later
-// calls of the module's tools find, in the same session.
+// KeepsData asks for a store. Data that a successful call sets with package kv is there for
+// later calls of the module's tools in the same session.
 func KeepsData() Option { return func(e *entry) { e.Capabilities.Store = true } }
 
-// ReportsContent says that the result tells, in its field "sha256", the
-// SHA-256 in hex of the file that the argument pathArg names, as it is after
-// the call. The host notes it as seen by the conversation.
+// ReportsContent declares that the field "sha256" of the result holds the SHA-256, in hex,
+// of the file that the argument pathArg names, as it is after the call. The host records
+// that the conversation has seen this content.
 func ReportsContent(pathArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg} }
 }
 
-// NeedsContent says that the tool changes a part of the file that the argument
-// pathArg names, and must not do so unseen. The host refuses a model's call for
-// a file that the conversation has not seen, and else fills the argument
-// hashArg with the SHA-256 in hex of what it saw last; the tool compares. The
-// result tells the new hash as with [ReportsContent].
+// NeedsContent is for a tool that changes a part of the file that the argument pathArg
+// names, and must not change an unseen version. The host refuses a model's call for a file
+// that the conversation has not seen. Otherwise it fills the argument hashArg with the
+// SHA-256, in hex, of the content that the conversation saw last; the tool compares. The
+// result has the new hash as with [ReportsContent].
 func NeedsContent(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
 }
 
-// NeedsLines is [NeedsContent] for a tool whose arguments line_start and, if it has one,
-// line_end are numbers of lines. They mean what the model had been shown before the reply
-// in which it calls. Where other calls of that reply have moved the lines the host changes
-// the numbers, if the results of those calls say what they did in the field "replaced":
-// [FIRST, OLD, NEW], for OLD lines from FIRST on that are NEW lines now. Else it refuses
-// the call.
+// NeedsLines is like [NeedsContent], for a tool whose arguments line_start and, if it has
+// it, line_end are line numbers. They refer to the content that the model had seen before
+// the reply that makes the call. If other calls of that reply have moved the lines, the
+// host adjusts the numbers. It needs the field "replaced" in the results of those calls:
+// [FIRST, OLD, NEW], for OLD lines from FIRST on that are NEW lines now. Without that field
+// it refuses the call.
 func NeedsLines(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg, Lines: true} }
 }
 
-// NeedsPatched is [NeedsContent] for a tool that applies the patch in the argument
-// patchArg, in the form of package patch. The argument hashArg is an object, which
-// the host fills with the SHA-256 of each file that the patch updates or deletes, by
-// the path as the patch has it. So is the field "sha256" of the result, of all files
-// that are there after the call. Rules about the argument "path" hold for the paths
-// of the patch.
+// NeedsPatched is like [NeedsContent], for a tool that applies the patch in the argument
+// patchArg, in the form of package patch. The argument hashArg is an object, which the host
+// fills with the SHA-256 of each file that the patch updates or deletes, by its path in the
+// patch. The field "sha256" of the result is such an object, too, for all files that exist
+// after the call. Rules about the argument "path" apply to the paths of the patch.
 func NeedsPatched(patchArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
 }
 
-// PerMinute says how many calls of the tool a session may begin in a minute, 1 to 60,
-// each a second after the one before: the host lets one wait, and refuses more than so
-// many with RATE_LIMITED. It is for tools that ask a service which does not bear more.
+// PerMinute limits the calls of the tool that a session may begin in a minute, 1 to 60. The
+// host also spaces them one second apart: it lets one call wait, and refuses calls above
+// the limit with RATE_LIMITED. It is for tools whose service does not bear more.
 func PerMinute(calls int) Option { return func(e *entry) { e.PerMinute = calls } }
 
-// Errors documents the errors of a tool for those who call it and who write
-// scripts: each "CODE: when it comes, and what to do then". They come in addition
-// to those that any call can end with. No model reads what Errors, [Limits] and
-// [Example] say. A tool has at most 32 errors, 16 limits and 8 examples, each text
-// with 1 to 400 bytes.
+// Errors documents the errors of a tool, for its callers and for authors of scripts: each
+// is "CODE: when it occurs, and what to do then". They come in addition to the errors that
+// any call can end with. No model reads the texts of Errors, [Limits] and [Example]. A tool
+// has at most 32 errors, 16 limits and 8 examples, each text with 1 to 400 bytes.
 func Errors(lines ...string) Option {
 	return func(e *entry) { e.doc().Errors = append(e.doc().Errors, lines...) }
 }
 
-// Limits documents what a tool does not do or does only so far, such as "files of
-// up to 8 MiB". See [Errors].
+// Limits documents the limits of a tool, such as "files of up to 8 MiB". See [Errors].
 func Limits(lines ...string) Option {
 	return func(e *entry) { e.doc().Limits = append(e.doc().Limits, lines...) }
 }
 
-// Example documents one call: its arguments, a JSON object of at most 2 KiB that
-// must fit the tool, and what it does. See [Errors].
+// Example documents one call: its arguments, a JSON object of at most 2 KiB that the tool
+// must accept, and its effect. See [Errors].
 func Example(args, text string) Option {
 	return func(e *entry) {
 		e.doc().Examples = append(e.doc().Examples, example{Args: json.RawMessage(args), Text: text})
 	}
 }
 
-// registry is the tools of a module. It is filled by init functions, which run
-// one after another, and fixed from then on.
+// registry holds the tools of a module. Init functions fill it, one after another; it never
+// changes after them.
 type registry struct {
 	name, version string
 	config        map[string]string
@@ -248,8 +243,8 @@ const (
 	maxSecrets = 16
 )
 
-// checkHosts finds the mistakes that need no rules for the names of hosts, as
-// checkSecrets does.
+// checkHosts returns an error for a bad list of hosts. Like checkSecrets, it leaves the
+// rules for names of hosts to the host program.
 func (c capabilities) checkHosts() error {
 	if len(c.Hosts) > maxHosts {
 		return fmt.Errorf("UsesNetwork names %d hosts; a tool may name %d", len(c.Hosts), maxHosts)
@@ -262,11 +257,11 @@ func (c capabilities) checkHosts() error {
 	return nil
 }
 
-// plainHost reports whether a name has nothing of a URL or a pattern in it.
+// plainHost reports whether a name has no character of a URL or a pattern.
 func plainHost(name string) bool { return name != "" && !strings.ContainsAny(name, " /*@") }
 
-// checkSecrets finds the mistakes that need no rules for the names of hosts and
-// headers: the host knows those.
+// checkSecrets returns an error for a bad list of secrets. The rules for names of hosts and
+// headers are left to the host program.
 func (c capabilities) checkSecrets() error {
 	if len(c.Secrets) > maxSecrets {
 		return fmt.Errorf("UsesSecret asks for %d secrets; a tool may have %d", len(c.Secrets), maxSecrets)
@@ -329,8 +324,8 @@ func (e *entry) doc() *doc {
 	return e.Doc
 }
 
-// check finds what the host would refuse; fits says what is wrong with the arguments
-// of an example.
+// check returns an error for documentation that the host would refuse. fits returns an
+// error if a tool does not accept the arguments of an example.
 func (d *doc) check(fits func(args []byte) error) error {
 	const maxErrors, maxLimits, maxExamples, maxText, maxArgs = 32, 16, 8, 400, 2 << 10
 	if len(d.Errors) > maxErrors || len(d.Limits) > maxLimits || len(d.Examples) > maxExamples {
@@ -415,8 +410,8 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	return e, nil
 }
 
-// decodeArgs is strict: an argument that nobody reads is a mistake of the
-// model, which it can correct only when it is told.
+// decodeArgs decodes arguments. An unknown argument is an error, because the model can
+// correct the mistake only if it is told.
 func decodeArgs(raw []byte, v any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
@@ -424,7 +419,7 @@ func decodeArgs(raw []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		// The schema lets pass what is a whole number and no Go integer.
+		// The schema accepts whole numbers that no Go integer can hold.
 		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && strings.HasPrefix(bad.Value, "number ") {
 			return fmt.Errorf("argument %q is the %.60s; write a smaller one, in digits alone", bad.Field, bad.Value)
 		}
@@ -476,11 +471,12 @@ func (r *registry) find(name string) *entry {
 	return nil
 }
 
-// Manifest is what the host reads of the module, a JSON object, for the module's tests.
+// Manifest returns the manifest that the host reads, a JSON object. It is for the module's
+// tests.
 func Manifest() []byte { return std.manifest() }
 
-// manifest is what describe returns. It panics when Module was never called:
-// the order of init functions is free, so no earlier moment can tell.
+// manifest returns the manifest, for describe. It panics if Module was never called: only
+// now is it certain that all init functions have run.
 func (r *registry) manifest() []byte {
 	if r.name == "" {
 		panic("tool.Module was never called: the module has no name")

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// arguments is what the fields of a struct say about a tool's arguments.
+// arguments describes the arguments of a tool, from the fields of a struct.
 type arguments struct {
 	schema   json.RawMessage // JSON Schema, draft 2020-12
 	defaults json.RawMessage // an object with the default values
@@ -57,8 +57,8 @@ func (o *object) json() json.RawMessage {
 	return json.RawMessage("{" + o.buf.String() + "}")
 }
 
-// structSchema describes the fields of t. Default values go to defaults; nil
-// means that they are not allowed here.
+// structSchema describes the fields of t. It adds their default values to defaults; nil:
+// there must be none.
 func structSchema(t reflect.Type, outer []reflect.Type, defaults *object) (schema *object, names []string, err error) {
 	if slices.Contains(outer, t) {
 		return nil, nil, fmt.Errorf("%v contains itself", t)
@@ -155,7 +155,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// typeSchema describes what encoding/json accepts for t.
+// typeSchema returns the schema of the JSON that encoding/json accepts for t.
 func typeSchema(t reflect.Type, outer []reflect.Type) (*object, error) {
 	schema := new(object)
 	t = derefType(t)

@@ -12,25 +12,23 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// Warm has fn called once before the host keeps the memory that each call of
-// the module begins with. It is called from an init function, for what is slow
-// the first time: to build tables, compile expressions, start an interpreter.
-// There is nothing for fn to see: no files, no host functions, a clock that
-// stands still and random numbers that are the same for everybody. Whatever it
-// leaves in memory is there in every call, so it must hold nothing that should
-// differ between calls. Hosts may leave it out.
+// Warm registers fn to run once, before the host stores the memory with which each call of
+// the module begins. It is called from an init function, for work that is slow the first
+// time: building tables, compiling expressions, starting an interpreter. fn sees no files,
+// no host functions, a clock that stands still, and the same random numbers as everybody.
+// Its memory is there in every call, so it must hold nothing that should differ between
+// calls. A host may skip fn.
 func Warm(fn func()) { std.warmers = append(std.warmers, fn) }
 
-// spare is how much more memory a module has when its calls begin than it
-// needs then. A guest whose memory grows in a call is not used again.
+// spare is the memory that is free when a call begins, in bytes. A guest whose memory grows
+// in a call is not used again.
 const spare = 4 << 20
 
-// warm does what every call does around a tool, with made-up data and without
-// the tool, so that package encoding/json knows the types, and the memory that
-// the runtime needs is there.
+// warm does the work that every call does around a tool, with made-up data and without the
+// tool. Then package encoding/json knows the types, and the runtime has its memory.
 func (r *registry) warm() {
 	runtime.KeepAlive(make([]byte, spare))
-	runtime.GC() // not at the end: calls would be slower afterwards
+	runtime.GC() // at the end it would make the calls slower
 
 	for _, fn := range r.warmers {
 		fn()
@@ -40,7 +38,7 @@ func (r *registry) warm() {
 	_ = CallFrom(WithCall(ctx, Call{}))
 	for _, e := range r.entries {
 		if e.Capabilities.Files != "" {
-			_, _ = os.ReadDir("/") // in which there is nothing yet
+			_, _ = os.ReadDir("/") // still empty
 			_, _ = os.ReadFile("/nothing")
 		}
 		if result := e.warm(); result != nil {
@@ -52,7 +50,7 @@ func (r *registry) warm() {
 // warmer returns a function that decodes arguments and encodes a result.
 func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {
 	return func() (result []byte) {
-		defer func() { _ = recover() }() // of a method of the author's that did not expect such data
+		defer func() { _ = recover() }() // a method of the author may not expect such data
 		var in In
 		fill(reflect.ValueOf(&in).Elem(), 0)
 		if raw, err := encode(in); err == nil {
@@ -65,7 +63,7 @@ func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {
 	}
 }
 
-// fill puts something into every part of a value.
+// fill sets every part of a value to a sample.
 func fill(v reflect.Value, depth int) {
 	const deepest = 6
 	if !v.CanSet() || depth > deepest {

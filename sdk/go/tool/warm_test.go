@@ -35,8 +35,7 @@ type angry struct{ X int }
 
 func (angry) MarshalJSON() ([]byte, error) { panic("not with such data") }
 
-// Warming up goes through what a call goes through, whatever the types are,
-// and never calls a tool.
+// Warming up takes the same steps as a call, for all types, and never calls a tool.
 func TestWarm(t *testing.T) {
 	r := new(registry)
 	r.setModule("warm", "0.1.0")

@@ -4,8 +4,8 @@ package abi
 
 var nextAddress uint32 = 0x10000
 
-// address makes one up, as a 64-bit address does not fit. The caller holds
-// the lock of heap.
+// address invents an address, because a 64-bit address does not fit. The caller holds the
+// lock of heap.
 func address(b []byte) uint32 {
 	ptr := nextAddress
 	nextAddress += (uint32(len(b)) + 2*maxAlign - 1) &^ (maxAlign - 1)

@@ -2,5 +2,5 @@ package abi
 
 import "unsafe"
 
-// address is where b lies. The garbage collector does not move heap objects.
+// address returns the address of b. The garbage collector does not move heap objects.
 func address(b []byte) uint32 { return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

@@ -1,8 +1,8 @@
 package abi
 
-// The two names tell the host's two needs apart, and keep the component
-// adapter, which looks for the plain name, from calling into the Go runtime
-// before it has started.
+// The host uses different names for arguments of exports and results of imports. The plain
+// name cabi_realloc is missing on purpose: the component adapter would call it before the
+// Go runtime has started.
 
 //go:wasmexport cabi_export_realloc
 func exportRealloc(old, oldSize, align, size uint32) uint32 {

@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// Frame owns the blocks that the guest makes for one call across the border:
-// the arguments of an import, or the value that an export returns. The zero
-// Frame is ready for use, by one goroutine.
+// Frame owns the blocks that the guest allocates for one call to or from the host: the
+// arguments of an import, or the value that an export returns. The zero Frame is ready
+// for use, by one goroutine.
 type Frame struct{ blocks []uint32 }
 
-// Area makes a block of size zero bytes, aligned for every type.
+// Area allocates a block of size zero bytes, aligned for every type.
 func (f *Frame) Area(size uint32) (ptr uint32, r Record) {
 	ptr, b := alloc(size)
 	f.blocks = append(f.blocks, ptr)
@@ -28,17 +28,17 @@ func (f *Frame) Bytes(b []byte) (ptr, size uint32) {
 	return ptr, uint32(len(b))
 }
 
-// Text lowers a string. The host traps on text that is not UTF-8, so bytes
-// that are not become U+FFFD.
+// Text lowers a string. Bytes that are not UTF-8 become U+FFFD, because the host traps on
+// them.
 func (f *Frame) Text(s string) (ptr, size uint32) {
-	if !utf8.ValidString(s) { // which is found out faster than what to do about it
+	if !utf8.ValidString(s) { // faster than ToValidUTF8 alone
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	return f.Bytes(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
-// Texts lowers n strings that lie in a row: a list<string> with one for each
-// item, or a list of records of strings.
+// Texts lowers n consecutive strings: a list<string> with one string for each item, or a
+// list of records of strings.
 func (f *Frame) Texts(texts []string) (ptr uint32) {
 	if len(texts) == 0 {
 		return maxAlign
@@ -50,7 +50,7 @@ func (f *Frame) Texts(texts []string) (ptr uint32) {
 	return ptr
 }
 
-// Free drops all blocks of the frame that were not taken.
+// Free frees all blocks of the frame that were not taken.
 func (f *Frame) Free() {
 	for _, ptr := range f.blocks {
 		free(ptr)
@@ -58,8 +58,8 @@ func (f *Frame) Free() {
 	f.blocks = nil
 }
 
-// Return keeps the frame until the host has read the value at ptr and calls
-// the cabi_post function, which is [Post].
+// Return stores the frame until the host has read the value at ptr and calls the cabi_post
+// function, which is [Post].
 func (f *Frame) Return(ptr uint32) uint32 {
 	heap.Lock()
 	defer heap.Unlock()

@@ -1,11 +1,11 @@
-// Package abi is the memory side of the canonical ABI for a guest written in
-// Go: blocks of linear memory that the host and the guest hand to each other,
-// and the layout of the values in them.
+// Package abi implements the memory side of the canonical ABI for a guest written in Go:
+// the blocks of linear memory that the host and the guest exchange, and the layout of the
+// values in them.
 //
-// A block is a run of bytes with an address. The host makes blocks through
-// [Realloc] to pass strings and lists in; the guest makes them through a
-// [Frame] to pass values out. Every block is kept in a package-level map until
-// its owner takes or frees it. That map is the reason why the package exists:
+// A block is a run of bytes with an address. The host allocates blocks with [Realloc] to
+// pass strings and lists in; the guest allocates them with a [Frame] to pass values out.
+// A package-level map holds every block until its owner takes or frees it, for two
+// reasons:
 //
 //   - An address that crosses the border is a plain number. A slice that is
 //     reachable through nothing else may be collected, and since Go 1.25 a small
@@ -26,7 +26,7 @@ import (
 	"unsafe"
 )
 
-// maxAlign is the largest alignment of the canonical ABI, that of a u64.
+// maxAlign is the largest alignment of the canonical ABI, that of a u64, in bytes.
 const maxAlign = 8
 
 var heap = struct {
@@ -37,7 +37,7 @@ var heap = struct {
 	frames map[uint32]*Frame // by the address of the value that a call returned
 }{blocks: map[uint32][]byte{}, frames: map[uint32]*Frame{}}
 
-// alloc makes a block of size zero bytes, aligned to maxAlign. The size is not 0.
+// alloc allocates a block of size zero bytes, aligned to maxAlign. The size is not 0.
 func alloc(size uint32) (ptr uint32, b []byte) {
 	// Words rather than bytes: the Go allocator packs small byte slices
 	// without alignment.
@@ -50,7 +50,7 @@ func alloc(size uint32) (ptr uint32, b []byte) {
 	return ptr, b
 }
 
-// free drops the block at ptr, if there is one.
+// free frees the block at ptr, if there is one.
 func free(ptr uint32) {
 	heap.Lock()
 	defer heap.Unlock()
@@ -72,10 +72,10 @@ func blockAt(ptr, size uint32) []byte {
 	return b[:size:size]
 }
 
-// Realloc is cabi_realloc: it makes a block of size bytes and moves the first
-// oldSize bytes of the block at old to it, if oldSize is not 0. A block of 0
-// bytes has a non-zero address that must not be read. It panics, which traps,
-// when the alignment is not one of the canonical ABI's.
+// Realloc is cabi_realloc: it allocates a block of size bytes and moves the first oldSize
+// bytes of the block at old to it, if oldSize is not 0. A block of 0 bytes has a non-zero
+// address that must not be read. It panics, which traps, when the alignment is not one of
+// the canonical ABI.
 func Realloc(old, oldSize, align, size uint32) uint32 {
 	if align == 0 || align > maxAlign || align&(align-1) != 0 {
 		panic(fmt.Sprintf("abi: alignment %d", align))
@@ -89,8 +89,8 @@ func Realloc(old, oldSize, align, size uint32) uint32 {
 	return ptr
 }
 
-// Take returns the first size bytes of the block at ptr and makes them the
-// caller's: the block is no longer one. Nothing is copied.
+// Take returns the first size bytes of the block at ptr, which now belong to the caller:
+// the block is freed. Nothing is copied.
 func Take(ptr, size uint32) []byte {
 	b := blockAt(ptr, size)
 	if b != nil {
@@ -99,7 +99,7 @@ func Take(ptr, size uint32) []byte {
 	return b
 }
 
-// Live returns how many blocks exist. Tests use it to find leaks.
+// Live returns the number of blocks. Tests use it to find leaks.
 func Live() int {
 	heap.Lock()
 	defer heap.Unlock()

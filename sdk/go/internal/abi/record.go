@@ -7,7 +7,7 @@ import "encoding/binary"
 // size, the payload of a variant to the largest alignment of any case.
 type Record []byte
 
-// Flag lowers a bool, or whether an option holds a value.
+// Flag lowers a bool, or the case of an option (1: it holds a value).
 func Flag(b bool) uint32 {
 	if b {
 		return 1
@@ -15,7 +15,7 @@ func Flag(b bool) uint32 {
 	return 0
 }
 
-// Bool reads a bool, or whether an option holds a value.
+// Bool reads a bool, or the case of an option (true: it holds a value).
 func (r Record) Bool(off uint32) bool { return r[off] != 0 }
 
 // Case reads the number of a variant's case.
@@ -54,7 +54,7 @@ func (r Record) Texts(off, perItem uint32) []string {
 	return texts
 }
 
-// SetCase writes a bool, an option's or a variant's case.
+// SetCase writes a bool, or the case of an option or a variant.
 func (r Record) SetCase(off uint32, v uint8) { r[off] = v }
 
 // SetU16 writes a u16.

@@ -1,8 +1,7 @@
 package abi
 
-// Sentinel returns an error to compare with that reads text and is also base
-// for errors.Is, if base is not nil: so a refusal by the host is known as
-// fs.ErrPermission without the caller knowing which import refused.
+// Sentinel returns an error with this text, to compare with. For errors.Is it is base as
+// well, if that is not nil: a refusal by any import of the host is fs.ErrPermission.
 func Sentinel(text string, base error) error { return &sentinel{text, base} }
 
 type sentinel struct {
