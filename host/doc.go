@@ -47,7 +47,7 @@
 //	llm/provider            what providers share: options, one HTTP exchange with its bounds, errors
 //	llm/openai              OpenAI's chat completions, with the types of go-openai
 //	llm/ollama              Ollama's own API; how large the context of a model is
-//	llm/anthropic           Anthropic's messages, with the types of its library
+//	llm/anthropic           Anthropic's messages, in its own small wire
 //	llm/openai/responses    OpenAI's Responses API, with the types of go-openai
 //	llm/google              Google's Gemini API, in its own small wire
 //	llm/offline             the offline model: a planner and a scripted model, served over OpenAI's two wire formats
@@ -193,7 +193,6 @@
 //	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, cmd/stockade/internal/pager, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
-//	anthropic-sdk-go  only    llm/anthropic
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd,

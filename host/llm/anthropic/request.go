@@ -9,9 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -46,6 +43,14 @@ var (
 	cachedToNext = []byte(cacheHere + string(toAssistant))
 	cachedToEnd  = []byte(cacheHere + string(closing))
 )
+
+// object is a JSON object. The API defines its fields: https://docs.anthropic.com/en/api/messages
+type object map[string]any
+
+func textBlock(text string) object { return object{"type": "text", "text": text} }
+
+// cachePoint is the cache_control of a block at which the API may cache the request.
+var cachePoint = object{"type": "ephemeral"}
 
 // conversation returns the messages of entries. Consecutive entries of one role form one
 // message, such as the results of calls and the user's next words. blocks returns the
@@ -114,32 +119,28 @@ type blockEncoder struct {
 
 // blocks returns the content blocks of an entry, separated by commas. Empty: nothing is sent.
 func (v *blockEncoder) blocks(e *llm.Entry) []byte {
-	var out []sdk.ContentBlockParamUnion
+	var out []object
 	for _, p := range e.Parts {
 		switch p.Type {
 		case llm.TextPart:
 			if strings.TrimSpace(p.Text) != "" { // the API refuses an empty text
-				out = append(out, sdk.NewTextBlock(p.Text))
+				out = append(out, textBlock(p.Text))
 			} else if e.Role != llm.RoleAssistant {
-				out = append(out, sdk.NewTextBlock("(empty message)"))
+				out = append(out, textBlock("(empty message)"))
 			}
 		case llm.ReasoningPart:
-			if block, ok := v.reasoning(p); ok {
+			if block := v.reasoning(p); block != nil {
 				out = append(out, block)
 			}
 		case llm.CallPart:
-			out = append(out, sdk.NewToolUseBlock(p.Call.ID, json.RawMessage(p.Call.Function.Arguments), p.Call.Function.Name))
+			out = append(out, object{"type": "tool_use", "id": p.Call.ID, "name": p.Call.Function.Name, "input": json.RawMessage(p.Call.Function.Arguments)})
 		case llm.ResultPart:
-			out = append(out, sdk.ContentBlockParamUnion{OfToolResult: v.result(p)})
+			out = append(out, v.result(p))
 		}
 	}
 	if e.Role == llm.RoleUser {
 		for _, shown := range v.images.Show(e.Parts[1:], "this message") {
-			if shown.Image != nil {
-				out = append(out, sdk.ContentBlockParamUnion{OfImage: image(shown.Image)})
-			} else {
-				out = append(out, sdk.NewTextBlock(shown.Text))
-			}
+			out = append(out, imageBlock(shown))
 		}
 	}
 	wire, err := json.Marshal(out)
@@ -149,54 +150,51 @@ func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	return wire[1 : len(wire)-1]
 }
 
-// reasoning returns a block of thinking. ok is false if the block must not be sent: without
-// a signature it is refused, and thinking of another model is at best ignored.
-func (v *blockEncoder) reasoning(p llm.Part) (block sdk.ContentBlockParamUnion, ok bool) {
+// reasoning returns a block of thinking, or nil if the block must not be sent: without a
+// signature it is refused, and thinking of another model is at best ignored.
+func (v *blockEncoder) reasoning(p llm.Part) object {
 	if v.omitThinking || !p.ProviderData.IsFrom(providerName, v.model) || v.refusedThinking[sha256.Sum256(p.ProviderData.Data)] {
-		return sdk.ContentBlockParamUnion{}, false
+		return nil
 	}
 	var k thinkingData
 	switch err := json.Unmarshal(p.ProviderData.Data, &k); {
 	case err != nil || k == thinkingData{}:
-		return sdk.ContentBlockParamUnion{}, false
+		return nil
 	case k.Redacted != "":
-		return sdk.NewRedactedThinkingBlock(k.Redacted), true
+		return object{"type": "redacted_thinking", "data": k.Redacted}
 	}
-	return sdk.NewThinkingBlock(k.Signature, p.Text), true
+	return object{"type": "thinking", "thinking": p.Text, "signature": k.Signature}
 }
 
-func (v *blockEncoder) result(p llm.Part) *sdk.ToolResultBlockParam {
+func (v *blockEncoder) result(p llm.Part) object {
 	text := p.Text
 	if strings.TrimSpace(text) == "" {
 		text = "(no output)"
 	}
-	r := &sdk.ToolResultBlockParam{
-		ToolUseID: p.Result.CallID,
-		Content:   []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: text}}},
-	}
+	content := []object{textBlock(text)}
 	images := false
 	for _, shown := range v.images.Show(p.Images, "this result") {
-		if shown.Image != nil {
-			images = true
-			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfImage: image(shown.Image)})
-		} else {
-			r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: &sdk.TextBlockParam{Text: shown.Text}})
-		}
+		images = images || shown.Image != nil
+		content = append(content, imageBlock(shown))
 	}
+	r := object{"type": "tool_result", "tool_use_id": p.Result.CallID, "content": content}
 	if !p.Result.Success && !images { // an error must not have images
-		r.IsError = sdk.Bool(true)
+		r["is_error"] = true
 	}
 	return r
 }
 
-func image(p *llm.Part) *sdk.ImageBlockParam {
-	return &sdk.ImageBlockParam{Source: sdk.ImageBlockParamSourceUnion{OfBase64: &sdk.Base64ImageSourceParam{
-		MediaType: sdk.Base64ImageSourceMediaType(p.Mime), Data: base64.StdEncoding.EncodeToString(p.Data),
-	}}}
+func imageBlock(shown provider.ImageOrText) object {
+	if shown.Image == nil {
+		return textBlock(shown.Text)
+	}
+	return object{"type": "image", "source": object{"type": "base64", "media_type": shown.Image.Mime, "data": base64.StdEncoding.EncodeToString(shown.Image.Data)}}
 }
 
 // placeholderMessage returns the message in whose place the conversation is spliced.
-var placeholderMessage = sync.OnceValue(func() sdk.MessageParam { return sdk.NewUserMessage(sdk.NewTextBlock(provider.Placeholder())) })
+var placeholderMessage = sync.OnceValue(func() object {
+	return object{"role": "user", "content": []object{textBlock(provider.Placeholder())}}
+})
 
 // requestTemplate is a request without its messages. It is the same in each step of a
 // conversation and cached, because encoding it takes the most time.
@@ -229,38 +227,37 @@ func sameTools(s, t []tool.Definition) bool {
 
 // newRequestTemplate encodes the settings, which must not change afterwards.
 func newRequestTemplate(s settings) (*requestTemplate, error) {
-	params := sdk.MessageNewParams{Model: s.model, MaxTokens: s.maxTokens}
-	params.SetExtraFields(map[string]any{"stream": true})
+	params := object{"model": s.model, "max_tokens": s.maxTokens, "stream": true, "messages": []object{placeholderMessage()}}
+	var system, tools []object
 	for _, text := range s.system {
-		params.System = append(params.System, sdk.TextBlockParam{Text: text})
+		system = append(system, textBlock(text))
 	}
 	for _, def := range s.tools {
-		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
-			Name: def.Name, Description: sdk.String(def.Description),
-			InputSchema: param.Override[sdk.ToolInputSchemaParam](inputSchema(def.Parameters)),
-		}})
+		tools = append(tools, object{"name": def.Name, "description": def.Description, "input_schema": inputSchema(def.Parameters)})
 	}
 	// The model reads the tools before the system. A cache point at the end of the system
 	// therefore covers both.
-	if n := len(params.System); n > 0 {
-		params.System[n-1].CacheControl = sdk.NewCacheControlEphemeralParam()
-	} else if n := len(params.Tools); n > 0 {
-		params.Tools[n-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	if len(system) > 0 {
+		system[len(system)-1]["cache_control"] = cachePoint
+		params["system"] = system
+	} else if len(tools) > 0 {
+		tools[len(tools)-1]["cache_control"] = cachePoint
+	}
+	if len(tools) > 0 {
+		params["tools"] = tools
 	}
 	if s.noCalls {
-		none := sdk.NewToolChoiceNoneParam()
-		params.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &none}
+		params["tool_choice"] = object{"type": "none"}
 	}
 	switch s.thinking {
 	case thinkingAdaptive:
-		params.Thinking = sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}}
-		params.OutputConfig = sdk.OutputConfigParam{Effort: sdk.OutputConfigEffort(s.effort)}
+		params["thinking"] = object{"type": "adaptive", "display": "summarized"}
+		params["output_config"] = object{"effort": s.effort}
 	case thinkingBudgeted:
 		if budget := min(budgets[s.effort], s.maxTokens/2); budget >= leastBudget {
-			params.Thinking = sdk.ThinkingConfigParamOfEnabled(budget)
+			params["thinking"] = object{"type": "enabled", "budget_tokens": budget}
 		}
 	}
-	params.Messages = []sdk.MessageParam{placeholderMessage()}
 	body, err := json.Marshal(params)
 	return &requestTemplate{s, body}, err
 }
