@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// tailTurns is how many turns the end of a conversation has.
+	// tailTurns is the number of turns that the tail of a conversation shows.
 	tailTurns = 2
-	// What is kept of each of them, beside its prompt.
+	// The limits of each turn: events, and bytes of their bodies, without the prompt.
 	maxTailEvents = 500
 	maxTailBytes  = 2 << 20
 )
 
-// pastTurn is the end of a turn.
+// pastTurn holds the last events of one turn.
 type pastTurn struct {
 	prompt session.Event
-	before int // calls before those that are kept
+	before int // number of calls of the session before events
 	events []session.Event
 	bytes  int
 }
 
-// Tail is the end of a conversation, for who goes on with it: the last turns, their calls
-// as one row each, in at most so many rows and lines of answers, and how many calls the
-// session has had. It reads all events of the session, and keeps a few.
+// Tail returns the end of a conversation for a person who resumes the conversation: the
+// last turns, each call in one row, in at most so many rows and lines of answers. It also
+// returns the number of calls of the session. It reads all events and keeps a few.
 func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Part, calls int, _ error) {
 	var turns []*pastTurn
 	for e, err := range events {
@@ -46,7 +46,7 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 			continue
 		}
 		if len(turns) == 0 {
-			continue // single calls, before any conversation
+			continue // calls outside of any conversation
 		}
 		t := turns[len(turns)-1]
 		t.events, t.bytes = append(t.events, e), t.bytes+len(e.Body)
@@ -73,8 +73,8 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 	return t.lastRows(out, most), calls, nil
 }
 
-// lastRows leaves at most so many rows and lines, the last ones, and says if others are left
-// out.
+// lastRows returns the last parts, at most so many rows and lines, and marks the place
+// where earlier ones were left out.
 func (t *Transcript) lastRows(in []Part, most int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]
