@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// details returns all else that is known about a question.
+// details returns everything else that is known about a question, as rows.
 func details(v View, q Question) []string {
 	p := rowBuilder{v: v, all: true}
 	about := humanize.ToolName(q.Tool) + ", risk " + q.Risk.String()
@@ -67,12 +67,13 @@ func details(v View, q Question) []string {
 	return p.out
 }
 
-// isPermanent reports whether an answer outlasts the program.
+// isPermanent reports whether an answer of this scope outlasts the program.
 func isPermanent(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretText names a secret, the header that has its value, and the hosts that get it.
+// secretText names a secret, the header that carries its value, and the hosts that
+// receive it.
 func secretText(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {
