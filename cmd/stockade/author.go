@@ -30,7 +30,7 @@ import (
 	"github.com/stockade-dev/stockade/wit"
 )
 
-// newAuthorCmds are the commands for those who make tools.
+// newAuthorCmds returns the commands for authors of tools.
 func newAuthorCmds(a *app) []*cobra.Command {
 	return []*cobra.Command{newToolNewCmd(a), newToolWITCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
@@ -96,7 +96,7 @@ for wit-bindgen. Nothing is written over.`,
 	}
 }
 
-// goFlag is the flag of the commands that build.
+// goFlag adds the flag --go to a command that builds.
 func goFlag(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "go", "", "the go command to build with (default: where Go is usually installed)")
 }
@@ -186,7 +186,8 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	return showPacked(a.s, packed)
 }
 
-// importsHint says what to do about a module that was refused.
+// importsHint adds a hint to the error of a module that was refused because of its
+// imports.
 func importsHint(err error) error {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {
@@ -196,7 +197,7 @@ func importsHint(err error) error {
 		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
 }
 
-// showPacked prints what a module is.
+// showPacked prints a summary of a module that was packed.
 func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {
@@ -211,7 +212,7 @@ func showPacked(s *stdio, p author.PackedModule) error {
 	return err
 }
 
-// projectDir is the folder of a project: the argument, or the workspace.
+// projectDir returns the folder of a project: the argument, or the workspace without one.
 func (a *app) projectDir(args []string) (string, error) {
 	if len(args) == 0 {
 		return a.Workspace, nil
@@ -251,8 +252,8 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
 	}
 	start := time.Now()
-	// It runs what its author has just built, and before it is packed, once: compiling
-	// that would take longer than all else, and be of no use to any call.
+	// The module runs once, before it is packed: compiling it would take longer than
+	// everything else here, and no call could use the result.
 	box := sandbox.New(sandbox.Options{Interpreter: true, Permit: a.Ceiling.PermitsRun})
 	defer box.Close()
 	packed, file, err := author.Build(ctx, box, toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
@@ -270,11 +271,11 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 	return packed, nil
 }
 
-// relToWorkspace is what a path is called from the workspace, if it is in it.
+// relToWorkspace returns a path relative to the workspace, or unchanged if it is outside.
 func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
-// buildHint says what to do about what the toolchain printed, where that is not the
-// code.
+// buildHint returns a hint about output of the toolchain that does not come from a
+// mistake in the code; empty: none is known.
 func buildHint(output string) string {
 	switch {
 	case strings.Contains(output, "go.mod requires go >="):
@@ -307,7 +308,7 @@ person's secrets or files, and none runs a command.
 	return cmd
 }
 
-// moduleUnderTest is the module that is to be tested, and the folder with its tests.
+// moduleUnderTest returns the module to test, and the folder with its tests.
 func (a *app) moduleUnderTest(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
 	if len(args) == 1 && strings.HasSuffix(args[0], ".wasm") {
 		if mod, err = registry.ReadModule(args[0]); err != nil {
@@ -337,7 +338,7 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	if err != nil {
 		return importsHint(err)
 	}
-	scripts, err := author.ReadScripts(dir, a.relToWorkspace) // all are read before any runs
+	scripts, err := author.ReadScripts(dir, a.relToWorkspace) // all files are read before any of them runs
 	if syntax, ok := errors.AsType[*author.SyntaxError](err); ok {
 		return usageError("`stockade help author` has the words of a file of tests", "%v", syntax)
 	}
@@ -383,8 +384,8 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	return err
 }
 
-// runScript runs a file of tests through a door of its own, which has the layers,
-// the limits and the compiled modules of this program, and nothing else of it.
+// runScript runs a file of tests through its own door. The door has the policy layers,
+// limits and compiled modules of this program, and nothing else from it.
 func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
 	var d *door.Door
 	defer func() {
@@ -409,7 +410,8 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 	}, report)
 }
 
-// showOutcome prints how a call went, and what of it is not as expected.
+// showOutcome prints the outcome of a call in a test, and its differences from the
+// expected one.
 func showOutcome(out io.Writer, file string, o author.Outcome) {
 	what := terminal.Line(humanize.Clip(o.Tool+" "+o.Args, 60))
 	switch {

@@ -35,7 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// checkTimeout bounds what one check may take: a provider that does not answer is one.
+// checkTimeout limits the duration of one check, for example of a provider that does not
+// answer.
 const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -56,25 +57,26 @@ It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 	return cmd
 }
 
-// finding is what one check has found out. In the output of `doctor --json` it is a
+// finding is the result of one check. Its form in the output of `doctor --json` is a
 // documented contract.
 type finding struct {
 	Name  string   `json:"name"`
 	State state    `json:"state"`
 	Says  string   `json:"says"`
-	Mend  []string `json:"mend,omitempty"` // commands and words, each for itself
+	Mend  []string `json:"mend,omitempty"` // commands and advice, one per element
 }
 
-// state is how something stands.
+// state is the state of a checked thing.
 type state string
 
 const (
 	stateOK     state = "ok"
-	stateNote   state = "note"   // it works, and could be better
-	stateBroken state = "broken" // it does not, or nothing works without it
+	stateNote   state = "note"   // it works, and could work better
+	stateBroken state = "broken" // it does not work, or nothing works without it
 )
 
-// okFinding, better and broken make a finding; the check fills in its name.
+// okFinding, noteFinding and brokenFinding return a finding without a name; the check
+// fills in its name.
 func okFinding(format string, args ...any) finding {
 	return finding{State: stateOK, Says: fmt.Sprintf(format, args...)}
 }
@@ -95,7 +97,7 @@ func newFinding(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// errorFinding is a finding of an error, with the hint that the program has for it.
+// errorFinding returns a finding about an error, with the program's hint for that error.
 func errorFinding(err error) finding {
 	hint := ""
 	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
@@ -107,15 +109,14 @@ func errorFinding(err error) finding {
 	return brokenFinding(hint, "%v", err)
 }
 
-// doctorCheck is one thing that is looked at.
+// doctorCheck is a check of doctor.
 type doctorCheck struct {
 	name string
 	run  func(context.Context, *app) finding
 }
 
-// Without the first there is nothing else to be looked at. The slow ones are made at
-// the same time, and the quick ones, which may have something to say beside that,
-// one after the other.
+// If one of firstChecks is broken, the others do not run. slowChecks run at the same
+// time. quickChecks run one after the other, because some of them print notes.
 var (
 	firstChecks = []doctorCheck{{"program", checkProgram}, {"settings", checkSettings}}
 	slowChecks  = []doctorCheck{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
@@ -126,8 +127,9 @@ func runDoctor(ctx context.Context, a *app) error {
 	a.trust = trustSkip
 	found := runInOrder(ctx, a, firstChecks)
 	if !slices.ContainsFunc(found, func(f finding) bool { return f.State == stateBroken }) {
-		// What the checks share is made for one at a time.
-		a.noPassphrase.Store(true) // nobody is asked for a passphrase
+		// The checks share the door and the vault, which are created before they run at
+		// the same time.
+		a.noPassphrase.Store(true) // checks do not ask for a passphrase
 		a.compilingForReview.Store(true)
 		a.door()
 		a.vault(false)
@@ -152,11 +154,12 @@ func runDoctor(ctx context.Context, a *app) error {
 		_, err = fmt.Fprint(a.s.out, a.findingsTable(found, bad, notes))
 	}
 	if err == nil && bad > 0 {
-		return &exitErr{code: exitError} // what there was to say has been said
+		return &exitErr{code: exitError} // everything has been printed
 	}
 	return err
 }
 
+// runInOrder runs checks one after the other.
 func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []finding) {
 	for _, c := range checks {
 		f := c.run(ctx, a)
@@ -166,7 +169,8 @@ func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []find
 	return found
 }
 
-// runConcurrently makes checks at the same time, and says which of them are slow.
+// runConcurrently runs checks at the same time, and prints a note with the names of the
+// slow ones.
 func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []finding {
 	found := make([]finding, len(checks))
 	var mu sync.Mutex
@@ -200,7 +204,7 @@ func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []findin
 
 const nameColumns = 10
 
-// findingsTable is the table, and below it how many there are of what is to be mended.
+// findingsTable returns the findings as a table, followed by their numbers.
 func (a *app) findingsTable(found []finding, bad, notes int) string {
 	var b strings.Builder
 	width := a.s.width()
@@ -272,7 +276,7 @@ func checkSettings(ctx context.Context, a *app) finding {
 	return okFinding("%s", strings.Join(files, ", "))
 }
 
-// checkSandbox calls a built-in tool, in a door of its own: the log has nothing of it.
+// checkSandbox calls a built-in tool through its own door: the call is not logged.
 func checkSandbox(ctx context.Context, a *app) finding {
 	dir, err := os.MkdirTemp("", "stockade-doctor-")
 	if err != nil {
@@ -286,7 +290,7 @@ func checkSandbox(ctx context.Context, a *app) finding {
 	options := a.sandboxOptions()
 	options.OnCompile, options.OnCompiled = nil, nil
 	d := door.New(door.Options{Program: version(), Sandbox: options})
-	defer func() { _ = d.Close() }() // nothing of it is kept
+	defer func() { _ = d.Close() }() // no data is kept
 	m, err := door.ParseMount(dir + ":ro")
 	if err != nil {
 		return errorFinding(err)
@@ -388,7 +392,7 @@ func checkProvider(ctx context.Context, a *app) finding {
 	return okFinding("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
 }
 
-// checkNetwork says how the internet is reached. Nothing is asked.
+// checkNetwork reports the route to the internet. It sends no request.
 func checkNetwork(_ context.Context, a *app) finding {
 	variable := settings.UnreadProxy(a.s.env)
 	switch {
@@ -400,7 +404,8 @@ func checkNetwork(_ context.Context, a *app) finding {
 	return okFinding("the internet is reached without a proxy")
 }
 
-// checkSecrets counts names. No value is read, and nobody is asked for a passphrase.
+// checkSecrets counts the names of secrets. It reads no value, and asks for no
+// passphrase.
 func checkSecrets(ctx context.Context, a *app) finding {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errors.New("it does not answer"))
 	defer cancel()
@@ -431,7 +436,7 @@ func noneOr(secrets int) string {
 	return fmt.Sprint(secrets)
 }
 
-// tildePath is a text in which a path at its beginning stands as a person writes it.
+// tildePath replaces the home directory at the beginning of a text by ~.
 func (a *app) tildePath(text string) string {
 	if rest, ok := strings.CutPrefix(text, a.s.env("HOME")+"/"); ok && rest != text[1:] {
 		return "~/" + rest
@@ -471,7 +476,7 @@ func checkPolicy(_ context.Context, a *app) finding {
 	return okFinding("%s", said)
 }
 
-// checkLog reads what there is. A long log is not read to its end here.
+// checkLog reads the log. It does not read a long log to its end.
 func checkLog(ctx context.Context, a *app) finding {
 	path := a.Dirs.Sessions()
 	info, err := os.Stat(path)
@@ -493,7 +498,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	defer cancel()
 	v, err := sqlite.Verify(at, path, "")
 	size := info.Size()
-	if info, err := os.Stat(path + "-wal"); err == nil { // what was written last is not in the database yet
+	if info, err := os.Stat(path + "-wal"); err == nil { // recent events may not be in the database file yet
 		size += info.Size()
 	}
 	what := fmt.Sprintf("%s, %s", a.tildePath(path), humanize.Bytes(size))
@@ -518,18 +523,18 @@ func checkFolders(_ context.Context, a *app) finding {
 		dir, variable string
 		fault         state
 	}{
-		{a.Dirs.Cache, "XDG_CACHE_HOME", stateNote}, // compiled modules need not be kept
+		{a.Dirs.Cache, "XDG_CACHE_HOME", stateNote}, // compiled modules can be made again
 		{a.Dirs.Config, "XDG_CONFIG_HOME", stateNote},
 		{a.Dirs.State, "XDG_STATE_HOME", stateBroken},
 		{a.Dirs.Data, "XDG_DATA_HOME", stateBroken},
 	} {
-		at := folder.dir // or the nearest directory above it that exists
+		at := folder.dir // or the nearest existing directory above it
 		for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
 			at = filepath.Dir(at)
 		}
 		file, err := os.CreateTemp(at, ".stockade-doctor-")
 		if err == nil {
-			_, err = file.Write(make([]byte, 64<<10)) // a full disk has room for an empty file
+			_, err = file.Write(make([]byte, 64<<10)) // a full disk still has room for an empty file
 			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
 		}
 		if err != nil { // a *fs.PathError
@@ -539,7 +544,7 @@ func checkFolders(_ context.Context, a *app) finding {
 	return f
 }
 
-// maxEntries is how much of the cache is counted.
+// maxEntries limits the entries of the cache that are counted.
 const maxEntries = 1000
 
 func checkCache(_ context.Context, a *app) finding {
@@ -564,7 +569,7 @@ func checkCache(_ context.Context, a *app) finding {
 	for _, e := range entries[:min(len(entries), maxEntries)] {
 		files, err := os.ReadDir(filepath.Join(dir, e.Name()))
 		if err != nil {
-			continue // it is being removed
+			continue // another process is removing it
 		}
 		for _, f := range files[:min(len(files), maxEntries)] {
 			if info, err := f.Info(); err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// tellInstructions says what the model is told of AGENTS.md, at the start and when
-// the file is another.
+// tellInstructions prints the amount of AGENTS.md that the model gets: at the start, and
+// with again set when the file has changed.
 func (t *conversation) tellInstructions(again bool) {
 	f, err := t.Instructions()
 	switch {
@@ -22,7 +22,8 @@ func (t *conversation) tellInstructions(again bool) {
 	t.instructions = f
 }
 
-// instructionsText says how much of a file was read.
+// instructionsText returns the note about AGENTS.md: its size, and the size of the part
+// that the model gets.
 func instructionsText(f instructions.File, again bool) string {
 	said := f.Name + " read"
 	if again {
@@ -38,7 +39,8 @@ func instructionsText(f instructions.File, again bool) string {
 	return said
 }
 
-// checkBrief looks whether a file of the project is told anew in this event.
+// checkBrief prints a note if this event tells the model about a changed file of
+// instructions.
 func (t *conversation) checkBrief(e session.Event) {
 	if m, ok := e.Message(); ok && e.Type == session.TypeMessage {
 		if _, ok := m.Brief(); ok {

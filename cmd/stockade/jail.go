@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// tierEffects is what a command sees, and reaches, in each tier.
+// tierEffects describes for each tier the things that a command can see and reach.
 var tierEffects = [policy.MaxTier + 1][]string{
 	0: {
 		"nothing confines a command: it reads, changes and sends whatever you can",
@@ -33,7 +33,7 @@ var tierEffects = [policy.MaxTier + 1][]string{
 	},
 }
 
-// remedies say what would bring a better tier, by why it is lacking.
+// remedies are the ways to reach a better tier, by the cause that prevents it.
 var remedies = map[jail.Cause]string{
 	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
 	jail.CauseHelper:        "build it with `make build`",
@@ -44,10 +44,10 @@ var remedies = map[jail.Cause]string{
 	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// changesText says what becomes of what a command changes.
+// changesText describes the treatment of the file changes of a command.
 func changesText(x policy.Explanation) string {
 	switch {
-	case x.Changes == "": // it is denied
+	case x.Changes == "": // the call is denied
 		return ""
 	case x.Changes == policy.ChangesNone:
 		return "none: it can change no file"
@@ -59,8 +59,8 @@ func changesText(x policy.Explanation) string {
 	return "staged: made when it has run, and it is known what they are"
 }
 
-// showJail says how far the commands of a tool are confined here, what would
-// confine them further, and what becomes of what one changes.
+// showJail prints the tier of a tool's commands on this machine, the ways to a better
+// tier, and the treatment of their file changes.
 func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	var b strings.Builder
 	has := ""

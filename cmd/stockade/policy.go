@@ -102,9 +102,9 @@ policy.toml. Answers that were given at a prompt are not given again.
 // boundJSON is a bound in the output of `policy show --json`.
 type boundJSON struct {
 	policy.Statement
-	ID        string `json:"id,omitempty"` // of a remembered answer
+	ID        string `json:"id,omitempty"` // set for a remembered answer
 	Project   string `json:"project,omitempty"`
-	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
+	Changed   string `json:"changed,omitempty"`   // the change since the answer was remembered; the answer is not used then
 	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool here has its name
 }
 
@@ -255,7 +255,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	}
 	a.Layers = []policy.Layer{layer}
 	warned := len(warnings)
-	if catalog, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
+	if catalog, err := registry.Builtin(); err == nil { // a build without tools cannot compare names
 		n, err := a.checkRuleNames(catalog)
 		if err != nil {
 			return err
@@ -299,8 +299,8 @@ func runPolicyRevoke(a *app, what []string) error {
 	return nil
 }
 
-// namespaceWarning returns a warning that the policy may not be the one of the machine, if this
-// program runs in a user namespace; empty elsewhere.
+// namespaceWarning returns a warning if this program runs in a user namespace, where the
+// policy may not be that of the machine; otherwise "".
 func namespaceWarning() string {
 	ids := jail.UserNamespace()
 	if ids == "" {

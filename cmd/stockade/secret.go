@@ -72,7 +72,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
 func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) error {
 	r := secret.Record{Info: secret.Info{Name: name, Hosts: opts.hosts, Header: opts.header, SetAt: time.Now().UTC().Truncate(time.Second)}}
 	r.Value = secret.NewValue(strings.Repeat("x", secret.MinValueBytes))
-	if err := r.Check(); err != nil { // before a value is asked for
+	if err := r.Check(); err != nil { // before the value is asked for
 		return usageError("`stockade secret set --help` shows what can be kept", "%v", err)
 	}
 	if opts.passphrase && opts.store == "keyring" {
@@ -117,8 +117,7 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 	return nil
 }
 
-// readSecret reads a value from a pipe, or from a terminal that does not show
-// it.
+// readSecret reads a value from a pipe, or from a terminal without showing it.
 func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	if a.s.inTTY {
 		return readHidden(ctx, a.s.in, a.s.err, "value of "+name+", which is not shown: ")
@@ -133,7 +132,7 @@ func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// secretError says what to do about an error of a store.
+// secretError adds a hint about the remedy to the error of a store.
 func secretError(a *app, err error) error {
 	exit := &exitErr{code: exitError, message: err.Error()}
 	switch {

@@ -67,7 +67,7 @@ Single calls (stockade call) are no conversation.`,
 	return cmd
 }
 
-// sessionArgHelp is said in the help of each command that looks at a session.
+// sessionArgHelp is part of the help of each command with an argument SESSION.
 const sessionArgHelp = `SESSION is an id, the beginning of one, or "last": the session that was added to
 last, in whatever directory. It may be a single call (stockade call).`
 
@@ -88,7 +88,7 @@ type sessionJSON struct {
 	Calls   int       `json:"calls"`
 	Events  int       `json:"events"`
 
-	Workspace string `json:"workspace,omitempty"` // where it began
+	Workspace string `json:"workspace,omitempty"` // workspace at the start of the session
 }
 
 func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
@@ -136,7 +136,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	return a.s.table(w)
 }
 
-// isSingleCall tells a stockade call from a conversation.
+// isSingleCall reports whether a session is a `stockade call` and not a conversation.
 func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
@@ -151,7 +151,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 	if files {
 		return runSessionFiles(ctx, a, st, id)
 	}
-	// Here the session is the result, so all of it goes to stdout.
+	// Here the session is the result: all of it goes to stdout.
 	page := *a.s
 	page.err, page.color = a.s.out, a.s.outColor()
 	if !a.s.outTTY {
@@ -209,8 +209,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
-// lastConversation finds the one to go on with. What is typed next goes into it,
-// so it is none of another directory, whatever went on there since.
+// lastConversation returns the id of the newest conversation in the directory work.
+// Conversations of other directories are left out, even newer ones, because the next
+// prompt goes into the conversation.
 func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
 	infos, err := st.Sessions(ctx) // newest first
 	if err != nil {
@@ -225,8 +226,8 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
-// wrapChainError returns the error for a session that cannot be resumed because its log was
-// changed. It returns any other error as it is.
+// wrapChainError returns the error for a session that cannot be resumed because its log
+// was changed. It returns other errors unchanged.
 func wrapChainError(id string, err error) error {
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
 		return &exitErr{code: exitError, message: fmt.Sprintf("session %s does not go on: its log is not as it was written: %v", terminal.Line(id), broken),
@@ -235,8 +236,8 @@ func wrapChainError(id string, err error) error {
 	return err
 }
 
-// enterWorkspace goes to the workspace in which the session began, unless -C names
-// another: what a session may touch must not depend on where one stands.
+// enterWorkspace changes to the workspace of a session, unless -C names another one: the
+// files that a session may touch must not depend on the current directory.
 func (a *app) enterWorkspace(ctx context.Context, st session.Store, id string) error {
 	began := a.Workspace
 	for e, err := range session.VerifyEach(st.Events(ctx, id, 0)) {
@@ -291,8 +292,8 @@ type openCallJSON struct {
 	Tool    string `json:"tool"`
 }
 
-// runAuditVerify opens the log without the store, which would first give open
-// calls a result: it looks at what is there.
+// runAuditVerify reads the log without opening the store, because the store would give
+// results to open calls first.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	v, err := sqlite.Verify(ctx, a.Dirs.Sessions(), strings.Join(args, ""))
 	what := "log"

@@ -83,7 +83,7 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 	return err
 }
 
-// countSessions counts the events of sessions, and says how far it is if that takes more
+// countSessions counts the events of sessions. It shows its progress if that takes more
 // than a second.
 func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
 	total := 0
@@ -111,7 +111,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 	return nil
 }
 
-// stats shows what the session has used.
+// stats shows the statistics of this session.
 func (t *conversation) stats(ctx context.Context, _ string) error {
 	st, err := t.a.door().Store(ctx)
 	if err != nil {
@@ -134,12 +134,12 @@ func (t *conversation) stats(ctx context.Context, _ string) error {
 type statsJSON struct {
 	Sessions   int                       `json:"sessions"`
 	Events     int                       `json:"events"`
-	Deleted    int                       `json:"deleted_bodies"` // of the events, which are counted nowhere else
-	From       *time.Time                `json:"from,omitempty"` // the first event
-	To         *time.Time                `json:"to,omitempty"`   // the last
-	Turns      int                       `json:"turns"`          // that were begun
-	Ended      map[session.EndReason]int `json:"ended"`          // by the reason of turn.ended
-	DurationMS int64                     `json:"duration_ms"`    // of these
+	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies; they are not counted elsewhere
+	From       *time.Time                `json:"from,omitempty"` // time of the first event
+	To         *time.Time                `json:"to,omitempty"`   // time of the last event
+	Turns      int                       `json:"turns"`          // number of turns that were started
+	Ended      map[session.EndReason]int `json:"ended"`          // turns by the reason in turn.ended
+	DurationMS int64                     `json:"duration_ms"`    // of all turns together
 	Calls      callsJSON                 `json:"calls"`
 	Tools      []toolCallsJSON           `json:"tools"`
 	Requests   requestsJSON              `json:"requests"`
@@ -163,7 +163,7 @@ type toolCallsJSON struct {
 }
 
 type requestsJSON struct {
-	Number    int       `json:"number"` // that were answered
+	Number    int       `json:"number"` // number of answered requests
 	Restarts  int       `json:"restarts"`
 	Failed    int       `json:"failed"` // turns that ended because the provider failed
 	Usage     llm.Usage `json:"usage"`
@@ -204,11 +204,11 @@ func statsOf(s stats.Stats) statsJSON {
 	return out
 }
 
-// statsRows is how many tools, and how many models, the picture shows.
+// statsRows limits the tools, and the models, in the picture.
 const statsRows = 20
 
-// statsPicture is what was counted, with bars for the shares of tools and models, in 80
-// columns.
+// statsPicture draws the statistics in 80 columns, with bars for the shares of tools and
+// models.
 func statsPicture(s stats.Stats) string {
 	var b strings.Builder
 	head := []string{humanize.Plural(s.Sessions, "session"), humanize.Plural(s.Turns, "turn")}
@@ -341,7 +341,7 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	}
 }
 
-// shortDuration is a time in a column.
+// shortDuration formats a duration for a column.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -352,7 +352,7 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// share is a bar of how much one is of all.
+// share draws a bar for the share n/of.
 func share(n, of float64, columns int) string {
 	const fine = 1e6
 	if of <= 0 {

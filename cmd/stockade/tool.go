@@ -156,7 +156,7 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 	return nil
 }
 
-// toolGroups are the commands as the help lists them.
+// toolGroups are the subcommands of tool, in the groups of the help.
 var toolGroups = []struct {
 	title    string
 	commands []string
@@ -167,8 +167,8 @@ var toolGroups = []struct {
 	{"Make and share:", []string{"new", "build", "test", "describe", "pack", "key", "sign", "push"}},
 }
 
-// completions complete the names of what was added, by command. They read the index
-// alone, and say nothing.
+// completions returns functions that complete the names of added modules and tools, by
+// command. They read the index only, and report no errors.
 func (a *app) completions() map[string]cobra.CompletionFunc {
 	added := func(of func(store.Record) []string) cobra.CompletionFunc {
 		return func(_ *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
@@ -243,11 +243,11 @@ compiled only with --large. Later calls of it then find it compiled.`,
 	return cmd
 }
 
-// toolset shows a catalog.
+// toolset shows the available tools to a person.
 type toolset struct {
 	availableTools
 	ceiling policy.Ceiling
-	denied  map[string]policy.Explanation // why a layer denies a tool, by its name; nil: not known
+	denied  map[string]policy.Explanation // denials by the name of the tool; nil: not known
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
@@ -269,8 +269,8 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	return t, err
 }
 
-// denialReason returns the reason and the layer by which all calls of a tool are denied;
-// empty if none does.
+// denialReason returns the reason and the layer that deny all calls of a tool; empty if
+// no layer does.
 func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {
@@ -279,10 +279,11 @@ func (t toolset) denialReason(e *tool.Entry) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
-// enabled lists the tools that are not switched off.
+// enabled returns the tools that are not switched off.
 func (t toolset) enabled() []*tool.Entry { return t.bySwitch("") }
 
-// bySwitch lists the tools that are switched off by one of the keys; "" is none.
+// bySwitch returns the tools that one of the keys has switched off; the key "" stands for
+// tools that are on.
 func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	for _, e := range t.Entries() {
 		if slices.Contains(keys, t.ceiling.SwitchedOff(e)) {
@@ -292,13 +293,13 @@ func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	return out
 }
 
-// maxCell is how wide a column of a list becomes for the sake of what is longer.
+// maxCell limits the width of a column of a list if only its longest cells need more.
 const maxCell = 24
 
 func (t toolset) list(s *stdio) error {
 	rows := [][]string{{"TOOL", "RISK", "MODULE"}}
 	texts := []string{"DESCRIPTION"}
-	sorted, groups := tool.Groups(t.bySwitch("", policy.OffKey)) // who has named one wants to see that
+	sorted, groups := tool.Groups(t.bySwitch("", policy.OffKey)) // a person wants to see the tools that they have named
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
@@ -319,13 +320,13 @@ func (t toolset) list(s *stdio) error {
 	}
 	var columns [3]int
 	for y, row := range rows {
-		if !modules { // all are built in, and the room is for what they do
+		if !modules { // then all are built in, and the descriptions get the room
 			row = row[:2]
 			rows[y] = row
 		}
 		for i, cell := range row {
 			if i == 1 && strings.Contains(cell, " (") {
-				continue // one that is denied makes no room for why in all rows
+				continue // the reason of a denied tool makes no room in all rows
 			}
 			columns[i] = max(columns[i], min(len(cell), maxCell))
 		}
@@ -342,7 +343,7 @@ func (t toolset) list(s *stdio) error {
 	return listAdded(s, t.added)
 }
 
-// commandDecision is the decision about a command in the workspace that is nothing special.
+// commandDecision returns the decision about an ordinary command in the workspace.
 func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, err error) {
 	mounts, err := a.workspaceMounts()
 	if err != nil {
@@ -359,8 +360,8 @@ func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, e
 	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Workspace}, e, policy.Facts{}).Explain(), nil
 }
 
-// deniedTools finds the tools of which no call of the model can come to anything,
-// and the layer that says so.
+// deniedTools returns the tools of which the model cannot make any successful call, with
+// the decision of the layer that denies them.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
 	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
@@ -386,12 +387,12 @@ type toolJSON struct {
 	Origin       tool.Origin       `json:"origin"`
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
-	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: it is not documented
-	Off          string            `json:"off,omitempty"` // why it is not offered; empty: it is
-	*addedJSON                     // nil: it is built in
+	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: the tool has no documentation
+	Off          string            `json:"off,omitempty"` // reason why it is not offered; empty: it is offered
+	*addedJSON                     // nil: a built-in tool
 }
 
-// infoJSON prints a tool, or the tools of a module that was added.
+// infoJSON prints a tool, or the tools of an added module.
 func (t toolset) infoJSON(s *stdio, name string) error {
 	_, isModule := t.module(name)
 	_, isTool := t.Find(name)
@@ -403,8 +404,8 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 	return t.listJSON(s, func(tool, module string) bool { return tool == name || !isTool && module == name })
 }
 
-// listJSON prints those of the tools that are offered, and of those that were added and
-// are not, that are wanted.
+// listJSON prints the tools for which wanted is true: offered tools, and added tools even
+// if they are not offered.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)
@@ -445,7 +446,7 @@ func (t toolset) schema(s *stdio, name string) error {
 	return printJSON(s, e.Parameters)
 }
 
-// addedTool finds a tool that was added, also one that is not offered.
+// addedTool returns an added tool, even if it is not offered.
 func (t toolset) addedTool(name string) (m registry.AddedModule, of registry.AddedTool, ok bool) {
 	for _, m := range t.added {
 		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
@@ -501,10 +502,10 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	return nil
 }
 
-// maxShownName is how much of a name stands in a message.
+// maxShownName limits the characters of a name in a message.
 const maxShownName = 200
 
-// noToolError says that there is no tool of a name.
+// noToolError returns the error for a tool that does not exist.
 func noToolError(catalog *tool.Catalog, name string) error {
 	hint := "`stockade tool list` shows the tools"
 	if near := catalog.Nearest(name); near != "" {
@@ -513,7 +514,7 @@ func noToolError(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", humanize.Clip(name, maxShownName))
 }
 
-// snapshotText says what calls of a tool begin with, and so what they cost.
+// snapshotText describes the start of each call of a tool, on which its cost depends.
 func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
@@ -531,7 +532,7 @@ func capabilitiesText(c tool.Capabilities) string {
 		said = append(said, fmt.Sprintf("running the command in its argument %q", c.Exec))
 	}
 	switch {
-	case c.Exec != "": // which reaches all files
+	case c.Exec != "": // a process can reach all files
 	case c.Files == tool.FilesWrite:
 		said = append(said, "reading and changing files in the mounted directories")
 	case c.Files == tool.FilesRead:

@@ -109,7 +109,7 @@ its manifest. ` + "`stockade tool verify`" + ` then names what you have of it.`,
 	return cmd
 }
 
-// trustError says that a change of trust.toml is not possible.
+// trustError returns the error of a change of trust.toml with a hint.
 func trustError(err error) error {
 	if errors.As(err, new(*exitErr)) {
 		return err

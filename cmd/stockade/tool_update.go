@@ -87,8 +87,8 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewedYes) er
 	return &exitErr{code: exitError, message: humanize.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
 }
 
-// updateOne takes the newest version of one module, if a person need not be asked or
-// says yes. The module is switched off while it is not decided.
+// updateOne updates one module to its newest version, if that needs no question or the
+// person says yes. The module is switched off until the question is answered.
 func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) error {
 	candidate, err := a.fetch(ctx, r.Source, false)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	switch {
 	case review.IsUnchanged() && a.isIntact(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
-		return registry.SetOffReason(a.moduleStore(), r, "") // where a newer one that was not decided about has gone
+		return registry.SetOffReason(a.moduleStore(), r, "") // it may be off because of a newer version that is gone now
 	case review.KeepsAllowance(), yes.yes && yes.matches(candidate.Digest):
 		return a.addModule(review)
 	case yes.yes:
@@ -145,7 +145,8 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	return a.addModule(review)
 }
 
-// tellNewer tells of a newer version of a module under another tag.
+// tellNewer prints a note if the registry has a newer version of the module under another
+// tag.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
 	out, rules, err := a.fetchEgress()
 	newest := ""
