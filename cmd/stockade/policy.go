@@ -99,7 +99,7 @@ policy.toml. Answers that were given at a prompt are not given again.
 	return cmd
 }
 
-// boundJSON is a bound in the output of `policy show --json`.
+// boundJSON is a statement of a policy layer in the output of `policy show --json`.
 type boundJSON struct {
 	policy.Statement
 	ID        string `json:"id,omitempty"` // set for a remembered answer

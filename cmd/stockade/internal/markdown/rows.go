@@ -78,7 +78,7 @@ func (l line) text(color bool) string {
 	return b.String()
 }
 
-// filler fills rows with words.
+// filler collects characters into words and words into rows.
 type filler struct {
 	width int
 	rows  []line

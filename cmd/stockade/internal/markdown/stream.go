@@ -184,7 +184,7 @@ func (s *Stream) prefix() string {
 // room returns the number of columns beside the containers.
 func (s *Stream) room() int { return s.width() - columns(s.prefix()) }
 
-// emit finishes rows of a block.
+// emit appends finished rows, each behind the prefix of its containers.
 func (s *Stream) emit(rows ...line) {
 	for _, r := range rows {
 		if s.blank && s.begun {

@@ -109,7 +109,7 @@ func (t *Transcript) Ended() session.TurnEnded { return t.ended }
 
 func (t *Transcript) formatter() formatter { return formatter{max(t.o.Columns(), 0), t.o.Color} }
 
-// Show shows an event.
+// Show takes the next event and returns its parts; none if nothing of it is shown yet.
 func (t *Transcript) Show(e session.Event) []Part {
 	var out parts
 	e = e.ForDisplay()
@@ -272,7 +272,7 @@ func (p formatter) title(style, text string) (rows []string) {
 	return rows
 }
 
-// closeCalls shows the calls that will have no result any more.
+// closeCalls drops the open calls, which will not get a result, and returns their rows.
 func (t *Transcript) closeCalls() (rows []string) {
 	for _, c := range t.openCalls {
 		rows = append(rows, t.finishedRows(c)...)
