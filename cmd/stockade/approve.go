@@ -34,7 +34,7 @@ type deniedCall struct {
 // howToAllow returns the flag that would allow the call, as text.
 func (c deniedCall) howToAllow() string {
 	if c.allowRule == "" {
-		return "no flag answers this question: run it where a person can"
+		return "no flag answers this question: run it where a person can answer"
 	}
 	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
 }

@@ -29,11 +29,11 @@ func newCallCmd(a *app) *cobra.Command {
 		Use:   "call TOOL|MODULE.wasm [JSON | NAME=VALUE...]",
 		Short: "Run one tool, through the same policy, sandbox and log as the agent",
 		Long: `Run one tool and print its result. The arguments are one JSON object, or
-NAME=VALUE pairs that are given the types of the tool's schema.
+NAME=VALUE pairs, which get the types of the tool's schema.
 
-MODULE.wasm is a module by its path. It sees no directory but those that --mount
-names. If it holds several tools, name one: MODULE.wasm:TOOL. What happens to a
-call is in ` + "`stockade help calls`" + `.
+MODULE.wasm is the path of a module. The module sees only the directories of
+--mount. If it holds several tools, name one: MODULE.wasm:TOOL. The steps of a
+call are in ` + "`stockade help calls`" + `.
 
 ` + exitHelp,
 		Example: `  stockade call ls
@@ -77,7 +77,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		return err
 	}
 	if entry != nil && entry.Capabilities.Store && result.Err == nil && !a.flags.json && !a.flags.quiet {
-		defer a.s.note("what %s keeps is kept with the session, and each stockade call is a session of its own: it goes on in a chat or a run", entry.Name)
+		defer a.s.note("%s stores data in its session, and each stockade call is a session of its own: only a chat or a run keeps the data", entry.Name)
 	}
 	return a.showResult(request{typed, args, call}, result)
 }
@@ -348,7 +348,7 @@ func (a *app) explainHint(req request) string {
 	}
 	line := strings.Join(argv, " ")
 	if len(line) > maxFlagBytes {
-		return "the field `denial` of what --json prints says which rule of which layer decides"
+		return "the field `denial` of the --json output names the rule and the layer that decide"
 	}
-	return "`" + line + "` says which rule of which layer decides"
+	return "`" + line + "` names the rule and the layer that decide"
 }

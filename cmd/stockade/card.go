@@ -166,10 +166,10 @@ func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	}
 	out[2] = countedList(secrets)
 	if w.Exec {
-		out[3] = "each of which would be asked about"
+		out[3] = "yes, and you are asked about each"
 	}
 	if w.Store {
-		out[4] = "what its tools keep in a session, and share"
+		out[4] = "data in a session, shared by its tools"
 	}
 	return out
 }
@@ -219,7 +219,7 @@ func (c card) changes(room int) (out []string) {
 		out = append(out, rows...)
 	}
 	if len(c.review.Changes) == 0 && !c.review.IsUnchanged() {
-		out = append(out, "  Its code is another. What it says of itself and asks for is the same.")
+		out = append(out, "  Its code has changed. Its description and its requests are the same.")
 	}
 	return out
 }
@@ -334,11 +334,11 @@ func (c card) long() string {
 	}
 	for _, k := range r.Verdict.Unknown {
 		line("key", k.String())
-		line("", "which nobody has whom you know; if you know whose it is:")
+		line("", "it belongs to nobody that you know; if you know the owner:")
 		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
 	if r.Record.BaseDigest != "" {
-		line("as it came", r.Record.BaseDigest)
+		line("original", r.Record.BaseDigest)
 	}
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
@@ -348,15 +348,15 @@ func (c card) long() string {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
-	text("where it is from:", r.Record.Source)
+	text("its source:", r.Record.Source)
 	for _, note := range r.Record.Manifest.Notes {
 		text("note:", note)
 	}
 	if config := r.Record.Manifest.Config; len(config) > 0 {
-		text("what it is configured with:", configLines(config))
+		text("its configuration:", configLines(config))
 	}
 	if shown := displayVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
-		text("what it gives as its version:", r.Record.Manifest.Version)
+		text("its version, in its own words:", r.Record.Manifest.Version)
 	}
 	for _, change := range r.Changes {
 		text(change.Title+":", strings.Trim(prefixed("- ", change.Before)+prefixed("+ ", change.After), "\n"))

@@ -56,17 +56,17 @@ type chatCommand struct {
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*conversation).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*conversation).tool},
-	{"/model", "", "list the profiles, of which one is in use", (*conversation).model},
-	{"/model", "NAME", "ask that profile in the next turns, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
-	{"/context", "", "show what fills the context of the model, and what the session has used", (*conversation).context},
+	{"/model", "", "list the profiles, and mark the one in use", (*conversation).model},
+	{"/model", "NAME", "ask that profile from now on, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
+	{"/context", "", "show the contents of the model's context, and the usage of the session", (*conversation).context},
 	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*conversation).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
-	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*conversation).undo},
-	{"/redo", "", "make again what was undone last", (*conversation).redo},
-	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*conversation).fuel},
-	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*conversation).showCall},
-	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*conversation).initProject},
-	{"/init", "again", "look whether AGENTS.md is still right", (*conversation).initProject},
+	{"/undo", "", "undo the changes of the last turn; again, those of the turn before", (*conversation).undo},
+	{"/redo", "", "redo the changes that were undone last", (*conversation).redo},
+	{"/fuel", "", "show the fuel that the session and its tools have used and have left", (*conversation).fuel},
+	{"/show", "[N]", "show everything about a call, by its number; without N, about the last", (*conversation).showCall},
+	{"/init", "", "write a first AGENTS.md, which the model gets in each session", (*conversation).initProject},
+	{"/init", "again", "check whether AGENTS.md is still right", (*conversation).initProject},
 	{"/refresh", "", "look for tools again", (*conversation).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
@@ -228,18 +228,18 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 		case c.args != "" || arg == "":
 			return c.run(t, ctx, arg)
 		default:
-			fault = " takes no words behind it"
+			fault = " takes no argument"
 		}
 	}
 	word, _, _ := strings.Cut(line, " ")
 	switch {
 	case fault != "":
 	case name == "/new" || name == "/clear" || name == "/reset":
-		fault = " is no command: leave with /quit and start stockade again for a new session"
+		fault = " is not a command: leave with /quit and start stockade again for a new session"
 	case name == "/compact" || name == "/compress":
-		fault = " is no command: what is oldest is left out by itself, see /context"
+		fault = " is not a command: the oldest parts are left out automatically, see /context"
 	default:
-		fault = " is no command" + nearest.Hint(name, names)
+		fault = " is not a command" + nearest.Hint(name, names)
 	}
 	return fmt.Errorf("%s%s; /help shows the commands, and a space before a line makes it a prompt", word, fault)
 }

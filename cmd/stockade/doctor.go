@@ -41,12 +41,12 @@ const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Say what works on this machine, and what mends what does not",
+		Use: "doctor", Short: "Check what works on this machine, and show how to mend the rest",
 		Long: `Look at everything that Stockade needs: the settings, the sandbox, the jail of
 commands, the provider, the store of secrets, the folders, the network, the policy,
-the log, the cache, the tools, the terminal. Below what does not work, or could work
-better, stands what mends it. Nothing is changed; a file that is written to try a
-folder is removed. The provider gets one request, for the list of its models.
+the log, the cache, the tools, the terminal. The remedy stands below each thing
+that does not work, or could work better. Nothing is changed; the test files that
+it writes are removed. The provider gets one request, for the list of its models.
 
 It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 		Example: "  stockade doctor\n  stockade doctor --json | jq '.[] | select(.state != \"ok\")'",

@@ -97,7 +97,7 @@ func answerHint(e *policy.AnswerError) string {
 	case e.Fault == policy.FaultNeverCounts:
 		return "`stockade help policy` shows the conditions"
 	case e.Instead != "":
-		return fmt.Sprintf("to allow it with them: --allow '%s'", e.Instead)
+		return fmt.Sprintf("to allow it with its secrets: --allow '%s'", e.Instead)
 	}
 	return ""
 }
@@ -143,7 +143,7 @@ func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")
 	case errors.Is(err, session.ErrInUse):
-		s.hint("leave it there first (Ctrl-D in a chat)")
+		s.hint("end it there first (Ctrl-D in a chat)")
 	case errors.Is(err, session.ErrNewer):
 		s.hint("update stockade, or set XDG_DATA_HOME to keep another store")
 	}

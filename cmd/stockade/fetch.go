@@ -130,9 +130,9 @@ func fetchError(ref string, err error) *exitErr {
 	case failed.Hint != "":
 		out.hint = failed.Hint
 	case failed.Kind == services.DNS, failed.Kind == services.Connect:
-		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
+		out.hint = "check the host and its port; modules that you have added already need no network"
 	case failed.Kind == services.TLS:
-		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
+		out.hint = "check that it is the right host; a registry on another machine needs https and a valid certificate"
 	}
 	return out
 }
@@ -150,7 +150,7 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	a.compilingForReview.Store(false)
 	done()
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; compiling it takes a minute or two"}
+		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large accepts it; compiling it takes a minute or two"}
 	}
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}

@@ -50,24 +50,25 @@ func newInitCmd(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
 		Use: "init", Short: "Ask a few questions, and write an agent.toml",
-		Long: `Ask which model answers, when you want to be asked, and for which projects that
-holds. Then write it into your own agent.toml, or into that of the workspace. A
-file that is there is changed after you have seen the difference. Keys are never
-in a file: a key that you type is kept as a secret for its server, as
+		Long: `Ask which model to use, when to ask you, and for which projects. Then write the
+answers into your own agent.toml, or into that of the workspace. You see the
+difference before an existing file is changed. Keys are never in a file: a key
+that you type is kept as a secret for its server, as
 ` + "`stockade secret set`" + ` keeps it. The server is asked for its models.
 
-With one of the first four flags nothing is asked but whether to change a file.`,
+With one of the first four flags, the only question is whether to change an
+existing file.`,
 		Example: "  stockade init\n  stockade init --base-url http://localhost:11434/v1 --model qwen3\n  stockade init --ask calls --here",
 		Args:    cobra.NoArgs, Annotations: trustSkip.annotation(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", "))
-	f.StringVar(&o.baseURL, "base-url", "", "where a server with OpenAI's interface is")
+	f.StringVar(&o.baseURL, "base-url", "", "URL of a server with OpenAI's interface")
 	f.StringVar(&o.model, "model", "", "name of the model")
 	f.StringVar(&o.ask, "ask", "", "when you are asked: changes, commands (before each, too) or calls (before every call)")
 	f.BoolVar(&o.inWorkspace, "here", false, "write ./agent.toml, for this workspace only")
-	f.BoolVar(&o.yes, "yes", false, "change a file that is there without a question")
+	f.BoolVar(&o.yes, "yes", false, "change an existing file without a question")
 	return cmd
 }
 
@@ -124,7 +125,7 @@ func (o initOptions) check() error {
 	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
 		return usageError("", "--ask is changes, commands or calls, not %q", o.ask)
 	case o.ask == askCommands && o.inWorkspace:
-		return usageError("without --here it goes into your own file", "when commands ask is never for a project to say")
+		return usageError("without --here it goes into your own file", "a project cannot set when commands are asked about")
 	}
 	for _, k := range []struct{ flag, key, value string }{{"--provider", "model.provider", o.provider}, {"--base-url", "model.base_url", o.baseURL}, {"--model", "model.name", o.model}} {
 		if k.value == "" {
@@ -158,7 +159,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	if o.provider == "" && o.baseURL == "" && o.model == "" && o.ask == "" {
 		if !tty {
 			return &exitErr{code: exitNobodyToAsk, message: "there is no terminal to ask on",
-				hint: "say it with flags: stockade init --base-url URL --model NAME --ask changes"}
+				hint: "use flags: stockade init --base-url URL --model NAME --ask changes"}
 		}
 		if err := o.askAll(ctx, a, in, out); err != nil {
 			return err
@@ -182,7 +183,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			hint: "set in it by hand: " + strings.Join(keyLines(o.keys()), "; ")}
 	}
 	if bytes.Equal(old, text) {
-		a.s.note("%s says so already", path)
+		a.s.note("%s has these settings already", path)
 		return nil
 	}
 	if was && !o.yes {
@@ -223,7 +224,7 @@ func (a *app) initNotes(path string, o initOptions) {
 		return
 	}
 	if o.inWorkspace && (o.provider != "" || o.baseURL != "") {
-		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
+		a.s.hint("this file selects the server only after you trust it: `stockade config trust`")
 	}
 	kind, _ := door.ProviderKindOf(o.provider)
 	variables := kind.KeyVariables
@@ -236,7 +237,7 @@ func (a *app) initNotes(path string, o initOptions) {
 		if o.baseURL != "" {
 			needed = ", if the server wants a key"
 		}
-		a.s.hint("the key is in no file: `export %s=...`%s", variables[0], needed)
+		a.s.hint("keys are never in a file: `export %s=...`%s", variables[0], needed)
 	}
 	a.s.hint("`stockade doctor` tries it")
 }
@@ -260,7 +261,7 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	o.inWorkspace = i == 1
 	wheres := []prompt.Choice{
 		{Letter: 'o', Label: "at OpenAI"}, {Letter: 'a', Label: "at Anthropic"}, {Letter: 'g', Label: "at Google"}, {Letter: 'x', Label: "at xAI"}, {Letter: 'm', Label: "at Meta"},
-		{Letter: 'l', Label: "in Ollama, on this machine"}, {Letter: 's', Label: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Label: "without: the offline model, a demonstration"},
+		{Letter: 'l', Label: "in Ollama, on this machine"}, {Letter: 's', Label: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Label: "nowhere: use the offline model, a demonstration"},
 	}
 	if i, err = question("Where is the model?", wheres...); err != nil {
 		return err
@@ -328,7 +329,7 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what string, choices ...prompt.Choice) (int, error) {
 	short := func() string { return text }
 	long := func() string {
-		return "  Nothing is written before the last question, and a file that is there is\n  shown first. `stockade help config` says what each setting means."
+		return "  Nothing is written before the last question. You see the changes of an\n  existing file first. `stockade help config` says what each setting means."
 	}
 	letter, err := a.askChoice(ctx, in, out, prompt.New(what, choices, short, long))
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err

@@ -29,13 +29,13 @@ func (t *conversation) initProject(ctx context.Context, arg string) error {
 	_, err := os.Lstat(path)
 	switch there := !errors.Is(err, os.ErrNotExist); {
 	case arg != "" && arg != "again":
-		return errors.New("it is /init, or /init again where there is an AGENTS.md")
+		return errors.New("use /init, or /init again if there is an AGENTS.md")
 	case there && arg == "":
-		return errors.New("there is an AGENTS.md already; /init again looks whether it is still right")
+		return errors.New("there is an AGENTS.md already; /init again checks whether it is still right")
 	case !there && arg != "":
 		return errors.New("there is no AGENTS.md yet; /init writes one")
 	case !t.a.Config.AgentsMD:
-		t.a.s.note("agents_md is false: what is written the model is not told")
+		t.a.s.note("agents_md is false: the model will not get the file")
 	}
 	if t.Provider != door.ProviderOffline {
 		prompt := writeInstructions
@@ -48,7 +48,7 @@ func (t *conversation) initProject(ctx context.Context, arg string) error {
 		return errors.New("the offline model cannot tell whether a text is right")
 	}
 	if !slices.Contains(t.tools.Names(), "file_write") {
-		return errors.New("the tool file_write is not offered, which would write it")
+		return errors.New("the tool file_write, which would write it, is not offered")
 	}
 	text, err := instructions.Draft(t.a.Workspace)
 	if err != nil {

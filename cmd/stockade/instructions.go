@@ -34,7 +34,7 @@ func instructionsText(f instructions.File, again bool) string {
 		said += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
 	}
 	if f.HiddenCount > 0 {
-		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", humanize.Plural(f.HiddenCount, "character"))
+		said += fmt.Sprintf("; the model gets codes for %s that are invisible", humanize.Plural(f.HiddenCount, "character"))
 	}
 	return said
 }

@@ -37,11 +37,11 @@ var tierEffects = [policy.MaxTier + 1][]string{
 var remedies = map[jail.Cause]string{
 	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
 	jail.CauseHelper:        "build it with `make build`",
-	jail.CauseLandlock:      "Linux 6.12 has all of it; whether it is on is in /sys/kernel/security/lsm,\nand lsm=landlock,... in the command line of the kernel switches it on",
+	jail.CauseLandlock:      "Linux 6.12 has all of it; /sys/kernel/security/lsm shows whether it is on,\nand lsm=landlock,... on the command line of the kernel switches it on",
 	jail.CauseMaxNamespaces: "sudo sysctl user.max_user_namespaces=10000",
 	jail.CauseUserNamespace: "sudo sysctl kernel.unprivileged_userns_clone=1",
 	jail.CauseAppArmor:      "a profile of AppArmor that lets stockade use userns; or, for all programs:\nsudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
+	jail.CauseSeccomp:       "a filter of system calls limits this program, as in a container: make it\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
 // changesText describes the treatment of the file changes of a command.
@@ -54,9 +54,9 @@ func changesText(x policy.Explanation) string {
 	case x.Changes == policy.ChangesDirect:
 		return "direct: it changes files while it runs" + prefixIfSet(", because ", x.AskFirstReason)
 	case x.AskFirstReason != "":
-		return "staged: made when it has run; asked about before, because " + x.AskFirstReason
+		return "staged: made after it has run; you are asked before it runs, because " + x.AskFirstReason
 	}
-	return "staged: made when it has run, and it is known what they are"
+	return "staged: made after it has run, when they are known"
 }
 
 // showJail prints the tier of a tool's commands on this machine, the ways to a better
@@ -72,14 +72,14 @@ func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	if t.Tier > policy.TierNone {
-		b.WriteString("- it ends with all that it has started\n")
+		b.WriteString("- all processes that it has started end with it\n")
 	}
 	switch {
 	case t.Tier == policy.TierNone:
 	case changes.AskFirstReason != "":
 		fmt.Fprintf(&b, "- you are asked about it before it runs: %s\n", terminal.Line(changes.AskFirstReason))
 	case changes.Changes == policy.ChangesStaged:
-		b.WriteString("- what it changes is kept apart, and made when you have seen it\n")
+		b.WriteString("- its changes are kept apart, and made after you have seen them\n")
 	case changes.Changes == policy.ChangesNone:
 		b.WriteString("- it can change no file\n")
 	}

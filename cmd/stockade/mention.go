@@ -108,13 +108,13 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			path, ok := t.a.resolveMention(word)
 			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike().MatchString(named) {
 				missing++
-				t.a.s.note("there is no @%s: it goes as it is typed", named)
+				t.a.s.note("there is no @%s: it is sent as typed", named)
 			}
 			if !ok || seen[filepath.Clean(path)] {
 				continue
 			}
 			if len(seen) == maxMentions || room <= 0 {
-				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
+				t.a.s.note("@%s and the files after it are not read: a prompt takes at most %d files, and %s; the model can read them itself",
 					path, maxMentions, humanize.Bytes(maxMentionedText))
 				return
 			}

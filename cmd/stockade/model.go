@@ -170,11 +170,11 @@ and answers one request:
 
   reasoning, text, tool_calls [{id, name, arguments}], finish,
   usage {input_tokens, output_tokens, cached_tokens, reasoning_tokens},
-  chunk_bytes              what the model says, streamed in pieces of so many bytes
+  chunk_bytes              stream the answer in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle
   stall, empty, flood      be silent; send nothing; send one line without an end
-  raw                      this body, whatever it is
+  raw                      send this text as the body
   expect, expect_not       lists of texts that the request must, or must not, hold
 
 With STOCKADE_MODEL_TOKEN set, clients have to send it as their key.

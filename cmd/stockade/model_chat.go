@@ -29,7 +29,7 @@ func (t *conversation) model(ctx context.Context, arg string) error {
 	case len(args) == 0:
 		return t.showModels()
 	case len(args) > 2:
-		return errors.New("it is /model PROFILE, /model MODEL or /model PROFILE MODEL")
+		return errors.New("use /model PROFILE, /model MODEL or /model PROFILE MODEL")
 	case slices.Contains(profiles, args[0]):
 		p, err := t.a.provider(ctx, args[0])
 		if err != nil {

@@ -28,10 +28,9 @@ func newModelListCmd(a *app) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the profiles, and with --profile or --all the models that their servers have",
-		Long: `List the ways to a model: what [model] says, under the name "model", and the
-profiles of the configuration. The one that answers is marked. With --profile or
---all the servers are asked which models they have, and with --provider that of
-a provider for which there is no profile. See ` + "`stockade help models`" + `.`,
+		Long: `List the profiles of the configuration, and [model] under the name "model". The
+one in use is marked. --profile and --all ask their servers for their models;
+--provider asks the server of a provider that has no profile. See ` + "`stockade help models`" + `.`,
 		Example: "  stockade model list\n  stockade model list --profile work\n  stockade model list --provider anthropic\n  stockade model list --all --json | jq '.[].models'",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runModelList(cmd.Context(), a, all) },
@@ -99,7 +98,7 @@ func (w *profileJSON) keyText() string {
 	case w.HasKey:
 		return w.Key
 	case strings.HasPrefix(w.Key, "the secret"):
-		return w.Key + ", which cannot be had"
+		return w.Key + ", which cannot be read"
 	case w.Key == "" || strings.Contains(w.Key, " "):
 		return "none"
 	}
@@ -233,7 +232,7 @@ func (a *app) suggestKeys() {
 		if i < 0 {
 			continue
 		}
-		a.s.note("%s is set, and no provider is", k.KeyVariables[i])
+		a.s.note("%s is set, but no provider is", k.KeyVariables[i])
 		a.s.hint("ask it with `stockade --provider %s --model NAME`; `stockade model list --provider %s` lists the names", k.Name, k.Name)
 		return
 	}

@@ -27,7 +27,7 @@ func administratorTrust() string { return adminPolicyPlace().Sibling("trust.toml
 // addReachFlag adds the flag --allow-net to a command that fetches or pushes modules: a
 // registry or a server can redirect it to another host.
 func addReachFlag(cmd *cobra.Command, a *app) {
-	cmd.Flags().Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
+	cmd.Flags().Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "reach this host, too, if a registry or a server redirects to it: [http://]HOST[:PORT]; may be repeated")
 }
 
 // project returns the lockfile and the modules of the workspace; an empty project if they
@@ -98,7 +98,7 @@ func (a *app) findTools(ctx context.Context) (availableTools, error) {
 		if a.flags.locked {
 			return h, &exitErr{code: exitError, message: err.Error()}
 		}
-		a.warn(fmt.Sprintf("the modules of this project do not count: %v", err), "")
+		a.warn(fmt.Sprintf("the modules of this project are not offered: %v", err), "")
 		project = &registry.Project{Workspace: a.Workspace}
 	}
 	if err := a.askProject(ctx, project); err != nil {

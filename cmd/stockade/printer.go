@@ -202,7 +202,7 @@ func (t *conversation) showCall(ctx context.Context, arg string) error {
 	if arg != "" {
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is not the number of a call; it stands before the call", arg)
+			return fmt.Errorf("%q is not the number of a call; each call is shown with its number", arg)
 		}
 		number = n
 	}

@@ -37,8 +37,8 @@ answer is printed on stdout. Everything else goes to stderr. Standard input, whe
 piped, is added to the prompt; with "-" it is the prompt.
 
 A file or directory that the prompt names as @PATH, or @"PATH" where it has
-blanks, goes with it. It is read by a call of file_read, so what denies that call
-denies the file. Piped input names none.
+blanks, goes with it. It is read by a call of file_read: a rule that denies the call
+denies the file. Piped input cannot name files.
 
 ` + exitHelp,
 		Example: `  stockade run "what does this project do?"
@@ -97,7 +97,7 @@ func (r *stringsFlag) Type() string { return "stringArray" }
 
 // addLockedFlag adds the flag --locked to a command that uses the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
-	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "of the added modules offer those that stockade.lock names, exactly, or fail")
+	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "offer exactly those added modules that stockade.lock names, or fail")
 }
 
 // applyToolsFlag returns the part of the catalog that --tools names. An empty --tools

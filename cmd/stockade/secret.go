@@ -112,7 +112,7 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 	}
 	a.s.note("%s is kept in the %s", name, store.Name())
 	if len(r.Hosts) == 0 {
-		a.s.hint("it is bound to no host: a tool that you allow says where it goes. --host NAME binds it")
+		a.s.hint("it is bound to no host: a tool that you allow decides where it goes. --host NAME binds it")
 	}
 	return nil
 }
@@ -201,8 +201,8 @@ func runSecretList(ctx context.Context, a *app) error {
 func newSecretRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Forget a secret", Args: cobra.ExactArgs(1),
-		Long: `Remove a secret from the keyring or the file. If somebody else may have it,
-revoke it also where it came from.`,
+		Long: `Remove a secret from the keyring or the file. If somebody else may know it,
+revoke it at its issuer, too.`,
 		Example: "  stockade secret remove GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := a.vault(false).Remove(cmd.Context(), args[0])

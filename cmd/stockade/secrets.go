@@ -50,7 +50,7 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	}
 	again, err := readHidden(ctx, in, out, "once more: ")
 	if err == nil && again != first {
-		err = errors.New("the two are not the same")
+		err = errors.New("the two passphrases differ")
 	}
 	return []byte(first), err
 }

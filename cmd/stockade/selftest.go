@@ -27,9 +27,10 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
 machine, and show what stopped each. Most attacks are tried with each kind of
-module that runs: native ones, WASI commands, Extism plugins. One is shown once
-if all of them were stopped. An attack passes only if the module has tried it, says what it saw, and has read and changed nothing but what it was
-granted. An attack that could not be carried out has failed.
+module that runs: native ones, WASI commands, Extism plugins. They are one row if
+all kinds were stopped. An attack passes only if the module has tried it, reports
+what it saw, and has read and changed nothing beyond its grants. An attack that
+could not be carried out has failed.
 
 In the area jail a hostile program runs as a command of bash does, and in the area
 staging commands run before they are asked about. The last line says in which tier:

@@ -79,7 +79,7 @@ func showTasks(s *stdio, tasks []taskJSON) {
 func (t *conversation) tasks(context.Context, string) error {
 	tasks := tasksIn(t.Tools.StoreContents())
 	if len(tasks) == 0 {
-		fmt.Fprintln(t.a.s.out, "There are no tasks. The model adds some, of a longer piece of work.")
+		fmt.Fprintln(t.a.s.out, "There are no tasks. The model adds tasks when a piece of work is longer.")
 		return nil
 	}
 	showTasks(t.a.s, tasks)
@@ -166,7 +166,7 @@ func (a *app) showFiles(out filesJSON, work string) error {
 		a.s.note("no call of this session has changed a file")
 	}
 	if out.Unrecorded > 0 {
-		fmt.Fprintln(a.s.out, wrapHanging(humanize.Plural(out.Unrecorded, "command")+" may have changed files directly, of which the log says nothing", a.s.width()))
+		fmt.Fprintln(a.s.out, wrapHanging(humanize.Plural(out.Unrecorded, "command")+" may have changed files directly, which the log does not record", a.s.width()))
 	}
 	if len(out.Kept) > 0 {
 		fmt.Fprintln(a.s.out)

@@ -31,7 +31,7 @@ SESSION it counts all sessions in the log, single calls (stockade call) too.
 			return runSessionStats(cmd.Context(), a, strings.Join(args, ""), cmd.Flags().Changed("days"), days)
 		},
 	}
-	cmd.Flags().IntVar(&days, "days", 0, "count what happened in the last so many days (default: all)")
+	cmd.Flags().IntVar(&days, "days", 0, "count only the last so many days (default: all)")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
 }
@@ -237,7 +237,7 @@ func statsPicture(s stats.Stats) string {
 	}
 	fmt.Fprintf(&b, "  %s · %s · %s\n", head[0], head[1], when)
 	if s.Deleted > 0 {
-		fmt.Fprintf(&b, "  %s: what was said in them was deleted, and is not counted below\n", humanize.Plural(s.Deleted, "event"))
+		fmt.Fprintf(&b, "  %s with a deleted body, which are not counted below\n", humanize.Plural(s.Deleted, "event"))
 	}
 	toolRows(&b, s)
 	modelRows(&b, s)

@@ -66,15 +66,15 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 func newToolInfoCmd(a *app) *cobra.Command {
 	ask, schema := false, false
 	cmd := &cobra.Command{
-		Use: "info TOOL|MODULE|FILE|REF", Short: "Show a tool, a module that was added, or what a file is",
-		Long: `Show a tool or a module that was added by its name, or say what a file is. What
-ends in .wasm or has a slash in it is a file, and all else a name. REF is as in
+		Use: "info TOOL|MODULE|FILE|REF", Short: "Show a tool, an added module, or a file",
+		Long: `Show a tool or an added module by its name, or describe a file. A word that ends
+in .wasm or has a slash in it is a file, any other word is a name. REF is as in
 ` + "`stockade tool add`" + `: oci://HOST/REPOSITORY:TAG, https://... or an OCI layout.
-What it names is fetched and not kept.
+The module is fetched and not kept.
 
-Of a file it says what kind of module it is, what it imports and exports, which
-tools it describes, and whether it runs here, and if not, what would make it.
-Nothing of the file is compiled or run. --ask asks a module for its tools, with
+For a file it shows the kind of module, its imports and exports, the tools that it
+describes, and whether it runs here or what would make it run. Nothing of the
+file is compiled or run. --ask asks a module for its tools, with
 nothing granted, and FILE.wasm:TOOL shows one of them.
 
 --schema prints the JSON Schema of the arguments of one tool and nothing else.
@@ -218,7 +218,7 @@ func newToolCompileCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compile MODULE.wasm...", Short: "Compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
-happens in a process of its own. Its limits on time and memory grow with the size
+happens in a separate process. Its limits on time and memory grow with the size
 of the module. A module of 16 to 64 MiB, or with functions of 256 KiB to 4 MiB, is
 compiled only with --large. Later calls of it then find it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
@@ -239,7 +239,7 @@ compiled only with --large. Later calls of it then find it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules that are large, or have large functions, too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also compile modules that are large or have large functions")
 	return cmd
 }
 
@@ -517,9 +517,9 @@ func noToolError(catalog *tool.Catalog, name string) error {
 // snapshotText describes the start of each call of a tool, on which its cost depends.
 func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
-		return "each begins with a new instance, which is slow: " + b.Why
+		return "each starts with a new instance, which is slow: " + b.Why
 	}
-	said := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
+	said := fmt.Sprintf("each starts with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
 	if b.Reseeded {
 		said += "; its random numbers are fresh"
 	}

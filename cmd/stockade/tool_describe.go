@@ -50,7 +50,7 @@ func (a *app) keepDescription(r store.Record) describer {
 		out, err := description.Copy(code, mod)
 		if err != nil {
 			return nil, &exitErr{code: exitError, message: fmt.Sprintf("the description of %s does not fit any more: %v", r.Name, err),
-				hint: "to take it all the same, add it again from where it came, without a description or with another one"}
+				hint: "to accept the new version, add it again from its source, with another description or none"}
 		}
 		return out, nil
 	}
@@ -88,10 +88,10 @@ func (a *app) undescribedError(c *source.Candidate, ref string, err error) error
 
 func newToolDescribeCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "describe FILE.wasm|REF", Short: "Write a description of a command or a plugin, to begin with",
-		Long: `Print a few lines of TOML for a command of WASI or a plugin of Extism, which say what
-its tools are. Nothing is run. Change what is not true, and add the module with
-them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
+		Use: "describe FILE.wasm|REF", Short: "Write a first description of a command or a plugin",
+		Long: `Print a few lines of TOML that describe the tools of a command of WASI or a plugin of
+Extism. Nothing is run. Correct them, and add the module with them:
+ ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 		Example: "  stockade tool describe php.wasm >php.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -84,7 +84,7 @@ func (a *app) showFile(r fileReport) error {
 			fmt.Fprintln(a.s.out, s.Name)
 			rows := card{width: a.s.width()}.quotedRows("", "", s.Description, textRows)
 			if s.Run != nil {
-				rows = append(rows, card{width: a.s.width()}.quotedRows("", "it is run so: ", runLines(*s.Run), textRows)...)
+				rows = append(rows, card{width: a.s.width()}.quotedRows("", "how it is run: ", runLines(*s.Run), textRows)...)
 			}
 			fmt.Fprintln(a.s.out, strings.Join(rows, "\n"))
 		}
@@ -159,9 +159,9 @@ func (r fileReport) inside() string {
 func (r fileReport) tools() string {
 	switch {
 	case r.Manifest != nil:
-		return fmt.Sprintf("%d, which a section of it describes", len(r.Manifest.Tools))
+		return fmt.Sprintf("%d, described in a section of it", len(r.Manifest.Tools))
 	case r.Refusal == nil && r.Shape.Kind != wasm.Command: // few commands do
-		return "it says them when it is asked"
+		return "it lists them when it is asked"
 	}
 	return ""
 }

@@ -111,7 +111,7 @@ func shownFile(t *testing.T, r fileReport, columns int) (out, hints string) {
 
 func TestWhatIsSaidOfFilesThatRun(t *testing.T) {
 	for shape, c := range map[string]struct{ says, hints []string }{
-		"native": {[]string{"kind       a tool module for stockade:tool/tools@0.1.0\n", "tools      it says them when it is asked\n", "runs here  yes\n"},
+		"native": {[]string{"kind       a tool module for stockade:tool/tools@0.1.0\n", "tools      it lists them when it is asked\n", "runs here  yes\n"},
 			[]string{"with nothing granted: stockade tool info --ask ./m.wasm"}},
 		"command": {[]string{"kind       a WASI command\n", "missing    of WASI preview 1: sock_open\n", "imports    wasi_snapshot_preview1 (3): sched_yield, sock_open, sock_open\n",
 			"runs here  yes, if it answers --schema as ikigai's tools do, or is described\n"}, []string{"to begin a description: stockade tool describe ./m.wasm", "tool info --ask ./m.wasm"}},

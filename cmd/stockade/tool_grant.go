@@ -30,8 +30,8 @@ func (o *allowFlags) add(cmd *cobra.Command) {
 	f.Var((*stringsFlag)(&o.write), "write", "a directory that it may read and change; may be repeated")
 	f.Var((*stringsFlag)(&o.hosts), "host", "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
 	f.Var((*stringsFlag)(&o.secrets), "secret", "a secret that it may use, by its name; may be repeated")
-	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands, each of which you are asked about")
-	f.BoolVar(&o.store, "store", false, "let it keep things in a session, which its other tools read that have this, too")
+	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands; you are asked about each")
+	f.BoolVar(&o.store, "store", false, "let it store data in a session, shared with its other tools that may, too")
 }
 
 func (o allowFlags) isSet() bool {
@@ -155,10 +155,10 @@ func newToolGrantCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets, commands or a store",
 		Long: `Let a module that you have added, or one of its tools, use what it asks for, and no
-more than you name. What you grant is yours: no project can grant anything. It
-holds for this version and for later ones of the same publisher that say and ask
-the same. Every layer of the policy narrows it further, and what asks a question
-asks it as before.
+more than you name. Only you can grant it: a project cannot. A grant holds for this
+version, and for later ones of the same publisher with the same description and
+requests. Every layer of the policy can narrow it further, and calls that ask a
+question still ask it.
 
 Without flags it shows what is granted. --revoke takes back what the flags name,
 or everything.`,

@@ -220,10 +220,10 @@ func (a *app) warnIfBroken(r store.Record) {
 
 func newToolVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Hold all modules against what was approved, offline",
-		Long: `Hash all modules that you have added and hold them, their manifests and their
-signatures against what you approved, and what stockade.lock of this workspace
-says against both. Nothing is fetched, and nothing is changed.
+		Use: "verify", Short: "Compare all modules with what you approved, offline",
+		Long: `Hash all modules that you have added. Compare them, their manifests and their
+signatures with what you approved, and stockade.lock of this workspace with both.
+Nothing is fetched, and nothing is changed.
 
 ` + exitHelp,
 		Example: "  stockade tool verify", Args: cobra.NoArgs,

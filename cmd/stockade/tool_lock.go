@@ -28,24 +28,24 @@ func newToolLockCmds(a *app) []*cobra.Command {
 	lockCmd := &cobra.Command{
 		Use: "lock [NAME...]", Short: "Write modules that you have into stockade.lock",
 		Long: `Write modules that you have added into stockade.lock of the workspace: their names,
-versions, sources and SHA-256. Commit the file. Whoever clones the project is asked
-once about all that it names, and gets the same bytes. Without a name, the modules
-that are in it are brought up to date with what you have.
+versions, sources and SHA-256. Commit the file. People who clone the project are
+asked once about all modules in it, and get the same bytes. Without a name, the
+modules in the file are updated to the ones that you have.
 
-What a module may use is never in the file: each person allows that.`,
+The file never says what a module may use: each person allows that.`,
 		Example: "  stockade tool lock weather\n  stockade tool lock\n  stockade tool lock --remove weather",
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
 	}
 	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
 	var yes reviewedYes
 	sync := &cobra.Command{
-		Use: "sync", Short: "Show the modules of the project, and get them",
+		Use: "sync", Short: "Show the modules of the project, and fetch them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
-new since you agreed the last time, and get them if you say yes. Nothing is fetched
-before that, and nothing with your credentials. An address inside your network, or
-your own machine, is reached only if your rules or --allow-net have it. Each module
-has to be, to the byte, the one that is named. A module in .stockade/tools counts
-with the file that you have seen, and no other.
+new since you agreed the last time, and fetch them if you say yes. Nothing is
+fetched before that, and nothing with your credentials. An address inside your
+network, or your own machine, is reached only if your rules or --allow-net permit
+it. Each module must have exactly the bytes that stockade.lock names. A module in
+.stockade/tools is offered only with the bytes that you have seen.
 
 --yes --sha256 HASH is for scripts: it agrees to the stockade.lock that was reviewed.
 
@@ -55,7 +55,7 @@ with the file that you have seen, and no other.
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes) },
 	}
 	yes.add(sync, "agree without a question; needs --sha256", registry.LockName)
-	sync.Flags().BoolVar(&a.flags.large, "large", false, "get modules that are large, or have large functions, too, which take long to compile")
+	sync.Flags().BoolVar(&a.flags.large, "large", false, "also fetch modules that are large or have large functions; compiling them takes long")
 	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
@@ -91,7 +91,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 		}
 		i, inner, err := registry.Find(records, name, &registry.Project{Workspace: a.Workspace})
 		if err != nil || inner != "" || records[i].System {
-			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
+			return usageError("`stockade tool list` shows the modules that you have added", "%q is not a module that you have added", name)
 		}
 		m, err := registry.PinnedLockEntry(records[i], a.Workspace)
 		if errors.Is(err, registry.ErrDescribed) {
@@ -177,16 +177,16 @@ func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
 		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
 		return nil
 	case p.IsAgreed(records):
-		a.s.note("all that the project names is here, as it says")
+		a.s.note("all modules that the project names are here, unchanged")
 		return nil
 	case len(a.Ceiling.ModulesClosed) > 0:
 		return a.checkMayAdd()
 	case checkClaims(p, rules) != nil:
 		return checkClaims(p, rules)
 	case yes.yes && len(p.Files) > 0:
-		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
+		return usageError("sync where you can be asked", "--sha256 covers %s only, and there are modules in .stockade/tools", registry.LockName)
 	case yes.yes && !yes.matches(p.LockSHA256):
-		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
+		return usageError("review it again: it is not the one that was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
 	case yes.yes:
 		return a.syncProject(ctx, p, rules)
 	}
@@ -268,7 +268,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		}
 	}
 	for _, f := range p.Files {
-		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanize.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
+		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanize.Bytes(f.Bytes)), "  its tools are not known before a yes: it has to be asked"}
 		if m, ok := p.ReadManifest(f); ok {
 			texts = []string{
 				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), humanize.Bytes(f.Bytes), f.Source),
@@ -297,7 +297,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		if len(differences) > 0 { // otherwise it is a module in .stockade/tools
 			fmt.Fprintf(&b, "  different from what you agreed to:\n")
 			list(differences)
-			fmt.Fprintf(&b, "  all that it names now:\n")
+			fmt.Fprintf(&b, "  all modules that it names now:\n")
 		}
 	}
 	list(rows)

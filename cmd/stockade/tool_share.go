@@ -29,9 +29,9 @@ func newToolShareCmds(a *app) []*cobra.Command {
 	var algorithm string
 	key := &cobra.Command{
 		Use: "key FILE", Short: "Make a key that signs modules",
-		Long: `Make a key. FILE is the private one, which nobody else must have; FILE.pub is the
-public one, which whoever adds your modules trusts: ` + "`stockade tool trust add`" + `.
-cosign writes keys that can be trusted, too.`,
+		Long: `Make a key. FILE is the private key, which nobody else must have; FILE.pub is the
+public key. People who add your modules trust it: ` + "`stockade tool trust add`" + `.
+They can also trust keys of cosign.`,
 		Example: "  stockade tool key ~/keys/tools.key", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return runToolKey(a, args[0], sign.Algorithm(algorithm)) },
 	}
@@ -43,7 +43,7 @@ cosign writes keys that can be trusted, too.`,
 	)
 	signCmd := &cobra.Command{
 		Use: "sign FILE.wasm --key KEY", Short: "Sign a module, into a file beside it",
-		Long: `Sign a module: its bytes, name, version and all that it says and asks for. The
+		Long: `Sign a module: its bytes, name, version, description and requests. The
 signature is written into FILE.wasm` + source.SignatureSuffix + `, to be shared with the module.
 It holds for the repository that --repository names, or for the file itself.`,
 		Example: "  stockade tool sign weather.wasm --key ~/keys/tools.key\n" +
@@ -54,20 +54,20 @@ It holds for the repository that --repository names, or for the file itself.`,
 		},
 	}
 	signCmd.Flags().StringVar(&keyFile, "key", "", "the file of the private key")
-	signCmd.Flags().StringVar(&repository, "repository", "", "HOST/REPOSITORY from which it is to be added; empty: the file")
+	signCmd.Flags().StringVar(&repository, "repository", "", "HOST/REPOSITORY from which people will add it; empty: they add the file")
 	signCmd.Flags().DurationVar(&expires, "expires", 0, "how long the signature can be used to add the module, for example 8760h (default: for ever)")
 
 	var pushKey string
 	var force bool
 	push := &cobra.Command{
 		Use: "push FILE.wasm oci://HOST/REPOSITORY:TAG", Short: "Push a module to a registry, with its signature",
-		Long: `Push a module to a registry, in the layout that the CNCF has for WebAssembly, and its
+		Long: `Push a module to a registry, in the CNCF's layout for WebAssembly, and its
 signature beside it: the one that --key makes, or that of
-FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
+FILE.wasm` + source.SignatureSuffix + `. The default tag is the version. A path instead of oci://
 is an OCI layout, for machines without a network.
 
-A tag that is a version, such as 1.2.0, takes that version only, and only once;
---force pushes all the same. Other tags, such as latest, may move.
+A tag that is a version, such as 1.2.0, can only be pushed for that version, and
+once; --force pushes all the same. Other tags, such as latest, may move.
 
 Your credentials are those that docker has for the registry.`,
 		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +
@@ -78,7 +78,7 @@ Your credentials are those that docker has for the registry.`,
 		},
 	}
 	push.Flags().StringVar(&pushKey, "key", "", "sign it for this repository with the private key in this file")
-	push.Flags().BoolVar(&force, "force", false, "push onto the tag of another version, or of one that is published with other bytes")
+	push.Flags().BoolVar(&force, "force", false, "push even if the tag names another version, or is published with other bytes")
 	addReachFlag(push, a)
 	return []*cobra.Command{key, signCmd, push}
 }
@@ -207,7 +207,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	of := strings.TrimPrefix(tag, "v")
 	once := !force && sign.ValidVersion(of)
 	if once && semver.Compare("v"+of, "v"+m.Version) != 0 {
-		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module is version %s, and the tag %s is that of another one", m.Version, tag)
+		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module has version %s, and the tag %s names another one", m.Version, tag)
 	}
 	var envelopes [][]byte
 	beside, err := os.ReadFile(file + source.SignatureSuffix)
@@ -238,7 +238,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	}
 	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: registryDescription(m), Created: time.Unix(0, 0), NoOverwrite: once}, envelopes)
 	if errors.Is(err, oci.ErrPublished) {
-		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v", err)
+		return usageError("give the module another version, and build it again; --force pushes it all the same, and people who have added it are asked about other bytes of the same version", "%v", err)
 	}
 	if err != nil {
 		return fetchError(ref, err)

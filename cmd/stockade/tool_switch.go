@@ -90,7 +90,7 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		on         bool
 	}{
 		{"enable", "Offer a module, or one of its tools, again", true},
-		{"disable", "Offer a module, or one of its tools, no more", false},
+		{"disable", "Stop offering a module, or one of its tools", false},
 	} {
 		out = append(out, &cobra.Command{
 			Use: c.use + " NAME[:TOOL]...", Short: c.short,

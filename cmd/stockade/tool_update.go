@@ -18,11 +18,11 @@ import (
 func newToolUpdateCmd(a *app) *cobra.Command {
 	var yes reviewedYes
 	cmd := &cobra.Command{
-		Use: "update [NAME]", Short: "Take newer versions of what you have added",
-		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
-by the same publisher that says and asks the same takes its place at once, and
-what you have allowed stays. Whatever else has changed is shown, and the module is
-switched off until you decide. A newer version under another tag is told, not taken.
+		Use: "update [NAME]", Short: "Update the modules that you have added",
+		Long: `Fetch each module, or one, from its source. A new version by the same publisher,
+with the same description and requests, replaces the old one at once, and keeps
+what you have allowed. Any other change is shown, and the module is switched off
+until you decide. A newer version under another tag is mentioned, and not used.
 
 ` + exitHelp,
 		Example: "  stockade tool update\n  stockade tool update weather\n  stockade tool update --yes --sha256 HASH weather",
@@ -35,8 +35,8 @@ switched off until you decide. A newer version under another tag is told, not ta
 			return runToolUpdate(cmd.Context(), a, name, yes)
 		},
 	}
-	yes.add(cmd, "take the new one without a question; needs --sha256 and a name", "module")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module that is large, or has large functions, too, which takes long to compile")
+	yes.add(cmd, "accept the new one without a question; needs --sha256 and a name", "module")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also accept a module that is large or has large functions; compiling it takes long")
 	addReachFlag(cmd, a)
 	return cmd
 }

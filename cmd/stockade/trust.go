@@ -78,7 +78,7 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 	if was.Path != "" {
 		changes := was.Changes(f.TrustRequests())
 		if len(changes) == 0 {
-			changes = []string{"nothing of what it asks for; other parts of the file"}
+			changes = []string{"none of its requests; only other parts of the file"}
 		}
 		show(fmt.Sprintf("changed since it was trusted (%s):", was.Added.Format(time.DateOnly)), strings.Join(changes, "\n"))
 	}
@@ -100,7 +100,7 @@ func newTrustCmds(a *app) []*cobra.Command {
 		Use: "trust [FILE]", Short: "Show what a workspace's agent.toml asks for, and trust it as it is",
 		Long: `Show which keys in the agent.toml of a workspace need your trust, with the SHA-256
 of the file, and ask whether you trust it. A yes is for this content in this
-place. If either changes, you are asked again. What a project can never set is in
+place. If either changes, you are asked again. The keys that a project can never set are in
 ` + "`stockade help config`" + `.
 
 --sha256 is for scripts: it trusts what was reviewed, or nothing.`,
@@ -136,7 +136,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 		return err
 	}
 	if filepath.Base(path) != filepath.Base(settings.ProjectFile("")) {
-		return usageError("name the agent.toml of a workspace", "%s is no file that asks for anything", name)
+		return usageError("name the agent.toml of a workspace", "%s is not a file that asks for anything", name)
 	}
 	f, err := config.Load(path, config.Project)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +159,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if sum != "" {
 		showAsks(a.s.err, f, was, 80, true)
 		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
-			return usageError("review it again: it is not what was reviewed", "%s has another content than the one of --sha256; it is not trusted", path)
+			return usageError("review it again: it is not the one that was reviewed", "the content of %s is not that of --sha256; it is not trusted", path)
 		}
 		return a.saveTrust(f)
 	}

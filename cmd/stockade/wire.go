@@ -212,7 +212,7 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
 		if m.Host == "/" && m.Host != a.Workspace {
-			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
+			a.s.note("warning: / is mounted; every tool can read all that you can, except /proc, /sys and /dev")
 			a.s.hint("mount the directories that tools need")
 		}
 	}

@@ -179,7 +179,7 @@ func TestEachChangeHasARow(t *testing.T) {
 func TestADifferenceIsLookedAt(t *testing.T) {
 	hidden := edited("a", "x\n", "y\u202e\n")
 	for _, changes := range [][]tool.Change{{hidden}, {hidden, edited("b", "x\n", "y\n")}} {
-		if rows := lines(ForCall(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that do not show") {
+		if rows := lines(ForCall(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that are invisible") {
 			t.Errorf("%d files: no warning in\n%s", len(changes), rows)
 		}
 	}

@@ -43,7 +43,7 @@ func details(v View, q Question) []string {
 	for _, c := range q.BindingChanges {
 		changed = append(changed, c.InWords()...)
 	}
-	p.titled("not as it was", strings.Join(changed, "\n"))
+	p.titled("has changed", strings.Join(changed, "\n"))
 	if text := q.Command + q.Changes.String(); text != "" {
 		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
 	}
@@ -60,7 +60,7 @@ func details(v View, q Question) []string {
 	}
 	p.own("", "  ", keys)
 	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return isPermanent(c.scope) }) {
-		p.own("", "  ", "what is kept ends with `stockade policy revoke`")
+		p.own("", "  ", "`stockade policy revoke` removes kept answers")
 	}
 	p.warnings(q)
 	p.findings()

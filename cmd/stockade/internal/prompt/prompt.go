@@ -232,7 +232,7 @@ func (p *Prompt) InvalidAnswer(v View) string {
 		letters = append(letters, string(c.Letter))
 	}
 	last := len(letters) - 1
-	return "  That is no answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
+	return "  That is not an answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
 }
 
 // No returns the choice that does nothing.

@@ -130,7 +130,7 @@ func forCalls(qs []Question) *Prompt {
 	p := &Prompt{
 		question: "Allow them?", recap: fmt.Sprintf("%d calls", len(qs)), yesNeedsAll: true, yesReply: "allowed", noReply: "none of them is allowed",
 		choices: []Choice{
-			{Letter: 'y', Label: fmt.Sprintf("yes to all %d, all of each is above", len(qs)), scope: policy.ScopeOnce},
+			{Letter: 'y', Label: fmt.Sprintf("yes to all %d, shown in full above", len(qs)), scope: policy.ScopeOnce},
 			{Letter: keyOneByOne, Label: "one by one"},
 			{Letter: 'n', Label: "no to all"},
 		},
@@ -193,7 +193,7 @@ func headline(q Question) string {
 	told, _ := q.singleChange()
 	switch {
 	case q.Histories != nil:
-		return "what looks like a secret can be read in the history of git"
+		return "the history of git holds files that look like secrets"
 	case q.Changes == nil:
 		return humanize.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
@@ -201,7 +201,7 @@ func headline(q Question) string {
 	case told != "":
 		return humanize.ToolName(q.Tool) + "  " + told
 	}
-	return humanize.ToolName(q.Tool) + " wants to keep what it did"
+	return humanize.ToolName(q.Tool) + " wants to keep its changes"
 }
 
 // rowBuilder collects the rows of a question.
@@ -534,7 +534,7 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row
 	}
 	if hidden > 0 {
 		last := len(rows) - 1
-		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, files)...)
+		rows[last] = append(rows[last], notes(width, "the changes in %d of %d files are folded", hidden, files)...)
 		p.folded = true
 	}
 	return rows
@@ -637,7 +637,7 @@ func (p *rowBuilder) location(q Question) {
 	}
 	for _, path := range q.Paths {
 		if to := q.LeadsTo[path]; to != "" {
-			p.own(terminal.Red, "  ", "what it names leads, through a symbolic link, to")
+			p.own(terminal.Red, "  ", "through a symbolic link, its path leads to")
 			p.text(to, sideRows)
 		}
 	}
@@ -653,10 +653,10 @@ func (p *rowBuilder) warnings(q Question) {
 		p.quoted(prefixRows(alarm, terminal.Red, inRows(markedLine(q.Warning), p.v.width())), 0)
 	}
 	if len(q.BindingChanges) > 0 {
-		p.warn("the tool is not as it was when you answered for good: ? shows what is different")
+		p.warn("the tool has changed since you answered for good: ? shows the differences")
 	}
 	if !tool.ValidName(q.Tool) {
-		p.addFinding("name", "the name of the tool is none that a tool can have")
+		p.addFinding("name", "the name of the tool is not one that a tool can have")
 	}
 }
 

@@ -105,7 +105,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
 		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: set(created("a", strings.Repeat("x\ny\n", 20)), edited("b", places, strings.ReplaceAll(places, "one", "two")))}, `
-  apply_patch wants to keep what it did
+  apply_patch wants to keep its changes
      │ modified b  +4 -4
      │  2 - one
      │  2 + two
@@ -225,8 +225,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   web_search wants to run   (it reaches the network)
      │ nobody <b><newline>[y]1
      │ with {"num_results":3}
-     ! it holds text that looks like this program's own; what stands behind a
-     : bar is never ours
+     ! it holds text that looks like this program's own; text behind a bar is
+     : never ours
   Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
@@ -247,7 +247,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"a large text": {policy.Question{Tool: "file_write", Reason: "it changes files", Changes: set(created("dst", strings.Repeat("a line\n", 30_000))), Scopes: []policy.Scope{policy.ScopeOnce}}, `
   file_write  created dst (210000 bytes)
-     ~ what changes in 1 of 1 files is folded
+     ~ the changes in 1 of 1 files are folded
   Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
 `},
 		"several files, and one that is no text": {policy.Question{
@@ -380,7 +380,7 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 			t.Errorf("f%d is not named", i)
 		}
 	}
-	if !strings.Contains(shown, "what changes in 12 of 12 files is folded") || !strings.Contains(shown, "[d] all of it") {
+	if !strings.Contains(shown, "the changes in 12 of 12 files are folded") || !strings.Contains(shown, "[d] all of it") {
 		t.Errorf("it does not say that something is folded:\n%s", shown)
 	}
 }

@@ -132,7 +132,7 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
 		p.typed <- "a"
-		contains(t, p.sees(), "That is no answer: type y or n; ? shows more.")
+		contains(t, p.sees(), "That is not an answer: type y or n; ? shows more.")
 		p.typed <- "?" // which shows what it allows
 		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "     │ allow two\n")
 		if second.done {
@@ -165,7 +165,7 @@ func TestWhatWaitsTogetherIsABatch(t *testing.T) {
 			u := desk(p)
 			calls, shown := batched(t, u, p, question("one"), question("two"))
 			contains(t, shown, "2 calls wait", "1. one  created one.txt", "2. two  created two.txt",
-				"[y]1 yes to all 2, all of each is above", "[e]2 one by one", "[n]3 no to all")
+				"[y]1 yes to all 2, shown in full above", "[e]2 one by one", "[n]3 no to all")
 			if strings.Contains(shown, "session") {
 				t.Error("a batch offers to remember")
 			}

@@ -33,9 +33,9 @@ func (s *spoofCheck) check(text string) {
 		}
 		switch code := shown.Visible(c); {
 		case code != c && strings.HasPrefix(code, "<0x"):
-			s.addFinding("bytes", "it holds bytes that are no text; they are written like %s", code)
+			s.addFinding("bytes", "it holds bytes that are not text; they are written like %s", code)
 		case code != c:
-			s.addFinding("hidden", "it holds characters that do not show, or change how others do; they are written like %s", code)
+			s.addFinding("hidden", "it holds characters that are invisible, or change how others are shown; they are written like %s", code)
 		case unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko):
 			s.addFinding("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
 		}
@@ -46,7 +46,7 @@ func (s *spoofCheck) check(text string) {
 		}
 	}
 	if imitation().MatchString(text) {
-		s.addFinding("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
+		s.addFinding("imitation", "it holds text that looks like this program's own; text behind a bar is never ours")
 	}
 }
 

@@ -299,7 +299,7 @@ var scenarios = []scenario{{
 		s.until(prompt)
 		looks("a command of the person")
 		s.says("/nothing")
-		s.until(`is no command`)
+		s.until(`is not a command`)
 		s.says("/quit")
 		s.until(`^\$ ?$`)
 		s.says("clear; stockade session resume last")

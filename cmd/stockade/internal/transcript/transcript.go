@@ -147,7 +147,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 	case session.TypeStepEnded:
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
-			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
+			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" answered instead of the model of the turn, which had failed"))
 		}
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())

@@ -325,7 +325,7 @@ func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
 		if !strings.Contains(shown, "file_edit notes.md") || !strings.Contains(shown, "[y]1") {
 			t.Errorf("on %d rows it shows\n%s", height, shown)
 		}
-		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "do not suffice") {
+		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "too few rows") {
 			t.Errorf("on %d rows it does not say whether that is all:\n%s", height, shown)
 		}
 	}

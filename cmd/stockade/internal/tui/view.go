@@ -94,7 +94,7 @@ func (m *model) question() []string {
 	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
 	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // the question cannot fold itself to so few rows
 		rest := rows[min(over+2, len(rows)):]
-		rows = append([]string{rows[0], m.dim("  … the rows here do not suffice: ? and a larger terminal show more")}, rest...)
+		rows = append([]string{rows[0], m.dim("  … there are too few rows here: ? and a larger terminal show more")}, rest...)
 	}
 	rows = append(rows, keys...)
 	switch {
@@ -145,7 +145,7 @@ func (m *model) noticeRows() []string {
 	said := "Ctrl-C again leaves. " + m.o.LeaveHint
 	switch {
 	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) >= doublePress:
-		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.LeaveHint
+		said = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint
 	case m.warnedCtrlD:
 		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:

@@ -15,8 +15,8 @@ type Vector struct {
 
 // The warnings of a question.
 const (
-	warnHidden     = "do not show"
-	warnBytes      = "no text"
+	warnHidden     = "are invisible"
+	warnBytes      = "not text"
 	warnImitation  = "looks like this program"
 	warnLookalikes = "look like others"
 	warnOrder      = "right to left"
