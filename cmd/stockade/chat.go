@@ -206,7 +206,7 @@ func isCommand(line string) bool {
 	return strings.HasPrefix(word, "/") && strings.Count(word, "/") == 1
 }
 
-// slash carries out a command of the chat.
+// slash carries out a command of the chat, such as /help.
 func (t *conversation) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	switch name {

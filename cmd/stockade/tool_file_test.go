@@ -85,7 +85,7 @@ func writeShape(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), shapes()[args[0]], 0o644))
 }
 
-// inspected is a module as `tool info` looks at it.
+// inspected returns the report of `tool info` about a module.
 func inspected(t *testing.T, code []byte) fileReport {
 	t.Helper()
 	mod := tool.NewModule("m", tool.OriginFile, "./m.wasm", code)
@@ -98,7 +98,7 @@ func inspected(t *testing.T, code []byte) fileReport {
 	return fileReport{"./m.wasm", mod, nil, i}
 }
 
-// shownFile is what a person sees of a file: what stdout and stderr get.
+// shownFile returns the output of `tool info` for a person: stdout and stderr.
 func shownFile(t *testing.T, r fileReport, columns int) (out, hints string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

@@ -120,7 +120,8 @@ func TestALargeDifferenceHidesNone(t *testing.T) {
 	}
 }
 
-// Each change has one row that names or counts it, in the question and behind [d].
+// TestEachChangeHasARow: in the question and behind [d], each change has one row that
+// names or counts it.
 func TestEachChangeHasARow(t *testing.T) {
 	words := []string{"removed", "directory", "branch", "1", "index", "a", "git:", "new\nline", "\x1b[2J", `quo"te`, "\xff", "\u202e", strings.Repeat("long", 60), "│ created", "  +1 -1"}
 	token := func(i int) string { return fmt.Sprintf("q%dq", i) }

@@ -49,7 +49,7 @@ func TestWhatDoesNotShowIsCounted(t *testing.T) {
 			t.Errorf("%q: got\n%s\nwant\n%s", in, got, want)
 		}
 	}
-	// What is one thing stays one line.
+	// One thing stays one line.
 	if got := toText(gutter([]string{"a\nb"}, 80)); got != "     │ a<newline>b\n" {
 		t.Errorf("got %q", got)
 	}
@@ -60,7 +60,7 @@ func version(text string) *tool.Version {
 }
 
 func set(changes ...tool.Change) *diff.Set {
-	repository := &git.Dir{Path: "/ws/.git"} // where references lead
+	repository := &git.Dir{Path: "/ws/.git"} // the target of references
 	for _, c := range changes {
 		if name, ok := strings.CutPrefix(c.Path, "/ws/.git/"); ok && strings.HasPrefix(name, "refs/") {
 			repository.Refs = append(repository.Refs, git.Ref{Name: name, After: strings.Repeat("a", 40)})
@@ -276,8 +276,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 	}
 }
 
-// A wider answer counts when it was shown what it allows, and nothing that a hand that
-// rests on the keys types is a yes.
+// TestWhatKeysMean: a wider answer counts only after its rule was shown, and keys under a
+// resting hand are never a yes.
 func TestWhatKeysMean(t *testing.T) {
 	q := Question{Question: policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "file_edit", Changes: set(edited("a", "a\n", "b\n")),

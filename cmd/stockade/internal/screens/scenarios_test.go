@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
-// scenario is what a person does, and which screens are looked at.
+// scenario is a list of actions of a person, with the screens that are compared.
 type scenario struct {
 	name string
 	play func(s *screen, looks func(name string))

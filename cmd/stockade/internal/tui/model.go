@@ -52,7 +52,7 @@ type model struct {
 	flushing       bool     // some rows are being brought to the screen
 	flushingRows   int      // number of rows being flushed; the moving part leaves them room meanwhile
 	leaving        bool     // the program ends when all of pendingRows is on the screen
-	leaveRequested bool     // the terminal was asked the last question
+	leaveRequested bool     // the terminal was asked the last question before the end
 	region         region
 
 	answer        *markdown.Stream // the answer being given; nil: none
@@ -115,8 +115,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(append(cmds, m.flush(), m.nextTick())...)
 }
 
-// reflow corrects the cursor after a terminal became narrower and broke the drawn rows:
-// the renderer moves up by the number of rows that it drew.
+// reflow moves the cursor up after a terminal became narrower and broke the drawn rows
+// into more rows: the renderer itself moves up only by the number of rows that it drew.
 func (m *model) reflow(width int) {
 	more := 0
 	for _, columns := range m.drawnWidths {
