@@ -219,12 +219,12 @@ func (a *app) showResult(req request, r tool.Result) error {
 	}
 	if a.flags.json {
 		if r.Err != nil {
-			said := *r.Err
-			said.Hint, said.Allow = tool.Advise("%s", hintText(r.Err.Hint)), allowFlag(r.Err.Allow)
+			shownErr := *r.Err
+			shownErr.Hint, shownErr.Allow = tool.Advise("%s", hintText(r.Err.Hint)), allowFlag(r.Err.Allow)
 			if r.Err.AllowHint != nil {
-				said.AllowHint = tool.Advise("%s", hintText(r.Err.AllowHint))
+				shownErr.AllowHint = tool.Advise("%s", hintText(r.Err.AllowHint))
 			}
-			r.Err = &said
+			r.Err = &shownErr
 		}
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.EscapeJSON(r.Envelope())); err != nil {
 			return err

@@ -183,7 +183,7 @@ func countedList(things []string) string {
 	return strings.Join(things, ", ")
 }
 
-// descriptions returns the descriptions of the tools in at most so many rows.
+// descriptions returns the descriptions of the tools in at most room rows.
 func (c card) descriptions(room int) (out []string) {
 	tools := c.review.Record.Manifest.Tools
 	each := min(max(room/len(tools), 1), textRows)
@@ -196,7 +196,7 @@ func (c card) descriptions(room int) (out []string) {
 	return out
 }
 
-// changes returns the differences from the approved module in at most so many rows.
+// changes returns the differences from the approved module in at most room rows.
 // Differences that the rows of wantRows show are left out.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
@@ -226,14 +226,14 @@ func (c card) changes(room int) (out []string) {
 
 func noteRow(text string) string { return prompt.Note + text }
 
-// quotedRows returns text of a module in at most so many rows behind bars, with its
+// quotedRows returns text of a module in at most maxRows rows behind bars, with its
 // length if it was shortened.
-func (c card) quotedRows(style, before, text string, most int) (out []string) {
+func (c card) quotedRows(style, before, text string, maxRows int) (out []string) {
 	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), prompt.Room(c.width))
-	if len(rows) > most {
+	if len(rows) > maxRows {
 		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
-		rows = rows[:most]
-		rows[most-1] = terminal.Rows(rows[most-1], prompt.Room(c.width)-len(size))[0] + size
+		rows = rows[:maxRows]
+		rows[maxRows-1] = terminal.Rows(rows[maxRows-1], prompt.Room(c.width)-len(size))[0] + size
 	}
 	for i, row := range rows {
 		bar := prompt.Bar
@@ -249,7 +249,7 @@ func (c card) quotedRows(style, before, text string, most int) (out []string) {
 // them comes into sight.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fit shortens a text to so many columns.
+// fit shortens a text to a number of columns.
 func fit(text string, columns int) string {
 	rows := terminal.Rows(terminal.Line(text), columns)
 	if len(rows) == 1 {

@@ -91,17 +91,17 @@ func contextPicture(c agent.ContextReport) string {
 	return b.String()
 }
 
-// bar draws a bar of columns, of which the share n/of is full. If n is above 0 at least
-// one column is full; if n is below of, at least one is empty.
-func bar(n, of, columns int) string {
+// bar draws a bar of columns, of which the share n/total is full. If n is above 0 at least
+// one column is full; if n is below total, at least one is empty.
+func bar(n, total, columns int) string {
 	full := 0
-	if of > 0 {
-		full = int(float64(n) / float64(of) * float64(columns))
+	if total > 0 {
+		full = int(float64(n) / float64(total) * float64(columns))
 	}
 	switch {
-	case n <= 0 || of <= 0:
+	case n <= 0 || total <= 0:
 		full = 0
-	case n < of:
+	case n < total:
 		full = min(max(full, 1), columns-1)
 	default:
 		full = columns
@@ -109,13 +109,13 @@ func bar(n, of, columns int) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
 }
 
-// percent returns the share n/of in whole percent; empty if of is 0.
-func percent(n, of int) string {
+// percent returns the share n/total in whole percent; empty if total is 0.
+func percent(n, total int) string {
 	switch {
-	case of <= 0:
+	case total <= 0:
 		return ""
-	case n > 0 && float64(n)/float64(of) < 0.01:
+	case n > 0 && float64(n)/float64(total) < 0.01:
 		return "<1 %"
 	}
-	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of))
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(total))
 }

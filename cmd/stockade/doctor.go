@@ -239,14 +239,14 @@ func (a *app) findingsTable(found []finding, bad, notes int) string {
 }
 
 func checkProgram(context.Context, *app) finding {
-	said := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && runtime.GOOS == "linux" {
-		said += ", kernel " + string(bytes.TrimSpace(data))
+		text += ", kernel " + string(bytes.TrimSpace(data))
 	}
 	if runtime.GOOS != "linux" {
-		return noteFinding("", "%s, where it was never tried", said)
+		return noteFinding("", "%s, where it was never tried", text)
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
 func checkSettings(ctx context.Context, a *app) finding {
@@ -318,7 +318,7 @@ func checkSandbox(ctx context.Context, a *app) finding {
 
 func checkJail(_ context.Context, a *app) finding {
 	t := a.door().Tiers()
-	said := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
+	text := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
 	var mend []string
 	for _, l := range t.Unavailable {
 		if l.Tier > t.Tier || l.Tier == policy.TierNone {
@@ -329,7 +329,7 @@ func checkJail(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	f := finding{State: stateOK, Says: said}
+	f := finding{State: stateOK, Says: text}
 	switch why := a.door().WhyNotStaged([]policy.Mount{{Host: a.Workspace, Write: true}}); {
 	case a.Ceiling.MinTier != nil && int64(t.Tier) < a.Ceiling.MinTier.Value:
 		f.Says = fmt.Sprintf("bash is refused: %s is what confines a command here, and tier %d is asked for (%s)", t.Tier, a.Ceiling.MinTier.Value, a.Ceiling.MinTier.From)
@@ -337,7 +337,7 @@ func checkJail(_ context.Context, a *app) finding {
 	case t.Tier == policy.TierNone:
 		f.Says, f.State = "nothing confines a command here, and you allow that", stateNote
 	case why != "":
-		f.Says, f.State = said+"; they are asked about before they run: "+why, stateNote
+		f.Says, f.State = text+"; they are asked about before they run: "+why, stateNote
 	case len(mend) > 0:
 		f.State = stateNote
 	default:
@@ -376,12 +376,12 @@ func checkProvider(ctx context.Context, a *app) finding {
 	case err != nil:
 		return brokenFinding("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
 	case found.URL == "" && p.Name == door.ProviderAuto:
-		said, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
+		text, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
 		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
-			said += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
+			text += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
 			mend = "stockade init --provider ollama --model NAME"
 		}
-		return noteFinding(mend, "%s", said)
+		return noteFinding(mend, "%s", text)
 	case found.URL == "":
 		return okFinding("the offline model, a small planner for demonstrations")
 	case found.Models == nil:
@@ -459,21 +459,21 @@ func checkPolicy(_ context.Context, a *app) finding {
 		}
 		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.tildePath(a.Layers[i].Path), humanize.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
-	said := strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
 	if inside := namespaceWarning(); inside != "" {
-		return noteFinding("stockade help policy", "%s; %s", said, inside)
+		return noteFinding("stockade help policy", "%s; %s", text, inside)
 	}
 	if unbound := a.Ceiling.UnconfinedWarning(a.tier); unbound != "" {
-		return noteFinding("stockade policy show", "%s; %s", said, unbound)
+		return noteFinding("stockade policy show", "%s; %s", text, unbound)
 	}
 	answers, err := a.Dirs.Answers()
 	if err != nil {
 		return errorFinding(err)
 	}
 	if len(answers) > 0 {
-		said += fmt.Sprintf("; %s kept (stockade policy show)", humanize.Plural(len(answers), "answer"))
+		text += fmt.Sprintf("; %s kept (stockade policy show)", humanize.Plural(len(answers), "answer"))
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
 // checkLog reads the log. It does not read a long log to its end.
@@ -577,11 +577,11 @@ func checkCache(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	said := fmt.Sprintf("%s in %s, %s", humanize.Plural(len(entries), "compiled module"), a.tildePath(dir), humanize.Bytes(size))
+	text := fmt.Sprintf("%s in %s, %s", humanize.Plural(len(entries), "compiled module"), a.tildePath(dir), humanize.Bytes(size))
 	if len(slow) > 0 {
-		return noteFinding("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
+		return noteFinding("", "%s; to be compiled when first called: %s", text, strings.Join(slow, ", "))
 	}
-	return okFinding("%s; the built-in tools are ready", said)
+	return okFinding("%s; the built-in tools are ready", text)
 }
 
 func checkTools(ctx context.Context, a *app) finding {
@@ -602,9 +602,9 @@ func checkTools(ctx context.Context, a *app) finding {
 			denied = append(denied, e.Name)
 		}
 	}
-	said := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
+	text := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
 	if denied != nil {
-		said += ", switched off or denied: " + strings.Join(denied, ", ")
+		text += ", switched off or denied: " + strings.Join(denied, ", ")
 	}
 	var off, mend []string
 	for _, m := range h.added {
@@ -614,27 +614,27 @@ func checkTools(ctx context.Context, a *app) finding {
 		}
 	}
 	if off != nil {
-		return noteFinding(strings.Join(mend, "\n"), "%s, switched off: %s", said, strings.Join(off, ", "))
+		return noteFinding(strings.Join(mend, "\n"), "%s, switched off: %s", text, strings.Join(off, ", "))
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
 func checkTerminal(_ context.Context, a *app) finding {
 	if !a.s.interactive() {
 		return okFinding("none here: nobody can be asked, see `stockade help output`")
 	}
-	said := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
+	text := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
 	if columns, rows, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
-		said = fmt.Sprintf("%d×%d, %s", columns, rows, said)
+		text = fmt.Sprintf("%d×%d, %s", columns, rows, text)
 	}
 	if a.s.colors() {
-		said += ", colours"
+		text += ", colours"
 	} else {
-		said += ", no colours"
+		text += ", no colours"
 	}
 	locale := cmp.Or(a.s.env("LC_ALL"), a.s.env("LC_CTYPE"), a.s.env("LANG"))
 	if l := strings.ToLower(strings.ReplaceAll(locale, "-", "")); !strings.Contains(l, "utf8") {
-		return noteFinding("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", said, locale)
+		return noteFinding("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", text, locale)
 	}
-	return okFinding("%s, UTF-8", said)
+	return okFinding("%s, UTF-8", text)
 }

@@ -54,11 +54,11 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if err == nil {
 		return c, nil
 	}
-	said := fetchError(ref, err)
+	fetchErr := fetchError(ref, err)
 	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.AllowRule != nil {
-		said.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + formatFlag("--allow-net", denial.AllowRule.String())
+		fetchErr.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + formatFlag("--allow-net", denial.AllowRule.String())
 	}
-	return nil, said
+	return nil, fetchErr
 }
 
 // fetchEgress returns the egress for fetching modules, and the network rules. A fetch may
@@ -100,8 +100,8 @@ func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *proven
 		return mod, nil, err
 	}
 	c, err := a.fetch(ctx, ref, false)
-	r, unruled := a.reviewer()
-	if err := cmp.Or(err, unruled); err != nil {
+	r, rulesErr := a.reviewer()
+	if err := cmp.Or(err, rulesErr); err != nil {
 		return nil, nil, err
 	}
 	mod, v, err := r.Module("", c)
@@ -173,14 +173,14 @@ func (a *app) noteIfSlow(text string) (done func()) {
 	if a.flags.quiet {
 		return func() {}
 	}
-	over, said := make(chan struct{}), make(chan struct{})
+	over, noted := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(said)
+		defer close(noted)
 		select {
 		case <-over:
 		case <-time.After(time.Second):
 			a.s.note("%s", text)
 		}
 	}()
-	return func() { close(over); <-said }
+	return func() { close(over); <-noted }
 }

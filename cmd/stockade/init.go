@@ -362,8 +362,8 @@ func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what st
 	}
 }
 
-func keyLines(of []initKey) (out []string) {
-	for _, k := range of {
+func keyLines(keys []initKey) (out []string) {
+	for _, k := range keys {
 		out = append(out, k.name+" = "+k.value)
 	}
 	return out

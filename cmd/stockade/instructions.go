@@ -25,18 +25,18 @@ func (t *conversation) tellInstructions(again bool) {
 // instructionsText returns the note about AGENTS.md: its size, and the size of the part
 // that the model gets.
 func instructionsText(f instructions.File, again bool) string {
-	said := f.Name + " read"
+	text := f.Name + " read"
 	if again {
-		said += " again"
+		text += " again"
 	}
-	said += ", " + humanize.Bytes(f.Bytes)
+	text += ", " + humanize.Bytes(f.Bytes)
 	if f.NextLine > 0 {
-		said += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
+		text += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
 	}
 	if f.HiddenCount > 0 {
-		said += fmt.Sprintf("; the model gets codes for %s that are invisible", humanize.Plural(f.HiddenCount, "character"))
+		text += fmt.Sprintf("; the model gets codes for %s that are invisible", humanize.Plural(f.HiddenCount, "character"))
 	}
-	return said
+	return text
 }
 
 // checkBrief prints a note if this event tells the model about a changed file of

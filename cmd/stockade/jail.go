@@ -83,17 +83,17 @@ func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	case changes.Changes == policy.ChangesNone:
 		b.WriteString("- it can change no file\n")
 	}
-	said := map[jail.Cause]bool{"": true}
+	shown := map[jail.Cause]bool{"": true}
 	for _, l := range t.Unavailable {
 		what := "no tier above"
 		if l.Tier > policy.TierNone {
 			what = fmt.Sprintf("not %s (%s)", l.Tier, l.Mechanism)
 		}
 		fmt.Fprintf(&b, "\n%s:\n%s\n", what, terminal.Line(l.Why))
-		if !said[l.Cause] {
+		if !shown[l.Cause] {
 			fmt.Fprintf(&b, "hint: %s\n", remedies[l.Cause])
 		}
-		said[l.Cause] = true
+		shown[l.Cause] = true
 	}
 	_, err := fmt.Fprint(s.out, b.String())
 	return err

@@ -120,10 +120,10 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			}
 			seen[filepath.Clean(path)] = true
 			var result tool.Result
-			var said llm.Message
+			var readResult llm.Message
 			for e, err := range t.callWithResult(ctx, &result, "file_read", map[string]any{"path": path}) {
 				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
-					said = m
+					readResult = m
 				}
 				if !yield(e, err) || err != nil {
 					return
@@ -131,7 +131,7 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			}
 			file := images.with(path, result.Images)
 			if len(result.Images) == 0 {
-				file.Text = mentionText(path, said, room)
+				file.Text = mentionText(path, readResult, room)
 			}
 			if file.Text != "" {
 				*files = append(*files, file)

@@ -95,8 +95,8 @@ func (t *conversation) useProvider(p door.Provider) error {
 func (t *conversation) showModels() error {
 	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"))
 	for _, name := range t.a.Config.ProfileNames() {
-		of, _ := t.a.Config.ResolveProfile(name) // the name is in the list of names
-		mark, provider, model := "", of.Provider, of.Name
+		profile, _ := t.a.Config.ResolveProfile(name) // the name is in the list of names
+		mark, provider, model := "", profile.Provider, profile.Name
 		if name == t.provider.Profile {
 			mark, provider, model = "*", t.Provider, t.provider.Client.Model
 		}

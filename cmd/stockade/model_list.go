@@ -64,8 +64,8 @@ type profileJSON struct {
 
 // profileStatus returns the state of a profile, without asking its server.
 func (a *app) profileStatus(ctx context.Context, name string) profileJSON {
-	of, _ := a.Config.ResolveProfile(name) // the name is in the list of names
-	w := profileJSON{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: of.Provider, Model: of.Name, Fallback: of.Fallback}
+	profile, _ := a.Config.ResolveProfile(name) // the name is in the list of names
+	w := profileJSON{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: profile.Provider, Model: profile.Name, Fallback: profile.Fallback}
 	p, err := a.provider(ctx, name)
 	if err != nil {
 		w.fail(err)

@@ -154,14 +154,14 @@ func runPolicyShow(ctx context.Context, a *app) error {
 	}
 	w := table.New(table.Fixed("LAYER"), table.Fixed("ID"), table.Text("WHAT"), table.Path("WHERE"))
 	for _, s := range out {
-		said := s.Words
+		text := s.Words
 		if s.Changed != "" {
-			said += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+			text += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
 		if s.Elsewhere {
-			said += " (no tool here has this name: it counts if that module still has it)"
+			text += " (no tool here has this name: it counts if that module still has it)"
 		}
-		w.Row(s.Source, s.ID, said, s.Origin)
+		w.Row(s.Source, s.ID, text, s.Origin)
 	}
 	return a.s.table(w)
 }

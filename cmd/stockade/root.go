@@ -231,21 +231,21 @@ func usageArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if _, said := errors.AsType[*exitErr](err); err == nil || said {
+			if _, isUsage := errors.AsType[*exitErr](err); err == nil || isUsage {
 				return err
 			}
 			hint := "usage: " + cmd.UseLine()
-			least, most := argLimits(cmd, check)
+			minArgs, maxArgs := argLimits(cmd, check)
 			switch {
-			case len(args) < least:
+			case len(args) < minArgs:
 				if example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n"); example != "" {
 					hint = "for example: " + example
 				}
-				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+least], " "))
-			case len(args) > most && most == 0:
+				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+minArgs], " "))
+			case len(args) > maxArgs && maxArgs == 0:
 				return usageError(hint, "%s: it takes no arguments, and %q is one", cmd.Name(), humanize.Clip(args[0], maxShownName))
-			case len(args) > most:
-				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), humanize.Clip(args[most], maxShownName))
+			case len(args) > maxArgs:
+				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), humanize.Clip(args[maxArgs], maxShownName))
 			}
 			return usageError(hint, "%s: %v", cmd.Name(), err)
 		}
@@ -263,15 +263,15 @@ func usageArgs(cmd *cobra.Command) {
 
 // argLimits returns the smallest and the largest number of arguments of a command. It
 // finds them by calling check, because the error texts of check come from a library.
-func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (least, most int) {
+func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (minArgs, maxArgs int) {
 	const many = 8 // commands that accept so many arguments accept any number
-	for least < many && check(cmd, make([]string, least)) != nil {
-		least++
+	for minArgs < many && check(cmd, make([]string, minArgs)) != nil {
+		minArgs++
 	}
-	for most = many; most > least && check(cmd, make([]string, most)) != nil; {
-		most--
+	for maxArgs = many; maxArgs > minArgs && check(cmd, make([]string, maxArgs)) != nil; {
+		maxArgs--
 	}
-	return least, most
+	return minArgs, maxArgs
 }
 
 func unknownCommand(cmd *cobra.Command, word string) error {

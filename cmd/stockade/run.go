@@ -304,8 +304,8 @@ func (t *conversation) endError(end session.TurnEnded) error {
 				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
 		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
-		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
-			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
+		if limit, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= limit.Value {
+			hint = fmt.Sprintf("no more is permitted: %s; %s", limit.From, goOn)
 		}
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:

@@ -90,7 +90,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 	for _, i := range infos {
 		total += i.Events
 	}
-	said, done := time.Now(), 0
+	noted, done := time.Now(), 0
 	for _, i := range infos {
 		if i.Last.Before(counter.Since) {
 			done += i.Events
@@ -102,8 +102,8 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 				return err
 			}
 			counter.Add(e)
-			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(said) > time.Second {
-				said = time.Now()
+			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(noted) > time.Second {
+				noted = time.Now()
 				a.s.note("read %s of %s events ...", humanize.Exact(int64(done)), humanize.Exact(int64(total)))
 			}
 		}
@@ -212,7 +212,7 @@ const statsRows = 20
 func statsPicture(s stats.Stats) string {
 	var b strings.Builder
 	head := []string{humanize.Plural(s.Sessions, "session"), humanize.Plural(s.Turns, "turn")}
-	var not []string
+	var failures []string
 	for _, c := range []struct {
 		n    int
 		what string
@@ -221,11 +221,11 @@ func statsPicture(s stats.Stats) string {
 		{s.Ended[session.EndProvider] + s.Ended[session.EndError], "failed"},
 	} {
 		if c.n > 0 {
-			not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+			failures = append(failures, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	if not != nil {
-		head[1] += " (" + strings.Join(not, ", ") + ")"
+	if failures != nil {
+		head[1] += " (" + strings.Join(failures, ", ") + ")"
 	}
 	if s.Duration > 0 {
 		head[1] += " in " + humanize.Duration(s.Duration)
@@ -282,14 +282,14 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	if len(s.Models) == 0 {
 		return
 	}
-	of, all := "of the requests", func(r stats.ModelUse) float64 { return float64(r.Requests) }
+	shareOf, all := "of the requests", func(r stats.ModelUse) float64 { return float64(r.Requests) }
 	switch {
 	case s.ModelUse.Cost != nil && *s.ModelUse.Cost > 0:
-		of, all = "of the cost", func(r stats.ModelUse) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
+		shareOf, all = "of the cost", func(r stats.ModelUse) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
 	case s.ModelUse.Usage.Total() > 0:
-		of, all = "of the tokens", func(r stats.ModelUse) float64 { return float64(r.Usage.Total()) }
+		shareOf, all = "of the tokens", func(r stats.ModelUse) float64 { return float64(r.Usage.Total()) }
 	}
-	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", of, "cost")
+	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", shareOf, "cost")
 	below := func(text string) {
 		for _, line := range terminal.Wrap(text, 74) {
 			fmt.Fprintf(b, "    %s\n", line)
@@ -311,18 +311,18 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 			}
 			below(sent + ", " + received)
 		}
-		var said []string
+		var parts []string
 		if r.Durations.Number() > 0 {
-			said = append(said, "answers took "+humanize.Duration(r.Durations.Median())+", the slowest "+humanize.Duration(r.Durations.Slowest()))
+			parts = append(parts, "answers took "+humanize.Duration(r.Durations.Median())+", the slowest "+humanize.Duration(r.Durations.Slowest()))
 		}
 		if r.Restarts > 0 {
-			said = append(said, humanize.Plural(r.Restarts, "request")+" sent again")
+			parts = append(parts, humanize.Plural(r.Restarts, "request")+" sent again")
 		}
 		if r.Failed > 0 {
-			said = append(said, humanize.Plural(r.Failed, "turn")+" failed")
+			parts = append(parts, humanize.Plural(r.Failed, "turn")+" failed")
 		}
-		if said != nil {
-			below(strings.Join(said, "; "))
+		if parts != nil {
+			below(strings.Join(parts, "; "))
 		}
 	}
 	shown := s.Models[:min(len(s.Models), statsRows)]
@@ -352,11 +352,11 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// share draws a bar for the share n/of.
-func share(n, of float64, columns int) string {
+// share draws a bar for the share n/total.
+func share(n, total float64, columns int) string {
 	const fine = 1e6
-	if of <= 0 {
+	if total <= 0 {
 		return ""
 	}
-	return strings.TrimRight(bar(int(n/of*fine+0.5), fine, columns), ".")
+	return strings.TrimRight(bar(int(n/total*fine+0.5), fine, columns), ".")
 }

@@ -57,8 +57,8 @@ func (a *app) checkVariables(environ []string) error {
 	}
 	for _, text := range environ {
 		name, value, _ := strings.Cut(text, "=")
-		name, ours := strings.CutPrefix(name, prefix)
-		if !ours || value == "" || slices.Contains(known, name) {
+		name, isOurs := strings.CutPrefix(name, prefix)
+		if !isOurs || value == "" || slices.Contains(known, name) {
 			continue
 		}
 		what, near := "environment: "+prefix+name+" is not read", nearest.Find(name, known)

@@ -410,10 +410,10 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)
 	for _, m := range t.added {
-		for _, of := range m.Tools {
-			added[of.Entry] = addedAsJSON(m.Record, of)
-			if of.OffReason != "" && !slices.Contains(shown, of.Entry) {
-				shown = append(shown, of.Entry)
+		for _, addedTool := range m.Tools {
+			added[addedTool.Entry] = addedAsJSON(m.Record, addedTool)
+			if addedTool.OffReason != "" && !slices.Contains(shown, addedTool.Entry) {
+				shown = append(shown, addedTool.Entry)
 			}
 		}
 	}
@@ -437,8 +437,8 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 // schema prints the schema of a tool's arguments.
 func (t toolset) schema(s *stdio, name string) error {
 	e, ok := t.Find(name)
-	if _, of, isAdded := t.addedTool(name); isAdded {
-		e, ok = of.Entry, true
+	if _, added, isAdded := t.addedTool(name); isAdded {
+		e, ok = added.Entry, true
 	}
 	if !ok {
 		return noToolError(t.Catalog, name)
@@ -447,18 +447,18 @@ func (t toolset) schema(s *stdio, name string) error {
 }
 
 // addedTool returns an added tool, even if it is not offered.
-func (t toolset) addedTool(name string) (m registry.AddedModule, of registry.AddedTool, ok bool) {
+func (t toolset) addedTool(name string) (m registry.AddedModule, found registry.AddedTool, ok bool) {
 	for _, m := range t.added {
 		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
 			return m, m.Tools[i], true
 		}
 	}
-	return m, of, false
+	return m, found, false
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
-	if m, of, ok := t.addedTool(name); ok {
-		return a.infoAddedTool(m, of)
+	if m, added, ok := t.addedTool(name); ok {
+		return a.infoAddedTool(m, added)
 	}
 	e, ok := t.Find(name)
 	if !ok {
@@ -519,39 +519,39 @@ func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each starts with a new instance, which is slow: " + b.Why
 	}
-	said := fmt.Sprintf("each starts with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
+	text := fmt.Sprintf("each starts with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
 	if b.Reseeded {
-		said += "; its random numbers are fresh"
+		text += "; its random numbers are fresh"
 	}
-	return said
+	return text
 }
 
 func capabilitiesText(c tool.Capabilities) string {
-	var said []string
+	var parts []string
 	if c.Exec != "" {
-		said = append(said, fmt.Sprintf("running the command in its argument %q", c.Exec))
+		parts = append(parts, fmt.Sprintf("running the command in its argument %q", c.Exec))
 	}
 	switch {
 	case c.Exec != "": // a process can reach all files
 	case c.Files == tool.FilesWrite:
-		said = append(said, "reading and changing files in the mounted directories")
+		parts = append(parts, "reading and changing files in the mounted directories")
 	case c.Files == tool.FilesRead:
-		said = append(said, "reading files in the mounted directories")
+		parts = append(parts, "reading files in the mounted directories")
 	}
 	switch {
 	case len(c.Hosts) > 0:
-		said = append(said, "requests to "+strings.Join(c.Hosts, ", "))
+		parts = append(parts, "requests to "+strings.Join(c.Hosts, ", "))
 	case c.Network != tool.NetworkNone:
-		said = append(said, "requests to the hosts that are allowed")
+		parts = append(parts, "requests to the hosts that are allowed")
 	}
 	if c.Store {
-		said = append(said, "keeping things in a session")
+		parts = append(parts, "keeping things in a session")
 	}
 	for _, s := range c.Secrets {
-		said = append(said, "the secret "+s.String())
+		parts = append(parts, "the secret "+s.String())
 	}
-	if len(said) == 0 {
+	if len(parts) == 0 {
 		return "nothing"
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(parts, "; ")
 }

@@ -133,8 +133,8 @@ func externRows(externs []wasm.Extern) (rows []string) {
 		byKind[e.Kind] = append(byKind[e.Kind], e.Name)
 	}
 	for kind := range wasm.ExternInstance + 1 {
-		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
-			rows = append(rows, fmt.Sprintf("%s: %s", humanize.Plural(len(of), (wasm.ExternInstance-kind).String()), nameList(of)))
+		if names := byKind[wasm.ExternInstance-kind]; names != nil { // interfaces first
+			rows = append(rows, fmt.Sprintf("%s: %s", humanize.Plural(len(names), (wasm.ExternInstance-kind).String()), nameList(names)))
 		}
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
@@ -226,11 +226,11 @@ func (r fileReport) foreignImports() (out []string) {
 }
 
 // nameList joins names that a module has chosen; it shortens a long list.
-func nameList(of []string) string {
+func nameList(names []string) string {
 	var out []string
-	for i, name := range of {
-		if i == maxGroupNames && len(of) > i+1 {
-			out = append(out, fmt.Sprintf("and %d more", len(of)-i))
+	for i, name := range names {
+		if i == maxGroupNames && len(names) > i+1 {
+			out = append(out, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
 		out = append(out, displayName(name))

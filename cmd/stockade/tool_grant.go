@@ -184,10 +184,10 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 		switch {
 		case revoke:
 			changed := false
-			for of, allowed := range r.Allowances {
-				if inner == "" || of == inner {
+			for toolName, allowed := range r.Allowances {
+				if inner == "" || toolName == inner {
 					left := o.subtractFrom(allowed)
-					r.Allowances[of], changed = left, changed || !left.Equal(allowed)
+					r.Allowances[toolName], changed = left, changed || !left.Equal(allowed)
 				}
 			}
 			if !changed {

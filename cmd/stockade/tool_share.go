@@ -204,9 +204,9 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	if err != nil {
 		return err
 	}
-	of := strings.TrimPrefix(tag, "v")
-	once := !force && sign.ValidVersion(of)
-	if once && semver.Compare("v"+of, "v"+m.Version) != 0 {
+	tagVersion := strings.TrimPrefix(tag, "v")
+	once := !force && sign.ValidVersion(tagVersion)
+	if once && semver.Compare("v"+tagVersion, "v"+m.Version) != 0 {
 		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module has version %s, and the tag %s names another one", m.Version, tag)
 	}
 	var envelopes [][]byte

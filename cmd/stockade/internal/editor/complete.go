@@ -298,9 +298,9 @@ func (e *Editor) accept() {
 	}
 }
 
-// view returns the list in at most so many rows.
-func (l *completion) view(e *Editor, width, most int) (out []string) {
-	n := min(len(l.matches), maxListed, most)
+// view returns the list in at most limit rows.
+func (l *completion) view(e *Editor, width, limit int) (out []string) {
+	n := min(len(l.matches), maxListed, limit)
 	more := len(l.matches) - n
 	if more > 0 && n > 1 {
 		n--
@@ -327,7 +327,7 @@ func (l *completion) view(e *Editor, width, most int) (out []string) {
 		}
 		out = append(out, bar+line)
 	}
-	if more > 0 && n > 0 && len(out) < most {
+	if more > 0 && n > 0 && len(out) < limit {
 		out = append(out, e.style(terminal.Dim, "  … "+humanize.Exact(int64(more))+" more"))
 	}
 	return out

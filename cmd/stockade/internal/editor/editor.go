@@ -333,7 +333,7 @@ func (e *Editor) insert(text string) {
 	}
 }
 
-// hasRoom reports whether so many bytes fit. If not, it shows a notice.
+// hasRoom reports whether more bytes fit. If not, it shows a notice.
 func (e *Editor) hasRoom(more int) bool {
 	size := 0
 	for _, p := range e.text {
@@ -475,21 +475,21 @@ func (e *Editor) layout() []row {
 	return e.rows
 }
 
-// View returns the editor in at most width columns and most rows: the text, and below it
+// View returns the editor in at most width columns and limit rows: the text, and below it
 // the list, the search or a notice.
-func (e *Editor) View(width, most int) string {
+func (e *Editor) View(width, limit int) string {
 	const signs = 2
 	if columns := max(width-signs-1, minColumns); columns != e.columns { // one column for a cursor behind the last character
 		e.columns, e.rows, e.goal = columns, nil, -1
 	}
-	if e.search.on && most < 2 {
+	if e.search.on && limit < 2 {
 		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1)}
 		return e.search.view(e, width)
 	}
-	below := e.below(width, most-1)
+	below := e.below(width, limit-1)
 	rows := e.layout()
 	at := rowOf(rows, e.at)
-	n := min(len(rows), maxRows, max(most-len(below), 1))
+	n := min(len(rows), maxRows, max(limit-len(below), 1))
 	e.top = min(max(e.top, at-n+1), at, len(rows)-n)
 	e.cursor = tea.Position{X: signs + e.width(rows[at].from, e.at), Y: at - e.top}
 
@@ -540,17 +540,17 @@ func (e *Editor) style(style, text string) string {
 	return terminal.Style(e.opts.Color, style, text)
 }
 
-// below returns the rows below the text, at most so many.
-func (e *Editor) below(width, most int) []string {
+// below returns the rows below the text, at most limit.
+func (e *Editor) below(width, limit int) []string {
 	switch {
-	case most < 1:
+	case limit < 1:
 		return nil
 	case e.search.on:
 		return []string{e.search.view(e, width)}
 	case e.notice != "":
 		return []string{"  " + e.style(terminal.Red, e.widths.Truncate(terminal.Line(e.notice), width-3, "…"))}
 	case e.listed():
-		return e.list.view(e, width, most)
+		return e.list.view(e, width, limit)
 	}
 	return nil
 }

@@ -93,8 +93,8 @@ func (w walk) files(start string) (out []string) {
 	return out
 }
 
-// list returns at most so many entries of a directory, sorted by name.
-func (w walk) list(dir string, most int) []fs.DirEntry {
+// list returns at most limit entries of a directory, sorted by name.
+func (w walk) list(dir string, limit int) []fs.DirEntry {
 	f, err := w.fsys.Open(dir)
 	if err != nil {
 		return nil
@@ -104,7 +104,7 @@ func (w walk) list(dir string, most int) []fs.DirEntry {
 	if !ok {
 		return nil
 	}
-	entries, _ := d.ReadDir(most)
+	entries, _ := d.ReadDir(limit)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
 }

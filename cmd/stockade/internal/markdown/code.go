@@ -63,15 +63,15 @@ func (f *fence) scan(text string) (runs []run) {
 			return []run{{text: text, style: st}}
 		}
 	}
-	begun, current := 0, style(0) // start and style of the open run
+	start, current := 0, style(0) // start and style of the open run
 	paint := func(from, to int, st style) {
 		if st == current || from == to {
 			return
 		}
-		if from > begun {
-			runs = append(runs, run{text: text[begun:from], style: current})
+		if from > start {
+			runs = append(runs, run{text: text[start:from], style: current})
 		}
-		begun, current = from, st
+		start, current = from, st
 	}
 	open := "" // quotation marks that are not closed in this line
 	for i := 0; i < len(text); {
@@ -109,8 +109,8 @@ func (f *fence) scan(text string) (runs []run) {
 		paint(i, end, st)
 		i = end
 	}
-	if begun < len(text) {
-		runs = append(runs, run{text: text[begun:], style: current})
+	if start < len(text) {
+		runs = append(runs, run{text: text[start:], style: current})
 	}
 	return runs
 }

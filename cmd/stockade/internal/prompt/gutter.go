@@ -131,13 +131,13 @@ func notes(width int, format string, args ...any) []row {
 	return rows
 }
 
-// folded replaces the middle of rows by a note if there are more than most. It reports
+// folded replaces the middle of rows by a note if there are more than maxRows. It reports
 // whether it did.
-func folded(rows []row, most, width int) ([]row, bool) {
-	if len(rows) <= most {
+func folded(rows []row, maxRows, width int) ([]row, bool) {
+	if len(rows) <= maxRows {
 		return rows, false
 	}
-	said := func(middle []row) []row {
+	note := func(middle []row) []row {
 		written := 0
 		for _, r := range middle {
 			if r.before != Note && r.text != "" {
@@ -146,9 +146,9 @@ func folded(rows []row, most, width int) ([]row, bool) {
 		}
 		return notes(width, "%d of %d rows are folded, %d of them with text", len(middle), len(rows), written)
 	}
-	keep := max(most-len(said(rows)), 2)
+	keep := max(maxRows-len(note(rows)), 2)
 	head, tail := (keep+1)/2, len(rows)-keep/2
 	out := append([]row(nil), rows[:head]...)
-	out = append(out, said(rows[head:tail])...)
+	out = append(out, note(rows[head:tail])...)
 	return append(out, rows[tail:]...), true
 }

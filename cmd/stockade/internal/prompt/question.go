@@ -190,7 +190,7 @@ func nothingChanged(q Question) bool { return q.Changes != nil && q.Changes.Empt
 // headline names the tool and its action in a row of ours. Text of others is in it only
 // if it is plain.
 func headline(q Question) string {
-	told, _ := q.singleChange()
+	change, _ := q.singleChange()
 	switch {
 	case q.Histories != nil:
 		return "the history of git holds files that look like secrets"
@@ -198,8 +198,8 @@ func headline(q Question) string {
 		return humanize.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
 		return humanize.ToolName(q.Tool) + " has run"
-	case told != "":
-		return humanize.ToolName(q.Tool) + "  " + told
+	case change != "":
+		return humanize.ToolName(q.Tool) + "  " + change
 	}
 	return humanize.ToolName(q.Tool) + " wants to keep its changes"
 }
@@ -222,12 +222,12 @@ func (p *rowBuilder) fit(room int) ([]string, bool) {
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var said []row
+	var note []row
 	middle := len(p.out) - room
-	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
+	for note = notes(p.v.width(), "%d rows are folded", middle); len(note)+len(p.out)-middle > room; middle++ {
 	}
-	head := max((room-len(said))/2, min(p.first, room-len(said)-2))
-	return slices.Concat(p.out[:head], p.v.rows(said), p.out[head+middle:]), true
+	head := max((room-len(note))/2, min(p.first, room-len(note)-2))
+	return slices.Concat(p.out[:head], p.v.rows(note), p.out[head+middle:]), true
 }
 
 // own adds a text of ours, in as many rows as it needs.
@@ -235,25 +235,25 @@ func (p *rowBuilder) own(style, indent, text string) {
 	p.out = append(p.out, p.v.ownRows(style, indent, text)...)
 }
 
-// quoted adds rows behind bars, at most so many; 0: all of them.
-func (p *rowBuilder) quoted(rows []row, most int) {
+// quoted adds rows behind bars, at most maxRows; 0: all of them.
+func (p *rowBuilder) quoted(rows []row, maxRows int) {
 	cut := false
-	if !p.all && most > 0 {
-		rows, cut = folded(rows, most, p.v.width())
+	if !p.all && maxRows > 0 {
+		rows, cut = folded(rows, maxRows, p.v.width())
 	}
 	p.folded = p.folded || cut
 	p.out = append(p.out, p.v.rows(rows)...)
 }
 
 // text adds a text of others.
-func (p *rowBuilder) text(text string, most int) {
-	p.lines(strings.Split(text, "\n"), most)
+func (p *rowBuilder) text(text string, maxRows int) {
+	p.lines(strings.Split(text, "\n"), maxRows)
 }
 
 // lines adds texts of others, one line each.
-func (p *rowBuilder) lines(texts []string, most int) {
+func (p *rowBuilder) lines(texts []string, maxRows int) {
 	p.check(strings.Join(texts, "\n"))
-	p.quoted(gutter(texts, p.v.width()), most)
+	p.quoted(gutter(texts, p.v.width()), maxRows)
 }
 
 // titled adds a title of ours and a text of others, unless the text is empty. The text
@@ -369,7 +369,7 @@ func askReason(q Question) string {
 // maxReason limits the length of a reason in the headline, in bytes.
 const maxReason = 100
 
-// body adds the text of what would run and what would change, in about so many rows.
+// body adds the text of what would run and what would change, in about room rows.
 func (p *rowBuilder) body(q Question, room int) {
 	begin := len(p.out)
 	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
@@ -396,15 +396,15 @@ func (p *rowBuilder) body(q Question, room int) {
 	if q.Changes == nil || p.all {
 		return
 	}
-	told, counts := q.singleChange()
+	change, counts := q.singleChange()
 	switch {
 	case q.Command == "":
-	case told != "":
-		p.rightAligned("", told, counts)
+	case change != "":
+		p.rightAligned("", change, counts)
 	default:
 		p.own("", "  ", "it would change")
 	}
-	p.changes(q, told != "", left())
+	p.changes(q, change != "", left())
 }
 
 // histories adds the findings in the histories of repositories.
@@ -437,12 +437,12 @@ func (q Question) withDiffs() Question {
 // minLead is the least number of lines about changes if there are many changes.
 const minLead = 10
 
-// changes adds the changes in about so many rows: first those that must not be
+// changes adds the changes in about maxRows rows: first those that must not be
 // overlooked, which are never folded, then the others, each with its difference. If rows
 // are short, unchanged lines are left out first, and titles are folded last.
-func (p *rowBuilder) changes(q Question, titled bool, most int) {
+func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	var items []changeItem
-	for _, t := range q.Changes.SummaryLines(max(most-2, minLead)) {
+	for _, t := range q.Changes.SummaryLines(max(maxRows-2, minLead)) {
 		i := changeItem{SummaryLine: t}
 		if t.IsSingle() {
 			at := t.Members[0]
@@ -467,13 +467,13 @@ func (p *rowBuilder) changes(q Question, titled bool, most int) {
 			p.check(l.Text)
 		}
 	}
-	rows := p.itemRows(items, titled, most)
+	rows := p.itemRows(items, titled, maxRows)
 	first := slices.Concat(rows[:rest]...)
 	p.quoted(first, 0)
 	if rest > 0 {
 		p.first = len(p.out)
 	}
-	p.quoted(slices.Concat(rows[rest:]...), max(most-len(first), minFoldedRows))
+	p.quoted(slices.Concat(rows[rest:]...), max(maxRows-len(first), minFoldedRows))
 	hidden := 0
 	for _, t := range q.diffs {
 		hidden += t.Hidden
@@ -492,10 +492,10 @@ func hiddenLinesText(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows returns the rows of items, with as much of their differences as fits into most
-// rows.
-func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row {
-	width, left, total := p.v.width(), most, 0
+// itemRows returns the rows of items, with as much of their differences as fits into
+// maxRows.
+func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]row {
+	width, left, total := p.v.width(), maxRows, 0
 	rows, texts := make([][]row, len(items)), make([][]row, len(items))
 	for n, i := range items {
 		if !titled || !i.IsSingle() {

@@ -49,11 +49,11 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 		line, err := t.Lines.After(ctx, moment)
 		switch {
 		case ctx.Err() != nil:
-			cause, said := context.Cause(ctx), ""
+			cause, text := context.Cause(ctx), ""
 			if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // the person learns that the prompt has ended
-				said = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
+				text = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
 			}
-			_ = t.write("\n" + said)
+			_ = t.write("\n" + text)
 			return Choice{}, cause
 		case errors.Is(err, io.EOF):
 			return p.No(), t.write("\n")

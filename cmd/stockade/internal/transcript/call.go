@@ -230,8 +230,8 @@ func (t *Transcript) update(c *call, e session.Event) {
 			c.setTask()
 		}
 		if c.decision != nil && c.decision.AllowHint != nil { // the model knows no flags
-			if said, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
-				c.result.Error = said + t.o.HintText(c.decision.AllowHint)
+			if text, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
+				c.result.Error = text + t.o.HintText(c.decision.AllowHint)
 			}
 		}
 	}
@@ -274,12 +274,12 @@ func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	}
 	c.rowShown = true
 	if lines := linesOf(visible.RenderTerminal(c.output.text)); len(lines) > c.output.shown {
-		most := len(lines)
+		limit := len(lines)
 		if !t.o.Verbose {
-			most = min(most, maxResultLines)
+			limit = min(limit, maxResultLines)
 		}
-		if most > c.output.shown {
-			rows = append(rows, t.formatter().quote("", clipped(lines[c.output.shown:most]))...)
+		if limit > c.output.shown {
+			rows = append(rows, t.formatter().quote("", clipped(lines[c.output.shown:limit]))...)
 		}
 		c.output.shown = len(lines)
 	}
@@ -319,8 +319,8 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 	if c.done && !c.deleted {
 		rows = append(rows, t.resultRows(c)...)
 	}
-	if said := t.verdict(c); said != "" {
-		rows = append(rows, p.ownRows(terminal.Dim, said)...)
+	if answer := t.verdict(c); answer != "" {
+		rows = append(rows, p.ownRows(terminal.Dim, answer)...)
 	}
 	if t.o.Verbose && c.done && !c.deleted && !t.o.CallTyped {
 		rows = append(rows, p.ownRows(terminal.Dim, c.cost())...)
@@ -372,14 +372,14 @@ func (t *Transcript) resultRows(c *call) (rows []string) {
 // images returns rows that describe the images of a result, because a terminal cannot
 // show them.
 func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
-	most := len(images)
+	limit := len(images)
 	if !t.o.Verbose {
-		most = min(most, maxImages)
+		limit = min(limit, maxImages)
 	}
-	for _, i := range images[:most] {
+	for _, i := range images[:limit] {
 		rows = append(rows, t.formatter().ownRows(terminal.Dim, ImageText(i))...)
 	}
-	if more := len(images) - most; more > 0 {
+	if more := len(images) - limit; more > 0 {
 		rows = append(rows, t.formatter().ownRows(terminal.Dim, "… "+humanize.Plural(more, "more image"))...)
 	}
 	return rows
@@ -433,19 +433,19 @@ func (t *Transcript) verdict(c *call) string {
 	if !c.wasAsked() || !c.done || c.deleted || !*c.decision.Answer && (t.o.CallTyped || c.result.Code == tool.CodeCancelled) {
 		return ""
 	}
-	d, said := c.decision, ""
+	d, text := c.decision, ""
 	if t.o.QuestionsShown && !t.o.Replay && d.AnsweredBy == "terminal" {
 		return "" // the question has shown it
 	}
 	switch yes := *d.Answer; {
 	case yes && c.afterRun && c.result.Success:
-		said = "kept" + scopeText(d.Scope)
+		text = "kept" + scopeText(d.Scope)
 	case yes && (scopeText(d.Scope) != "" || !c.afterRun && t.o.Replay):
-		said = "allowed" + scopeText(d.Scope)
+		text = "allowed" + scopeText(d.Scope)
 	case !yes && c.afterRun:
-		said = "dropped"
+		text = "dropped"
 	case !yes:
-		said = "not run"
+		text = "not run"
 	default:
 		return ""
 	}
@@ -454,12 +454,12 @@ func (t *Transcript) verdict(c *call) string {
 		if strings.HasPrefix(d.AnsweredBy, "no") { // body, or terminal to ask on
 			who = ": "
 		}
-		said += who + terminal.Line(d.AnsweredBy)
+		text += who + terminal.Line(d.AnsweredBy)
 	}
 	if t.o.Replay {
-		said += " (asked because " + terminal.Line(d.Reason) + ")"
+		text += " (asked because " + terminal.Line(d.Reason) + ")"
 	}
-	return said
+	return text
 }
 
 // scopeText returns the duration of an answer as text; empty if it is for one call only.
@@ -631,39 +631,39 @@ func (c *call) readRange() string {
 		}
 	}
 	exact := func(n int) string { return humanize.Exact(int64(n)) }
-	of := ""
+	total := ""
 	if fields.Lines > 0 {
-		of = " of " + exact(fields.Lines)
+		total = " of " + exact(fields.Lines)
 	}
 	switch {
 	case read == fields.Lines:
 		return humanize.Plural(read, "line")
 	case read == 1:
-		return "line " + exact(last) + of
+		return "line " + exact(last) + total
 	}
-	return "lines " + exact(last-read+1) + " to " + exact(last) + of
+	return "lines " + exact(last-read+1) + " to " + exact(last) + total
 }
 
 // cost returns the resources that a call used, and its risk and jail.
 func (c *call) cost() string {
 	m := c.result.Metadata
-	said := []string{fmt.Sprintf("%d ms", m.MS)}
+	parts := []string{fmt.Sprintf("%d ms", m.MS)}
 	if m.Fuel > 0 {
-		said = append(said, humanize.Count(m.Fuel)+" fuel")
+		parts = append(parts, humanize.Count(m.Fuel)+" fuel")
 	}
 	if m.Memory > 0 {
-		said = append(said, humanize.Bytes(int64(m.Memory))+" memory")
+		parts = append(parts, humanize.Bytes(int64(m.Memory))+" memory")
 	}
-	said = append(said, humanize.Bytes(m.Bytes)+" result")
+	parts = append(parts, humanize.Bytes(m.Bytes)+" result")
 	if d := c.decision; d != nil {
 		if d.Risk != "" {
-			said = append(said, "risk "+terminal.Line(d.Risk))
+			parts = append(parts, "risk "+terminal.Line(d.Risk))
 		}
 		if d.Tier != nil {
-			said = append(said, "jail "+d.Tier.String())
+			parts = append(parts, "jail "+d.Tier.String())
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // folded returns the lines of a result behind bars, folded to maxResultLines: the first
@@ -671,11 +671,11 @@ func (c *call) cost() string {
 // The call may be nil.
 func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	p := t.formatter()
-	most, more := len(lines), ""
+	limit, more := len(lines), ""
 	if !t.o.Verbose {
-		most = min(most, maxResultLines)
+		limit = min(limit, maxResultLines)
 	}
-	if left := len(lines) - most; left > 0 {
+	if left := len(lines) - limit; left > 0 {
 		more = humanize.Plural(left, "more line") + t.showHint(c)
 	}
 	from := 0
@@ -684,10 +684,10 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	}
 	if end && more != "" {
 		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)
-		return append(rows, p.quote("", clipped(lines[len(lines)-most:]))...)
+		return append(rows, p.quote("", clipped(lines[len(lines)-limit:]))...)
 	}
-	if from < most {
-		rows = append(rows, p.quote("", clipped(lines[from:most]))...)
+	if from < limit {
+		rows = append(rows, p.quote("", clipped(lines[from:limit]))...)
 	}
 	if more != "" {
 		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)

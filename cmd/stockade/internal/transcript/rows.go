@@ -186,13 +186,13 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// lastBytes returns the end of a text, at most so many bytes, starting at a whole
+// lastBytes returns the end of a text, at most maxBytes, starting at a whole
 // character.
-func lastBytes(text string, most int) string {
-	if len(text) <= most {
+func lastBytes(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	text = text[len(text)-most:]
+	text = text[len(text)-maxBytes:]
 	for text != "" && !utf8.RuneStart(text[0]) {
 		text = text[1:]
 	}

@@ -13,11 +13,11 @@ import (
 // stopHint tells the person how to stop a call.
 const stopHint = "Ctrl-C stops it"
 
-// Running returns the rows of the live region, at most so many: the running calls with
+// Running returns the rows of the live region, at most maxRows: the running calls with
 // their newest output, or the wait for the model. frame is the current picture of the
 // spinner.
-func (t *Transcript) Running(now time.Time, frame string, most int) (out []string) {
-	if t.o.Quiet || most <= 0 {
+func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []string) {
+	if t.o.Quiet || maxRows <= 0 {
 		return nil
 	}
 	p := t.formatter()
@@ -32,9 +32,9 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 		row := fitted(what, p.width()-1-terminal.Width(before+next)) + next
 		return []string{p.style(terminal.Dim, fitted(before+strings.TrimLeft(row, "; "), p.width()-1))}
 	}
-	calls, room := t.openCalls, most-len(t.openCalls) // room: rows left for output
+	calls, room := t.openCalls, maxRows-len(t.openCalls) // room: rows left for output
 	if room < 0 {
-		calls, room = calls[:most-1], 0
+		calls, room = calls[:maxRows-1], 0
 	}
 	for i, c := range calls {
 		out = append(out, p.head(t.title(c), c.args, t.stateSpans(c, now, frame)...))
@@ -85,16 +85,16 @@ func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 }
 
 // newest returns the last rows of a call's output, or its last message.
-func (t *Transcript) newest(c *call, most int) []string {
+func (t *Transcript) newest(c *call, maxRows int) []string {
 	text := visible.RenderTerminal(lastBytes(c.output.text, 8<<10))
 	if text == "" {
 		text = c.note
 	}
 	lines := linesOf(text)
-	lines = lines[max(len(lines)-most, 0):]
+	lines = lines[max(len(lines)-maxRows, 0):]
 	if len(lines) == 0 {
 		return nil
 	}
 	rows := t.formatter().quote(terminal.Dim, clipped(lines))
-	return rows[max(len(rows)-most, 0):]
+	return rows[max(len(rows)-maxRows, 0):]
 }

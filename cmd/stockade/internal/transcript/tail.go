@@ -26,9 +26,9 @@ type pastTurn struct {
 }
 
 // Tail returns the end of a conversation for a person who resumes the conversation: the
-// last turns, each call in one row, in at most so many rows and lines of answers. It also
+// last turns, each call in one row, in at most maxRows rows and lines of answers. It also
 // returns the number of calls of the session. It reads all events and keeps a few.
-func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Part, calls int, _ error) {
+func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out []Part, calls int, _ error) {
 	var turns []*pastTurn
 	for e, err := range events {
 		if err != nil {
@@ -70,24 +70,24 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 	if rest := t.closeCalls(); rest != nil {
 		out = append(out, Part{Rows: rest})
 	}
-	return t.lastRows(out, most), calls, nil
+	return t.lastRows(out, maxRows), calls, nil
 }
 
-// lastRows returns the last parts, at most so many rows and lines, and marks the place
+// lastRows returns the last parts, at most maxRows rows and lines, and marks the place
 // where earlier ones were left out.
-func (t *Transcript) lastRows(in []Part, most int) (out []Part) {
+func (t *Transcript) lastRows(in []Part, maxRows int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]
 		length := len(p.Rows) + strings.Count(p.Answer, "\n")
-		if length <= most {
-			out, most = append(out, p), most-length
+		if length <= maxRows {
+			out, maxRows = append(out, p), maxRows-length
 			continue
 		}
 		if p.Answer != "" {
 			lines := strings.SplitAfter(p.Answer, "\n")
-			out = append(out, Part{Answer: strings.Join(lines[len(lines)-1-most:], "")})
+			out = append(out, Part{Answer: strings.Join(lines[len(lines)-1-maxRows:], "")})
 		} else {
-			out = append(out, Part{Rows: p.Rows[length-most:]})
+			out = append(out, Part{Rows: p.Rows[length-maxRows:]})
 		}
 		out = append(out, Part{Rows: []string{t.formatter().style(terminal.Dim, "  …")}})
 		break

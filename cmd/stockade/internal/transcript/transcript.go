@@ -288,21 +288,21 @@ const offline = "offline"
 // is nil if there is nothing to report.
 func (t *Transcript) summary() (out []string) {
 	e := t.ended
-	var said []string
-	add := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	var texts []string
+	add := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
 	if e.Calls > 0 {
-		var not []string
+		var failures []string
 		for _, c := range []struct {
 			n    int
 			what string
 		}{{e.Failed - e.Denied - e.Stopped, "failed"}, {e.Denied, "not allowed"}, {e.Stopped, "stopped"}} {
 			if c.n > 0 {
-				not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+				failures = append(failures, fmt.Sprintf("%d %s", c.n, c.what))
 			}
 		}
 		failed := ""
-		if not != nil {
-			failed = " (" + strings.Join(not, ", ") + ")"
+		if failures != nil {
+			failed = " (" + strings.Join(failures, ", ") + ")"
 		}
 		add("%s%s", humanize.Plural(e.Calls, "call"), failed)
 	}
@@ -313,7 +313,7 @@ func (t *Transcript) summary() (out []string) {
 	if t.provider == offline {
 		tokens = 0 // they are estimated
 	}
-	if said == nil && tokens == 0 && !t.o.Replay {
+	if texts == nil && tokens == 0 && !t.o.Replay {
 		return nil
 	}
 	add("%s", humanize.Duration(time.Duration(e.DurationMS)*time.Millisecond))
@@ -333,7 +333,7 @@ func (t *Transcript) summary() (out []string) {
 	if t.o.Replay && e.Reason != session.EndAnswered {
 		add("%s", "ended: "+string(e.Reason))
 		if e.Error != "" {
-			said[len(said)-1] += ", " + e.Error
+			texts[len(texts)-1] += ", " + e.Error
 		}
 	}
 	p := t.formatter()
@@ -344,8 +344,8 @@ func (t *Transcript) summary() (out []string) {
 			before = "    "
 		}
 	}
-	for i, part := range said {
-		if part = terminal.Line(part); i < len(said)-1 {
+	for i, part := range texts {
+		if part = terminal.Line(part); i < len(texts)-1 {
 			part += " ·"
 		}
 		joined := row + " " + part

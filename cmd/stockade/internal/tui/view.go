@@ -56,11 +56,11 @@ func (m *model) View() tea.View {
 	}
 	var above []string
 	if m.answer != nil {
-		most := max(room-len(below), 0)
+		maxRows := max(room-len(below), 0)
 		if m.now().Sub(m.shrunk) < resizeDelay {
-			most = min(most, maxShrinkingRows)
+			maxRows = min(maxRows, maxShrinkingRows)
 		}
-		above = m.answer.Rest(most)
+		above = m.answer.Rest(maxRows)
 		if cursor != nil {
 			cursor.Y += len(above)
 		}
@@ -142,16 +142,16 @@ func (m *model) queued() []string {
 
 // noticeRows returns the notice below the editor; nil: none.
 func (m *model) noticeRows() []string {
-	said := "Ctrl-C again leaves. " + m.o.LeaveHint
+	text := "Ctrl-C again leaves. " + m.o.LeaveHint
 	switch {
 	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) >= doublePress:
-		said = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint
+		text = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint
 	case m.warnedCtrlD:
-		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
+		text = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:
 		return nil
 	}
-	rows := terminal.Wrap(said, max(m.room()-2, 1))
+	rows := terminal.Wrap(text, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
