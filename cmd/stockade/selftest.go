@@ -27,8 +27,8 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
 machine, and show what stopped each. Most attacks are tried with each kind of
-module that runs: native ones, WASI commands, Extism plugins. They are one row if
-all kinds were stopped. An attack passes only if the module has tried it, reports
+module that runs: native ones, WASI commands, Extism plugins. Such an attack is
+one row if all kinds were stopped. An attack passes only if the module has tried it, reports
 what it saw, and has read and changed nothing beyond its grants. An attack that
 could not be carried out has failed.
 

@@ -70,7 +70,7 @@ func newToolInfoCmd(a *app) *cobra.Command {
 		Long: `Show a tool or an added module by its name, or describe a file. A word that ends
 in .wasm or has a slash in it is a file, any other word is a name. REF is as in
 ` + "`stockade tool add`" + `: oci://HOST/REPOSITORY:TAG, https://... or an OCI layout.
-The module is fetched and not kept.
+The module that REF names is fetched and not kept.
 
 For a file it shows the kind of module, its imports and exports, the tools that it
 describes, and whether it runs here or what would make it run. Nothing of the

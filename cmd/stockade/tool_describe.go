@@ -91,7 +91,7 @@ func newToolDescribeCmd(a *app) *cobra.Command {
 		Use: "describe FILE.wasm|REF", Short: "Write a first description of a command or a plugin",
 		Long: `Print a few lines of TOML that describe the tools of a command of WASI or a plugin of
 Extism. Nothing is run. Correct them, and add the module with them:
- ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
+` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 		Example: "  stockade tool describe php.wasm >php.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
