@@ -28,9 +28,9 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
 machine, and show what stopped each. Most attacks are tried with each kind of
 module that runs: native ones, WASI commands, Extism plugins. Such an attack is
-one row if all kinds were stopped. An attack passes only if the module has tried it, reports
-what it saw, and has read and changed nothing beyond its grants. An attack that
-could not be carried out has failed.
+one row if all kinds were stopped. An attack passes only if the module has tried
+it, reports what it saw, and has read and changed nothing beyond its grants. An
+attack that could not be carried out has failed.
 
 In the area jail a hostile program runs as a command of bash does, and in the area
 staging commands run before they are asked about. The last line says in which tier:

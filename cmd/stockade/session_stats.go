@@ -139,7 +139,7 @@ type statsJSON struct {
 	To         *time.Time                `json:"to,omitempty"`   // time of the last event
 	Turns      int                       `json:"turns"`          // number of turns that were started
 	Ended      map[session.EndReason]int `json:"ended"`          // turns by the reason in turn.ended
-	DurationMS int64                     `json:"duration_ms"`    // of all turns together
+	DurationMS int64                     `json:"duration_ms"`    // of the ended turns together
 	Calls      callsJSON                 `json:"calls"`
 	Tools      []toolCallsJSON           `json:"tools"`
 	Requests   requestsJSON              `json:"requests"`
