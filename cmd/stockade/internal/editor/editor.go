@@ -167,7 +167,7 @@ func (e *Editor) measure(widths ansi.Method) {
 	}
 }
 
-// key handles a key.
+// key handles a pressed key.
 func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool) {
 	name := k.Keystroke()
 	if k.Text != "" {

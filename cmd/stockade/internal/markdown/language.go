@@ -51,7 +51,7 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// languages are the languages by the names that follow the opening marks of a block.
+// languages maps the names behind the opening marks of a block to languages.
 // Similar languages share their keywords: a wrong colour does no harm.
 var languages = sync.OnceValue(func() map[string]*language {
 	comment, raw := block{"/*", "*/", dim}, block{"`", "`", green}

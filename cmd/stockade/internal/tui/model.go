@@ -282,7 +282,7 @@ func (m *model) nextTick() tea.Cmd {
 	return tea.Tick(tickInterval, func(time.Time) tea.Msg { return tick{} })
 }
 
-// key handles a key.
+// key handles a pressed key.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
