@@ -68,7 +68,8 @@ type Pager struct {
 	closed       bool // the person has left less
 }
 
-// Write takes text. After the person has left less, it drops the text.
+// Write shows text in less, or holds it back while all of it fits the screen. After the
+// person has left less, it drops the text.
 func (p *Pager) Write(text []byte) (int, error) {
 	if p.closed {
 		return len(text), nil
